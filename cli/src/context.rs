@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use nudge::context::detect::{GitDetector, GitInfo, main_worktree};
 use nudge::context::infer_context;
-use nudge::{ContextUse, EnvNames};
-use nudge_client::{asked_env, process_cwd};
+use nudge::{ContextSpec, ContextUse};
+use nudge_client::{AskedEnv, process_cwd};
 use nudge_core::context::{find_repository, infer_outside};
 use nudge_git::{CallLimits, Git};
 use parking_lot::Mutex;
@@ -25,35 +25,56 @@ const MAX_GIT_BYTES: usize = 64 << 10;
 pub struct ContextInference {
     /// Asks git where its files do not say enough.
     asks_git: bool,
+    /// Limits hints without a scope to the caller's repository.
+    limits_reach: bool,
     detector: Mutex<GitDetector>,
-    env: Mutex<EnvNames>,
+    env: AskedEnv,
 }
 
-/// The result of inferring a context.
-#[derive(Debug, PartialEq)]
-pub enum InferredContext {
-    /// The context stays as it was given, or absent.
-    AsGiven,
-    /// The filled-in context replaces the given one.
-    Filled(Map<String, Value>),
-    /// Files must be looked at, and may not be looked at here.
-    MustLook,
+/// A context to complete: the fields that were given, and the facts that are known so far.
+#[derive(Debug, Clone)]
+pub struct OpenContext {
+    usage: ContextUse,
+    given: Map<String, Value>,
+    place: CallerPlace,
+    /// The facts that files have told; `None` until they are looked at.
+    facts: Option<ContextSpec>,
 }
 
-/// Says whether files may be looked at, and git be run. Either may take long, or hang.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileLook {
-    /// They may.
-    Here,
-    /// Another thread may: [`InferredContext::MustLook`] asks for it.
-    Elsewhere,
-    /// They may not; facts from them stay unknown.
-    Nowhere,
+/// The folder from which a call is made, as far as the call tells.
+#[derive(Debug, Clone)]
+enum CallerPlace {
+    /// The call says that it is unknown.
+    Unknown,
+    /// The call names it, with the repository and the branch: no files need to be looked at.
+    Known(PathBuf),
+    /// The call names it; files tell the rest.
+    Named(PathBuf),
+    /// The folder of the client.
+    Clients,
+}
+
+impl OpenContext {
+    /// Returns true when files must be looked at to complete it. That may take long, or hang.
+    pub fn needs_files(&self) -> bool {
+        self.facts.is_none() && matches!(self.place, CallerPlace::Named(_) | CallerPlace::Clients)
+    }
+
+    /// The facts that are known without files.
+    fn outside_facts(&self) -> ContextSpec {
+        match &self.place {
+            _ if self.usage == ContextUse::Repository => ContextSpec::default(),
+            CallerPlace::Known(cwd) | CallerPlace::Named(cwd) => infer_outside(cwd),
+            CallerPlace::Unknown | CallerPlace::Clients => {
+                ContextSpec { os: nudge::Os::current(), ..ContextSpec::default() }
+            }
+        }
+    }
 }
 
 impl Default for ContextInference {
     fn default() -> Self {
-        Self { asks_git: true, detector: Mutex::default(), env: Mutex::default() }
+        Self { asks_git: true, limits_reach: true, detector: Mutex::default(), env: AskedEnv::default() }
     }
 }
 
@@ -63,15 +84,24 @@ impl ContextInference {
         Self { asks_git: false, ..Self::default() }
     }
 
-    /// Fills in the fields that the `context` of a call leaves out. A given field stays, even an explicit null. `cwd`
-    /// tells the folder when the caller names none; it may look at files.
-    pub fn infer_context(
-        &self,
-        usage: ContextUse,
-        given: Option<&Value>,
-        cwd: impl FnOnce() -> Option<PathBuf>,
-        look: FileLook,
-    ) -> InferredContext {
+    /// The same, which limits hints without a scope to the caller's repository, or does not.
+    #[must_use]
+    pub fn with_reach_limit(self, limits_reach: bool) -> Self {
+        Self { limits_reach, ..self }
+    }
+
+    /// Returns true when hints without a scope are limited to the caller's repository.
+    pub fn limits_reach(&self) -> bool {
+        self.limits_reach
+    }
+
+    /// The environment variables that were asked for last.
+    pub fn env(&self) -> &AskedEnv {
+        &self.env
+    }
+
+    /// Begins to complete the `context` of a call; `None` when it stays as it was given, or absent.
+    pub fn begin_context(&self, usage: ContextUse, given: Option<&Value>) -> Option<OpenContext> {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
             // A context with unknown fields alone names no place to bump.
@@ -79,61 +109,74 @@ impl ContextInference {
             Some(context) => !is_nothing(context),
             None => false,
         };
-        if usage == ContextUse::None || (usage == ContextUse::InferredIfGiven && !is_given) {
-            return InferredContext::AsGiven;
-        }
-        let mut context = match given {
-            Some(Value::Object(context)) if is_given => context.clone(),
+        let given = match given {
+            Some(Value::Object(context)) => Some(context.clone()),
             // A context that is no object is passed on for the server to refuse.
-            Some(_) if is_given => return InferredContext::AsGiven,
-            _ => Map::new(),
-        };
-        let told = match given {
-            Some(Value::Object(context)) => context.get("cwd"),
+            Some(_) if is_given => return None,
             _ => None,
         };
-        let cwd = match told {
-            None if look == FileLook::Elsewhere => return InferredContext::MustLook,
-            None if look == FileLook::Nowhere => None,
-            None => cwd(),
-            Some(Value::String(cwd)) => Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute()),
-            Some(_) => None,
+        let has = |name: &str| given.as_ref().is_some_and(|context| context.contains_key(name));
+        let stays = match usage {
+            ContextUse::None => true,
+            ContextUse::Inferred => false,
+            ContextUse::InferredIfGiven => !is_given,
+            ContextUse::Repository => !self.limits_reach || has("repo"),
         };
-        let here = match cwd {
-            // When the caller gives the repository and the branch, git's files are not read.
-            Some(cwd) if context.contains_key("repo") && context.contains_key("branch") => infer_outside(&cwd),
-            Some(_) if look == FileLook::Elsewhere => return InferredContext::MustLook,
-            Some(cwd) if look == FileLook::Nowhere => infer_outside(&cwd),
-            Some(cwd) => self.infer_folder(&cwd),
-            None => nudge::ContextSpec { os: nudge::Os::current(), ..nudge::ContextSpec::default() },
+        if stays {
+            return None;
+        }
+        let place = match given.as_ref().and_then(|context| context.get("cwd")) {
+            None => CallerPlace::Clients,
+            Some(Value::String(cwd)) if Path::new(cwd).is_absolute() => {
+                // When the caller gives the repository and the branch, git's files are not read.
+                let is_known = has("repo") && has("branch");
+                if is_known { CallerPlace::Known(cwd.into()) } else { CallerPlace::Named(cwd.into()) }
+            }
+            Some(_) => CallerPlace::Unknown,
         };
-        let os = here.os.map(|os| os.as_str().to_owned());
-        for (name, value) in [("cwd", here.cwd), ("repo", here.repo), ("branch", here.branch), ("os", os)] {
+        Some(OpenContext { usage, given: given.filter(|_| is_given).unwrap_or_default(), place, facts: None })
+    }
+
+    /// Looks at files for the facts that a context lacks. `find_cwd` tells the folder of the client.
+    pub fn look_at_files(&self, context: &mut OpenContext, find_cwd: impl FnOnce() -> Option<PathBuf>) {
+        let cwd = match &context.place {
+            CallerPlace::Unknown | CallerPlace::Known(_) => return,
+            CallerPlace::Named(cwd) => Some(cwd.clone()),
+            CallerPlace::Clients => find_cwd(),
+        };
+        context.facts = cwd.map(|cwd| match context.usage {
+            ContextUse::Repository => ContextSpec { repo: self.find_repository(&cwd), ..ContextSpec::default() },
+            _ => self.look_at_folder(&cwd, |detector, asked| infer_context(&cwd, detector, |_| asked())),
+        });
+    }
+
+    /// Completes a context with the facts that are known and the environment variables that were asked for. A given field
+    /// stays, even an explicit null.
+    pub fn complete_context(&self, open: &OpenContext) -> Map<String, Value> {
+        let mut context = open.given.clone();
+        let facts = open.facts.clone().unwrap_or_else(|| open.outside_facts());
+        let os = facts.os.map(|os| os.as_str().to_owned());
+        for (name, value) in [("cwd", facts.cwd), ("repo", facts.repo), ("branch", facts.branch), ("os", os)] {
             if let (Some(value), false) = (value, context.contains_key(name)) {
                 context.insert(name.into(), value.into());
             }
         }
-        if !context.contains_key("env") {
+        if open.usage != ContextUse::Repository && !context.contains_key("env") {
             let env = self.collect_env();
             if !env.is_empty() {
                 context.insert("env".into(), Value::Object(env));
             }
         }
-        InferredContext::Filled(context)
+        context
     }
 
-    /// As [`infer_context`](Self::infer_context), in the params of a call.
+    /// Fills in the `context` in the params of a call. `cwd` is the folder when the call names none; files may be looked
+    /// at.
     pub fn fill_in(&self, usage: ContextUse, params: &mut Map<String, Value>, cwd: Option<&Path>) {
-        let cwd = || cwd.map(Path::to_owned);
-        if let InferredContext::Filled(context) = self.infer_context(usage, params.get("context"), cwd, FileLook::Here)
-        {
-            params.insert("context".into(), Value::Object(context));
+        if let Some(mut open) = self.begin_context(usage, params.get("context")) {
+            self.look_at_files(&mut open, || cwd.map(Path::to_owned));
+            params.insert("context".into(), Value::Object(self.complete_context(&open)));
         }
-    }
-
-    /// Infers from a folder.
-    fn infer_folder(&self, cwd: &Path) -> nudge::ContextSpec {
-        self.look_at_folder(cwd, |detector, asked| infer_context(cwd, detector, |_| asked()))
     }
 
     /// The repository that a folder lies in; `None` outside one, and where git does not answer.
@@ -160,18 +203,11 @@ impl ContextInference {
         look(&mut self.detector.lock(), &mut || asked.take())
     }
 
-    /// Sets the environment variables to send from now on: those that the scopes of the last call's
-    /// candidates mention.
-    pub fn learn_env_names(&self, names: EnvNames) {
-        *self.env.lock() = names;
-    }
-
     /// Returns the variables that were asked for last, with their values only where these matter; those that sources
     /// always want to know, where they are set; and no others.
     fn collect_env(&self) -> Map<String, Value> {
-        let asked = self.env.lock();
         let look_up = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let mut env = asked_env(&asked, look_up);
+        let mut env = self.env.build_env(look_up);
         env.extend(sources::list_env_names().filter_map(|name| Some((name.to_owned(), look_up(name)?.into()))));
         env
     }
@@ -264,9 +300,27 @@ mod tests {
         assert_eq!(filled(ContextUse::Inferred, json!({"context": 7})), json!({"context": 7}));
     }
 
-    fn asked(names: &[&str], values: &[&str]) -> EnvNames {
+    #[test]
+    fn a_reach_is_the_repository_alone() {
+        assert_eq!(filled(ContextUse::Repository, json!({"a": 1})), json!({"a": 1, "context": {}}), "/ is in none");
+        let temp = tempfile::tempdir().unwrap();
+        let cwd = temp.path().canonicalize().unwrap();
+        assert!(std::process::Command::new("git").args(["init", "--quiet"]).arg(&cwd).status().unwrap().success());
+        let filled = |inference: &ContextInference, given: Value| {
+            let mut params = Map::from_iter([("context".to_owned(), given)]);
+            inference.fill_in(ContextUse::Repository, &mut params, Some(&cwd));
+            params.remove("context").unwrap()
+        };
+        let limits = ContextInference::default();
+        let repo = format!("file://{}", cwd.display());
+        assert_eq!(filled(&limits, Value::Null), json!({"repo": repo}));
+        assert_eq!(filled(&limits, json!({"repo": null})), json!({"repo": null}));
+        assert_eq!(filled(&limits.with_reach_limit(false), Value::Null), Value::Null);
+    }
+
+    fn asked(names: &[&str], values: &[&str]) -> nudge::EnvNames {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        EnvNames { names: set(names), values: set(values) }
+        nudge::EnvNames { names: set(names), values: set(values) }
     }
 
     #[test]
@@ -275,12 +329,12 @@ mod tests {
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"].get("env"), None);
-        inference.learn_env_names(asked(&["HOME", "NUDGE_IS_NOT_SET", "PATH"], &["HOME"]));
+        inference.env().set_names(asked(&["HOME", "NUDGE_IS_NOT_SET", "PATH"], &["HOME"]));
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         let home = std::env::var("HOME").unwrap();
         assert_eq!(params["context"]["env"], json!({"HOME": home, "NUDGE_IS_NOT_SET": null, "PATH": ""}));
-        inference.learn_env_names(asked(&[], &[]));
+        inference.env().set_names(asked(&[], &[]));
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"].get("env"), None, "only the last that were asked for");
@@ -290,7 +344,7 @@ mod tests {
     fn what_is_inferred_is_never_refused() {
         let inference = ContextInference::default();
         let many: Vec<_> = (0..400).map(|n| format!("NUDGE_{n}")).collect();
-        inference.learn_env_names(asked(&many.iter().map(String::as_str).chain(["PATH"]).collect::<Vec<_>>(), &[]));
+        inference.env().set_names(asked(&many.iter().map(String::as_str).chain(["PATH"]).collect::<Vec<_>>(), &[]));
         let mut params = Map::new();
         inference.fill_in(ContextUse::Inferred, &mut params, None);
         assert_eq!(params["context"]["env"].as_object().unwrap().len(), 256);

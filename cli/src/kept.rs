@@ -446,73 +446,36 @@ impl KeptLock {
     }
 }
 
-/// Returns true for a result of `nudge.set_hint` if its hint has a duration, not just its session.
-pub fn has_duration(stored: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    struct StoredHintResult {
-        hint: HintDuration,
-    }
-    serde_json::from_str::<StoredHintResult>(stored.get()).is_ok_and(|stored| stored.hint.has_duration())
-}
-
-/// Returns true for an exported hint with a duration.
+/// Returns true for an exported hint with a duration. A secret is never written, so that no caller expects it to be kept.
 pub fn is_lasting(hint: &RawValue) -> bool {
-    serde_json::from_str::<HintDuration>(hint.get()).is_ok_and(|hint| hint.has_duration())
-}
-
-#[derive(Deserialize)]
-struct HintDuration {
-    meta: DurationMeta,
-}
-
-#[derive(Deserialize)]
-struct DurationMeta {
-    #[serde(default)]
-    ttl: Option<String>,
-    #[serde(default)]
-    sensitivity: Option<String>,
-}
-
-impl HintDuration {
-    fn has_duration(&self) -> bool {
-        // A secret is never written, so that no caller expects it to be kept.
-        self.meta.sensitivity.as_deref() != Some("secret")
-            && self.meta.ttl.as_deref().is_some_and(|ttl| ttl != "session")
+    #[derive(Deserialize)]
+    struct HintDuration {
+        meta: DurationMeta,
     }
+    #[derive(Deserialize)]
+    struct DurationMeta {
+        #[serde(default)]
+        ttl: Option<String>,
+        #[serde(default)]
+        sensitivity: Option<String>,
+    }
+    serde_json::from_str::<HintDuration>(hint.get()).is_ok_and(|HintDuration { meta }| {
+        meta.sensitivity.as_deref() != Some("secret") && meta.ttl.as_deref().is_some_and(|ttl| ttl != "session")
+    })
 }
 
-/// The part on keeping of a result of `nudge.status`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct KeepingStatus {
-    /// True when hints are kept.
-    pub on: bool,
-    /// Why not.
-    pub why: String,
-    /// The number that is kept.
-    pub hints: usize,
-    /// Why the file could not be written last.
-    failed: Option<String>,
-}
-
-/// Reads the part on keeping of a result of `nudge.status`; `None` for a server without it.
-pub fn read_keeping(status: &RawValue) -> Option<KeepingStatus> {
+/// Returns the number of hints that are kept by a result of `nudge.status`; 0 where none are.
+pub fn count_kept(status: &RawValue) -> usize {
     #[derive(Deserialize)]
     struct KeepingAnswer {
         keeping: KeepingStatus,
     }
-    serde_json::from_str::<KeepingAnswer>(status.get()).ok().map(|status| status.keeping)
-}
-
-/// Warns the caller of a hint with a duration, when the session does not keep it or cannot write it.
-pub fn warn_of_keeping(result: &RawValue) -> Option<String> {
-    match read_keeping(result)? {
-        KeepingStatus { on: false, why, .. } => Some(format!("it ends with this session at the latest: {why}")),
-        KeepingStatus { failed: Some(why), .. } => {
-            Some(format!("it is kept for next time once the file can be written: {why}"))
-        }
-        _ => None,
+    #[derive(Deserialize)]
+    struct KeepingStatus {
+        #[serde(default)]
+        hints: usize,
     }
+    serde_json::from_str::<KeepingAnswer>(status.get()).map_or(0, |status| status.keeping.hints)
 }
 
 #[cfg(test)]

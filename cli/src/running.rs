@@ -60,8 +60,8 @@ impl RunningSession {
     }
 
     /// Has later calls send these environment variables.
-    pub fn learn_env_names(&self, names: EnvNames) {
-        self.inference.learn_env_names(names);
+    pub fn set_env_names(&self, names: EnvNames) {
+        self.inference.env().set_names(names);
     }
 
     /// The repository that a folder lies in, if any.
@@ -112,18 +112,11 @@ impl RunningSession {
         cwd: Option<&Path>,
         key: Option<&str>,
     ) -> Result<Box<RawValue>> {
-        let caller = Caller::default().with_key(key);
-        let filled = || {
+        self.inference.env().call(Caller::default().with_key(key), |caller| {
             let mut params = params.clone();
             self.inference.fill_in(usage, &mut params, cwd);
-            to_raw(&params)
-        };
-        let refused = match self.remote.call_by(caller.asking_env(), name, &filled()?) {
-            Err(refused) => refused,
-            answered => return answered,
-        };
-        self.inference.learn_env_names(refused.env_names().ok_or(refused)?);
-        self.remote.call_by(caller, name, &filled()?)
+            self.remote.call_by(caller, name, &to_raw(&params)?)
+        })
     }
 }
 

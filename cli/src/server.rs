@@ -39,12 +39,12 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
+use crate::context::ContextInference;
 use http::accept::{OpenConnections, ServerListeners};
 use http::door::HttpDoor;
 use http::mcp::McpHttp;
 use http::ports::ServerPorts;
 use mcp::ClientTools;
-use mcp::fill_in::FillIn;
 use mcp::profile::ServerProfile;
 use page::{ForPage, SessionPage};
 use session::backend::CallBackend;
@@ -70,7 +70,7 @@ pub enum StdioUse {
     /// An MCP client; when it closes stdin the server ends.
     Mcp {
         /// Infers the contexts that it leaves out.
-        fill_in: Arc<dyn FillIn>,
+        inference: Arc<ContextInference>,
         /// The profile offered in place of everything else.
         profile: Option<&'static ServerProfile>,
     },
@@ -235,11 +235,11 @@ fn wait_for_panic() -> impl Future<Output = ()> {
 /// Serves the MCP client until it closes stdin; never returns without a client.
 async fn serve_client(stdio: StdioUse, backend: Arc<CallBackend>, changes: ChangeFeeds) -> Result<()> {
     match stdio {
-        StdioUse::Mcp { fill_in, profile: Some(profile) } => {
-            Box::pin(mcp::serve_stdio(async { ClientTools::of_profile(profile, backend, Some(fill_in)) })).await
+        StdioUse::Mcp { inference, profile: Some(profile) } => {
+            Box::pin(mcp::serve_stdio(async { ClientTools::of_profile(profile, backend, Some(inference)) })).await
         }
-        StdioUse::Mcp { fill_in, profile: None } => {
-            Box::pin(mcp::serve_stdio(async { ClientTools::new(backend, Some(fill_in)).await.with_changes(changes) }))
+        StdioUse::Mcp { inference, profile: None } => {
+            Box::pin(mcp::serve_stdio(async { ClientTools::new(backend, Some(inference)).await.with_changes(changes) }))
                 .await
         }
         StdioUse::Off => std::future::pending().await,

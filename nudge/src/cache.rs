@@ -175,6 +175,14 @@ impl Nudge {
         self.sweep_locked(&mut writer)
     }
 
+    /// Answers whether a hint with a duration is kept for next time.
+    ///
+    /// # Errors
+    /// The reason when it is not.
+    pub(crate) fn check_keeping(&self) -> std::result::Result<(), String> {
+        self.log.check_keeping()
+    }
+
     /// Returns the limits and switches.
     pub fn config(&self) -> &Config {
         &self.config

@@ -65,7 +65,7 @@ pub use nudge_core::place::Os;
 pub use nudge_core::safety::secrets::{Finding, SecretGuard};
 pub use nudge_core::scope::{Scope, ScopeSpec};
 pub use nudge_core::service::{
-    CallCost, Caller, ContextUse, JoinedServices, METHODS, MethodInfo, MethodInfos, MethodSpec, Service, unknown_method,
+    Caller, ContextUse, JoinedServices, METHODS, MethodInfo, MethodInfos, MethodSpec, Service, unknown_method,
 };
 pub use snapshot::ExportPayload;
 pub use source::SOURCE;

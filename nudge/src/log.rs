@@ -26,6 +26,14 @@ pub trait ChangeLog: Send + Sync {
     /// the store.
     fn on_applied(&self, _: &AppliedWrite<'_>) {}
 
+    /// Answers whether a hint with a duration is kept for next time. It must be quick, and must not call the store.
+    ///
+    /// # Errors
+    /// The reason for the caller when it is not, as a clause without a full stop.
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        Err("it ends with this store at the latest: only a session keeps hints".into())
+    }
+
     /// Returns true when the log should begin anew: it has grown long, or another process has shortened it. Asked
     /// after a write, and after a failed `append`, which is then tried once more.
     fn is_long(&self) -> bool {
@@ -43,6 +51,10 @@ impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
 
     fn on_applied(&self, applied: &AppliedWrite<'_>) {
         (**self).on_applied(applied);
+    }
+
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        (**self).check_keeping()
     }
 
     fn is_long(&self) -> bool {

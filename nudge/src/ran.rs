@@ -195,15 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_that_takes_long_to_read_is_not_read_in_passing() {
+    fn a_hint_that_takes_more_steps_than_are_left_is_not_read() {
         let context = Context::default();
         let line = "npm test";
         let outcome =
             CommandOutcome { command: line, ok: true, exit_code: None, context: &context, client_session: None };
-        let mut steps = StepBudget::in_passing();
+        let mut steps = StepBudget::of_a_call().split_off(1 << 16);
         let ran = RanCommand::new(&outcome, &mut steps).unwrap();
         let long = format!("npm test '{}'", "x".repeat(60_000));
-        assert!(ran.says_of(&long, &mut steps).unwrap_err().takes_long());
+        assert!(ran.says_of(&long, &mut steps).unwrap_err().lacks_steps());
         assert!(ran.says_of("make", &mut steps).unwrap().is_none(), "most need not be read");
     }
 }

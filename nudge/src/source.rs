@@ -151,6 +151,10 @@ impl ChangeLog for SessionLog {
         self.changes.tell_changes(&to_events(applied));
     }
 
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        self.changes.check_keeping()
+    }
+
     fn is_long(&self) -> bool {
         self.journal.is_long()
     }

@@ -24,7 +24,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let hints = match &keeper {
         Some(remote) => {
             let status = remote.call("nudge.status", &to_raw(&Map::new())?)?;
-            Some(kept::read_keeping(&status).unwrap_or_default().hints)
+            Some(kept::count_kept(&status))
         }
         // A file that cannot be read is emptied too.
         None => folder

@@ -6,18 +6,16 @@ use std::io::{IsTerminal, Write as _, stderr, stdin};
 use std::path::Path;
 use std::sync::Arc;
 
-use nudge::{ContextUse, EnvNames, Error, Result};
+use nudge::{Error, Result};
 use nudge_client::RuntimeDir;
 use nudge_core::settings::SettingValues;
-use serde_json::{Map, Value};
 use tracing::level_filters::LevelFilter;
 
 use super::CommandOutput;
 use crate::args::{GlobalFlags, ServeFlags};
-use crate::context::{ContextInference, FileLook, InferredContext, client_cwd};
+use crate::context::ContextInference;
 use crate::server::http::door::HttpDoor;
 use crate::server::http::ports::ServerPorts;
-use crate::server::mcp::fill_in::FillIn;
 use crate::server::mcp::profile::{self, ServerProfile};
 use crate::server::session::history::ChangeHistory;
 use crate::server::session::role::{self, RequiredToken, ServeSettings};
@@ -108,9 +106,8 @@ fn serve_until_stopped(args: ServeArgs) -> Result<()> {
     let stdio = if args.detached || for_people {
         StdioUse::Off
     } else {
-        let limits = reach::is_of_repository(&settings.values);
-        let fill_in = Arc::new(StdioClient { inference: ContextInference::default(), limits });
-        StdioUse::Mcp { fill_in, profile: args.profile }
+        let inference = ContextInference::default().with_reach_limit(reach::is_of_repository(&settings.values));
+        StdioUse::Mcp { inference: Arc::new(inference), profile: args.profile }
     };
     server::run_server(role, &settings, &history, stdio)
 }
@@ -121,37 +118,6 @@ fn leave_the_job() {
     // A process that leads a group already has one of its own.
     #[cfg(unix)]
     let _ = rustix::process::setpgid(None, None);
-}
-
-/// Infers the context of the stdio client.
-struct StdioClient {
-    inference: ContextInference,
-    /// True when hints without a scope are limited to the client's repository.
-    limits: bool,
-}
-
-impl FillIn for StdioClient {
-    fn infer_context(
-        &self,
-        usage: ContextUse,
-        given: Option<&Value>,
-        meta: &Map<String, Value>,
-        look: FileLook,
-    ) -> InferredContext {
-        self.inference.infer_context(usage, given, || client_cwd(meta), look)
-    }
-
-    fn learn_env_names(&self, names: EnvNames) {
-        self.inference.learn_env_names(names);
-    }
-
-    fn has_reach_limit(&self) -> bool {
-        self.limits
-    }
-
-    fn find_reach(&self, meta: &Map<String, Value>) -> Option<String> {
-        self.inference.find_repository(&client_cwd(meta).filter(|_| self.limits)?)
-    }
 }
 
 /// Returns the token that callers must show: none, a fixed one, or the session's own.

@@ -13,7 +13,7 @@ use nudge_core::place::glob::{collapse_path, has_parent_segment, is_drive, is_re
 
 use super::{CommandOutput, RunningSession, add_field, text_or_stdin, to_raw};
 use crate::args::{GlobalFlags, SetArgs, ValueKind, split_globs};
-use crate::{kept, output, reach, settings};
+use crate::{output, reach, settings};
 
 /// Params of `nudge.set_hint`. The value is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
@@ -40,30 +40,22 @@ pub fn run(args: &SetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut rest, "if_match_version", args.if_match_version);
     add_field(&mut rest, "allow_secret", args.allow_secret.then_some(Value::Bool(true)));
     let mut meta = build_meta(args);
-    let values = settings::read()?;
+    let limits_reach = reach::is_of_repository(&settings::read()?);
     let session = RunningSession::open(global)?;
-    let limited_to = limit_reach(args, &mut meta, || reach::is_of_repository(&values), &session)?;
+    if let Some(repo) = place_hint(args, &mut meta, limits_reach, &session)? {
+        rest.insert("context".into(), json!({"repo": repo}));
+    }
     let params = RawSetParams { component: &args.component, key: &args.key, value, meta, rest };
-    let mut stored = session.remote.call(reach::SET_HINT, &to_raw(&params)?)?;
-    if let Some(repo) = limited_to {
-        let told = reach::explain_limit(&repo, "--everywhere");
-        stored = reach::with_member(&stored, "reach", &told.into()).unwrap_or(stored);
-    }
-    if kept::has_duration(&stored)
-        && let Some(why) =
-            session.call("nudge.status", &Map::new()).ok().and_then(|status| kept::warn_of_keeping(&status))
-    {
-        stored = reach::with_member(&stored, "keeping", &why.into()).unwrap_or(stored);
-    }
+    let stored = session.remote.call(reach::SET_HINT, &to_raw(&params)?)?;
     session.render(&stored, output::render_stored)
 }
 
-/// Says where a hint applies: replaces the shorthands for this repository and this folder, and limits a hint without a
-/// scope to the repository. Returns the repository when it was added so.
-fn limit_reach(
+/// Says where a hint applies: replaces the shorthands for this repository and this folder. Returns the repository to which
+/// a hint without a scope is limited.
+fn place_hint(
     args: &SetArgs,
     meta: &mut Map<String, Value>,
-    by_default: impl FnOnce() -> bool,
+    limits_reach: bool,
     session: &RunningSession,
 ) -> Result<Option<String>> {
     let here = |what: &str| {
@@ -84,12 +76,8 @@ fn limit_reach(
         let mut scope = scope_of(meta);
         scope.insert("repo".into(), json!(repos));
         meta.insert("scope".into(), scope.into());
-    } else if !args.everywhere && args.variant.is_none() && !meta.contains_key("scope") && by_default() {
-        let repo = process_cwd().and_then(|cwd| session.find_repository(&cwd));
-        if let Some(repo) = &repo {
-            meta.insert("scope".into(), json!({"repo": repo}));
-        }
-        return Ok(repo);
+    } else if !args.everywhere && args.variant.is_none() && !meta.contains_key("scope") && limits_reach {
+        return Ok(process_cwd().and_then(|cwd| session.find_repository(&cwd)));
     }
     Ok(None)
 }

@@ -56,7 +56,7 @@ pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     }
     // The variables that scopes mention must be there beforehand: the page has no environment.
     let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
-    session.learn_env_names(names);
+    session.set_env_names(names);
     let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None);
     let opened = opened.map_err(|error| match error.kind() {
         ErrorKind::UnknownMethod => with_message(&error, OLDER),

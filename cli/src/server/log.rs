@@ -70,10 +70,6 @@ impl Service for LoggedServices {
         }
         let begun = Instant::now();
         let result = service.call_by(caller, row.name, params);
-        if result.as_ref().is_err_and(Error::takes_long) {
-            // It is made again, on another thread.
-            return result;
-        }
         let micros = begun.elapsed().as_micros();
         let answer = result.as_ref().map_or_else(Error::reason, |_| "ok");
         tracing::debug!(method = row.name, by = ?caller.name, answer, micros, "call");

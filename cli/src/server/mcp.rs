@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 use super::session::backend::CallBackend;
 use super::session::changes::ChangeFeeds;
 use super::work::CallerId;
-use fill_in::{ContextFiller, FillIn, ToolCall};
+use crate::context::ContextInference;
+use fill_in::{ContextFiller, ToolCall};
 use parking_lot::RwLock;
 use profile::{ServerProfile, SessionMethods};
 use stdio::{RawArguments, StdioTransport};
@@ -114,33 +115,33 @@ pub struct ClientTools {
 
 impl ClientTools {
     /// Makes the handler, and asks the backend for its tools.
-    pub async fn new(backend: Arc<CallBackend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
+    pub async fn new(backend: Arc<CallBackend>, inference: Option<Arc<ContextInference>>) -> Self {
         // A tool that is not known here is asked for again.
         let offered = OfferedTools::ask_backend(&backend).await.unwrap_or_else(|error| {
             tracing::warn!(error = error.message(), "nobody says which tools there are");
             OfferedTools::default()
         });
-        Self { offered: Arc::new(RwLock::new(Arc::new(offered))), ..Self::of_nothing(backend, fill_in) }
+        Self { offered: Arc::new(RwLock::new(Arc::new(offered))), ..Self::of_nothing(backend, inference) }
     }
 
     /// Makes the handler that offers a profile and nothing else.
     pub fn of_profile(
         profile: &'static ServerProfile,
         backend: Arc<CallBackend>,
-        fill_in: Option<Arc<dyn FillIn>>,
+        inference: Option<Arc<ContextInference>>,
     ) -> Self {
-        Self { profile: Some(profile), ..Self::of_nothing(backend, fill_in) }
+        Self { profile: Some(profile), ..Self::of_nothing(backend, inference) }
     }
 
-    fn of_nothing(backend: Arc<CallBackend>, fill_in: Option<Arc<dyn FillIn>>) -> Self {
+    fn of_nothing(backend: Arc<CallBackend>, inference: Option<Arc<ContextInference>>) -> Self {
         Self {
             offered: Arc::default(),
             changes: ChangeFeeds::without_changes(Arc::clone(&backend)),
             subscriptions: Arc::default(),
             profile: None,
             structured: false,
-            filler: fill_in
-                .map(|fill_in| Arc::new(ContextFiller::new(fill_in, backend.desk().for_caller(CallerId::Looks)))),
+            filler: inference
+                .map(|inference| Arc::new(ContextFiller::new(inference, backend.desk().for_caller(CallerId::Looks)))),
             backend,
         }
     }
@@ -220,8 +221,7 @@ impl ClientTools {
             known => known,
         };
         let behind = known.ok_or_else(no_such_tool)?;
-        let keeps = self.read_offered().keeps;
-        let call = ToolCall { method: behind.method, context: behind.context, params, meta, keeps };
+        let call = ToolCall { method: behind.method, context: behind.context, params, meta };
         Ok(self.to_call_result(fill_in::call(&self.backend, &caller_name, call, self.filler.as_deref()).await).into())
     }
 
@@ -256,7 +256,7 @@ impl ClientTools {
             }
             None => "",
         };
-        let reach = if self.filler.as_ref().is_some_and(|filler| filler.has_reach_limit()) {
+        let reach = if self.filler.as_ref().is_some_and(|filler| filler.limits_reach()) {
             "- A hint without a scope is for this repository; reach `everywhere` is for what holds in all.\n"
         } else {
             ""

@@ -104,7 +104,7 @@ const MAX_PAGES: usize = 256;
 const ABOUT: &str = "An address to open the page at: it works once, within a minute.";
 
 static TABLE: MethodTable<SessionPage> = MethodTable(&[&TableRow {
-    method: MethodSpec::new(OPEN_PAGE, "Open the page", ABOUT, build_schema::<OpenPage>).inferred().quick(),
+    method: MethodSpec::new(OPEN_PAGE, "Open the page", ABOUT, build_schema::<OpenPage>).inferred().vital(),
     run: |page, _, params| answer_typed(params, |params| page.make_address(params)),
 }]);
 

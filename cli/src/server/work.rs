@@ -1,4 +1,4 @@
-//! Places and time for calls that do not run on the event loop. Every such call goes through a [`WorkDesk`].
+//! Places and time for calls. Every call goes through a [`WorkDesk`], but for the few that run on the event loop.
 //!
 //! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind together have
 //!   `CallerKind::places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
@@ -32,6 +32,8 @@ const WAIT: Duration = Duration::from_secs(30);
 pub const PLACES_OF_A_CALLER: usize = 8;
 /// Calls of one caller that wait for a place in a lane.
 pub const MAX_WAITING: usize = 64;
+/// The same in [`CallLane::Vital`], where a call takes microseconds: as many as a client on stdin may send at a time.
+const MAX_VITAL_WAITING: usize = 256;
 /// Smallest and largest number of prompts that compute at a time; two for each processor.
 const PROMPTS: (usize, usize) = (4, 16);
 /// Known callers from which on those that have gone are looked for.
@@ -134,6 +136,11 @@ struct CallerPlaces {
 struct LanePlaces {
     free: Arc<Semaphore>,
     waiting: AtomicUsize,
+}
+
+/// Calls of one caller that wait for a place in this lane.
+fn max_waiting(lane: CallLane) -> usize {
+    if lane == CallLane::Vital { MAX_VITAL_WAITING } else { MAX_WAITING }
 }
 
 impl Default for LanePlaces {
@@ -275,7 +282,7 @@ impl WorkDesk {
         let (own, shared) = if let Some(both) = at_once {
             both
         } else {
-            let _waiting = WaitingCall::begin_waiting(&places.in_lane(lane).waiting)?;
+            let _waiting = WaitingCall::begin_waiting(&places.in_lane(lane).waiting, max_waiting(lane))?;
             let both = async {
                 let own = Arc::clone(own).acquire_owned().await.ok()?;
                 Some((own, shared.acquire_owned().await.ok()?))
@@ -321,9 +328,9 @@ impl Drop for GivesUp {
 struct WaitingCall<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingCall<'a> {
-    fn begin_waiting(waiting: &'a AtomicUsize) -> Result<Self> {
+    fn begin_waiting(waiting: &'a AtomicUsize, most: usize) -> Result<Self> {
         let entered = Self(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING { Ok(entered) } else { Err(crowded_error()) }
+        if waiting.fetch_add(1, Ordering::Relaxed) < most { Ok(entered) } else { Err(crowded_error(most)) }
     }
 }
 
@@ -334,9 +341,9 @@ impl Drop for WaitingCall<'_> {
 }
 
 /// The refusal of a caller with too many calls under way.
-pub fn crowded_error() -> Error {
+pub fn crowded_error(waiting: usize) -> Error {
     let message =
-        format!("{MAX_WAITING} calls of this caller are waiting already; wait for their answers, then send it again.");
+        format!("{waiting} calls of this caller are waiting already; wait for their answers, then send it again.");
     Error::unavailable(message)
 }
 
@@ -408,7 +415,7 @@ mod tests {
             let waiting = || pool.caller_places(CallerId::Proxy(1)).work.waiting.load(Ordering::Relaxed);
             settle(|| waiting() == MAX_WAITING).await;
             let refused = greedy.run(CallLane::Work, || ()).await.unwrap_err();
-            assert_eq!((refused.reason(), refused.message()), ("E_UNAVAILABLE", crowded_error().message()));
+            assert_eq!((refused.reason(), refused.message()), ("E_UNAVAILABLE", crowded_error(MAX_WAITING).message()));
             settle(|| pool.running.lock().all.len() == PLACES_OF_A_CALLER).await;
             assert_eq!(other.run(CallLane::Work, || 7).await.unwrap(), 7);
             for lane in [CallLane::Prompt, CallLane::Vital] {

@@ -1,26 +1,57 @@
 //! The part of an environment that is sent to a server: the variables that it asked for, and no others
-//! (semantics section 9).
+//! (semantics section 9). A call whose answer depends on further variables is refused with their names, and made once
+//! more with these.
 
-use nudge::EnvNames;
+use nudge::{Caller, EnvNames, Result};
+use nudge_core::sync::Mutex;
 use serde_json::{Map, Value};
 
 /// Limits of a context (semantics section 5).
 const MAX_NAMES: usize = 256;
 const MAX_VALUE_BYTES: usize = 32 << 10;
 
-/// Builds `context.env` for a call whose candidates mention the names in `asked`: the value only if it matters, `""`
-/// for other variables that are set, null for variables that are not set.
-pub fn asked_env(asked: &EnvNames, look_up: impl Fn(&str) -> Option<String>) -> Map<String, Value> {
-    let value = |name: &String| match look_up(name) {
-        // Null says "known not to be set"; a missing name would say "unknown".
-        None => Value::Null,
-        // A longer value cannot be sent, and no scope can match it.
-        Some(value) if asked.values.contains(name) && value.len() <= MAX_VALUE_BYTES => value.into(),
-        Some(_) => "".into(),
-    };
-    // Variables that are set come first: names beyond the limit are left out and count as not set.
-    let mut told: Vec<_> = asked.names.iter().map(|name| (name.clone(), value(name))).collect();
-    told.sort_by_key(|(_, value)| value.is_null());
-    told.truncate(MAX_NAMES);
-    told.into_iter().collect()
+/// The environment variables that a session asked for last.
+#[derive(Debug, Default)]
+pub struct AskedEnv(Mutex<EnvNames>);
+
+impl AskedEnv {
+    /// Builds `context.env` of the next call: the value of a variable only if it matters, `""` for other variables that
+    /// are set, null for variables that are not set.
+    pub fn build_env(&self, look_up: impl Fn(&str) -> Option<String>) -> Map<String, Value> {
+        let asked = self.0.lock();
+        let value = |name: &String| match look_up(name) {
+            // Null says "known not to be set"; a missing name would say "unknown".
+            None => Value::Null,
+            // A longer value cannot be sent, and no scope can match it.
+            Some(value) if asked.values.contains(name) && value.len() <= MAX_VALUE_BYTES => value.into(),
+            Some(_) => "".into(),
+        };
+        // Variables that are set come first: names beyond the limit are left out and count as not set.
+        let mut told: Vec<_> = asked.names.iter().map(|name| (name.clone(), value(name))).collect();
+        told.sort_by_key(|(_, value)| value.is_null());
+        told.truncate(MAX_NAMES);
+        told.into_iter().collect()
+    }
+
+    /// Sets the names to send from now on.
+    pub fn set_names(&self, names: EnvNames) {
+        *self.0.lock() = names;
+    }
+
+    /// Takes the names from the refusal of a call that [asked for them](Caller::asking_env). Returns true for such a
+    /// refusal: then the call is to be made again, without asking.
+    pub fn learn_from<T>(&self, answer: &Result<T>) -> bool {
+        let names = answer.as_ref().err().and_then(|refused| refused.env_names());
+        names.map(|names| self.set_names(names)).is_some()
+    }
+
+    /// Makes a call, and once more when the session names variables that are missing. `try_call` fills in the context
+    /// each time.
+    ///
+    /// # Errors
+    /// Those of the last try.
+    pub fn call<'a, T>(&self, caller: Caller<'a>, try_call: impl Fn(Caller<'a>) -> Result<T>) -> Result<T> {
+        let answer = try_call(caller.asking_env());
+        if self.learn_from(&answer) { try_call(caller) } else { answer }
+    }
 }

@@ -4,15 +4,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use nudge::{
-    Caller, Config, Context, EnvNames, Error, ErrorKind, Match, MethodSpec, Nudge, Result, Service, check_name,
-};
+use nudge::{Caller, Config, Context, Error, ErrorKind, Match, MethodSpec, Nudge, Result, Service, check_name};
 use parking_lot::Mutex;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use crate::env::asked_env;
+use crate::env::AskedEnv;
 use crate::found::FoundHint;
+use crate::params::CallParams;
 use crate::remote::{GiveUp, RemoteServer};
 use crate::runtime::RuntimeDir;
 
@@ -50,7 +49,7 @@ struct SessionLink {
     /// The id of the process that opened the connection, and the connection: a forked child has to open another.
     remote: Mutex<(u32, Arc<RemoteServer>)>,
     /// The environment variables that were asked for last.
-    env: Mutex<EnvNames>,
+    env: AskedEnv,
 }
 
 /// The clock of a store in this process: the system's, or in tests one that is moved by hand.
@@ -95,7 +94,7 @@ impl Store {
         let dir = RuntimeDir::open(runtime_dir)?;
         let remote = RemoteServer::from_dir(&dir, give_up.clone())?.with_name(name);
         let remote = Mutex::new((std::process::id(), Arc::new(remote)));
-        let link = SessionLink { dir, name: name.into(), give_up, remote, env: Mutex::default() };
+        let link = SessionLink { dir, name: name.into(), give_up, remote, env: AskedEnv::default() };
         Ok(Self(StoreKind::Session(Box::new(link))))
     }
 
@@ -186,7 +185,11 @@ impl Store {
     /// # Errors
     /// As [`call_in`](Self::call_in).
     pub fn call_raw_in(&self, context: &Context, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
-        self.call_from(Caller::default(), context, method, |told| add_context(params, &told.into()))
+        let params = CallParams::read(params.to_owned());
+        if params.given_context().is_some() {
+            return Err(Error::invalid("`params` have a `context` already; give it in one of the two places."));
+        }
+        self.call_from(Caller::default(), context, method, |told| params.with_context(&told))
     }
 
     /// Calls with the params that `fill` makes from the context; calls once more when the session names variables that
@@ -198,24 +201,14 @@ impl Store {
         method: &str,
         fill: impl Fn(Map<String, Value>) -> Result<Box<RawValue>>,
     ) -> Result<Box<RawValue>> {
-        let none = Mutex::default();
-        let known = match &self.0 {
+        let none = AskedEnv::default();
+        let env = match &self.0 {
             StoreKind::Own { .. } => &none,
             StoreKind::Session(session) => &session.env,
         };
-        let told_first = fill(build_context_params(context, &known.lock()))?;
+        let try_call = |caller: Caller<'_>| self.call_by(caller, method, &fill(build_context_params(context, env))?);
         // A context without an environment must not claim that a variable is not set, so it is never asked for names.
-        if !context.has_env() {
-            return self.call_by(caller, method, &told_first);
-        }
-        let refused = match self.call_by(caller.asking_env(), method, &told_first) {
-            Err(refused) => refused,
-            answered => return answered,
-        };
-        let names = refused.env_names().ok_or(refused)?;
-        let told_then = fill(build_context_params(context, &names))?;
-        *known.lock() = names;
-        self.call_by(caller, method, &told_then)
+        if context.has_env() { env.call(caller, try_call) } else { try_call(caller) }
     }
 }
 
@@ -290,8 +283,8 @@ fn advance_clock(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<Ra
     to_raw(&serde_json::json!({"now_ms": clock.advance_by(ms)}))
 }
 
-/// Builds the `context` that is sent, with the variables in `names`.
-fn build_context_params(context: &Context, names: &EnvNames) -> Map<String, Value> {
+/// Builds the `context` that is sent, with the variables that were asked for.
+fn build_context_params(context: &Context, asked: &AskedEnv) -> Map<String, Value> {
     let mut told = Map::new();
     let os = context.os().map(nudge::Os::as_str);
     let fields =
@@ -306,7 +299,7 @@ fn build_context_params(context: &Context, names: &EnvNames) -> Map<String, Valu
         told.insert("files_open".into(), context.files_open().into());
     }
     if context.has_env() {
-        let mut env = asked_env(names, |name| context.env(name).map(str::to_owned));
+        let mut env = asked.build_env(|name| context.env(name).map(str::to_owned));
         if env.is_empty() && told.is_empty() {
             // Until the server has asked for names, `bump` must still see that a context is given.
             env.insert(String::new(), Value::Null);
@@ -316,14 +309,6 @@ fn build_context_params(context: &Context, names: &EnvNames) -> Map<String, Valu
         }
     }
     told
-}
-
-/// Adds a context to the params; params that are no object stay as they are, to be refused.
-fn add_context(params: &RawValue, context: &Value) -> Result<Box<RawValue>> {
-    let Some(rest) = params.get().strip_prefix('{') else { return Ok(params.to_owned()) };
-    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-    let text = format!("{{\"context\":{context}{comma}{rest}");
-    RawValue::from_string(text).map_err(|_| Error::invalid("The params cannot be written as JSON."))
 }
 
 /// The refusal of an answer that does not have the form that it has in this version.

@@ -10,6 +10,7 @@ use nudge_core::wire;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::params::CallParams;
 use crate::store::{Store, to_raw, unknown_form};
 
 /// The tools that a store offers, as they were when they were asked for.
@@ -113,10 +114,24 @@ impl Tools {
             Error::new(ErrorKind::ParamsNotObject, "The arguments of a tool must be a JSON object; write it anew.")
         })?;
         let caller = Caller::default().by_agent();
-        match row.context {
-            ContextUse::None => store.call_by(caller, &row.name, &params),
-            usage => store.call_from(caller, context, &row.name, |told| fill_params(&params, usage, told)),
+        // The reach of a hint is for front ends that know where a person's agent stands (semantics section 12).
+        if matches!(row.context, ContextUse::None | ContextUse::Repository) {
+            return store.call_by(caller, &row.name, &params);
         }
+        let params = CallParams::read(params);
+        let said = match params.given_context() {
+            None | Some(Value::Null) => Some(Map::new()),
+            Some(Value::Object(said)) => Some(said.clone()),
+            Some(_) => None,
+        };
+        // The method refuses a context that is no object.
+        let Some(said) = said.filter(|said| row.context != ContextUse::InferredIfGiven || !said.is_empty()) else {
+            return store.call_by(caller, &row.name, params.as_raw());
+        };
+        store.call_from(caller, context, &row.name, |mut told| {
+            told.extend(said.clone());
+            params.with_context(&told)
+        })
     }
 
     /// Answers a model's tool call, as JSON in the provider's own form: a `tool_use` block of Anthropic, a tool call of
@@ -154,32 +169,4 @@ impl Tools {
             _ => None,
         }
     }
-}
-
-/// Adds to the params the context fields that the model leaves out. It works on text, so that the order of keys and the
-/// digits of numbers stay; a context that is no object is left for the method to refuse.
-fn fill_params(params: &RawValue, usage: ContextUse, told: Map<String, Value>) -> Result<Box<RawValue>> {
-    let Ok(mut all) = wire::read_members(params.get()) else { return Ok(params.to_owned()) };
-    let given = all.iter().position(|(name, _)| name == "context");
-    let said: Map<String, Value> = match given.map(|index| all[index].1.get()) {
-        None | Some("null") => Map::new(),
-        Some(text) => match serde_json::from_str::<Map<_, _>>(text) {
-            // A name that stands there twice would be lost.
-            Ok(said) if wire::read_members(text).is_ok_and(|members| members.len() == said.len()) => said,
-            _ => return Ok(params.to_owned()),
-        },
-    };
-    if usage == ContextUse::InferredIfGiven && said.is_empty() {
-        return Ok(params.to_owned());
-    }
-    let mut context = told;
-    context.extend(said);
-    let context = to_raw(&context)?;
-    match given {
-        Some(index) => all[index].1 = &context,
-        None => all.push(("context".into(), &context)),
-    }
-    let written: Vec<_> = all.iter().map(|(name, value)| format!("{}:{}", json!(name), value.get())).collect();
-    RawValue::from_string(format!("{{{}}}", written.join(",")))
-        .map_err(|_| Error::invalid("The arguments cannot be written as JSON."))
 }

@@ -27,34 +27,12 @@ pub enum ContextUse {
     Inferred,
     /// Missing fields are filled in only when the caller gave a context (`bump`).
     InferredIfGiven,
+    /// Only the repository is filled in: it limits a hint without a scope (`set_hint`, semantics section 12). The answer
+    /// depends on no environment.
+    Repository,
 }
 
-/// The time that a call may take. It decides where a server runs it: on its event loop, or on a thread of its own where
-/// it delays no other call.
-#[derive(Debug, Clone, Copy)]
-pub enum CallCost {
-    /// Microseconds: it looks into memory, or appends to a file without a flush. Work that depends on stored data takes
-    /// the caller's [`StepBudget`]. When an event loop has too few of them, the call is refused ([`Error::takes_long`]), and
-    /// the server makes it again on a thread.
-    Quick,
-    /// Anything longer, or unknown: it reads or writes much, flushes a file, searches texts, computes.
-    Slow,
-    /// Slow for some params, which are given as JSON text.
-    SlowIf(fn(&str) -> bool),
-}
-
-impl CallCost {
-    /// Returns true when a call with these params may run on the event loop. A call of an unknown method may not.
-    pub fn is_quick(method: Option<&MethodSpec>, params: &str) -> bool {
-        match method.map(|method| method.cost) {
-            Some(Self::Quick) => true,
-            Some(Self::SlowIf(is_slow)) => !is_slow(params),
-            Some(Self::Slow) | None => false,
-        }
-    }
-}
-
-/// The kind of places that a call off the event loop takes. Each lane has places of its own, so that
+/// The kind of places that a call takes. Each lane has places of its own, so that
 /// calls of one never wait for those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallLane {
@@ -71,11 +49,11 @@ pub enum CallLane {
 /// A row of a method table: all that a surface needs to offer the method.
 ///
 /// ```
-/// use nudge_core::service::{CallCost, MethodSpec};
+/// use nudge_core::service::{CallLane, MethodSpec};
 /// use nudge_core::table::{NoParams, build_schema};
 ///
-/// static PING: MethodSpec = MethodSpec::new("nudge.ping", "Ping", "Answers.", build_schema::<NoParams>).read_only().quick();
-/// assert!(PING.read_only && CallCost::is_quick(Some(&PING), "{}"));
+/// static PING: MethodSpec = MethodSpec::new("nudge.ping", "Ping", "Answers.", build_schema::<NoParams>).read_only().vital();
+/// assert!(PING.read_only && PING.lane == CallLane::Vital);
 /// assert_eq!(PING.tool_name(), "nudge_ping");
 /// ```
 // Independent facts, four of them named after MCP's annotations.
@@ -102,9 +80,9 @@ pub struct MethodSpec {
     pub idempotent: bool,
     /// How `params.context` is filled in.
     pub context: ContextUse,
-    /// How long a call may take.
-    pub cost: CallCost,
-    /// The kind of places it takes off the event loop.
+    /// Answered on the event loop, without a place and a thread.
+    pub inline: bool,
+    /// The kind of places that it takes.
     pub lane: CallLane,
     /// The word for it on the command line, where that is another than the end of its name.
     pub verb: Option<&'static str>,
@@ -152,8 +130,8 @@ pub struct DocumentPages {
 }
 
 impl MethodSpec {
-    /// A method with the defaults: it is no tool, changes something, takes no context, and is slow. The functions
-    /// below say otherwise.
+    /// A method with the defaults: it is no tool, changes something, takes no context, and runs
+    /// among the calls that may take long. The functions below say otherwise.
     pub const fn new(
         name: &'static str,
         title: &'static str,
@@ -171,7 +149,7 @@ impl MethodSpec {
             destructive: false,
             idempotent: false,
             context: ContextUse::None,
-            cost: CallCost::Slow,
+            inline: false,
             lane: CallLane::Work,
             verb: None,
             is_command: false,
@@ -278,16 +256,23 @@ impl MethodSpec {
         Self { context: ContextUse::Inferred, ..self }
     }
 
+    /// Marks it as a method whose `params.context` gets the repository alone.
+    #[must_use]
+    pub const fn takes_repository(self) -> Self {
+        Self { context: ContextUse::Repository, ..self }
+    }
+
     /// Marks it as a method with a `params.context` that is filled in when the caller gave one.
     #[must_use]
     pub const fn inferred_if_given(self) -> Self {
         Self { context: ContextUse::InferredIfGiven, ..self }
     }
 
-    /// The same, which takes microseconds. Off the event loop it still only computes, so that it waits for no work.
+    /// The same, answered on the event loop when [`Caller::allowed_steps`] suffice, else on a thread like all others. Such a
+    /// method takes microseconds, waits for no lock that others hold for longer, and changes nothing.
     #[must_use]
-    pub const fn quick(self) -> Self {
-        Self { cost: CallCost::Quick, lane: CallLane::Vital, ..self }
+    pub const fn inline(self) -> Self {
+        Self { inline: true, ..self }
     }
 
     /// The same, which may take hours, and looks at the [limit of its call](crate::patience) meanwhile.
@@ -302,16 +287,10 @@ impl MethodSpec {
         Self { lane: CallLane::Prompt, ..self }
     }
 
-    /// The same, as a call by which one learns how things stand.
+    /// The same, as a call by which one learns how things stand, or that only computes: it waits for no work.
     #[must_use]
     pub const fn vital(self) -> Self {
         Self { lane: CallLane::Vital, ..self }
-    }
-
-    /// The same, which takes microseconds unless `is_slow` says otherwise of its params.
-    #[must_use]
-    pub const fn slow_if(self, is_slow: fn(&str) -> bool) -> Self {
-        Self { cost: CallCost::SlowIf(is_slow), ..self }
     }
 
     /// The name as an MCP tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
@@ -333,8 +312,8 @@ pub struct Caller<'a> {
     /// Is true when a call whose answer depends on environment variables that `context.env` lacks is to be refused with
     /// their names.
     pub env: bool,
-    /// Is true when the call runs on an event loop and has only the [`StepBudget`] of one.
-    pub in_passing: bool,
+    /// Is true when the call runs on an event loop: it has the steps of [`StepBudget::of_an_inline_call`].
+    pub inline: bool,
     /// The call that the key stands for; set by [`TableService`](crate::table::TableService).
     pub call: Option<CallIdentity>,
     /// The rest of an earlier call with this key, when its result is not kept; set by
@@ -345,7 +324,7 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// A caller by its name.
     pub const fn with_name(name: &'a str) -> Self {
-        Self { name, agent: false, key: None, env: false, in_passing: false, call: None, made: None }
+        Self { name, agent: false, key: None, env: false, inline: false, call: None, made: None }
     }
 
     /// The same, by a surface of agents.
@@ -366,16 +345,15 @@ impl<'a> Caller<'a> {
         Self { made, ..self }
     }
 
-    /// The same, for a call on an event loop: one that takes long is refused with an error that
-    /// [`Error::takes_long`] knows, changes nothing, and is made again on a thread.
+    /// The same, for a call on an event loop.
     #[must_use]
-    pub const fn in_passing(self) -> Self {
-        Self { in_passing: true, ..self }
+    pub const fn inline(self) -> Self {
+        Self { inline: true, ..self }
     }
 
     /// Returns the steps that the call may take.
     pub const fn allowed_steps(&self) -> StepBudget {
-        if self.in_passing { StepBudget::in_passing() } else { StepBudget::of_a_call() }
+        if self.inline { StepBudget::of_an_inline_call() } else { StepBudget::of_a_call() }
     }
 
     /// Marks a call whose `context.env` may lack names: then it is refused with
@@ -391,8 +369,8 @@ impl<'a> Caller<'a> {
 /// Each service keeps these rules: a call may come from any thread, and several at once; a refused call changes nothing
 /// and names the remedy in one sentence; a call with a [key](Caller::key) is made once, however often it comes
 /// ([`TableService`](crate::table::TableService) sees to it); a call that [asks](Caller::env) for environment names is
-/// refused with them when its answer could depend on names that `context.env` lacks; a row that is [`CallCost::Quick`]
-/// answers within microseconds; time comes from the source's [`Clock`](crate::clock::Clock), so that tests can move it.
+/// refused with them when its answer could depend on names that `context.env` lacks; a row that is
+/// [inline](MethodSpec::inline) answers within microseconds; time comes from the source's [`Clock`](crate::clock::Clock), so that tests can move it.
 pub trait Service: Send + Sync {
     /// Returns the rows this service answers, in the order surfaces list them. For a session elsewhere only rows known
     /// here are returned: `nudge.methods` tells all.

@@ -287,6 +287,14 @@ pub trait RecordJournal: Send + Sync {
 pub trait ChangeSink: Send + Sync {
     /// Tells of changes that everybody can see now, in their order. Quick; calls no source.
     fn tell_changes(&self, changes: &[ChangeEvent]);
+
+    /// Answers whether what has a duration is kept for next time. Quick; it is asked while a change is made.
+    ///
+    /// # Errors
+    /// The reason for its caller when it is not, as a clause without a full stop.
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        Err("it ends with this session at the latest".into())
+    }
 }
 
 /// A change, as it is told.

@@ -1,14 +1,14 @@
 //! Steps: the work of judging scopes, counted, so that one call has a limit that is the same on every machine.
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// Most steps of one call. A step compares about one character, so that a call takes tens of milliseconds at the very
 /// worst, and an ordinary one stays a hundred times below.
 pub const MAX_STEPS: u64 = 1 << 23;
 /// Most steps of a call on an event loop: a fraction of a millisecond.
-const STEPS_IN_PASSING: u64 = 1 << 16;
-/// The field of an error's data that says that the call wants a thread of its own.
-const TAKES_LONG: &str = "takes_long";
+const MAX_INLINE_STEPS: u64 = 1 << 16;
+/// The name of the limit in an error's data.
+const LIMIT: &str = "steps";
 
 /// The steps that a call has left.
 ///
@@ -22,35 +22,27 @@ const TAKES_LONG: &str = "takes_long";
 #[derive(Debug)]
 pub struct StepBudget {
     left: u64,
-    in_passing: bool,
 }
 
 /// A call has no steps left: its question is undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooMany {
-    in_passing: bool,
-}
+pub struct TooMany;
 
 impl StepBudget {
     /// All that one call may take: [`MAX_STEPS`].
     pub const fn of_a_call() -> Self {
-        Self { left: MAX_STEPS, in_passing: false }
+        Self { left: MAX_STEPS }
     }
 
-    /// Returns the steps of a call on an event loop. When they do not suffice, it is refused with an error that
-    /// [`Error::takes_long`] knows, to be made again on another thread.
-    pub const fn in_passing() -> Self {
-        Self { left: STEPS_IN_PASSING, in_passing: true }
+    /// Returns the steps of a call on an event loop. When they do not suffice, [`Error::lacks_steps`]: the call is made
+    /// again on a thread.
+    pub const fn of_an_inline_call() -> Self {
+        Self { left: MAX_INLINE_STEPS }
     }
 
     /// Returns steps without a limit, for callers that delay only themselves.
     pub const fn unlimited() -> Self {
-        Self { left: u64::MAX, in_passing: false }
-    }
-
-    /// Returns true for those of [`StepBudget::in_passing`].
-    pub const fn are_in_passing(&self) -> bool {
-        self.in_passing
+        Self { left: u64::MAX }
     }
 
     /// Returns how many are left.
@@ -66,7 +58,7 @@ impl StepBudget {
     pub fn take_steps(&mut self, count: usize) -> Result<(), TooMany> {
         let left = self.left.checked_sub(count as u64);
         self.left = left.unwrap_or(0);
-        left.map(|_| ()).ok_or(TooMany { in_passing: self.in_passing })
+        left.map(|_| ()).ok_or(TooMany)
     }
 
     /// Splits off `count` at the most; [`StepBudget::give_back`] returns the unused ones.
@@ -74,7 +66,7 @@ impl StepBudget {
     pub fn split_off(&mut self, count: u64) -> Self {
         let count = count.min(self.left);
         self.left -= count;
-        Self { left: count, in_passing: self.in_passing }
+        Self { left: count }
     }
 
     /// Adds the unused steps of `rest`.
@@ -84,15 +76,11 @@ impl StepBudget {
 }
 
 impl From<TooMany> for Error {
-    fn from(too_many: TooMany) -> Self {
-        if too_many.in_passing {
-            return Self::new(ErrorKind::Unavailable, "This call takes long; make it again, on another thread.")
-                .with_data(TAKES_LONG, true);
-        }
+    fn from(_: TooMany) -> Self {
         // It fits: the limit has 24 bits.
         let max = usize::try_from(MAX_STEPS).unwrap_or(usize::MAX);
         Self::quota(
-            "steps",
+            LIMIT,
             max,
             "Comparing the stored scopes with this context takes too long; name a component, give a shorter cwd or \
              branch, or delete hints whose patterns hold many `*` or braces.",
@@ -101,9 +89,9 @@ impl From<TooMany> for Error {
 }
 
 impl Error {
-    /// Returns true for the refusal of a call that was tried in passing and needs a thread of its own.
-    pub fn takes_long(&self) -> bool {
-        self.data().contains_key(TAKES_LONG)
+    /// Returns true for the refusal of a call that had too few steps.
+    pub fn lacks_steps(&self) -> bool {
+        self.data().get("limit").is_some_and(|limit| limit == LIMIT)
     }
 }
 
@@ -113,17 +101,13 @@ mod tests {
 
     #[test]
     fn what_is_not_there_cannot_be_taken() {
-        let mut steps = StepBudget::in_passing();
+        let mut steps = StepBudget::of_a_call();
         let mut some = steps.split_off(10);
         some.take_steps(4).unwrap();
         steps.give_back(&some);
-        assert_eq!(steps.remaining(), STEPS_IN_PASSING - 4);
+        assert_eq!(steps.remaining(), MAX_STEPS - 4);
         let refused = Error::from(steps.take_steps(usize::MAX).unwrap_err());
-        assert!(refused.takes_long() && steps.take_steps(1).is_err());
-        let refused = Error::from(StepBudget::of_a_call().take_steps(usize::MAX).unwrap_err());
-        assert_eq!(
-            (refused.reason(), refused.takes_long(), &refused.data()["limit"]),
-            ("E_QUOTA", false, &"steps".into())
-        );
+        assert!(steps.take_steps(1).is_err());
+        assert_eq!((refused.reason(), refused.lacks_steps()), ("E_QUOTA", true));
     }
 }

@@ -26,7 +26,7 @@
 //! }
 //!
 //! static GREET: TableRow<Greeter> = TableRow {
-//!     method: MethodSpec::new("nudge.greeter.greet", "Greet", "Greets somebody.", build_schema::<Greet>).read_only().quick(),
+//!     method: MethodSpec::new("nudge.greeter.greet", "Greet", "Greets somebody.", build_schema::<Greet>).read_only().vital(),
 //!     run: |_, _, params| answer_typed(params, |Greet { name }| Ok(Greeted { said: format!("Hello {name}") })),
 //! };
 //! static TABLE: MethodTable<Greeter> = MethodTable(&[&GREET]);

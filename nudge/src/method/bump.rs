@@ -6,6 +6,7 @@ use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
 use nudge_core::once::RecordableResult;
 use nudge_core::service::{Caller, EarlierCall, MethodSpec};
+use nudge_core::steps::StepBudget;
 use nudge_core::table::{TableRow, answer_typed, build_schema};
 use nudge_core::wire;
 use schemars::JsonSchema;
@@ -26,7 +27,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.bump", "Report success", ABOUT, build_schema::<BumpHint>)
         .frequent()
         .inferred_if_given()
-        .quick(),
+        .vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.bump_by(caller, params)),
 };
 
@@ -87,7 +88,7 @@ impl Nudge {
         let context = context.build()?;
         let chooses = variant.is_none() && !context.is_empty();
         let candidates = || if chooses { self.store.find_variants(&component, &key).1 } else { Variants::new() };
-        let (mut steps, mut unfit, mut unknown) = (caller.allowed_steps(), None, false);
+        let (mut steps, mut unfit, mut unknown) = (StepBudget::of_a_call(), None, false);
         let written =
             self.write_judged(WriteAct::new("bump", caller), &context, &mut steps, candidates, |plan, judged| {
                 let hints = plan.find_variants(&component, &key);

@@ -25,7 +25,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.delete_hint", "Delete a hint", ABOUT, build_schema::<DeleteHint>)
         .tool()
         .destructive()
-        .quick(),
+        .vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.delete_by(caller, &params)),
 };
 

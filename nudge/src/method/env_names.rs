@@ -24,7 +24,7 @@ others.";
 pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.env_names", "Environment names", ABOUT, build_schema::<EnvNamesAsked>)
         .read_only()
-        .quick(),
+        .vital(),
     run: |nudge, _, params| answer_typed(params, |params| nudge.env_names(&params)),
 };
 
@@ -120,7 +120,10 @@ impl Nudge {
     /// Refuses a call whose `context.env` lacks names that its candidates mention, or values that matter
     /// (semantics section 9). Malformed params are left for the method to refuse.
     pub(crate) fn check_env_names(&self, context: ContextUse, params: &RawValue) -> Result<()> {
-        if context == ContextUse::None || !self.looks_at_env() || !params.get().starts_with('{') {
+        if matches!(context, ContextUse::None | ContextUse::Repository)
+            || !self.looks_at_env()
+            || !params.get().starts_with('{')
+        {
             return Ok(());
         }
         let Ok(asked) = serde_json::from_str::<ScopeParams>(params.get()) else { return Ok(()) };

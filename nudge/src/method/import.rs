@@ -34,7 +34,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.import", "Import hints", ABOUT, build_schema::<ImportHints>)
         .tool()
         .destructive()
-        .quick(),
+        .vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.import_by(caller, &params)),
 };
 

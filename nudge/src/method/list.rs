@@ -12,7 +12,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.list_components", "List components", ABOUT, build_schema::<NoParams>)
         .tool()
         .read_only()
-        .quick(),
+        .vital(),
     run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.components())),
 };
 

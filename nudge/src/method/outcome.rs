@@ -25,7 +25,7 @@ use crate::store::ScopeVerdicts;
 const CANNOT_RUN: u32 = 3;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
-    method: OUTCOME.quick(),
+    method: OUTCOME.vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.outcome_by(caller, params)),
 };
 
@@ -70,7 +70,7 @@ impl Nudge {
     /// Counts an outcome for the eligible hints of which it says something. Lines are read and scopes judged before it
     /// is this writer's turn, so that no other waits meanwhile.
     pub(crate) fn count_outcome(&self, caller: Caller<'_>, outcome: &CommandOutcome<'_>) -> Result<OutcomeMatches> {
-        let found = self.find_concerned(outcome, &mut caller.allowed_steps())?;
+        let found = self.find_concerned(outcome, &mut StepBudget::of_a_call())?;
         self.write(WriteAct::new("outcome", caller), |plan| {
             let mut matched = Vec::with_capacity(found.len());
             for (hint, ended) in &found {

@@ -44,15 +44,9 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .frequent()
         .read_only()
         .inferred()
-        .slow_if(searches_texts),
-    run: |nudge, caller, params| answer_typed(params, |params| nudge.query_with(params, caller.allowed_steps())),
+        .vital(),
+    run: |nudge, _, params| answer_typed(params, |params| nudge.query(params)),
 };
-
-/// Returns true when the params may have a regex or words, which are tried on every text. Searching the raw JSON errs on
-/// the safe side: a name with escapes counts as `regex`.
-fn searches_texts(params: &str) -> bool {
-    params.contains("\"regex\"") || params.contains("\"text\"") || params.contains("\\u00")
-}
 
 /// Params of [`Nudge::query`].
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -116,10 +110,6 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when the scopes take too many steps.
     pub fn query(&self, params: QueryHints) -> Result<QueryRows> {
-        self.query_with(params, StepBudget::of_a_call())
-    }
-
-    fn query_with(&self, params: QueryHints, steps: StepBudget) -> Result<QueryRows> {
         if let Some(component) = &params.component {
             check_name("component", component)?;
         }
@@ -155,7 +145,7 @@ impl Nudge {
                 && regex.as_ref().is_none_or(|regex| is_hit(regex, hint))
                 && words.iter().all(|word| is_in(word, hint))
         };
-        let mut verdicts = SearchVerdicts::new(steps);
+        let mut verdicts = SearchVerdicts::new(StepBudget::of_a_call());
         let found = self.search_hints(&filter, &mut verdicts, limit, accept)?;
         if late {
             return Err(Error::invalid(
@@ -163,10 +153,6 @@ impl Nudge {
             ));
         }
         let mut steps = verdicts.into_steps();
-        if steps.are_in_passing() {
-            // To write out much takes long, too.
-            found.iter().try_for_each(|found| steps.take_steps(found.hint.bytes as usize / 8))?;
-        }
         let rows = found.into_iter().map(|found| explain_row(found, &context, now, &mut steps));
         let hints = rows.collect::<Result<Vec<_>, _>>()?;
         if !hints.is_empty() {

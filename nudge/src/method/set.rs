@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
 use nudge_core::once::RecordableResult;
 use nudge_core::scope::ScopeSpec;
@@ -25,7 +26,10 @@ holds only somewhere: each scope is a variant. meta.tags: 3 to 6 words to find i
 const MAX_SIGNATURE: usize = 64;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
-    method: MethodSpec::new("nudge.set_hint", "Store a hint", ABOUT, build_schema::<SetHint>).frequent().quick(),
+    method: MethodSpec::new("nudge.set_hint", "Store a hint", ABOUT, build_schema::<SetHint>)
+        .frequent()
+        .takes_repository()
+        .vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.set_by(caller, params)),
 };
 
@@ -54,10 +58,14 @@ pub struct SetHint {
     /// Beyond this repository.
     #[serde(default, deserialize_with = "wire::given")]
     pub reach: Option<HintReach>,
+    /// The caller's place: its `repo` limits a hint without a scope, a variant and a reach.
+    #[serde(default, deserialize_with = "wire::object_or_default")]
+    #[schemars(extend("x-not-for-models" = true))]
+    pub context: ContextSpec,
 }
 
-/// The reach of a hint without a scope. A front end in a repository limits it to that repository; here the caller's
-/// place is unknown, so it applies everywhere anyway (semantics section 12).
+/// The reach of a hint without a scope. Where the context names a repository, the hint is limited to it; front ends, which
+/// know where their caller stands, give that context (semantics section 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HintReach {
@@ -77,6 +85,7 @@ impl SetHint {
             variant: None,
             allow_secret: false,
             reach: None,
+            context: ContextSpec::default(),
         }
     }
 }
@@ -99,6 +108,15 @@ pub struct SetResult {
     /// For an agent: says that it replaced a person's hint, and how to undo that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Says that the hint was limited to the repository of the context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<String>,
+    /// For a hint with a duration that is no secret: true when it is kept for next time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<bool>,
+    /// The reason when it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keeping: Option<String>,
 }
 
 /// The result for a secret is never recorded; a repeated call makes it again.
@@ -137,6 +155,13 @@ pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     Ok(())
 }
 
+fn explain_limit(repo: &str) -> String {
+    format!(
+        "it applies in {repo} alone, as it was stored there without a scope; `reach: everywhere` (--everywhere) stores it \
+         for everywhere"
+    )
+}
+
 fn undo_note(id: u64) -> String {
     format!("This replaced what a person had stored, see `previous`; the command `nudge undo {id}` brings it back.")
 }
@@ -158,7 +183,14 @@ impl Nudge {
         if params.reach.is_some() && (params.variant.is_some() || params.meta.scope != ScopeSpec::default()) {
             return Err(Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant."));
         }
+        let repo = std::mem::take(&mut params.context).build()?.repo();
         check_source(caller.agent, &params.meta)?;
+        let is_open = params.variant.is_none() && params.reach.is_none() && params.meta.scope == ScopeSpec::default();
+        let reach = repo.filter(|_| is_open).map(|repo| {
+            let told = explain_limit(&repo);
+            params.meta.scope.repo.push(repo);
+            told
+        });
         if params.meta.added_by.is_none() {
             params.meta.added_by = make_signature(caller);
         }
@@ -174,7 +206,8 @@ impl Nudge {
                 let (variants, hint) = (variants.len(), Arc::clone(stands));
                 let kept = plan.trash().replaced_by(&hint);
                 let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| undo_note(*id));
-                return Ok(SetResult { hint, variants, unchanged: false, previous: kept.map(|(_, old)| old), note });
+                let previous = kept.map(|(_, old)| old);
+                return Ok(SetResult { previous, note, reach, ..self.to_set_result(hint, variants) });
             }
             let lost = match caller.made {
                 Some(EarlierCall::Lost(version)) => Some(version),
@@ -211,7 +244,15 @@ impl Nudge {
             let previous = old.filter(|_| kept.is_some()).cloned();
             let unchanged = old.is_some_and(|old| old.says_the_same(&hint));
             let variants = variants.len() + usize::from(old.is_none());
-            Ok(SetResult { hint: plan.put_hint(hint), variants, unchanged, previous, note })
+            Ok(SetResult { unchanged, previous, note, reach, ..self.to_set_result(plan.put_hint(hint), variants) })
         })
+    }
+
+    /// Makes the result for a stored hint, which says whether it is kept.
+    fn to_set_result(&self, hint: Arc<Hint>, variants: usize) -> SetResult {
+        let checked = (hint.has_expiry() && !hint.is_secret()).then(|| self.check_keeping());
+        let kept = checked.as_ref().map(Result::is_ok);
+        let keeping = checked.and_then(Result::err);
+        SetResult { hint, variants, unchanged: false, previous: None, note: None, reach: None, kept, keeping }
     }
 }

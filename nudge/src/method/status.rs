@@ -10,7 +10,7 @@ use crate::cache::Nudge;
 const ABOUT: &str = "What is stored, and the limits.";
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
-    method: MethodSpec::new("nudge.status", "Status", ABOUT, build_schema::<NoParams>).read_only().quick(),
+    method: MethodSpec::new("nudge.status", "Status", ABOUT, build_schema::<NoParams>).read_only().vital(),
     run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.status())),
 };
 

@@ -41,16 +41,16 @@ const SHORTEST_LINE: usize = 16;
 const MAX_WITHOUT_ROOM: usize = 1_000;
 
 pub(super) static ROW: TableRow<Nudge> =
-    TableRow { method: SUGGEST.quick(), run: |nudge, _, params| answer_typed(params, |params| nudge.suggest(params)) };
+    TableRow { method: SUGGEST.vital(), run: |nudge, _, params| answer_typed(params, |params| nudge.suggest(params)) };
 
 pub(super) static DIGEST_ROW: TableRow<Nudge> =
-    TableRow { method: DIGEST.quick(), run: |nudge, _, params| answer_typed(params, |params| nudge.digest(params)) };
+    TableRow { method: DIGEST.vital(), run: |nudge, _, params| answer_typed(params, |params| nudge.digest(params)) };
 
 pub(super) static TOLD_ROW: TableRow<Nudge> =
     TableRow { method: TOLD, run: |nudge, _, params| answer_typed(params, |params| nudge.told(&params)) };
 
 pub(super) static RECALL_ROW: TableRow<Nudge> =
-    TableRow { method: RECALL.quick(), run: |nudge, _, params| answer_typed(params, |params| nudge.recall(params)) };
+    TableRow { method: RECALL.vital(), run: |nudge, _, params| answer_typed(params, |params| nudge.recall(params)) };
 
 /// Result of [`Nudge::suggest`].
 pub type Suggestions = suggest::SuggestAnswer<SuggestedHint>;

@@ -25,14 +25,14 @@ const ABOUT_DELETIONS: &str = "What was deleted or replaced last in this session
 pub(super) static DELETIONS: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.deletions", "Deletions", ABOUT_DELETIONS, build_schema::<NoParams>)
         .read_only()
-        .quick(),
+        .vital(),
     run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.deletions())),
 };
 
 const ABOUT: &str = "Brings back what was deleted or replaced: the last, or what has this id.";
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
-    method: MethodSpec::new("nudge.undo", "Undo a deletion", ABOUT, build_schema::<UndoDeletion>).quick(),
+    method: MethodSpec::new("nudge.undo", "Undo a deletion", ABOUT, build_schema::<UndoDeletion>).vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.undo_by(caller, params)),
 };
 

@@ -25,8 +25,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.why", "Explain a choice", ABOUT, build_schema::<WhyQuestion>)
         .read_only()
         .inferred()
-        .quick(),
-    run: |nudge, caller, params| answer_typed(params, |params| nudge.why_with(params, &mut caller.allowed_steps())),
+        .vital(),
+    run: |nudge, _, params| answer_typed(params, |params| nudge.why(params)),
 };
 
 /// Params of [`Nudge::why`].
@@ -80,10 +80,7 @@ impl Nudge {
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when its scopes take too many steps.
     pub fn why(&self, params: WhyQuestion) -> Result<WhyResult> {
-        self.why_with(params, &mut StepBudget::of_a_call())
-    }
-
-    fn why_with(&self, params: WhyQuestion, steps: &mut StepBudget) -> Result<WhyResult> {
+        let steps = &mut StepBudget::of_a_call();
         let WhyQuestion { component, key, context } = params;
         let context = context.build()?;
         check_name("component", &component)?;

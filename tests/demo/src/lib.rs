@@ -76,14 +76,14 @@ static TABLE: MethodTable<Demo> = MethodTable(&[
         method: MethodSpec::new("nudge.demo.get", "Get a note", "Tells a note.", build_schema::<Get>)
             .tool()
             .read_only()
-            .quick(),
+            .vital(),
         run: |demo, _, params| answer_typed(params, |params| demo.get(&params)),
     },
     &TableRow {
         method: MethodSpec::new("nudge.demo.list", "List notes", "Every note.", build_schema::<NoParams>)
             .tool()
             .read_only()
-            .quick(),
+            .vital(),
         run: |demo, _, params| answer_typed(params, |_: NoParams| Ok(Listed { notes: demo.notes.lock().clone() })),
     },
     &TableRow {

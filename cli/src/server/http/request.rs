@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderValue, USER_AGENT};
-use nudge::{CallCost, Caller, Error, Result, Service};
+use nudge::{Caller, Error, Result, Service};
 use nudge_client::{AGENT_HEADER, ENV_HEADER, KEY_HEADER};
 use nudge_core::service::CallLane;
 
 use super::rpc::{self, RpcRequest};
 use crate::server::page;
-use crate::server::session::calls::{MAX_INLINE_BYTES, find_lane};
+use crate::server::session::calls::{self, MAX_INLINE_BYTES};
 use crate::server::session::changes::CHANGES;
 use crate::server::session::history::ChangeHistory;
 use crate::server::work::WorkDesk;
@@ -93,12 +93,9 @@ pub async fn answer_http_body(asked: CallTarget<'_>, head: CallerHeaders, body: 
     {
         return request.refuse(&error);
     }
-    if CallCost::is_quick(service.find_method(&request.method), request.params().get())
-        && let Some(answer) = request.answer_in_passing(&*service, caller)
-    {
-        return answer;
+    if !request.is_legal() {
+        return request.answer(&*service, caller);
     }
-    let (lane, owned) = (find_lane(service.find_method(&request.method)), request.to_owned());
-    let work = move || owned.as_request().answer(&*service, head.read_caller().unwrap_or_default());
-    desk.run(lane, work).await.unwrap_or_else(|error| request.refuse(&error))
+    let result = calls::call(&desk, service, caller, &request.method, request.params()).await;
+    request.write_answer(result)
 }

@@ -61,22 +61,8 @@ impl<'a> RpcRequest<'a> {
         answer_request(service, caller, self, &mut out).then(|| out.into())
     }
 
-    /// The same on an event loop: `None` when the call turns out to take long. It has changed nothing then, and is to be
-    /// made again on another thread.
-    #[allow(clippy::option_option)] // Whether it is answered, and whether that has a body.
-    pub fn answer_in_passing(&self, service: &dyn Service, caller: Caller<'_>) -> Option<Option<Bytes>> {
-        if !self.is_legal() {
-            return Some(self.answer(service, caller));
-        }
-        let result = service.call_by(caller.in_passing(), &self.method, self.params());
-        if result.as_ref().is_err_and(Error::takes_long) {
-            return None;
-        }
-        let mut out = Vec::with_capacity(512);
-        Some(write_result(&mut out, self, result).then(|| out.into()))
-    }
-
-    fn is_legal(&self) -> bool {
+    /// Returns true for a request by the rules of JSON-RPC.
+    pub fn is_legal(&self) -> bool {
         self.jsonrpc == "2.0" && self.id.is_none_or(|id| is_id(id.get()))
     }
 
@@ -88,34 +74,10 @@ impl<'a> RpcRequest<'a> {
         Some(out.into())
     }
 
-    /// Makes a copy that can go to another thread.
-    pub fn to_owned(&self) -> OwnedRequest {
-        OwnedRequest {
-            jsonrpc: self.jsonrpc.clone().into_owned(),
-            id: self.id.map(ToOwned::to_owned),
-            method: self.method.clone().into_owned(),
-            params: self.params.map(ToOwned::to_owned),
-        }
-    }
-}
-
-/// A [`RpcRequest`] that does not borrow from its body.
-pub struct OwnedRequest {
-    jsonrpc: String,
-    id: Option<Box<RawValue>>,
-    method: String,
-    params: Option<Box<RawValue>>,
-}
-
-impl OwnedRequest {
-    /// Returns the request.
-    pub fn as_request(&self) -> RpcRequest<'_> {
-        RpcRequest {
-            jsonrpc: Cow::Borrowed(&self.jsonrpc),
-            id: self.id.as_deref(),
-            method: Cow::Borrowed(&self.method),
-            params: self.params.as_deref(),
-        }
+    /// Writes the result of the call as the answer; `None` for a notification.
+    pub fn write_answer(&self, result: Result<Box<RawValue>, Error>) -> Option<Bytes> {
+        let mut out = Vec::with_capacity(512);
+        write_result(&mut out, self, result).then(|| out.into())
     }
 }
 

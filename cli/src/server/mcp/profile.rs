@@ -145,7 +145,6 @@ impl SessionMethods<'_> {
             context: sources::find_method(method).map_or(ContextUse::None, |row| row.context),
             params: to_raw_value(params).map_err(unreadable)?,
             meta: self.meta.clone(),
-            keeps: None,
         };
         let answer = fill_in::call(self.backend, self.by, call, self.filler).await.map_err(|error| {
             if error.kind() == ErrorKind::UnknownMethod {

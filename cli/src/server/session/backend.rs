@@ -135,7 +135,7 @@ impl<'a> ForwardedCall<'a> {
     fn begin_call(forwarded: &'a AtomicUsize, method: &str) -> Result<Self> {
         let entered = Self(forwarded);
         let before = forwarded.fetch_add(1, Ordering::Relaxed);
-        if before < MAX_FORWARDED || is_vital(method) { Ok(entered) } else { Err(work::crowded_error()) }
+        if before < MAX_FORWARDED || is_vital(method) { Ok(entered) } else { Err(work::crowded_error(MAX_WAITING)) }
     }
 }
 
@@ -147,6 +147,5 @@ impl Drop for ForwardedCall<'_> {
 
 /// Returns true for a method that waits for no work, as far as this process knows it.
 fn is_vital(method: &str) -> bool {
-    let mut rows = sources::list_sources().iter().flat_map(|spec| (spec.methods)());
-    rows.any(|row| row.name == method && row.lane == CallLane::Vital)
+    sources::find_method(method).is_some_and(|row| row.lane == CallLane::Vital)
 }

@@ -1,9 +1,9 @@
-//! Runs calls on the event loop's own thread, which is quickest, or, when they may take long, on another one.
+//! Runs calls on threads of their callers' places, so that none delays another; a few run on the event loop.
 
 use std::sync::Arc;
 
-use nudge::{CallCost, Caller, Error, Result, Service};
-use nudge_core::service::{CallLane, MethodSpec};
+use nudge::{Caller, Error, Result, Service};
+use nudge_core::service::CallLane;
 use serde_json::value::RawValue;
 
 use crate::server::memory;
@@ -13,8 +13,8 @@ use crate::server::work::WorkDesk;
 /// batches, which may hold a thousand calls.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// Makes one call on the thread that suits it. The cost of a quick call can depend on the stored data: a call that
-/// turns out to take long has changed nothing, and is made again on another thread.
+/// Makes one call: on a thread of the caller's places, or here if it is inline and short. An inline call changes nothing,
+/// so one that has too few steps here is made again on a thread.
 ///
 /// # Errors
 /// The method's own errors.
@@ -25,25 +25,20 @@ pub async fn call(
     method: &str,
     params: &RawValue,
 ) -> Result<Box<RawValue>> {
-    if params.get().len() <= MAX_INLINE_BYTES && CallCost::is_quick(service.find_method(method), params.get()) {
-        let tried = service.call_by(caller.in_passing(), method, params);
-        if !tried.as_ref().is_err_and(Error::takes_long) {
+    let row = service.find_method(method);
+    let sent = params.get().len();
+    if sent <= MAX_INLINE_BYTES && row.is_some_and(|row| row.inline) {
+        let tried = service.call_by(caller.inline(), method, params);
+        if !tried.as_ref().is_err_and(Error::lacks_steps) {
             return tried;
         }
     }
-    let sent = params.get().len();
     let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
-    let lane = find_lane(service.find_method(&method));
     let run = move || service.call_by(caller.as_caller(), &method, &params);
     memory::note_use(sent);
-    let answer = desk.run(lane, run).await.flatten();
+    let answer = desk.run(row.map_or(CallLane::Work, |row| row.lane), run).await.flatten();
     memory::note_use(answer.as_ref().map_or(0, |answer| answer.get().len()));
     answer
-}
-
-/// The places that a call takes off the event loop.
-pub fn find_lane(method: Option<&'static MethodSpec>) -> CallLane {
-    method.map_or(CallLane::Work, |method| method.lane)
 }
 
 /// A caller that can go to another thread.

@@ -32,7 +32,7 @@ What changed after `since` (a `next` of an earlier answer; absent: nothing yet),
 most) for the first.";
 
 static TABLE: MethodTable<ChangeHistory> = MethodTable(&[&TableRow {
-    method: MethodSpec::new(CHANGES, "Changes", ABOUT, build_schema::<ChangesParams>).read_only().quick(),
+    method: MethodSpec::new(CHANGES, "Changes", ABOUT, build_schema::<ChangesParams>).read_only().vital(),
     run: |history, _, params| {
         answer_typed(params, |params: ChangesParams| Ok(history.changes_since(params.into_checked()?.since)))
     },

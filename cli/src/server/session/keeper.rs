@@ -264,6 +264,20 @@ impl ChangeSink for HintKeeper {
             keeping.note_change();
         }
     }
+
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        let ends = |why: &str| Err(format!("it ends with this session at the latest: {why}"));
+        let keeping = match &self.0 {
+            Ok(keeping) => keeping,
+            Err(refusal) => return ends(refusal.why()),
+        };
+        let state = keeping.state.lock();
+        match &state.failed {
+            Some(why) if state.given_up => ends(why),
+            Some(why) => Err(format!("it is kept for next time once the file can be written: {why}")),
+            None => Ok(()),
+        }
+    }
 }
 
 impl ActiveKeeper {
@@ -564,13 +578,17 @@ pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
 
-/// Tells several of changes, one after the other.
+/// Tells two of changes, one after the other. The second knows whether they are kept.
 pub struct ChangeSinkPair(pub Arc<dyn ChangeSink>, pub Arc<dyn ChangeSink>);
 
 impl ChangeSink for ChangeSinkPair {
     fn tell_changes(&self, changes: &[ChangeEvent]) {
         self.0.tell_changes(changes);
         self.1.tell_changes(changes);
+    }
+
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        self.1.check_keeping()
     }
 }
 

@@ -41,7 +41,7 @@ static TABLE: MethodTable<ServerStatus> = MethodTable(&[
         run: |server, _, params| answer_typed(params, |_: NoParams| Ok(server.describe_server())),
     },
     &TableRow {
-        method: MethodSpec::new(METHODS, "Methods", ABOUT_METHODS, build_schema::<MethodsAsked>).read_only().quick(),
+        method: MethodSpec::new(METHODS, "Methods", ABOUT_METHODS, build_schema::<MethodsAsked>).read_only().vital(),
         run: |server, _, params| answer_typed(params, |params| Ok(server.method_infos(&params))),
     },
 ]);

@@ -27,7 +27,7 @@ static TABLE: MethodTable<TestClock> = MethodTable(&[
                 json!({"type": "object", "properties": properties, "required": ["ms"]})
             },
         )
-        .quick(),
+        .vital(),
         run: |clock, _, params| {
             answer_typed(params, |AdvanceParams { ms, jump }| {
                 let now_ms = if jump { clock.0.jump_by(ms) } else { clock.0.advance_by(ms) };
@@ -37,7 +37,7 @@ static TABLE: MethodTable<TestClock> = MethodTable(&[
     },
     &TableRow {
         method: MethodSpec::new("nudge.test_panic", "Panic", "Makes the server panic.", || json!({"type": "object"}))
-            .quick(),
+            .vital(),
         run: |_, _, params| {
             answer_typed(params, |_: nudge::NoParams| {
                 PANICS.notify_one();
@@ -52,7 +52,7 @@ static TABLE: MethodTable<TestClock> = MethodTable(&[
             "Keeps the event loop from going on for `ms`.",
             || json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]}),
         )
-        .quick(),
+        .inline(),
         run: |_, _, params| {
             answer_typed(params, |StallParams { ms }| {
                 std::thread::sleep(Duration::from_millis(ms));

@@ -200,14 +200,10 @@ fn steps_are_counted_and_end() {
         let (_, steps) = taken(pattern, folder);
         assert!(steps <= most, "{pattern} took {steps} steps");
     }
-    // Dozens of these are out of reach of one call, and one is out of reach of an event loop.
+    // Dozens of these are out of reach of one call.
     let bomb = format!("/*{}b", "a".repeat(500));
     let (matched, steps) = taken(&bomb, &format!("/{}", "a".repeat(4000)));
     assert!(matched == Some(false) && steps > 100_000, "{steps}");
-    let glob = Glob::new(&bomb, GlobKind::Cwd).unwrap();
-    let long = GlobSubject::from_cwd(format!("/{}", "a".repeat(4000)), false).unwrap();
-    let refused = glob.matches(&long, &mut StepBudget::in_passing()).unwrap_err();
-    assert!(Error::from(refused).takes_long());
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub const TOLD: MethodSpec = MethodSpec::new(
     build_schema::<ToldParams>,
 )
 .idempotent()
-.quick();
+.vital();
 
 /// The row of `nudge.recall`.
 pub const RECALL: MethodSpec = MethodSpec::new(
@@ -85,7 +85,7 @@ pub const STATS: MethodSpec = MethodSpec::new(
     build_schema::<NoParams>,
 )
 .read_only()
-.quick();
+.vital();
 
 /// The row of `nudge.client_sessions`. Only a server has it: a program with its own store knows the lines that it told.
 pub const CLIENT_SESSIONS: MethodSpec = MethodSpec::new(

@@ -1,0 +1,131 @@
+//! Params of a call that a front end completes: their context is filled in, and the rest stays as it stands, with its
+//! key order, its duplicate keys and all digits.
+
+use std::ops::Range;
+
+use nudge::{Error, Result};
+use nudge_core::wire;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// Params as text, read once for the place of their `context`.
+#[derive(Debug)]
+pub struct CallParams {
+    text: Box<RawValue>,
+    place: ContextPlace,
+    given: Option<Value>,
+}
+
+/// The place of a context in the text of the params.
+#[derive(Debug)]
+enum ContextPlace {
+    /// The params have none: it goes in after the first brace.
+    Absent,
+    At(Range<usize>),
+    /// The service refuses these params and says why: they are no object, or their context stands there twice or has a
+    /// name twice.
+    Wrong,
+}
+
+impl CallParams {
+    /// Reads params for the place of their context.
+    pub fn read(text: Box<RawValue>) -> Self {
+        let (place, given) = find_context(text.get()).unwrap_or((ContextPlace::Wrong, None));
+        Self { text, place, given }
+    }
+
+    /// The params as they came.
+    pub fn as_raw(&self) -> &RawValue {
+        &self.text
+    }
+
+    /// Returns true when a context can be filled in. The service says what is wrong with other params.
+    pub fn can_be_filled(&self) -> bool {
+        !matches!(self.place, ContextPlace::Wrong)
+    }
+
+    /// The context that was given, null too.
+    pub fn given_context(&self) -> Option<&Value> {
+        self.given.as_ref()
+    }
+
+    /// Returns the params with another context in the place of the given one. Params that cannot be filled in stay as
+    /// they are.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a context that has no form in JSON.
+    pub fn with_context(&self, context: &Map<String, Value>) -> Result<Box<RawValue>> {
+        let unwritable = |_| Error::invalid("The params cannot be written as JSON.");
+        let context = serde_json::to_string(context).map_err(unwritable)?;
+        let text = self.text.get();
+        let filled = match &self.place {
+            ContextPlace::Wrong => return Ok(self.text.clone()),
+            ContextPlace::At(range) => format!("{}{context}{}", &text[..range.start], &text[range.end..]),
+            ContextPlace::Absent => {
+                let rest = &text[1..];
+                let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+                format!("{{\"context\":{context}{comma}{rest}")
+            }
+        };
+        RawValue::from_string(filled).map_err(unwritable)
+    }
+}
+
+/// Finds the context of params; `None` when the service is to refuse them.
+fn find_context(params: &str) -> Option<(ContextPlace, Option<Value>)> {
+    #[derive(Deserialize)]
+    struct GivenContext<'a> {
+        #[serde(borrow, default, deserialize_with = "read_present")]
+        context: Option<&'a RawValue>,
+    }
+    /// A null is given too.
+    fn read_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(Some)
+    }
+    // A list would be read as the fields in order.
+    if !params.starts_with('{') {
+        return None;
+    }
+    let Some(context) = serde_json::from_str::<GivenContext<'_>>(params).ok()?.context.map(RawValue::get) else {
+        return Some((ContextPlace::Absent, None));
+    };
+    let value: Value = serde_json::from_str(context).ok()?;
+    // A map would not tell a name that stands there twice.
+    let is_whole = match &value {
+        Value::Object(map) => wire::read_members(context).is_ok_and(|members| members.len() == map.len()),
+        _ => true,
+    };
+    // It is borrowed from the params.
+    let start = context.as_ptr().addr().checked_sub(params.as_ptr().addr())?;
+    is_whole.then_some((ContextPlace::At(start..start + context.len()), Some(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_context_changes() {
+        for (given, filled) in [
+            ("{}", r#"{"context":{"branch":"dev"}}"#),
+            (r#"{ "key" : 5.0, "key": 1 }"#, r#"{"context":{"branch":"dev"}, "key" : 5.0, "key": 1 }"#),
+            (
+                r#"{"a":1, "context": {"cwd":"/x"} ,"b":[12345678901234567890]}"#,
+                r#"{"a":1, "context": {"cwd":"/x","branch":"dev"} ,"b":[12345678901234567890]}"#,
+            ),
+            (r#"{"context":null}"#, r#"{"context":{"branch":"dev"}}"#),
+            // The service says what is wrong.
+            (r#"{"context":{},"context":{}}"#, r#"{"context":{},"context":{}}"#),
+            (r#"{"context":{"cwd":"/a","cwd":"/b"}}"#, r#"{"context":{"cwd":"/a","cwd":"/b"}}"#),
+            ("[1]", "[1]"),
+        ] {
+            let params = CallParams::read(RawValue::from_string(given.into()).unwrap());
+            let mut context = params.given_context().and_then(Value::as_object).cloned().unwrap_or_default();
+            context.insert("branch".into(), json!("dev"));
+            assert_eq!(params.with_context(&context).unwrap().get(), filled, "{given}");
+        }
+    }
+}
