@@ -186,7 +186,9 @@ export class NudgeError extends Error {
   readonly code: ErrorCode
   /** The JSON-RPC code, such as 40401. */
   readonly rpcCode: number
-  /** `reason` is `code`; the rest depends on it: `near_misses`, `current_version`, `limit`, `rule`, ... */
+  /** The field of the params that it is about, by its path, such as `meta.priority`. */
+  readonly field: string | undefined
+  /** `reason` is `code`; `field` is as above; the rest depends on it: `near_misses`, `current_version`, `limit`, `rule`, ... */
   readonly data: { readonly reason: ErrorCode; readonly [name: string]: Json }
 }
 

@@ -430,7 +430,7 @@ pub struct ForgetArgs {
 #[derive(Debug, ClapArgs)]
 pub struct RecallArgs {
     /// Your question, in words.
-    #[arg(required = true)]
+    #[arg(id = "query", value_name = "WORDS", required = true)]
     pub words: Vec<String>,
     /// Most lines (10).
     #[arg(long, value_name = "N")]

@@ -145,7 +145,7 @@ fn finish_command(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCo
             let text = if json {
                 output::visible_json(&error.to_json().to_string())
             } else {
-                format!("nudge: {}", output::make_visible(&usage::in_flags(error.message(), verb)))
+                format!("nudge: {}", output::make_visible(&usage::describe_error(&error, verb)))
             };
             // A closed stderr is ignored; the exit code still reports the error.
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -233,12 +233,6 @@ fn to_raw_output(result: &RawValue) -> CommandOutput {
 
 fn parse_value(result: &RawValue) -> Result<Value> {
     parsed_as(result)
-}
-
-/// Replaces the message of an error and keeps its kind and data.
-fn with_message(error: &Error, message: impl Into<String>) -> Error {
-    let bare = Error::new(error.kind(), message);
-    error.data().iter().fold(bare, |error, (name, value)| error.with_data(name, value.clone()))
 }
 
 /// Asks for consent, unless `yes`.

@@ -9,7 +9,7 @@ use nudge_core::near::find_nearest;
 
 use crate::args::{CliArgs, build_command, parse_quick};
 
-pub use flags::in_flags;
+pub use flags::{describe_error, name_commands};
 
 /// Words that people try for a command that has another name, where no letters lead there.
 const MEANT: [(&str, &str); 15] = [

@@ -111,19 +111,21 @@ impl HintMeta {
     /// Checks sizes and ranges (semantics section 5).
     pub(crate) fn check_limits(&self) -> Result<()> {
         if self.reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON_BYTES) {
-            return Err(Error::invalid("`meta.reason` may have 2 KiB at most."));
+            return Err(Error::invalid("`meta.reason` may have 2 KiB at most.").about("meta.reason"));
         }
         if self.tags.len() > MAX_TAGS || self.tags.iter().any(|tag| !(1..=MAX_TAG_BYTES).contains(&tag.len())) {
-            return Err(Error::invalid("`meta.tags` may have 32 tags at most, each of 1 to 64 bytes."));
+            return Err(
+                Error::invalid("`meta.tags` may have 32 tags at most, each of 1 to 64 bytes.").about("meta.tags")
+            );
         }
         if self.priority.is_some_and(|priority| !(1..=10).contains(&priority)) {
-            return Err(Error::invalid("`meta.priority` must be a whole number from 1 to 10."));
+            return Err(Error::invalid("`meta.priority` must be a whole number from 1 to 10.").about("meta.priority"));
         }
         if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
-            return Err(Error::invalid("`meta.confidence` must be a number from 0 to 1."));
+            return Err(Error::invalid("`meta.confidence` must be a number from 0 to 1.").about("meta.confidence"));
         }
         if self.added_by.as_ref().is_some_and(|name| name.len() > MAX_NAME_BYTES) {
-            return Err(Error::invalid("`meta.added_by` may have 256 bytes at most."));
+            return Err(Error::invalid("`meta.added_by` may have 256 bytes at most.").about("meta.added_by"));
         }
         self.scope.check_sizes()
     }
@@ -135,7 +137,9 @@ impl HintMeta {
 /// `E_INVALID`, naming `field`.
 pub fn check_name(field: &str, name: &str) -> Result<()> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
-        return Err(Error::invalid(format!("`{field}` must have 1 to 256 bytes and no control characters.")));
+        return Err(
+            Error::invalid(format!("`{field}` must have 1 to 256 bytes and no control characters.")).about(field)
+        );
     }
     Ok(())
 }

@@ -168,8 +168,10 @@ pub(crate) enum EntryBody<'a> {
 /// # Errors
 /// `E_INVALID` when it is no store, or one of another schema.
 pub(crate) fn read(payload: &RawValue, reader: &mut impl PayloadReader) -> Result<Extra> {
-    let not_a_store =
-        || Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.");
+    let not_a_store = || {
+        Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.")
+            .about("payload")
+    };
     // A single pass is enough when every hint is right; else the structure is read first and then each hint on its own.
     let mut json = serde_json::Deserializer::from_str(payload.get());
     let well = WellFormed(reader).deserialize(&mut json);
@@ -268,7 +270,7 @@ pub(crate) fn check_extra_size(extra: &Extra) -> Result<()> {
 
 fn check_schema(value: &RawValue) -> Result<()> {
     let version: Option<String> = serde_json::from_str(value.get())
-        .map_err(|_| Error::invalid("`schema_version` must be a string such as `1.0`."))?;
+        .map_err(|_| Error::invalid("`schema_version` must be a string such as `1.0`.").about("schema_version"))?;
     match version.as_deref().map(|version| version.split('.').next().unwrap_or(version)) {
         None | Some("1") => Ok(()),
         Some(_) => Err(Error::invalid("The payload has another schema version; this one reads 1.x.")),

@@ -14,6 +14,10 @@ class NudgeError extends Error {
     this.rpcCode = options.rpcCode ?? errorCodes[code]
     this.data = freeze({ reason: code, ...data })
   }
+
+  get field() {
+    return this.data.field
+  }
 }
 // On the prototype, as the names of JavaScript's own errors.
 Object.defineProperty(NudgeError.prototype, 'name', { value: 'NudgeError', configurable: true, writable: true })

@@ -1,4 +1,6 @@
 //! The verbs that store, find and change hints.
+//!
+//! An argument has the id of the field that it gives, as [`describe_error`](crate::usage::describe_error) looks it up.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
@@ -9,6 +11,10 @@ use super::{complete, ttl::parse_ttl};
 const SHELLS: [&str; 6] = ["bash", "sh", "zsh", "fish", "powershell", "cmd"];
 /// The languages of templates.
 const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
+
+/// The flags of `nudge set` that say where a hint applies.
+const SCOPE_FLAGS: [&str; 6] =
+    ["scope_cwd_glob", "scope_repo", "scope_branch", "scope_os", "scope_env_required", "scope_env_match"];
 
 /// `nudge set`
 #[derive(Debug, ClapArgs)]
@@ -25,7 +31,7 @@ pub struct SetArgs {
     /// a dash.
     pub value: String,
     /// The type of the value (default: by the flags below, else text). A relative path is read from where you are.
-    #[arg(long = "type", value_name = "TYPE", value_enum)]
+    #[arg(id = "type", long, value_name = "TYPE", value_enum)]
     pub kind: Option<ValueKind>,
     /// The shell a command is for.
     #[arg(long, value_parser = PossibleValuesParser::new(SHELLS))]
@@ -37,7 +43,7 @@ pub struct SetArgs {
     #[arg(long = "default", value_name = "NAME=VALUE", value_parser = parse_assignment)]
     pub defaults: Vec<(String, String)>,
     /// The systems a path is of; for where it applies use --scope-os.
-    #[arg(long, value_delimiter = ',', value_name = "OS", value_parser = parse_os)]
+    #[arg(id = "os", long = "path-os", value_delimiter = ',', value_name = "OS", value_parser = parse_os)]
     pub path_os: Vec<String>,
     /// Why it is worth knowing.
     #[arg(long)]
@@ -55,7 +61,7 @@ pub struct SetArgs {
     #[arg(long, value_parser = parse_ttl)]
     pub ttl: Option<String>,
     /// The value is a secret: hidden wherever people look, never written to disk.
-    #[arg(long)]
+    #[arg(id = "sensitivity", long = "secret")]
     pub secret: bool,
     /// The secret guard's finding is a false alarm.
     #[arg(long)]
@@ -76,17 +82,16 @@ pub struct SetArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub scope_env_required: Vec<String>,
     /// An environment variable and a value it may have; repeat it for more values or variables.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_assignment)]
+    #[arg(id = "scope_env_match", long = "scope-env", value_name = "NAME=VALUE", value_parser = parse_assignment)]
     pub scope_env: Vec<(String, String)>,
     /// This repository and this folder with all below it.
-    #[arg(long, conflicts_with_all = ["everywhere", "variant", "scope_repo", "scope_cwd_glob"])]
+    #[arg(long, conflicts_with_all = ["reach", "variant", "scope_repo", "scope_cwd_glob"])]
     pub here: bool,
     /// No scope: not even that of the repository you are in, which a hint gets otherwise.
-    #[arg(long, conflicts_with_all = ["variant", "scope_cwd_glob", "scope_repo", "scope_branch", "scope_os",
-        "scope_env_required", "scope_env"])]
+    #[arg(id = "reach", long = "everywhere", conflicts_with = "variant", conflicts_with_all = SCOPE_FLAGS)]
     pub everywhere: bool,
     /// Update this variant and keep its scope; an empty one is the one without a scope.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = SCOPE_FLAGS)]
     pub variant: Option<String>,
     /// Refuse unless this is the stored version; 0: unless there is none.
     #[arg(long, value_name = "VERSION")]
@@ -190,7 +195,7 @@ pub struct QueryArgs {
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Also hints with a scope that does not fit, with the reason.
-    #[arg(long)]
+    #[arg(id = "include_ineligible", long = "all")]
     pub all: bool,
     /// Show secret values.
     #[arg(long)]
@@ -301,7 +306,7 @@ pub struct ExportArgs {
 #[derive(Debug, ClapArgs)]
 pub struct ImportArgs {
     /// An export, or a hand-written one; `-` reads stdin.
-    #[arg(value_hint = ValueHint::FilePath)]
+    #[arg(id = "payload", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: String,
     /// How to treat hints that are already stored.
     #[arg(long, value_enum, default_value_t = ImportModeFlag::Merge)]

@@ -51,7 +51,10 @@ fn pick_variant(session: &RunningSession, args: &EditArgs) -> Result<EditedHint>
             .position(|hint| hint.variant() == variant)
             .ok_or_else(|| Error::not_found("There is no such variant; `nudge why` lists the variants of a key."))?,
         None if hints.len() == 1 || rows.variants[0].match_explain["matched"] == true => 0,
-        None => return Err(invalid_error("The key has several variants and none fits here; name one with `variant`.")),
+        None => {
+            let message = "The key has several variants and none fits here; name one with `variant`.";
+            return Err(invalid_error(message).about("variant"));
+        }
     };
     Ok(hints.swap_remove(index))
 }

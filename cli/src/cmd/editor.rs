@@ -7,7 +7,7 @@ use std::process::Command;
 use nudge::{Error, ErrorKind, Result};
 use tempfile::TempDir;
 
-use super::{CommandOutput, print_note, with_message};
+use super::{CommandOutput, print_note};
 use crate::output;
 
 /// Opens a text in the editor, as a file of this name, and has it stored; again while the text is refused and the user
@@ -89,7 +89,7 @@ impl DraftFile {
             let _ = self.folder.keep();
             format!("{said}; your text is in {}.", self.path.display())
         };
-        with_message(error, said)
+        error.clone().with_message(said)
     }
 }
 

@@ -9,7 +9,7 @@ use nudge_client::process_cwd;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, parsed_as, print_note, to_raw_output, with_message};
+use super::{CommandOutput, RunningSession, parsed_as, print_note, to_raw_output};
 use crate::args::{GlobalFlags, UiArgs};
 use crate::running::to_context;
 use crate::server::page::OPEN_PAGE;
@@ -47,7 +47,7 @@ pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     // Here the port says where the page is wanted, and not which server is meant.
     let session = RunningSession::open(&GlobalFlags { port: None, ..global.clone() }).map_err(|error| {
         // Whatever else is wrong is told as it is.
-        if error.message().starts_with("No Nudge server is running") { with_message(&error, NO_SERVER) } else { error }
+        if error.message().starts_with("No Nudge server is running") { error.with_message(NO_SERVER) } else { error }
     })?;
     let mut params = Map::new();
     params.insert("context".into(), Value::Object(to_context(&args.here)));
@@ -59,7 +59,7 @@ pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     session.set_env_names(names);
     let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None);
     let opened = opened.map_err(|error| match error.kind() {
-        ErrorKind::UnknownMethod => with_message(&error, OLDER),
+        ErrorKind::UnknownMethod => error.with_message(OLDER),
         _ => error,
     })?;
     let OpenedAddress { url, expires_s } = parsed_as(&opened)?;

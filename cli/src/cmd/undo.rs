@@ -3,7 +3,7 @@
 use nudge::{ErrorKind, Result};
 use serde_json::Map;
 
-use super::{CommandOutput, RunningSession, add_field, with_message};
+use super::{CommandOutput, RunningSession, add_field};
 use crate::args::{GlobalFlags, UndoArgs};
 use crate::output;
 
@@ -16,7 +16,7 @@ pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut params, "id", args.id);
     let undone = session.call("nudge.undo", &params).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            with_message(&error, "Nothing like that was deleted in this session; `nudge undo --list` shows what was.")
+            error.with_message("Nothing like that was deleted in this session; `nudge undo --list` shows what was.")
         }
         _ => error,
     })?;

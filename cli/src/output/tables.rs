@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::usage::in_flags;
+use crate::usage::name_commands;
 
 use super::table::{TableColumn, cut_column, render_fitting, whole_column};
 use super::{
@@ -198,7 +198,7 @@ pub fn render_matches(result: &Value, reveal: bool) -> String {
 
 /// The output of `why`.
 pub fn render_why(result: &Value, reveal: bool) -> String {
-    let verdict = in_flags(result["verdict"].as_str().unwrap_or_default(), "why");
+    let verdict = name_commands(result["verdict"].as_str().unwrap_or_default());
     let mut out = format!("{}\n", make_visible(&verdict));
     for (index, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
         let hint = &row["hint"];

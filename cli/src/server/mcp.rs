@@ -210,7 +210,7 @@ impl ClientTools {
             let methods =
                 SessionMethods { backend: &self.backend, filler: self.filler.as_deref(), by: &caller_name, meta };
             let answered = (tool.run)(&methods, &params).await;
-            return Ok(self.to_call_result(answered.map_err(|refused| profile.in_its_words(&refused))).into());
+            return Ok(self.to_call_result(answered.map_err(|refused| profile.in_its_words(refused))).into());
         }
         let known = self.read_offered().find_method(name).cloned();
         let known = match known {

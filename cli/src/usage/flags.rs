@@ -1,38 +1,21 @@
-//! The fields of methods in the words of the command line.
+//! The messages of the library in the words of the command line.
 //!
-//! A message of the library names fields and methods between backticks, by their path on the wire. Here they become the
-//! flags and commands by which people say them.
+//! An error says which fields of its method the message names, and an argument has the id of the field that it gives. So
+//! `variant` becomes `--variant`, and `nudge.why` becomes `nudge why`. Every other word between backticks stays as it is.
 
 use clap::{Arg, Command, CommandFactory as _};
+use nudge::Error;
 
 use crate::args::CliArgs;
+use crate::sources;
 
-/// The fields with an argument of another name than their last part, by command; an empty command is every command.
-const RENAMED: [(&str, &str, &str); 14] = [
-    ("", "meta.sensitivity: \"secret\"", "secret"),
-    ("", "meta.sensitivity", "secret"),
-    ("", "meta.scope.env_match", "scope_env"),
-    ("", "meta.scope", "scope_cwd_glob"),
-    ("", "value.type", "kind"),
-    ("", "value.os", "path_os"),
-    ("set", "value.cmd", "value"),
-    ("set", "value.abs", "value"),
-    ("set", "value.body", "value"),
-    ("set", "value.data", "value"),
-    ("set", "reach", "everywhere"),
-    ("query", "include_ineligible", "all"),
-    ("recall", "query", "words"),
-    ("import", "payload", "file"),
-];
-
-/// Translates a message to the command line: `variant` becomes `--variant` for a verb that has such a flag, and
-/// `nudge.why` becomes `nudge why`. A verb of a source is named after that: `records search`.
-pub fn in_flags(message: &str, verb: &str) -> String {
+/// Returns the message of an error for people who ran a verb. A verb of a source is named after that: `records search`.
+pub fn describe_error(error: &Error, verb: &str) -> String {
     let args = CliArgs::command();
     let (first, own) = verb.split_once(' ').map_or((verb, None), |(first, own)| (first, Some(own)));
     // The caller of a method speaks of it in the method's own words.
     let Some(verb) = args.find_subcommand(first).filter(|verb| verb.get_name() != "call") else {
-        return message.to_owned();
+        return error.message().to_owned();
     };
     let mut verb = verb.clone();
     if let Some(own) = own {
@@ -40,50 +23,40 @@ pub fn in_flags(message: &str, verb: &str) -> String {
         verb.build();
         verb = verb.find_subcommand(own).cloned().unwrap_or(verb);
     }
-    // The expected form of a value is told in JSON's words, not ours.
-    let form = message.starts_with("Correct `params");
-    let part = |(index, part): (usize, &str)| {
-        // Every other part is between backticks.
-        let ours = if index % 2 == 1 && (index == 1 || !form) { find_own_word(&args, &verb, part) } else { None };
-        ours.unwrap_or_else(|| part.to_owned())
-    };
-    message.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
+    name_commands(&error.message_in(|field| name_argument(find_argument(&verb, field)?)))
 }
 
-/// Returns the command line's words for the text between backticks, if it has some.
-fn find_own_word(args: &Command, verb: &Command, word: &str) -> Option<String> {
-    if let Some(method) = word.strip_prefix("nudge.") {
-        // `nudge.records.search` is `nudge records search`.
-        if let Some((source, own)) = method.split_once('.') {
-            return Some(format!(
-                "nudge {} {}",
-                args.find_subcommand(source)?.get_name(),
-                own.replace(['.', '_'], "-")
-            ));
+/// Replaces the methods that a text names between backticks by the commands that call them.
+pub fn name_commands(text: &str) -> String {
+    let args = CliArgs::command();
+    sources::list_methods().into_iter().fold(text.to_owned(), |text, method| {
+        let name = format!("`{}`", method.name);
+        match name_command(&args, method.name).filter(|_| text.contains(&name)) {
+            Some(command) => text.replace(&name, &format!("`{command}`")),
+            None => text,
         }
-        let name = method.strip_suffix("_hint").unwrap_or(method).replace('_', "-");
-        return Some(format!("nudge {}", args.find_subcommand(name)?.get_name()));
+    })
+}
+
+/// The command that calls a method: `nudge.records.search` is `nudge records search`.
+fn name_command(args: &Command, method: &str) -> Option<String> {
+    let method = method.strip_prefix("nudge.")?;
+    if let Some((source, own)) = method.split_once('.') {
+        return Some(format!("nudge {} {}", args.find_subcommand(source)?.get_name(), own.replace(['.', '_'], "-")));
     }
-    name_argument(find_argument(verb, word)?)
+    let name = method.strip_suffix("_hint").unwrap_or(method).replace('_', "-");
+    Some(format!("nudge {}", args.find_subcommand(name)?.get_name()))
 }
 
-/// The argument by which people say a field of the verb's method.
+/// The argument by which people give a field of the verb's method. Its id is the field without the object around it, such
+/// as `scope_repo` for `meta.scope.repo`; without one the argument of that object is meant: `value` for `value.cmd`.
 fn find_argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
-    let field = field.strip_prefix("params.").unwrap_or(field);
-    let renamed = RENAMED
-        .iter()
-        .find(|(verb_name, name, _)| *name == field && (verb_name.is_empty() || *verb_name == verb.get_name()));
-    let id = match (renamed, field.strip_prefix("meta.scope.")) {
-        (Some((_, _, id)), _) => (*id).to_owned(),
-        (None, Some(condition)) => format!("scope_{condition}"),
-        (None, None) => {
-            let inner = ["meta.", "context.", "value."].into_iter().find_map(|prefix| field.strip_prefix(prefix));
-            inner.unwrap_or(field).to_owned()
-        }
-    };
+    let inner = ["meta.", "context.", "value."].into_iter().find_map(|object| field.strip_prefix(object));
+    let id = inner.unwrap_or(field).replace('.', "_");
     // The params of a source's method are kept apart from the flags of every command.
     let params = format!("param {id}");
-    verb.get_arguments().find(|arg| [&*id, &*params].contains(&arg.get_id().as_str()))
+    let own = verb.get_arguments().find(|arg| [&*id, &*params].contains(&arg.get_id().as_str()));
+    own.or_else(|| find_argument(verb, field.rsplit_once('.')?.0))
 }
 
 fn name_argument(arg: &Arg) -> Option<String> {
@@ -101,41 +74,69 @@ mod tests {
 
     #[test]
     fn fields_are_flags_for_people() {
-        for (verb, said, told) in [
+        for (verb, said, fields, told) in [
             (
                 "delete",
                 "The key has 2 variants; name one with `variant` or pass `all`.",
+                &["variant", "all"][..],
                 "The key has 2 variants; name one with `--variant` or pass `--all`.",
             ),
-            ("set", "`meta.priority` must be", "`--priority` must be"),
-            ("set", "`value.cmd` looks like a credential", "`VALUE` looks like a credential"),
-            ("set", "`value` looks like a credential", "`VALUE` looks like a credential"),
-            ("set", "pass `allow_secret`, or `meta.sensitivity: \"secret\"`", "pass `--allow-secret`, or `--secret`"),
-            ("set", "A `meta.scope.cwd_glob` pattern is", "A `--scope-cwd-glob` pattern is"),
-            ("set", "in `meta.scope.env_match`", "in `--scope-env`"),
+            ("set", "`meta.priority` must be", &["meta.priority"], "`--priority` must be"),
+            ("set", "`value.cmd` looks like a credential", &["value.cmd"], "`VALUE` looks like a credential"),
+            ("set", "`value.data.a.b` looks like a credential", &["value.data.a.b"], "`VALUE` looks like a credential"),
+            ("set", "`value` looks like a credential", &["value"], "`VALUE` looks like a credential"),
             (
                 "set",
-                "Correct `params.meta.source`: unknown variant, expected one of `user`, `key`.",
-                "Correct `--source`: unknown variant, expected one of `user`, `key`.",
+                "pass `allow_secret`, or `meta.sensitivity`",
+                &["allow_secret", "meta.sensitivity"],
+                "pass `--allow-secret`, or `--secret`",
+            ),
+            ("set", "A `meta.scope.cwd_glob` pattern is", &["meta.scope.cwd_glob"], "A `--scope-cwd-glob` pattern is"),
+            ("set", "in `meta.scope.env_match`", &["meta.scope.env_match"], "in `--scope-env`"),
+            ("set", "Give `reach` for a hint", &["reach"], "Give `--everywhere` for a hint"),
+            ("set", "Correct `value.type`: it", &["value.type"], "Correct `--type`: it"),
+            ("edit", "Correct `value.type`: it", &["value.type"], "Correct `value.type`: it"),
+            ("get", "`context.cwd` must be absolute", &["context.cwd"], "`--cwd` must be absolute"),
+            ("get", "`context.env.A` must be", &["context.env.A"], "`--env` must be"),
+            ("get", "`component` must have 1 to 256 bytes", &["component"], "`COMPONENT` must have 1 to 256 bytes"),
+            ("query", "`keys` and `tags` may", &["keys", "tags"], "`--keys` and `--tags` may"),
+            ("query", "`text` may", &["text"], "`TEXT` may"),
+            ("bump", "`delta` must", &["delta"], "`--delta` must"),
+            ("recall", "`query` may have 64 KiB", &["query"], "`WORDS` may have 64 KiB"),
+            ("records search", "`query` is empty", &["query"], "`WORDS` is empty"),
+            ("get", "list with `nudge.list_components`", &[], "list with `nudge ls`"),
+            ("get", "`nudge.why` explains, `nudge.get_hint` finds", &[], "`nudge why` explains, `nudge get` finds"),
+            ("call", "name one with `variant`", &["variant"], "name one with `variant`"),
+            ("call", "did you mean `nudge.get_hint`?", &[], "did you mean `nudge.get_hint`?"),
+            ("get", "start one with `nudge serve`.", &[], "start one with `nudge serve`."),
+        ] {
+            let error = fields.iter().fold(Error::invalid(said), |error, field| error.about(field));
+            assert_eq!(describe_error(&error, verb), told, "{verb}");
+        }
+    }
+
+    /// Promise (command line): A word of a refusal that is not the field it is about never becomes a flag.
+    #[test]
+    fn a_word_that_is_no_field_stays() {
+        for (verb, error, told) in [
+            (
+                "delete",
+                nudge_core::near::refuse_unknown("tag", "variants", &["variant", "all"]),
+                "There is no tag `variants`; did you mean `variant`?",
             ),
             (
-                "edit",
-                "Correct `params.value.type`: unknown variant, expected one of `command`, `variant`.",
-                "Correct `params.value.type`: unknown variant, expected one of `command`, `variant`.",
+                "set",
+                Error::invalid("Correct `meta.source`: unknown variant, expected one of `user`, `key`, `source`.")
+                    .about("meta.source"),
+                "Correct `--source`: unknown variant, expected one of `user`, `key`, `source`.",
             ),
-            ("get", "`context.cwd` must be absolute", "`--cwd` must be absolute"),
-            ("get", "`component` must have 1 to 256 bytes", "`COMPONENT` must have 1 to 256 bytes"),
-            ("query", "`keys` and `tags` may", "`--keys` and `--tags` may"),
-            ("query", "`text` may", "`TEXT` may"),
-            ("bump", "`delta` must", "`--delta` must"),
-            ("recall", "`query` may have 64 KiB", "`WORDS` may have 64 KiB"),
-            ("get", "list with `nudge.list_components`", "list with `nudge ls`"),
-            ("get", "`nudge.why` explains, `nudge.get_hint` finds", "`nudge why` explains, `nudge get` finds"),
-            ("call", "name one with `variant`", "name one with `variant`"),
-            ("call", "did you mean `nudge.get_hint`?", "did you mean `nudge.get_hint`?"),
-            ("get", "start one with `nudge serve`.", "start one with `nudge serve`."),
+            (
+                "query",
+                Error::invalid("`keys` may not be `tags`, nor `keys`.").about("keys"),
+                "`--keys` may not be `tags`, nor `keys`.",
+            ),
         ] {
-            assert_eq!(in_flags(said, verb), told, "{verb}");
+            assert_eq!(describe_error(&error, verb), told);
         }
     }
 

@@ -185,33 +185,34 @@ impl Context {
         let cwd = match spec.cwd {
             None => None,
             Some(cwd) if cwd.len() > MAX_CWD_BYTES => {
-                return Err(Error::invalid("`context.cwd` may have 4,096 bytes at most."));
+                return Err(Error::invalid("`context.cwd` may have 4,096 bytes at most.").about("context.cwd"));
             }
-            Some(cwd) => Some(
-                GlobSubject::from_cwd(cwd, windows)
-                    .ok_or_else(|| Error::invalid("`context.cwd` must be an absolute folder without `..`."))?,
-            ),
+            Some(cwd) => Some(GlobSubject::from_cwd(cwd, windows).ok_or_else(|| {
+                Error::invalid("`context.cwd` must be an absolute folder without `..`.").about("context.cwd")
+            })?),
         };
         let repo = match spec.repo.filter(|repo| !repo.is_empty()) {
             None => None,
-            Some(repo) => Some(
-                RepoName::parse(&repo)
-                    .map_err(|error| Error::invalid(format!("Correct `context.repo`: {}", error.message())))?,
-            ),
+            Some(repo) => Some(RepoName::parse(&repo).map_err(|error| {
+                Error::invalid(format!("Correct `context.repo`: {}", error.message())).about("context.repo")
+            })?),
         };
         let branch = spec.branch.filter(|branch| !branch.is_empty());
         if cwd.iter().map(GlobSubject::as_str).chain(branch.as_deref()).any(has_control) {
-            return Err(Error::invalid("`context.cwd` and `context.branch` may not hold control characters."));
+            return Err(Error::invalid("`context.cwd` and `context.branch` may not hold control characters.")
+                .about("context.cwd")
+                .about("context.branch"));
         }
         if branch.as_ref().is_some_and(|branch| branch.len() > MAX_CWD_BYTES) {
-            return Err(Error::invalid("`context.branch` may have 4,096 bytes at most."));
+            return Err(Error::invalid("`context.branch` may have 4,096 bytes at most.").about("context.branch"));
         }
         let env = spec.env.filter(|env| !env.is_empty());
         if env.as_ref().is_some_and(|env| env.len() > MAX_ENV_NAMES) {
-            return Err(Error::invalid("`context.env` may have 256 names at most; send those that scopes mention."));
+            return Err(Error::invalid("`context.env` may have 256 names at most; send those that scopes mention.")
+                .about("context.env"));
         }
         if env.iter().flat_map(HashMap::values).flatten().any(|value| value.len() > MAX_ENV_VALUE_BYTES) {
-            return Err(Error::invalid("A value in `context.env` may have 32 KiB at most."));
+            return Err(Error::invalid("A value in `context.env` may have 32 KiB at most.").about("context.env"));
         }
         check_files_open(&spec.files_open)?;
         let name = |name: String| if windows { name.to_ascii_uppercase() } else { name };
@@ -376,7 +377,8 @@ impl Context {
 
 fn check_files_open(paths: &[String]) -> Result<()> {
     if paths.len() > MAX_FILES_OPEN || paths.iter().any(|path| path.len() > MAX_CWD_BYTES) {
-        return Err(Error::invalid("`context.files_open` may have 256 paths of 4,096 bytes at most."));
+        return Err(Error::invalid("`context.files_open` may have 256 paths of 4,096 bytes at most.")
+            .about("context.files_open"));
     }
     Ok(())
 }

@@ -99,6 +99,11 @@ struct ErrorBody {
     data: Map<String, Value>,
 }
 
+/// The member of `data` with the field that the error is about.
+const FIELD: &str = "field";
+/// The member of `data` with the other fields that the message names.
+const OTHER_FIELDS: &str = "other_fields";
+
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -110,10 +115,31 @@ impl Error {
         Self(Box::new(ErrorBody { kind, code: kind.code(), message: message.into(), data }))
     }
 
-    /// Adds a field to `data`.
+    /// Adds a member to `data`.
     #[must_use]
     pub fn with_data(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.data.insert(name.into(), value.into());
+        self
+    }
+
+    /// Says that the error is about a field of the params, such as `meta.priority`, which the message names between
+    /// backticks. It is sent as `data.field`, and each further one that the message names in `data.other_fields`.
+    #[must_use]
+    pub fn about(mut self, field: &str) -> Self {
+        debug_assert!(self.message().contains(&format!("`{field}`")), "{field} is not in: {}", self.message());
+        if self.field().is_none() {
+            return self.with_data(FIELD, field);
+        }
+        if let Value::Array(others) = self.0.data.entry(OTHER_FIELDS).or_insert_with(|| json!([])) {
+            others.push(field.into());
+        }
+        self
+    }
+
+    /// Replaces the message; kind, code and data stay.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.message = message.into();
         self
     }
 
@@ -158,7 +184,23 @@ impl Error {
         &self.0.message
     }
 
-    /// Returns the machine-readable part: `reason` and the fields that the kind adds (`near_misses`, `limit`, ...).
+    /// Returns the field of the params that the error is about, by its path, such as `meta.priority`.
+    pub fn field(&self) -> Option<&str> {
+        self.0.data.get(FIELD)?.as_str()
+    }
+
+    /// Returns the message with a caller's own word for each field that the error is about, where `word` has one: once for
+    /// each, so that the same word elsewhere, as a value, stays.
+    pub fn message_in(&self, word: impl Fn(&str) -> Option<String>) -> String {
+        let others = self.0.data.get(OTHER_FIELDS).and_then(Value::as_array).into_iter().flatten();
+        let fields = self.field().into_iter().chain(others.filter_map(Value::as_str));
+        fields.fold(self.message().to_owned(), |message, field| match word(field) {
+            Some(word) => message.replacen(&format!("`{field}`"), &format!("`{word}`"), 1),
+            None => message,
+        })
+    }
+
+    /// Returns the machine-readable part: `reason`, `field`, and the members that the kind adds (`near_misses`, `limit`, ...).
     pub fn data(&self) -> &Map<String, Value> {
         &self.0.data
     }
@@ -235,6 +277,19 @@ mod tests {
             assert_eq!(Error::from_json(&error.to_json()), error);
         }
         assert_eq!(Error::from_json(&json!({"message": "?"})).kind(), ErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn a_field_gets_the_word_of_its_caller() {
+        let error =
+            Error::invalid("`tags` may not be `all`; give `keys`, or the tag `keys`.").about("tags").about("keys");
+        let read = Error::from_json(&error.to_json());
+        assert_eq!((read.field(), &read), (Some("tags"), &error));
+        let said = read.message_in(|field| Some(format!("--{field}")));
+        assert_eq!(said, "`--tags` may not be `all`; give `--keys`, or the tag `keys`.");
+        assert_eq!(read.message_in(|_| None), error.message());
+        let reworded = read.with_message("Nothing was done.");
+        assert_eq!((reworded.field(), reworded.message()), (Some("tags"), "Nothing was done."));
     }
 
     #[test]

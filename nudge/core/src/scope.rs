@@ -74,12 +74,14 @@ impl ScopeSpec {
         if self.env_match.values().any(Vec::is_empty) {
             return Err(Error::invalid(
                 "Each name in `meta.scope.env_match` needs at least one value; use `meta.scope.env_required` for any value.",
-            ));
+            ).about("meta.scope.env_match").about("meta.scope.env_required"));
         }
         if names.clone().any(|name| name.contains('=') || name.chars().any(char::is_control)) {
             return Err(Error::invalid(
                 "A name in `meta.scope.env_required` or `meta.scope.env_match` may not hold `=` or control characters.",
-            ));
+            )
+            .about("meta.scope.env_required")
+            .about("meta.scope.env_match"));
         }
         let lists = [self.repo.len(), self.os.len(), self.env_required.len(), self.env_match.len()];
         if lists.into_iter().chain(self.env_match.values().map(Vec::len)).any(|len| len > MAX_ENTRIES) {
@@ -88,7 +90,9 @@ impl ScopeSpec {
         if names.chain(values).any(|text| text.len() > MAX_ENV_BYTES) {
             return Err(Error::invalid(
                 "A name or value in `meta.scope.env_required` or `meta.scope.env_match` may have 32 KiB at most.",
-            ));
+            )
+            .about("meta.scope.env_required")
+            .about("meta.scope.env_match"));
         }
         Ok(())
     }

@@ -188,11 +188,11 @@ impl SuggestRequest {
             return Err(Error::invalid(format!("There is no such source; there are {}.", sources.join(", "))));
         }
         if params.query.len() > MAX_TEXT_BYTES {
-            return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words."));
+            return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words.").about("query"));
         }
         let limit = params.limit.unwrap_or(DEFAULT_RECALL_LIMIT);
         if !(1..=MAX_RECALL_LIMIT).contains(&limit) {
-            return Err(Error::invalid("`limit` must be a whole number from 1 to 100."));
+            return Err(Error::invalid("`limit` must be a whole number from 1 to 100.").about("limit"));
         }
         Ok(Self {
             moment: SuggestMoment::Recall,

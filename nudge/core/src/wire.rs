@@ -15,6 +15,9 @@ use crate::safety::secrets::SecretGuard;
 /// Deepest nesting of JSON that is accepted, counted from `params` (semantics section 5).
 const MAX_DEPTH: usize = 64;
 
+/// The name of a method's params.
+const PARAMS: &str = "params";
+
 /// Parses `params` of a method.
 ///
 /// # Errors
@@ -24,21 +27,32 @@ pub fn parse_params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
         return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
     }
     check_depth(raw.get())?;
-    parse_json(raw.get(), "params")
+    parse_json(raw.get(), PARAMS)
 }
 
-/// Parses JSON text. The path of an error is looked for in a second pass, so that correct JSON takes only one.
+/// Parses JSON text. The path of an error is looked for in a second pass, so that correct JSON takes only one. `root` names
+/// the text as a whole; a field of [`PARAMS`] is named without it.
+///
+/// # Errors
+/// `E_INVALID` about the field: its type's own sentence when that begins with "must", else one that begins with "Correct".
 pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|plain| {
         let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
         let path = error.as_ref().map(|error| error.path().to_string()).filter(|path| path != ".");
         let reason = error.map_or_else(|| plain.to_string(), |error| error.inner().to_string());
-        let place = path.map_or_else(|| root.to_owned(), |path| format!("{root}.{path}"));
-        let message = format!("Correct `{}`: {}.", shorten_text(&place), shorten_text(&without_values(&reason)));
+        let field = path.map(|path| shorten_text(&if root == PARAMS { path } else { format!("{root}.{path}") }));
+        let place = field.as_deref().unwrap_or(root);
+        let message = match shorten_text(&without_values(&reason)) {
+            rule if rule.starts_with("must ") => format!("`{place}` {rule}."),
+            reason => format!("Correct `{place}`: {reason}."),
+        };
         // The message may repeat a field's name, which may be a secret too.
-        match SecretGuard::new().check(None, &message) {
-            None => Error::invalid(message),
-            Some(_) => Error::invalid(format!("Correct `{root}`: it does not have the form that the method takes.")),
+        match (SecretGuard::new().check(None, &message), &field) {
+            (None, Some(field)) => Error::invalid(message).about(field),
+            (None, None) => Error::invalid(message),
+            (Some(_), _) => {
+                Error::invalid(format!("Correct `{root}`: it does not have the form that the method takes."))
+            }
         }
     })
 }
@@ -475,9 +489,9 @@ mod tests {
             _number: u8,
         }
         for (json, expected) in [
-            (r#"{"_number":"s\"x\", expected y"}"#, "Correct `params._number`: invalid type: string, expected u8."),
-            (r#"{"_number":"multi\nline"}"#, "Correct `params._number`: invalid type: string, expected u8."),
-            (r#"{"_number":300}"#, "Correct `params._number`: invalid value: integer `300`, expected u8."),
+            (r#"{"_number":"s\"x\", expected y"}"#, "Correct `_number`: invalid type: string, expected u8."),
+            (r#"{"_number":"multi\nline"}"#, "Correct `_number`: invalid type: string, expected u8."),
+            (r#"{"_number":300}"#, "Correct `_number`: invalid value: integer `300`, expected u8."),
         ] {
             assert_eq!(parse_json::<Sample>(json, "params").unwrap_err().message(), expected);
         }

@@ -83,7 +83,7 @@ impl Nudge {
         check_name("key", &key)?;
         let delta = delta.unwrap_or(1);
         if !(1..=1000).contains(&delta) {
-            return Err(Error::invalid("`delta` must be a whole number from 1 to 1,000."));
+            return Err(Error::invalid("`delta` must be a whole number from 1 to 1,000.").about("delta"));
         }
         let context = context.build()?;
         let chooses = variant.is_none() && !context.is_empty();
@@ -97,7 +97,8 @@ impl Nudge {
                     None if context.is_empty() && hints.len() > 1 => {
                         return Err(Error::invalid(
                             "The key has several variants; pass the context used for get, or `variant`.",
-                        ));
+                        )
+                        .about("variant"));
                     }
                     None if context.is_empty() => hints.first().cloned(),
                     None => {

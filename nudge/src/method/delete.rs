@@ -84,7 +84,9 @@ impl Nudge {
         check_name("component", component)?;
         check_name("key", key)?;
         if variant.is_some() && *all {
-            return Err(Error::invalid("Give `variant` for one variant or `all` for every one, not both."));
+            return Err(Error::invalid("Give `variant` for one variant or `all` for every one, not both.")
+                .about("variant")
+                .about("all"));
         }
         let mut unknown = false;
         let written = self.write(WriteAct::new("delete", caller), |plan| {
@@ -94,7 +96,9 @@ impl Nudge {
                 return Err(Error::invalid(format!(
                     "The key has {} variants; name one with `variant` or pass `all`.",
                     hints.len()
-                )));
+                ))
+                .about("variant")
+                .about("all"));
             }
             hints.retain(|hint| variant.as_deref().is_none_or(|variant| hint.variant() == variant));
             let score = |hint: &Hint| scoring::score_hint(hint, false, now);

@@ -74,7 +74,7 @@ impl Nudge {
             check_name("component", component)?;
         }
         if params.keys.len() > MAX_FILTERS || params.tags.len() > MAX_FILTERS {
-            return Err(Error::invalid("`keys` and `tags` may have 256 entries each."));
+            return Err(Error::invalid("`keys` and `tags` may have 256 entries each.").about("keys").about("tags"));
         }
         let keys = params.key.iter().chain(&params.keys).cloned().collect::<Vec<_>>();
         Ok(self.find_mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))

@@ -69,7 +69,7 @@ impl Nudge {
     /// `E_INVALID`, `E_NOT_FOUND` for an unknown component.
     pub fn export(&self, params: &ExportHints) -> Result<ExportResult> {
         if params.format.as_deref().is_some_and(|format| format != "json") {
-            return Err(Error::invalid("`format` must be `json`."));
+            return Err(Error::invalid("`format` must be `json`.").about("format"));
         }
         let mut hints = match &params.component {
             None => self.store.list_all(),

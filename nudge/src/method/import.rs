@@ -282,8 +282,8 @@ fn show_name(name: &str) -> String {
 
 fn check_extra(extra: &Extra) -> Result<()> {
     for (name, value) in extra {
-        let value: serde_json::Value =
-            serde_json::from_str(value.get()).map_err(|_| Error::invalid("`payload` must be JSON."))?;
+        let value: serde_json::Value = serde_json::from_str(value.get())
+            .map_err(|_| Error::invalid("`payload` must be JSON.").about("payload"))?;
         check_json("payload", &serde_json::json!({ name.as_str(): value }))?;
     }
     Ok(())
@@ -298,7 +298,7 @@ fn plan_extra(plan: &mut WritePlan<'_>, extra: Extra, replace: bool) -> Result<(
     }
     kept.extend(extra);
     snapshot::check_extra_size(&kept)?;
-    let raw = to_raw_value(&kept).map_err(|_| Error::invalid("`payload` must be JSON."))?;
+    let raw = to_raw_value(&kept).map_err(|_| Error::invalid("`payload` must be JSON.").about("payload"))?;
     plan.set_extra(raw.into());
     Ok(())
 }

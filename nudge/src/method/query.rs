@@ -114,11 +114,11 @@ impl Nudge {
             check_name("component", component)?;
         }
         if params.keys.len() > MAX_FILTERS || params.tags.len() > MAX_FILTERS {
-            return Err(Error::invalid("`keys` and `tags` may have 256 entries each."));
+            return Err(Error::invalid("`keys` and `tags` may have 256 entries each.").about("keys").about("tags"));
         }
         let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Error::invalid("`limit` must be a whole number from 1 to 1,000."));
+            return Err(Error::invalid("`limit` must be a whole number from 1 to 1,000.").about("limit"));
         }
         let context = params.context.build()?;
         let regex = params.regex.as_deref().map(|regex| self.compile_regex(regex)).transpose()?;
@@ -150,7 +150,8 @@ impl Nudge {
         if late {
             return Err(Error::invalid(
                 "The search takes too long over what is stored; make `regex` simpler, or name a component or tags.",
-            ));
+            )
+            .about("regex"));
         }
         let mut steps = verdicts.into_steps();
         let rows = found.into_iter().map(|found| explain_row(found, &context, now, &mut steps));
@@ -188,7 +189,7 @@ impl Nudge {
     /// Returns a compiled regex, from the cache if possible.
     fn compile_regex(&self, pattern: &str) -> Result<Regex> {
         if pattern.len() > MAX_REGEX_BYTES {
-            return Err(Error::invalid("`regex` may have 1 KiB at most."));
+            return Err(Error::invalid("`regex` may have 1 KiB at most.").about("regex"));
         }
         let mut cached = self.regexes.lock();
         if let Some(index) = cached.iter().position(|regex| regex.as_str() == pattern) {
@@ -199,8 +200,8 @@ impl Nudge {
         drop(cached);
         let built = RegexBuilder::new(pattern).size_limit(MAX_REGEX_SIZE).dfa_size_limit(MAX_REGEX_MEMORY).build();
         let regex = built.map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => Error::invalid("`regex` is too large once compiled (1 MiB at most); use fewer repetitions."),
-            _ => Error::invalid("`regex` does not compile; it takes the syntax of the Rust regex crate, without look-around and back-references."),
+            regex::Error::CompiledTooBig(_) => Error::invalid("`regex` is too large once compiled (1 MiB at most); use fewer repetitions.").about("regex"),
+            _ => Error::invalid("`regex` does not compile; it takes the syntax of the Rust regex crate, without look-around and back-references.").about("regex"),
         })?;
         let mut cached = self.regexes.lock();
         if cached.len() >= MAX_CACHED_REGEXES {
@@ -222,13 +223,15 @@ fn is_hit(regex: &Regex, hint: &Hint) -> bool {
 fn compile_words(text: &str) -> Result<Vec<Regex>> {
     let words: Vec<_> = text.split_whitespace().collect();
     if text.len() > MAX_REGEX_BYTES || words.len() > MAX_WORDS {
-        return Err(Error::invalid("`text` may have 32 words, and 1 KiB at most."));
+        return Err(Error::invalid("`text` may have 32 words, and 1 KiB at most.").about("text"));
     }
     let compiled = words.into_iter().map(|word| {
         let mut literal = RegexBuilder::new(&regex::escape(word));
         literal.case_insensitive(true).size_limit(MAX_REGEX_SIZE).dfa_size_limit(MAX_REGEX_MEMORY).build()
     });
-    compiled.collect::<Result<_, _>>().map_err(|_| Error::invalid("`text` is too long; search for fewer words."))
+    compiled
+        .collect::<Result<_, _>>()
+        .map_err(|_| Error::invalid("`text` is too long; search for fewer words.").about("text"))
 }
 
 /// Returns true when a word stands somewhere in a hint; a secret value is not searched.

@@ -150,7 +150,8 @@ pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     if by_agent && meta.source == Some(HintOrigin::User) {
         return Err(Error::invalid(
             "`meta.source` may not be `user`, which is for what a person stores; leave it out, or say `agent`.",
-        ));
+        )
+        .about("meta.source"));
     }
     Ok(())
 }
@@ -178,10 +179,14 @@ impl Nudge {
 
     fn set_by(&self, caller: Caller<'_>, mut params: SetHint) -> Result<SetResult> {
         if params.variant.is_some() && params.meta.scope != ScopeSpec::default() {
-            return Err(Error::invalid("Give `variant` to keep a scope or `meta.scope` to name one, not both."));
+            return Err(Error::invalid("Give `variant` to keep a scope or `meta.scope` to name one, not both.")
+                .about("variant")
+                .about("meta.scope"));
         }
         if params.reach.is_some() && (params.variant.is_some() || params.meta.scope != ScopeSpec::default()) {
-            return Err(Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant."));
+            return Err(
+                Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant.").about("reach")
+            );
         }
         let repo = std::mem::take(&mut params.context).build()?.repo();
         check_source(caller.agent, &params.meta)?;

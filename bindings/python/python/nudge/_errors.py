@@ -25,12 +25,17 @@ class NudgeError(Exception):
     code: int = 0
     #: The stable name, such as `E_NOT_FOUND`.
     reason: str = ""
-    #: What the kind adds: `near_misses`, `limit`, `current_version`, ...; and `reason` again.
+    #: What the kind adds: `near_misses`, `limit`, `current_version`, ...; and `reason` and `field` again.
     data: dict[str, Any]
 
     def __init__(self, message: str = "", data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.data = data if data is not None else {"reason": self.reason}
+
+    @property
+    def field(self) -> str | None:
+        """The field of the params that the refusal is about, by its path, such as `meta.priority`."""
+        return self.data.get("field")
 
     def __str__(self) -> str:
         # KeyError's own would put the sentence in quotes.

@@ -127,14 +127,18 @@ impl ApiRequest {
             (ApiRoute::Records, _) => {
                 let params = self.read_params()?;
                 if params.contains_key("id") {
-                    return Err(Error::invalid("A new record has no `id` yet; `PUT /api/records/ID` changes one."));
+                    return Err(
+                        Error::invalid("A new record has no `id` yet; `PUT /api/records/ID` changes one.").about("id")
+                    );
                 }
                 answer_upsert(call(UPSERT, &params)?)
             }
             (ApiRoute::Record(id), &Method::PUT) => {
                 let mut params = self.read_params()?;
                 if params.get("id").is_some_and(|given| *given != id) {
-                    return Err(Error::invalid("`id` in the body is another than in the path; leave it out."));
+                    return Err(
+                        Error::invalid("`id` in the body is another than in the path; leave it out.").about("id")
+                    );
                 }
                 params.insert("id".into(), id.into());
                 answer_upsert(call(UPSERT, &params)?)
@@ -171,9 +175,8 @@ impl ApiRequest {
         for pair in pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if !["project", "kind", "status"].contains(&name) {
-                return Err(Error::invalid(
-                    "A list is narrowed by `project`, `kind` and `status`; leave the rest out.",
-                ));
+                let message = "A list is narrowed by `project`, `kind` and `status`; leave the rest out.";
+                return Err(Error::invalid(message).about("project").about("kind").about("status"));
             }
             let value = value.replace('+', " ");
             let value = percent_decode_str(&value).decode_utf8();

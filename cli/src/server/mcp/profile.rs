@@ -21,6 +21,7 @@ use super::fill_in::{self, ContextFiller, ToolCall};
 use super::tools;
 use crate::server::session::backend::CallBackend;
 use crate::sources;
+use crate::usage::name_commands;
 
 /// The tools that a server offers in place of everything else.
 pub struct ServerProfile {
@@ -77,18 +78,11 @@ impl ServerProfile {
 
     /// A refusal, which names the profile's tools in place of the methods behind them, and the command in place of a
     /// method that it has no tool for.
-    pub fn in_its_words(&self, refused: &Error) -> Error {
-        let own = |(index, part): (usize, &str)| match part.strip_prefix("nudge.") {
-            // Every other part is between backticks.
-            Some(method) if index % 2 == 1 => self.tools.iter().find(|tool| tool.method == part).map_or_else(
-                || format!("nudge {}", method.replace('.', " ").replace('_', "-")),
-                |tool| tool.name.to_owned(),
-            ),
-            _ => part.to_owned(),
-        };
-        let mut told = refused.to_json();
-        told["message"] = refused.message().split('`').enumerate().map(own).collect::<Vec<_>>().join("`").into();
-        Error::from_json(&told)
+    pub fn in_its_words(&self, refused: Error) -> Error {
+        let name_tool =
+            |text: String, tool: &ProfileTool| text.replace(&format!("`{}`", tool.method), &format!("`{}`", tool.name));
+        let told = name_commands(&self.tools.iter().fold(refused.message().to_owned(), name_tool));
+        refused.with_message(told)
     }
 
     /// The tools, as they are listed.
@@ -167,7 +161,7 @@ mod tests {
     #[test]
     fn a_refusal_speaks_of_tools_and_commands() {
         let refused = Error::not_found("Look by `nudge.records.search`, or `nudge.records.restore`; not `id`.");
-        let told = dude::PROFILE.in_its_words(&refused.with_data("merged_into", 5));
+        let told = dude::PROFILE.in_its_words(refused.with_data("merged_into", 5));
         assert_eq!(told.message(), "Look by `search`, or `nudge records restore`; not `id`.");
         assert_eq!((told.kind(), &told.data()["merged_into"]), (ErrorKind::NotFound, &5.into()));
     }

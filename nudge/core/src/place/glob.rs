@@ -101,7 +101,7 @@ impl Glob {
         let refuse = |why: &str| {
             // The message does not repeat the pattern, which may be a secret.
             let field = if kind == GlobKind::Cwd { "cwd_glob" } else { "branch" };
-            Error::scope(format!("A `meta.scope.{field}` pattern {why}."))
+            Error::scope(format!("A `meta.scope.{field}` pattern {why}.")).about(&format!("meta.scope.{field}"))
         };
         check_pattern(pattern).map_err(refuse)?;
         let text = caret_to_bang(&pattern.replace('\\', "/"));

@@ -34,8 +34,8 @@ fn make_rejection(finding: &Finding) -> Error {
     };
     Error::new(
         ErrorKind::SecretRejected,
-        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with `meta.sensitivity: \"secret\"`."),
-    )
+        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with `meta.sensitivity`."),
+    ).about(path).about("allow_secret").about("meta.sensitivity")
     .with_data("rule", *rule)
     .with_data("path", path.as_str())
 }

@@ -174,7 +174,7 @@ pub struct ToldParams {
 /// Refuses a long name of a client session: a thousand of them are remembered.
 pub(super) fn check_session(name: Option<&str>) -> Result<()> {
     if name.is_some_and(|name| name.len() > MAX_SESSION_BYTES) {
-        return Err(Error::invalid("`client_session` may have 1 KiB; send a shorter name."));
+        return Err(Error::invalid("`client_session` may have 1 KiB; send a shorter name.").about("client_session"));
     }
     Ok(())
 }
@@ -250,7 +250,7 @@ impl OutcomeParams {
     /// `E_INVALID`.
     pub fn into_checked(mut self) -> Result<(Context, Self)> {
         if self.command.len() > MAX_TEXT_BYTES {
-            return Err(Error::invalid("`command` may have 64 KiB at most."));
+            return Err(Error::invalid("`command` may have 64 KiB at most.").about("command"));
         }
         check_session(self.client_session.as_deref())?;
         let context = std::mem::take(&mut self.context).build()?;
@@ -294,13 +294,18 @@ impl SuggestParams {
         if texts.into_iter().flatten().any(|text| text.len() > MAX_TEXT_BYTES) {
             return Err(Error::invalid(
                 "`prompt`, `command`, `error`, `tool` and `file` may have 64 KiB each; send the end of a long text.",
-            ));
+            )
+            .about("prompt")
+            .about("command")
+            .about("error")
+            .about("tool")
+            .about("file"));
         }
         if self.limit == Some(0) {
-            return Err(Error::invalid("`limit` must be a whole number of 1 or more."));
+            return Err(Error::invalid("`limit` must be a whole number of 1 or more.").about("limit"));
         }
         if self.confirm_ms.is_some_and(|ms| !(1..=MAX_CONFIRM_MS).contains(&ms)) {
-            return Err(Error::invalid("`confirm_ms` must be a whole number from 1 to 60000."));
+            return Err(Error::invalid("`confirm_ms` must be a whole number from 1 to 60000.").about("confirm_ms"));
         }
         Ok(())
     }

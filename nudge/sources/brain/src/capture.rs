@@ -161,7 +161,8 @@ pub fn run_capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
         }
         return Ok(());
     };
-    let transcript = std::path::absolute(&transcript).map_err(|_| Error::invalid("`transcript` must be a file."))?;
+    let transcript = std::path::absolute(&transcript)
+        .map_err(|_| Error::invalid("`transcript` must be a file.").about("transcript"))?;
     let end = SessionEnd { session: String::new(), transcript, cwd: None };
     let root = require_brain_root(&settings)?;
     let noted = if dry_run { jobs.would_note(&end, &root, now)? } else { jobs.note_end(&end, &root, now)? };

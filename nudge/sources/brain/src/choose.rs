@@ -46,6 +46,6 @@ pub fn resolve_folder(dir: Option<&str>, context: &Context) -> Result<PathBuf> {
         (None, Some(cwd)) => cwd.into(),
         (None, None) => PathBuf::new(),
     };
-    let refused = || Error::invalid("`dir` must be a folder, as a whole path or from where you are.");
+    let refused = || Error::invalid("`dir` must be a folder, as a whole path or from where you are.").about("dir");
     Some(place).filter(|place| place.is_absolute()).ok_or_else(refused)
 }

@@ -158,10 +158,13 @@ impl BrainSource {
     pub(crate) fn find_context(&self, params: AskContext) -> Result<BrainAnswer> {
         let AskContext { task_description, limit, domain, tags, max_chars, hops, explain, context } = params;
         if task_description.len() > MAX_QUESTION_BYTES {
-            return Err(Error::invalid("`task_description` may have 64 KiB; say it in fewer words."));
+            return Err(
+                Error::invalid("`task_description` may have 64 KiB; say it in fewer words.").about("task_description")
+            );
         }
         if task_description.trim().is_empty() {
-            return Err(Error::invalid("`task_description` is empty; say in a sentence what you are about to do."));
+            return Err(Error::invalid("`task_description` is empty; say in a sentence what you are about to do.")
+                .about("task_description"));
         }
         let index = self.open_brain(&context.build()?)?;
         self.count_question();

@@ -19,9 +19,11 @@ pub fn init_repository(root: &Path) -> Result<bool> {
     }
     let made = Git::find(root).and_then(|git| git.ask(&["init", "--quiet"], LIMITS));
     made.map(|_| true).map_err(|failure| match failure {
-        GitFailure::Missing => Error::unavailable("There is no git in PATH; install it, or leave `git` out."),
+        GitFailure::Missing => {
+            Error::unavailable("There is no git in PATH; install it, or leave `git` out.").about("git")
+        }
         failure if failure.is_start() => {
-            Error::unavailable(format!("Git cannot be started ({failure}); leave `git` out."))
+            Error::unavailable(format!("Git cannot be started ({failure}); leave `git` out.")).about("git")
         }
         _ => Error::unavailable(format!("Git does not make {} a repository; try `git init` there.", root.display())),
     })

@@ -299,5 +299,5 @@ pub(crate) fn check_limit(name: &str, given: Option<usize>, usual: usize, least:
     if (least..=most).contains(&count) {
         return Ok(count);
     }
-    Err(Error::invalid(format!("`{name}` must be a whole number from {least} to {most}.")))
+    Err(Error::invalid(format!("`{name}` must be a whole number from {least} to {most}.")).about(name))
 }

@@ -284,7 +284,7 @@ impl BrainSource {
         if let Some(mirror) = mirror {
             // Before anything is changed.
             let advice = "start it and try again, or leave `graph` out";
-            mirror.check_reachable().map_err(|why| Error::unavailable(format!("{why}; {advice}.")))?;
+            mirror.check_reachable().map_err(|why| Error::unavailable(format!("{why}; {advice}.")).about("graph"))?;
         }
         index.rebuild()?;
         let written = mirror.map(|mirror| {

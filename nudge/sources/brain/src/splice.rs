@@ -41,7 +41,7 @@ pub fn set_field(text: &str, name: &str, value: &Value) -> Result<SplicedFile> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if !is_name {
-        return Err(Error::invalid("`field` must be a name of letters, digits, `_` and `-`."));
+        return Err(Error::invalid("`field` must be a name of letters, digits, `_` and `-`.").about("field"));
     }
     let flow = to_flow_yaml(value)?;
     let end = if text.lines().next().is_some_and(|_| text.contains("\r\n")) { "\r\n" } else { "\n" };
@@ -74,7 +74,8 @@ pub fn set_field(text: &str, name: &str, value: &Value) -> Result<SplicedFile> {
 
 /// A value as YAML in one line. JSON strings are YAML's double-quoted ones.
 fn to_flow_yaml(value: &Value) -> Result<String> {
-    let refused = || Error::invalid("`value` must be a text, a number, true, false, or a list of those.");
+    let refused =
+        || Error::invalid("`value` must be a text, a number, true, false, or a list of those.").about("value");
     match value {
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
         Value::String(text) => Ok(to_yaml_scalar(text)),

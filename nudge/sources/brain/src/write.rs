@@ -172,10 +172,10 @@ impl UnitAddParams {
     fn check_params(&self) -> Result<()> {
         let title = self.title.trim();
         if !TITLE_CHARS.contains(&title.chars().count()) || title.chars().any(nudge_core::text::is_hidden) {
-            return Err(Error::invalid("`title` must be one line of at most 200 characters."));
+            return Err(Error::invalid("`title` must be one line of at most 200 characters.").about("title"));
         }
         if self.body.trim().is_empty() || self.body.len() > MAX_BODY_BYTES {
-            return Err(Error::invalid("`body` must have some text, of 256 KiB at most."));
+            return Err(Error::invalid("`body` must have some text, of 256 KiB at most.").about("body"));
         }
         if let Some(kind) = self.kind.as_deref().filter(|kind| !KINDS.contains(kind)) {
             return Err(nudge_core::near::refuse_unknown("type", kind, &KINDS));

@@ -31,7 +31,9 @@ pub struct ChangedFile {
 /// `E_UNAVAILABLE` where git does not say.
 pub fn list_changed_files(root: &ProjectRoot) -> Result<Vec<ChangedFile>> {
     if root.git_dir().is_none() {
-        return Err(Error::invalid("This project is in no git repository; give `id` or `path`."));
+        return Err(Error::invalid("This project is in no git repository; give `id` or `path`.")
+            .about("id")
+            .about("path"));
     }
     let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
     let repository = Git::find(root.path()).and_then(GitRepository::open).map_err(|failure| to_error(&failure))?;
@@ -75,6 +77,8 @@ fn run_git(repository: &GitRepository, words: &[&str], input: &str) -> Result<Ve
 
 fn to_error(failure: &GitFailure) -> Error {
     Error::unavailable(format!("Git does not say what has changed ({failure}); give `id` or `path`."))
+        .about("id")
+        .about("path")
 }
 
 #[cfg(test)]

@@ -70,7 +70,13 @@ impl NodeRef {
                 }
             }
             (None, Some(path), Some(name)) => (Some(asked(path).unwrap_or_else(|| path.to_owned())), name, name),
-            _ => return Err(Error::invalid("Give `id`, or `path` with `name` or `line`.")),
+            _ => {
+                return Err(Error::invalid("Give `id`, or `path` with `name` or `line`.")
+                    .about("id")
+                    .about("path")
+                    .about("name")
+                    .about("line"));
+            }
         };
         Ok(Self { path, name: name.to_owned(), given: given.to_owned(), is_fresh })
     }
@@ -174,6 +180,7 @@ fn ambiguous_error(state: &RootState, candidates: &[NodeId]) -> Error {
     let more = candidates.len().saturating_sub(ids.len());
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     Error::invalid(format!("Several nodes have this name; give one of these as `id`: {}{more}.", ids.join(", ")))
+        .about("id")
         .with_data("candidates", ids)
 }
 

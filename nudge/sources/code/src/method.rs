@@ -373,5 +373,5 @@ fn check_limit(given: Option<usize>, name: &str, usual: usize, most: usize) -> R
     if (1..=most).contains(&limit) {
         return Ok(limit);
     }
-    Err(Error::invalid(format!("`{name}` must be a whole number from 1 to {most}.")))
+    Err(Error::invalid(format!("`{name}` must be a whole number from 1 to {most}.")).about(name))
 }

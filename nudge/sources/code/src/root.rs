@@ -52,7 +52,7 @@ impl ProjectRoot {
     /// `E_NOT_FOUND` where there is none; `E_INVALID` for one that is too much.
     pub fn find_root(folder: &Path, detector: &mut GitDetector) -> Result<Self> {
         let Ok(folder) = folder.canonicalize() else {
-            return Err(Error::not_found("There is no such folder; name one that is there as `root`."));
+            return Err(Error::not_found("There is no such folder; name one that is there as `root`.").about("root"));
         };
         let top = match detector.detect(&folder) {
             GitAnswer::Inside(info) => Some(info.root),
@@ -66,14 +66,16 @@ impl ProjectRoot {
             None => {
                 return Err(Error::not_found(
                     "There is no git work tree around this folder, and no manifest in it; name a project as `root`.",
-                ));
+                )
+                .about("root"));
             }
         };
         let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         if path.parent().is_none() || home.is_some_and(|home| home.starts_with(&path)) {
             return Err(Error::invalid(
                 "A home directory or a whole file system is not indexed; name a project in it as `root`.",
-            ));
+            )
+            .about("root"));
         }
         let git_dir = git_dir(&path).map(Arc::from);
         Ok(Self { path: path.into(), git_dir })

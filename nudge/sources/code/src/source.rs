@@ -129,11 +129,15 @@ impl CodeSource {
             (None, Some(cwd)) => cwd.to_owned(),
             (None, None) => match self.roots.lock().as_slice() {
                 [only] => only.root().path().to_owned(),
-                _ => return Err(Error::invalid("It is not known where you are; name a project as `root`.")),
+                _ => {
+                    return Err(
+                        Error::invalid("It is not known where you are; name a project as `root`.").about("root")
+                    );
+                }
             },
         };
         if !folder.is_absolute() {
-            return Err(Error::invalid("`root` must be an absolute folder."));
+            return Err(Error::invalid("`root` must be an absolute folder.").about("root"));
         }
         let live = self.begin_root(self.root_of(&folder)?);
         if !live.state().is_caught_up {

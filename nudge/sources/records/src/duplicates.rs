@@ -119,7 +119,7 @@ impl RecordSource {
         let limit = method::check_limit(limit, LIMIT, MAX_LIMIT)?;
         let most = max_distance.unwrap_or(ALIKE);
         if !(0.0..=1.0).contains(&most) {
-            return Err(Error::invalid("`max_distance` must be a number from 0 to 1."));
+            return Err(Error::invalid("`max_distance` must be a number from 0 to 1.").about("max_distance"));
         }
         let here = ProjectLocation::from_context(&context.build()?);
         let model = match self.models().get(MODEL_WAIT) {

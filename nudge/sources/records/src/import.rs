@@ -68,8 +68,7 @@ fn say_what_is_in(error: Error, done: &RecordImport) -> Error {
     let count = if imported == 1 { "1 record".to_owned() } else { format!("{imported} records") };
     let why = error.message().trim_end_matches('.');
     let message = format!("{why}; {count} of the file came in before that, and the same import goes on with the rest.");
-    let bare = Error::new(error.kind(), message).with_data("imported", imported).with_data("skipped", skipped);
-    error.data().iter().fold(bare, |error, (name, value)| error.with_data(name, value.clone()))
+    error.with_message(message).with_data("imported", imported).with_data("skipped", skipped)
 }
 
 /// An import that is under way.

@@ -46,11 +46,14 @@ impl ProjectJoinParams {
         let Some(from) = project::by_name(tx, &self.from)? else {
             let like = project::find_similar_names(tx, &self.from)?;
             let message = "No project has the name `from`; `nudge records projects` lists them.";
-            return Err(Error::not_found(message).with_data("projects_like", like).into());
+            return Err(Error::not_found(message).about("from").with_data("projects_like", like).into());
         };
         let (into, _) = project::for_write(tx, Some(&self.into), false, here, clock)?;
         if from == into {
-            return Err(Error::invalid("`from` and `into` are one project already.").into());
+            return Err(Error::invalid("`from` and `into` are one project already.")
+                .about("from")
+                .about("into")
+                .into());
         }
         if rows::count_in_project(tx, from)? + rows::count_in_project(tx, into)? > MAX_RECORDS {
             let message = "Together they have more than 10,000 records, which is the most; merge or delete some.";

@@ -364,7 +364,7 @@ pub(crate) fn check_limit(given: Option<usize>, usual: usize, most: usize) -> Re
     if (1..=most).contains(&limit) {
         return Ok(limit);
     }
-    Err(Error::invalid(format!("`limit` must be a whole number from 1 to {most}.")))
+    Err(Error::invalid(format!("`limit` must be a whole number from 1 to {most}.")).about("limit"))
 }
 
 impl RecordSource {
@@ -372,10 +372,10 @@ impl RecordSource {
         let RecordSearchParams { query, kind, status, project, limit: given, explain, whole, context } = params;
         let limit = check_limit(given, LIMIT, MAX_LIMIT)?;
         if query.len() > MAX_QUERY_BYTES {
-            return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words."));
+            return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words.").about("query"));
         }
         if query.trim().is_empty() {
-            return Err(Error::invalid("`query` is empty; say in a few words what you want to know."));
+            return Err(Error::invalid("`query` is empty; say in a few words what you want to know.").about("query"));
         }
         let here = ProjectLocation::from_context(&context.build()?);
         let words = QuestionWords::of_query(&query);
@@ -498,5 +498,5 @@ impl RecordSource {
 /// Reads the `next` of a list.
 fn parse_next(next: &str) -> Result<(&str, i64)> {
     let read = next.rsplit_once(' ').and_then(|(time, id)| Some((time, id.parse().ok()?)));
-    read.ok_or_else(|| Error::invalid("`before` must be the `next` of an earlier answer."))
+    read.ok_or_else(|| Error::invalid("`before` must be the `next` of an earlier answer.").about("before"))
 }

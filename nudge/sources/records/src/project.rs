@@ -154,7 +154,7 @@ pub fn for_write(
             let like = find_similar_names(c, name)?;
             let hint = if like.is_empty() { String::new() } else { format!(" There is {}.", like.join(", ")) };
             let message = format!("No project has this name; give `create_project` to begin one.{hint}");
-            return Err(Error::invalid(message).with_data("projects_like", like).into());
+            return Err(Error::invalid(message).about("create_project").with_data("projects_like", like).into());
         }
         let id = insert_project(c, name, &now())?;
         if let Some(own) = own {
@@ -163,12 +163,16 @@ pub fn for_write(
         return Ok((id, name.to_owned()));
     }
     let here = here.ok_or_else(|| {
-        Error::invalid("Nothing says which project this belongs to; pass `project`, or `context` with `repo`.")
+        Error::invalid("Nothing says which project this belongs to; pass `project`, or `context.repo`.")
+            .about("project")
+            .about("context.repo")
     })?;
     let (there, own) = match find_project(c, here)? {
         (Some(id), None) => return Ok((id, name(c, id)?)),
         (None, None) => {
-            return Err(Error::invalid("Another project has every name of this place; pass `project`.").into());
+            return Err(Error::invalid("Another project has every name of this place; pass `project`.")
+                .about("project")
+                .into());
         }
         (there, Some(own)) => (there, own),
     };
@@ -208,7 +212,7 @@ pub fn check_name(name: &str) -> Result<&str> {
     let is_fine = !name.trim().is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
     if !is_fine || name == "*" {
         let message = "`project` must be a name of 1 byte to 1 KiB, such as `org/repo`, and not `*`.";
-        return Err(Error::invalid(message));
+        return Err(Error::invalid(message).about("project"));
     }
     record::refuse_secret("project", name).map(|()| name)
 }

@@ -164,10 +164,12 @@ pub fn is_title(text: &str) -> bool {
 /// `E_INVALID`, `E_SECRET_REJECTED`.
 pub fn check_texts(title: &str, body: &str) -> Result<()> {
     if !is_title(title) {
-        return Err(Error::invalid("`title` must be one line of 1 to 300 characters; put the rest into `body`."));
+        return Err(Error::invalid("`title` must be one line of 1 to 300 characters; put the rest into `body`.")
+            .about("title")
+            .about("body"));
     }
     if body.len() > MAX_BODY_BYTES {
-        return Err(Error::invalid("`body` may have 32 KiB; shorten it, or make two records of it."));
+        return Err(Error::invalid("`body` may have 32 KiB; shorten it, or make two records of it.").about("body"));
     }
     refuse_secret("title", title)?;
     refuse_secret("body", body)
@@ -183,7 +185,7 @@ pub fn refuse_secret(field: &'static str, text: &str) -> Result<()> {
         let rule = error.data().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default().to_owned();
         let message =
             format!("`{field}` looks like it holds a credential, which no record may; say where to find it instead.");
-        Error::new(error.kind(), message).with_data("rule", rule).with_data("path", field)
+        Error::new(error.kind(), message).about(field).with_data("rule", rule).with_data("path", field)
     })
 }
 

@@ -181,7 +181,11 @@ pub struct RecordRecovery {
 pub fn resolve_path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     let context = context.build()?;
     let path = context.cwd().map_or_else(|| PathBuf::from(file), |cwd| Path::new(cwd).join(file));
-    let refused = || Error::invalid("`file` must be an absolute path, or come with `context.cwd`.");
+    let refused = || {
+        Error::invalid("`file` must be an absolute path, or come with `context.cwd`.")
+            .about("file")
+            .about("context.cwd")
+    };
     if path.is_absolute() && !file.is_empty() { Ok(path) } else { Err(refused()) }
 }
 
@@ -220,7 +224,7 @@ pub fn export_records(
         if after.is_none() && bytes > MAX_WHOLE_BYTES {
             let message = "The export has more than 64 MiB, which no single answer may have; run `nudge records export`, \
                            or ask for its pages, with `after` 0 for the first.";
-            return Err(Error::invalid(message).into());
+            return Err(Error::invalid(message).about("after").into());
         }
         exported.records.push(record);
     }

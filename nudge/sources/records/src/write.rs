@@ -268,6 +268,8 @@ impl RecordUpsertParams {
         let context: Context = std::mem::take(&mut self.context).build()?;
         let missing = |field: &str| {
             Error::invalid(format!("A new record needs `{field}`; give it, or `id` of the one to change."))
+                .about(field)
+                .about("id")
         };
         if self.id.is_none() {
             if self.kind.is_none() {
@@ -278,7 +280,9 @@ impl RecordUpsertParams {
             if self.if_match_version.is_some() {
                 return Err(Error::invalid(
                     "`if_match_version` says something of the record of an `id`; give that too.",
-                ));
+                )
+                .about("if_match_version")
+                .about("id"));
             }
         } else {
             // Absent fields stay, and are valid already.
@@ -386,7 +390,7 @@ impl CheckedUpsert {
     fn insert_record(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<RecordUpsert, TransactionFailure> {
         let RecordUpsertParams { kind, title, body, status, project, create_project, distinct, .. } = &self.params;
         let (Some(kind), Some(title)) = (*kind, title.clone()) else {
-            return Err(Error::invalid("A new record needs `kind` and `title`.").into());
+            return Err(Error::invalid("A new record needs `kind` and `title`.").about("kind").about("title").into());
         };
         let (project, _) =
             project::for_write(tx, project.as_deref(), *create_project, self.here.as_ref(), rules.clock)?;
@@ -473,7 +477,7 @@ impl RecordRestoreParams {
         if there.is_some() && self.version.is_none() {
             let message =
                 format!("Record {} is not deleted; give `version` to bring back what it said before.", self.id);
-            return Err(Error::invalid(message).into());
+            return Err(Error::invalid(message).about("version").into());
         }
         let revisions = rows::read_revisions(tx, self.id)?;
         let wanted = revisions.iter().find(|revision| self.version.is_none_or(|version| version == revision.version));
@@ -510,7 +514,9 @@ impl RecordMergeParams {
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() || ids.len() > MAX_MERGED || ids.contains(&self.into) {
-            return Err(Error::invalid("`ids` must name 1 to 20 other records than `into`."));
+            return Err(Error::invalid("`ids` must name 1 to 20 other records than `into`.")
+                .about("ids")
+                .about("into"));
         }
         Ok(ids)
     }

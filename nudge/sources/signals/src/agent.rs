@@ -25,6 +25,7 @@ impl AgentId {
                 "`{field}` must be the name of an agent: 1 to {MAX_BYTES} letters, digits, `-`, `_`, `.`, `@` or `+`, \
                  without a dot at its ends."
             ))
+            .about(field)
         })
     }
 

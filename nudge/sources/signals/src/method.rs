@@ -207,7 +207,10 @@ fn agent_or_own(field: &str, given: Option<&str>, context: &Context) -> Result<A
     match given.or_else(|| context.env(AGENT_ID)) {
         Some(name) if given.is_some() => AgentId::new(field, name),
         Some(name) if !name.is_empty() => AgentId::new(AGENT_ID, name),
-        _ => Err(Error::invalid(format!("Nothing says which agent you are; pass `{field}` or set {AGENT_ID}."))),
+        _ => {
+            Err(Error::invalid(format!("Nothing says which agent you are; pass `{field}` or set {AGENT_ID}."))
+                .about(field))
+        }
     }
 }
 

@@ -68,9 +68,10 @@ struct PatrolIntervals {
 impl PatrolIntervals {
     fn new(usual: Option<&str>, own: &[String]) -> Result<Self> {
         let own = own.iter().map(|entry| {
-            let (agent, interval) = entry
-                .split_once('=')
-                .ok_or_else(|| Error::invalid("`agent_interval` must be AGENT=INTERVAL, such as polecat-alpha=5m."))?;
+            let (agent, interval) = entry.split_once('=').ok_or_else(|| {
+                Error::invalid("`agent_interval` must be AGENT=INTERVAL, such as polecat-alpha=5m.")
+                    .about("agent_interval")
+            })?;
             Ok((AgentId::new("agent_interval", agent)?, interval_ms("agent_interval", interval)?))
         });
         Ok(Self { usual: interval_ms("interval", usual.unwrap_or("60s"))?, own: own.collect::<Result<_>>()? })
@@ -88,7 +89,9 @@ impl PatrolIntervals {
 fn interval_ms(field: &str, text: &str) -> Result<Millis> {
     let read = humantime::parse_duration(text).ok().filter(|read| (INTERVALS.0..=INTERVALS.1).contains(read));
     let read = read.and_then(|read| Millis::try_from(read.as_millis()).ok());
-    read.ok_or_else(|| Error::invalid(format!("`{field}` must be a time from 100ms to 24h, such as 90s or 5m.")))
+    read.ok_or_else(|| {
+        Error::invalid(format!("`{field}` must be a time from 100ms to 24h, such as 90s or 5m.")).about(field)
+    })
 }
 
 /// Runs until it is told to stop.

@@ -44,12 +44,14 @@ impl StateDir {
         if let Some(named) = named.filter(|named| !named.is_empty()) {
             let path = cwd.map_or_else(|| PathBuf::from(named), |cwd| cwd.join(named));
             if !path.is_absolute() {
-                return Err(Error::invalid("NUDGE_STATE_DIR must be an absolute path, or come with `context.cwd`."));
+                return Err(Error::invalid("NUDGE_STATE_DIR must be an absolute path, or come with `context.cwd`.")
+                    .about("context.cwd"));
             }
             return Ok(Self { top: path, below: &[] });
         }
         let cwd = cwd.ok_or_else(|| {
             Error::invalid("Nothing says where the state directory is; pass `context.cwd` or set NUDGE_STATE_DIR.")
+                .about("context.cwd")
         })?;
         Ok(Self { top: top_of(cwd), below: &IN_A_CHECKOUT })
     }

@@ -43,7 +43,9 @@ impl CodeSource {
         let ForPrompt { prompt, files, max_bytes, client_session, root, context } = params;
         let prompt = prompt.unwrap_or_default();
         if prompt.len() > MAX_PROMPT_BYTES || files.len() > MAX_FILES {
-            return Err(Error::invalid("`prompt` may have 64 KiB, and `files` 256 entries; send the end of it."));
+            return Err(Error::invalid("`prompt` may have 64 KiB, and `files` 256 entries; send the end of it.")
+                .about("prompt")
+                .about("files"));
         }
         let room = max_bytes.unwrap_or(BYTES).min(MAX_BYTES);
         let here = CallRoot::resolve_root(self, root.as_deref(), context)?;

@@ -193,7 +193,7 @@ impl CodeSource {
         let CodeSearchParams { query, kind, path, limit: most, root, context } = params;
         let most = check_limit(most, "limit", 20, 100)?;
         if query.len() > MAX_QUERY_BYTES {
-            return Err(Error::invalid("`query` may have 1 KiB; ask in fewer words."));
+            return Err(Error::invalid("`query` may have 1 KiB; ask in fewer words.").about("query"));
         }
         let path = path.as_deref().map(compile_glob).transpose()?;
         let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
@@ -294,7 +294,7 @@ fn gone_error() -> Error {
 }
 
 fn compile_glob(pattern: &str) -> Result<GlobMatcher> {
-    let bad = |_| Error::invalid("`path` must be a glob, such as `src/**/*.py`.");
+    let bad = |_| Error::invalid("`path` must be a glob, such as `src/**/*.py`.").about("path");
     // A folder stands for all files in it.
     let folder = pattern.trim_end_matches('/');
     let is_plain = !folder.contains(['*', '?', '[', '{']) && !folder.rsplit('/').next().unwrap_or(folder).contains('.');

@@ -176,7 +176,10 @@ impl CodeSource {
                     Ok(Tested { changed, ..Tested::of(&here.live, view, &nodes(view), &covered, most) })
                 })
             }
-            _ => Err(Error::invalid("Give one of `id`, `path` and `changed`.")),
+            _ => Err(Error::invalid("Give one of `id`, `path` and `changed`.")
+                .about("id")
+                .about("path")
+                .about("changed")),
         }
     }
 }
