@@ -131,10 +131,10 @@ pub fn to_raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
 /// Reads a result.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` for something else than was expected: the server is of another version.
+/// `E_UNAVAILABLE` for something else than was expected.
 pub fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
     serde_json::from_str(result.get())
-        .map_err(|_| Error::unavailable("The server answered something else than JSON; update it."))
+        .map_err(|_| Error::unavailable("The server answered something else than was asked; start it again."))
 }
 
 /// Returns how the context of a method is filled in; for a method unknown here, only when one is given.

@@ -1,20 +1,18 @@
-//! Different versions of Nudge in one session: whoever is upgraded first, nobody loses anything.
+//! Different builds of Nudge: those of one protocol share a session, and one of another protocol says so and ends.
 //!
-//! `tests/upgrade` builds the other versions and runs this.
+//! `tests/upgrade` makes the other builds and runs this.
 #![cfg(unix)]
 
 mod kit;
 
 use std::fs;
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use kit::agent::{Agent, Failure, LONG};
-use kit::session::{Session, get, set, shown};
-use kit::wait_for;
+use kit::agent::{Agent, LONG};
+use kit::session::{Session, set, shown};
 use serde_json::{Value, json};
 
 /// For a server that tries for some time before it gives up.
@@ -38,9 +36,9 @@ fn by(variable: &str, session: &Session) -> Command {
     command
 }
 
-/// The next version, which knows `nudge.reasons` and not `nudge.why`, and no confirmations of suggestions.
+/// The next version, of the same protocol.
 const NEXT: &str = "NUDGE_NEXT_BIN";
-/// A version whose journal this one cannot read, nor it ours.
+/// A version of another protocol.
 const OTHER: &str = "NUDGE_OTHER_BIN";
 
 fn join(session: &mut Session, variable: &str) -> Arc<Agent> {
@@ -72,7 +70,7 @@ fn told(session: &Session, agent: &Agent) -> String {
 }
 
 fn is_explained(said: &str) -> bool {
-    said.contains("journal") && said.contains("version")
+    said.contains("speaks protocol") && said.contains("nudge stop")
 }
 
 #[test]
@@ -99,25 +97,7 @@ fn old_and_new_serve_one_session_whoever_is_primary() {
     session.end();
 }
 
-#[test]
-#[ignore = "needs other builds; tests/upgrade runs it"]
-fn a_tool_that_an_old_proxy_does_not_know_is_answered_by_a_new_primary() {
-    let mut session = Session::empty(&[]);
-    let new = join(&mut session, NEXT);
-    session.primary(|file| file.pid == new.pid);
-    let old = session.join();
-    old.result("nudge_set_hint", &set("k", "x"));
-    let why = old.result("nudge_reasons", &get("k"));
-    assert_eq!(why["variants"][0]["hint"]["value"], "x", "{why}");
-    let refused = old.tool("nudge_no_such_thing", &json!({}), LONG);
-    assert!(matches!(&refused, Err(Failure::Refused(_))), "{refused:?}");
-    // And what the old one knows and the new one does not is refused, not lost.
-    let refused = session.raw().call("nudge.why", &get("k"), None);
-    assert!(matches!(&refused, Err(Failure::Refused(error)) if error["code"] == -32601), "{refused:?}");
-    session.end();
-}
-
-/// Promise (session): Two versions work in one session, and a version leaves a journal that it cannot read.
+/// Promise (session): Two builds of one protocol work in one session, whatever their versions.
 #[test]
 #[ignore = "needs other builds; tests/upgrade runs it"]
 fn an_upgrade_one_by_one_keeps_everything() {
@@ -147,53 +127,30 @@ fn an_upgrade_one_by_one_keeps_everything() {
 
 #[test]
 #[ignore = "needs other builds; tests/upgrade runs it"]
-fn a_proxy_that_cannot_read_the_journal_leaves_it_to_one_that_can() {
-    for _ in 0..5 {
-        let mut session = Session::start(1);
-        let other = join(&mut session, OTHER);
-        all_serve(&session, "before");
-        let before = shown(&other);
-        // It has waited for the lock as long as the old one: either may get it first.
-        let file = session.kill_primary();
-        assert_eq!(file.pid, session.agents[1].pid, "{}", told(&session, &other));
-        session.agents.remove(0);
-        assert_eq!(shown(&other), before);
-        all_serve(&session, "after");
-        session.end();
+fn a_program_of_another_protocol_says_so_and_may_end_the_session() {
+    let mut session = Session::start(1);
+    all_serve(&session, "before");
+    let before = shown(&session.agents[1]);
+    let other = Agent::launch(by(OTHER, &session));
+    assert!(!other.ended(LONG).success());
+    assert!(is_explained(&told(&session, &other)), "{}", told(&session, &other));
+    let run_other = |args: &[&str]| {
+        let mut command = Command::new(std::env::var(OTHER).expect("run tests/upgrade"));
+        command.args(args).args(["--runtime-dir", session.runtime.to_str().unwrap()]);
+        kit::session::run(command, LONG)
+    };
+    let refused = run_other(&["get", "c", "k"]);
+    assert!(!refused.status.success() && is_explained(&String::from_utf8_lossy(&refused.stderr)), "{refused:?}");
+    assert_eq!(shown(&session.agents[1]), before);
+    assert!(run_other(&["stop"]).status.success());
+    for agent in session.agents.drain(..) {
+        agent.ended(LONG);
     }
 }
 
 #[test]
 #[ignore = "needs other builds; tests/upgrade runs it"]
-fn a_proxy_that_cannot_read_the_journal_and_is_alone_says_so_and_keeps_it() {
-    let mut session = Session::start(0);
-    let other = join(&mut session, OTHER);
-    all_serve(&session, "before");
-    let before = shown(&other);
-    session.agents.remove(0).kill();
-    let journal = session.runtime.join("journal");
-    let kept = fs::read(&journal).unwrap();
-    let Err(Failure::Refused(error)) = other.tool("nudge_get_hint", &get("k"), LONG) else {
-        panic!("it answers: {}", told(&session, &other))
-    };
-    assert_eq!(error["data"]["reason"], "E_UNAVAILABLE");
-    wait_for("an explanation", LONG, || {
-        let said = told(&session, &other) + &error.to_string();
-        (is_explained(&said) && said.contains("nudge stop")).then_some(())
-    });
-    assert!(fs::read(&journal).unwrap() == kept, "the journal is as it was");
-    // Whoever can read it goes on, and serves it too.
-    let old = session.join();
-    session.primary(|file| file.pid == old.pid);
-    assert_eq!(shown(&old), before);
-    wait_for("it to serve again", LONG, || other.tool("nudge_list_components", &json!({}), LONG).ok());
-    assert_eq!(shown(&other), before);
-    session.end();
-}
-
-#[test]
-#[ignore = "needs other builds; tests/upgrade runs it"]
-fn a_start_that_cannot_read_the_journal_leaves_the_session_alone() {
+fn a_start_beside_members_of_another_protocol_leaves_the_session_alone() {
     let session = Session::start(1);
     all_serve(&session, "before");
     let before = shown(&session.agents[1]);
@@ -213,32 +170,4 @@ fn a_start_that_cannot_read_the_journal_leaves_the_session_alone() {
     assert_eq!(shown(&session.agents[1]), before);
     drop(other);
     session.end();
-}
-
-#[test]
-#[ignore = "needs other builds; tests/upgrade runs it"]
-fn a_hook_tells_once_whichever_version_is_primary() {
-    let (this, next) = (env!("CARGO_BIN_EXE_nudge").to_owned(), std::env::var(NEXT).expect("run tests/upgrade"));
-    for (primary, hook) in [(&this, &next), (&next, &this)] {
-        let mut session = Session::empty(&[]);
-        let first = if primary == &next { join(&mut session, NEXT) } else { session.join() };
-        session.primary(|file| file.pid == first.pid);
-        let mut everywhere = set("build", "make all");
-        everywhere["meta"] = json!({"priority": 9});
-        everywhere["reach"] = "everywhere".into();
-        first.result("nudge_set_hint", &everywhere);
-        let says = || {
-            let mut hook = Command::new(hook);
-            hook.arg("hook").env("NUDGE_RUNTIME_DIR", &session.runtime).env("NUDGE_HOOK_MS", "5000");
-            let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-            let event = json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/"});
-            child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
-            String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
-        };
-        assert!(says().contains("make all"), "{primary}");
-        assert_eq!(says(), "", "{primary}");
-        let stats = session.raw().result("nudge.stats", &json!({}));
-        assert_eq!(stats["suggestions"], 1, "{primary}");
-        session.end();
-    }
 }

@@ -169,13 +169,7 @@ class Store {
   /** Every method that the session tells of; none of a store of this process, which has hints alone. */
   #rows() {
     if (this.#own) return []
-    try {
-      return this.call('nudge.methods').methods
-    } catch (refused) {
-      // A server from before there were other sources.
-      if (refused.code === 'E_UNKNOWN_METHOD') return []
-      throw refused
-    }
+    return this.call('nudge.methods').methods
   }
 
   /** The tools of this store, for somebody in `context`. */

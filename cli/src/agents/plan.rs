@@ -42,8 +42,7 @@ pub struct PriorEntries {
     words: Map<String, Value>,
     /// The events that had a handler.
     events: Vec<String>,
-    /// The permissions that were given already; absent in records of older versions.
-    #[serde(default)]
+    /// The permissions that were given already.
     allowed: Vec<String>,
 }
 

@@ -27,9 +27,8 @@ pub struct RecordedChange {
     pub client: String,
     /// The file.
     pub path: PathBuf,
-    /// The file behind the links of the path; absent in records of older versions.
-    #[serde(default)]
-    real: Option<PathBuf>,
+    /// The file behind the links of the path.
+    real: PathBuf,
     /// The project's folder; `None` for the user's settings.
     pub project: Option<PathBuf>,
     /// Nudge's entries before the change.
@@ -75,7 +74,7 @@ impl RecordedChange {
         Self {
             client: client.to_owned(),
             path: file.path.clone(),
-            real: Some(resolve_target(&file.path)),
+            real: resolve_target(&file.path),
             project: project.map(Path::to_owned),
             stood,
             made,
@@ -90,7 +89,7 @@ impl RecordedChange {
     /// Returns the state before this change; `None` when the file was changed again since: `now` differs from the text
     /// that the change left, or the path leads elsewhere.
     pub fn find_before(&self, now: &str) -> Option<FileBefore> {
-        if hash_text(now) != self.left || self.real.as_ref().is_some_and(|real| *real != resolve_target(&self.path)) {
+        if hash_text(now) != self.left || self.real != resolve_target(&self.path) {
             return None;
         }
         if !self.existed {

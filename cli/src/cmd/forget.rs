@@ -71,7 +71,7 @@ fn find_killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
     let dir = RuntimeDir::open(Some(&folder.read_owner()?)).ok()?;
     let lock = dir.try_lock().ok()??;
     let over = dir.session_is_over(&lock).ok()?;
-    let kept = matches!(dir.read_session(), SessionState::Lives(session) if session.keep == Some(true));
+    let kept = matches!(dir.read_session(), SessionState::Lives(session) if session.keep);
     (over && kept).then_some((dir, lock))
 }
 

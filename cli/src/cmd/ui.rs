@@ -4,7 +4,7 @@ mod open;
 
 use std::io::IsTerminal as _;
 
-use nudge::{ContextUse, EnvNames, Error, ErrorKind, Result};
+use nudge::{ContextUse, EnvNames, Error, Result};
 use nudge_client::process_cwd;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -15,8 +15,6 @@ use crate::running::to_context;
 use crate::server::page::OPEN_PAGE;
 
 const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
-const OLDER: &str =
-    "The server that runs is of an older version, without a page; end it with `nudge stop`, and start this one.";
 
 /// The part of the result that is opened.
 #[derive(Deserialize)]
@@ -57,11 +55,7 @@ pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     // The variables that scopes mention must be there beforehand: the page has no environment.
     let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
     session.set_env_names(names);
-    let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None);
-    let opened = opened.map_err(|error| match error.kind() {
-        ErrorKind::UnknownMethod => error.with_message(OLDER),
-        _ => error,
-    })?;
+    let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None)?;
     let OpenedAddress { url, expires_s } = parsed_as(&opened)?;
     let sits_somebody = !global.json && std::io::stdout().is_terminal();
     let note = match (sits_somebody && !args.no_open).then(|| open::open_browser(&url)) {

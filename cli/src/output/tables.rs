@@ -243,7 +243,6 @@ pub fn render_deletions(result: &Value) -> String {
 /// Returns how something went, when, and by which client.
 pub(super) fn how_and_who(deletion: &Value) -> String {
     let client = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), make_visible);
-    // An older PRIMARY knows no other way.
     let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), make_visible);
     format!("{what} {} by {client}", describe_age(&deletion["at"]))
 }

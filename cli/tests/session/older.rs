@@ -1,5 +1,5 @@
-//! What an earlier version left behind (`tests/fixtures`), read by this one; and caches of other versions, which are made
-//! anew or left alone.
+//! What an earlier version left behind (`tests/fixtures`), read by this one; a session of another protocol, and caches of
+//! other versions, which are made anew or left alone.
 #![cfg(unix)]
 
 use crate::kit;
@@ -9,7 +9,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use kit::Serve;
+use kit::agent::LONG;
 use kit::desk::Desk;
+use kit::session::{Session, run};
 use serde_json::{Value, json};
 
 /// The files whose names begin so, each by a version.
@@ -97,6 +99,24 @@ fn records_of_every_version_are_found_and_changed() {
         assert_eq!(found("uploads cut off")["id"], 1);
         assert_eq!(desk.run(&["records", "list"])["total"], 3);
     }
+}
+
+/// Promise (session): A server that meets a session of another protocol says so and ends; the session goes on.
+#[test]
+fn a_session_of_another_protocol_is_left_alone() {
+    let mut session = Session::start(0);
+    let file = session.runtime.join("session");
+    let own = fs::read_to_string(&file).unwrap();
+    let other = own.replace("\"protocol\":1", "\"protocol\":2");
+    assert_ne!(own, other);
+    fs::write(&file, &other).unwrap();
+    let output = run(session.command(), LONG);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("it speaks protocol 2, this program 1"), "{output:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), other, "nothing of it is touched");
+    fs::write(&file, own).unwrap();
+    session.join();
+    session.end();
 }
 
 /// The one file of this name below a folder.

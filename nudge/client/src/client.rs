@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::connection::{RequestFailure, ServerConnection};
 use crate::runtime::{RuntimeDir, ServerFile, no_server};
-use crate::session::SessionState;
+use crate::session::{PROTOCOL, SessionState};
 
 /// Request header that asks the server to name the variables that `context.env` lacks
 /// ([`Caller::asking_env`]); its value is `ask`.
@@ -28,6 +28,10 @@ pub const KEY_HEADER: &str = "idempotency-key";
 
 /// Request header of a call that an agent made by its MCP tools ([`Caller::by_agent`]); its value is `yes`.
 pub const AGENT_HEADER: &str = "nudge-agent";
+
+/// Request header with the [`PROTOCOL`] of the caller; a session of another one refuses the call. A call to end the session
+/// has none, so that `nudge stop` ends a session of any protocol, and so may have a program that writes its own requests.
+pub const PROTOCOL_HEADER: &str = "nudge-protocol";
 
 /// Time limit of a call with all its retries, so that a caller has an answer or an error within 10 seconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(7);
@@ -309,6 +313,7 @@ impl PreparedCall {
             .into_iter()
             .chain(mark(self.env, ENV_HEADER, "ask"))
             .chain(mark(self.agent, AGENT_HEADER, "yes"))
+            .chain((!self.once).then(|| (HeaderName::from_static(PROTOCOL_HEADER), PROTOCOL.into())))
     }
 }
 
@@ -330,9 +335,7 @@ fn read_answer(body: &[u8]) -> Result<Box<RawValue>> {
     match serde_json::from_slice(body) {
         Ok(RpcReply { result: Some(result), error: None }) => Ok(result),
         Ok(RpcReply { error: Some(error), .. }) => Err(Error::from_json(&error)),
-        _ => Err(unavailable_error(
-            "The Nudge server answered something else than JSON-RPC; update it and start it again.",
-        )),
+        _ => Err(unavailable_error("The Nudge server answered something else than JSON-RPC; start it again.")),
     }
 }
 

@@ -17,12 +17,14 @@ use nudge_os::dir::{FileId, FileKind};
 use parking_lot::Mutex;
 
 use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, find_advice, unlocked_error};
+use crate::session::PROTOCOL;
 
 pub(crate) const NAME: &str = "journal";
 /// The file that a compaction writes; when its process is killed the file stays, and the next one removes it.
 const TEMPORARY: &str = "journal.new";
-/// The first bytes of the file; the number is the version of the format.
+/// The first bytes of the file; the number is the [`PROTOCOL`].
 const MAGIC: &[u8; 16] = b"nudge-journal 1\n";
+const _: () = assert!(MAGIC[14] as u32 == b'0' as u32 + PROTOCOL);
 /// The beginning of the magic of every version.
 const FAMILY: &[u8; 14] = b"nudge-journal ";
 /// Size of a record's length and CRC.
@@ -44,7 +46,7 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read just now (too many open files, an
-    /// error of the disk), or was written by another version of Nudge: a PRIMARY that went on without it would lose
+    /// error of the disk), or is of another protocol: a PRIMARY that went on without it would lose
     /// acknowledged changes, so the file stays as it is and the caller gives the lock back.
     pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, RestoredJournal)> {
         Journal::open(self.clone(), self.path().join(NAME), lock.new_watch(self), keep)

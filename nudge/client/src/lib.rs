@@ -33,7 +33,7 @@ mod session;
 mod store;
 mod tools;
 
-pub use client::{AGENT_HEADER, Client, ENV_HEADER, KEY_HEADER, is_displaced, new_key};
+pub use client::{AGENT_HEADER, Client, ENV_HEADER, KEY_HEADER, PROTOCOL_HEADER, is_displaced, new_key};
 pub use env::AskedEnv;
 pub use found::FoundHint;
 pub use here::{detect, detect_from, process_cwd};
@@ -44,6 +44,6 @@ pub use members::{MemberWatch, SessionMember};
 pub use params::CallParams;
 pub use remote::{GiveUp, RemoteServer};
 pub use runtime::{LockWatch, LogFile, PrimaryLock, PrimarySeat, RuntimeDir, ServerFile};
-pub use session::{SessionFile, SessionState};
+pub use session::{PROTOCOL, SessionFile, SessionState, other_protocol_error};
 pub use store::Store;
 pub use tools::{ToolAnswer, Tools};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use nudge::Result;
+use nudge::{Error, Result};
 use nudge_os::dir::FileKind;
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +11,28 @@ use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
 pub(crate) const NAME: &str = "session";
 
+/// The version of the protocol: of the journal, of the session file and of the calls between processes of a session. It
+/// grows with a change that the other side would misunderstand. Builds of one protocol share a session, whatever their
+/// own versions; a process of another protocol says so and ends.
+pub const PROTOCOL: u32 = 1;
+
+/// Makes the error of a program that meets a session of another protocol.
+pub fn other_protocol_error(session: u32, program: u32) -> Error {
+    Error::unavailable(format!(
+        "The running session is of another version of Nudge (it speaks protocol {session}, this program {program}); \
+         update the older of the two, or end the session with `nudge stop`."
+    ))
+}
+
 /// The contents of the session file, which a PROXY that becomes PRIMARY takes over. Unknown keys are
-/// tolerated, so that versions can differ.
+/// tolerated, so that builds can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFile {
     /// Random id of the session.
     pub id: String,
+    /// The [`PROTOCOL`] of its members; 0 when the file names none.
+    #[serde(default)]
+    pub protocol: u32,
     /// When the session began, in Unix milliseconds.
     pub created_at: i64,
     /// The port of its PRIMARY, which the next one takes if it is free; 0 when there is none yet.
@@ -25,16 +41,16 @@ pub struct SessionFile {
     /// The bearer token that callers show; absent when servers ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Is true when its hints are kept for the next session, as its first PRIMARY was told; absent in files of older
-    /// versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep: Option<bool>,
+    /// Is true when its hints are kept for the next session, as its first PRIMARY was told.
+    #[serde(default)]
+    pub keep: bool,
 }
 
 impl fmt::Debug for SessionFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionFile")
             .field("id", &self.id)
+            .field("protocol", &self.protocol)
             .field("created_at", &self.created_at)
             .field("port", &self.port)
             .field("token", &self.token.as_ref().map(|_| "[secret]"))
@@ -73,6 +89,19 @@ impl RuntimeDir {
             (None, Ok(FileKind::Ours { bytes, .. })) if bytes <= MAX_SMALL_FILE_BYTES => SessionState::Unreadable,
             (None, Err(_)) => SessionState::Unreadable,
             (None, Ok(_)) => SessionState::Unknown,
+        }
+    }
+
+    /// Refuses a session of another protocol, for a process that is about to join it.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE`.
+    pub fn check_protocol(&self) -> Result<()> {
+        match self.read_session() {
+            SessionState::Lives(session) if session.protocol != PROTOCOL => {
+                Err(other_protocol_error(session.protocol, PROTOCOL))
+            }
+            _ => Ok(()),
         }
     }
 

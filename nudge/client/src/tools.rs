@@ -55,7 +55,7 @@ impl Tools {
     pub fn of(store: &Store) -> Result<Self> {
         let rows = match store.call(METHODS, &to_raw(&json!({}))?) {
             Ok(told) => serde_json::from_str::<MethodInfos>(told.get()).map_err(unknown_form)?.methods,
-            // A store of this process, or a server from before there were other sources.
+            // A store of this process has hints alone.
             Err(error) if error.kind() == ErrorKind::UnknownMethod => {
                 nudge::methods().into_iter().map(|row| MethodInfo::new(row, None, true, true)).collect()
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Result, Service};
-use nudge_client::{Client, GiveUp, RemoteServer, RuntimeDir, ServerFile, SessionFile};
+use nudge_client::{Client, GiveUp, PROTOCOL, RemoteServer, RuntimeDir, ServerFile, SessionFile};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ fn home() -> (TempDir, RuntimeDir) {
 }
 
 fn session() -> SessionFile {
-    SessionFile { id: "one".into(), created_at: 1, port: 0, token: None, keep: None }
+    SessionFile { id: "one".into(), protocol: PROTOCOL, created_at: 1, port: 0, token: None, keep: false }
 }
 
 fn params() -> Box<RawValue> {

@@ -1,6 +1,6 @@
 //! Who belongs to the session, with real processes.
 
-use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionMember, SessionState};
+use nudge_client::{PROTOCOL, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionMember, SessionState};
 
 use kit::{Home, Puppet, given, obey, wait_for};
 
@@ -64,7 +64,14 @@ fn puppet() {
 }
 
 fn session() -> SessionFile {
-    SessionFile { id: "one".into(), created_at: 1, port: 7, token: Some("swordfish".into()), keep: None }
+    SessionFile {
+        id: "one".into(),
+        protocol: PROTOCOL,
+        created_at: 1,
+        port: 7,
+        token: Some("swordfish".into()),
+        keep: false,
+    }
 }
 
 fn server() -> ServerFile {

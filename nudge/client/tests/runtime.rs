@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nudge_client::{RuntimeDir, ServerFile, SessionFile, SessionState};
+use nudge_client::{PROTOCOL, RuntimeDir, ServerFile, SessionFile, SessionState};
 use tempfile::TempDir;
 
 fn fresh() -> (TempDir, RuntimeDir, PathBuf) {
@@ -94,15 +94,22 @@ fn the_session_file_reads_back() {
     let (_home, dir, _) = fresh();
     let lock = dir.try_lock().unwrap().unwrap();
     let path = dir.path().join("session");
-    let session =
-        SessionFile { id: "a".into(), created_at: 7, port: 8765, token: Some("swordfish".into()), keep: None };
+    let session = SessionFile {
+        id: "a".into(),
+        protocol: PROTOCOL,
+        created_at: 7,
+        port: 8765,
+        token: Some("swordfish".into()),
+        keep: false,
+    };
     assert_eq!(dir.read_session(), SessionState::Unknown);
     dir.write_session(&lock, &session).unwrap();
     assert_eq!(dir.read_session(), SessionState::Lives(session.clone()));
     assert!(!format!("{:?}", dir.read_session()).contains("swordfish"));
     fs::write(&path, r#"{"id":"b","created_at":8,"new":[]}"#).unwrap();
-    let newer = SessionFile { id: "b".into(), created_at: 8, port: 0, token: None, keep: None };
+    let newer = SessionFile { id: "b".into(), protocol: 0, created_at: 8, port: 0, token: None, keep: false };
     assert_eq!(dir.read_session(), SessionState::Lives(newer));
+    assert!(dir.check_protocol().unwrap_err().message().contains("it speaks protocol 0, this program 1"));
     fs::write(&path, "{}").unwrap();
     assert_eq!(dir.read_session(), SessionState::Unknown);
     for _ in 0..2 {

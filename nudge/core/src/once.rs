@@ -60,7 +60,7 @@ pub struct MadeCall {
     open: Option<Arc<RawValue>>,
     /// The version after a call about a secret alone: no record has more of it.
     version: Option<u64>,
-    /// The call, as [`CallIdentity::to_record_text`] writes it; `None` for an old record without it.
+    /// The call, as [`CallIdentity::to_record_text`] writes it; `None` for a caller that names none.
     call: Option<Arc<str>>,
 }
 
@@ -168,7 +168,7 @@ pub struct CallRecord<'a> {
     /// The version of the secret that the result is about, when there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// The call that was made; absent from records of older versions.
+    /// The call that was made, if its caller named it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub call: Option<std::borrow::Cow<'a, str>>,
 }

@@ -30,7 +30,7 @@ def _ask(store: NativeStore) -> Table:
     try:
         told = store.call("nudge.methods")
     except UnknownMethodError:
-        # A store of this process, or a server from before there were other sources.
+        # A store of this process has hints alone.
         return {}
     table: Table = {}
     for row in told["methods"]:

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderValue, USER_AGENT};
 use nudge::{Caller, Error, Result, Service};
-use nudge_client::{AGENT_HEADER, ENV_HEADER, KEY_HEADER};
+use nudge_client::{AGENT_HEADER, ENV_HEADER, KEY_HEADER, PROTOCOL, PROTOCOL_HEADER, other_protocol_error};
 use nudge_core::service::CallLane;
 
 use super::rpc::{self, RpcRequest};
@@ -26,6 +26,8 @@ pub struct CallerHeaders {
     key: Option<HeaderValue>,
     asks_env: bool,
     agent: bool,
+    /// The caller's protocol; `None` for a program that writes its own requests.
+    protocol: Option<HeaderValue>,
 }
 
 impl CallerHeaders {
@@ -36,20 +38,27 @@ impl CallerHeaders {
             key: headers.get(KEY_HEADER).cloned(),
             asks_env: headers.contains_key(ENV_HEADER),
             agent: headers.contains_key(AGENT_HEADER),
+            protocol: headers.get(PROTOCOL_HEADER).cloned(),
         }
     }
 
     /// Reads the page's headers: no agent, no environment asked for.
     pub fn of_page(headers: &HeaderMap) -> Self {
         let name = Some(HeaderValue::from_static(page::NAME));
-        Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false }
+        Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false, protocol: None }
     }
 
     /// Reads the caller from the headers.
     ///
     /// # Errors
-    /// `E_INVALID` for an invalid key.
+    /// `E_INVALID` for an invalid key; `E_UNAVAILABLE` for a caller of another protocol.
     pub fn read_caller(&self) -> Result<Caller<'_>> {
+        if let Some(protocol) = &self.protocol {
+            let number = protocol.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            if number != PROTOCOL {
+                return Err(other_protocol_error(PROTOCOL, number));
+            }
+        }
         // `to_str` accepts only visible ASCII, so that the name can be cut anywhere.
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
         let caller = Caller::with_name(&name[..name.len().min(MAX_NAME_BYTES)]);
@@ -98,4 +107,24 @@ pub async fn answer_http_body(asked: CallTarget<'_>, head: CallerHeaders, body: 
     }
     let result = calls::call(&desk, service, caller, &request.method, request.params()).await;
     request.write_answer(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_of_another_protocol_is_refused() {
+        let read = |protocol: Option<&'static str>| {
+            let header =
+                |text| (hyper::header::HeaderName::from_static(PROTOCOL_HEADER), HeaderValue::from_static(text));
+            let head = CallerHeaders::read(&protocol.map(header).into_iter().collect());
+            head.read_caller().map(drop).map_err(|error| error.message().to_owned())
+        };
+        assert_eq!(read(None), Ok(()), "a program that writes its own requests");
+        assert_eq!(read(Some("1")), Ok(()));
+        for (protocol, number) in [("2", 2), ("", 0), ("one", 0)] {
+            assert_eq!(read(Some(protocol)), Err(other_protocol_error(PROTOCOL, number).message().to_owned()));
+        }
+    }
 }

@@ -9,7 +9,7 @@ mod nugget;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use nudge::{ContextUse, Error, ErrorKind, Result};
+use nudge::{ContextUse, Error, Result};
 use nudge_core::service::MethodSpec;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde::Serialize;
@@ -140,14 +140,7 @@ impl SessionMethods<'_> {
             params: to_raw_value(params).map_err(unreadable)?,
             meta: self.meta.clone(),
         };
-        let answer = fill_in::call(self.backend, self.by, call, self.filler).await.map_err(|error| {
-            if error.kind() == ErrorKind::UnknownMethod {
-                let message = "The session is served by an older nudge that does not have this; close it or `nudge \
-                               stop`, then start this again.";
-                return Error::unavailable(message);
-            }
-            error
-        })?;
+        let answer = fill_in::call(self.backend, self.by, call, self.filler).await?;
         serde_json::from_str(answer.get()).map_err(unreadable)
     }
 }
@@ -155,6 +148,8 @@ impl SessionMethods<'_> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use nudge::ErrorKind;
 
     use super::*;
 

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use nudge::{ContextUse, Error, ErrorKind, Result};
+use nudge::{ContextUse, Error, Result};
 use nudge_core::service::{METHODS, MethodInfo, MethodInfos, tool_name};
 use nudge_core::table::NOT_FOR_MODELS;
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::server::session::backend::CallBackend;
@@ -41,14 +41,11 @@ impl OfferedTools {
     /// # Errors
     /// `E_UNAVAILABLE` when no server answers.
     pub async fn ask_backend(backend: &CallBackend) -> Result<Self> {
-        /// The part of each row that is kept. An older server also tells the words for models, which are most of its
-        /// answer.
+        /// The part of each row that is kept.
         #[derive(Deserialize)]
         struct MethodsAnswer {
             methods: Vec<MethodRow>,
-            #[serde(default)]
             guides: Vec<String>,
-            #[serde(default)]
             keeps: Option<bool>,
         }
         #[derive(Deserialize)]
@@ -57,11 +54,7 @@ impl OfferedTools {
             tool: bool,
             context: ContextUse,
         }
-        let Some(told) = ask_methods(backend, false).await? else {
-            return Ok(Self::from_infos(&of_hints_alone(false)));
-        };
-        let MethodsAnswer { methods, guides, keeps } =
-            serde_json::from_str(told.get()).map_err(|_| unknown_form_error())?;
+        let MethodsAnswer { methods, guides, keeps } = ask_methods(backend, false).await?;
         let rows = methods.into_iter().filter(|row| row.tool);
         let methods = rows.map(|MethodRow { name: method, context, .. }| ToolMethod { method, context }).collect();
         Ok(Self { methods, guides, keeps })
@@ -72,7 +65,7 @@ impl OfferedTools {
     /// # Errors
     /// As [`ask_backend`](Self::ask_backend).
     pub async fn ask_with_list(backend: &CallBackend) -> Result<(Self, Vec<Tool>)> {
-        let told = method_infos(backend, true).await?;
+        let told: MethodInfos = ask_methods(backend, true).await?;
         Ok((Self::from_infos(&told), told.methods.into_iter().filter(|row| row.tool).map(to_tool).collect()))
     }
 
@@ -91,32 +84,12 @@ impl OfferedTools {
     }
 }
 
-async fn method_infos(backend: &CallBackend, schemas: bool) -> Result<MethodInfos> {
-    match ask_methods(backend, schemas).await? {
-        Some(told) => serde_json::from_str(told.get()).map_err(|_| unknown_form_error()),
-        None => Ok(of_hints_alone(schemas)),
-    }
-}
-
-/// Asks the server for its methods; `None` from a server of before there were sources.
-async fn ask_methods(backend: &CallBackend, schemas: bool) -> Result<Option<Box<RawValue>>> {
-    match backend.call(METHODS, &to_methods_params(schemas)).await {
-        Ok(told) => Ok(Some(told)),
-        Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The methods of an older PRIMARY, which has hints alone.
-fn of_hints_alone(schemas: bool) -> MethodInfos {
-    let hints = sources::list_sources().first();
-    let rows = hints.map(|hints| (hints.methods)()).unwrap_or_default();
-    let methods = rows.into_iter().map(|row| MethodInfo::new(row, None, true, schemas)).collect();
-    MethodInfos { methods, ..MethodInfos::default() }
-}
-
-fn unknown_form_error() -> Error {
-    Error::unavailable("The server lists its methods in a form that is not known here; start it again.")
+/// Asks the server for its methods.
+async fn ask_methods<T: DeserializeOwned>(backend: &CallBackend, schemas: bool) -> Result<T> {
+    let told = backend.call(METHODS, &to_methods_params(schemas)).await?;
+    serde_json::from_str(told.get()).map_err(|_| {
+        Error::unavailable("The server lists its methods in a form that is not known here; start it again.")
+    })
 }
 
 fn to_tool(row: MethodInfo) -> Tool {

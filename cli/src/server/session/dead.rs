@@ -20,7 +20,7 @@ use crate::sources;
 pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
     // A stopped session has written them, and has emptied its file.
     let SessionState::Lives(session) = settings.dir.read_session() else { return };
-    if session.keep == Some(true)
+    if session.keep
         && let Err(error) = write(settings, lock, &session)
     {
         tracing::warn!(error = error.message(), "the last hints of a session that was killed are lost");

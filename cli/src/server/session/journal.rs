@@ -1,7 +1,6 @@
 //! The session's journal, shared by the sources that keep their state with the session, and the fence: nothing is
 //! acknowledged any more once the lock is lost or the process leaves.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -193,16 +192,16 @@ impl source::Fence for SessionJournal {
 pub struct SessionRecords(HashMap<String, Vec<Vec<u8>>>);
 
 impl SessionRecords {
-    /// Sorts the records of a journal by source. `untagged` is the source with records that bear no name: they were the
-    /// only ones before there were others, and older versions read no others.
-    pub fn new(records: Vec<Vec<u8>>, untagged: &str) -> Self {
+    /// Sorts the records of a journal by source.
+    pub fn new(records: Vec<Vec<u8>>) -> Self {
         let mut by_source = HashMap::<_, Vec<_>>::new();
-        for record in records {
-            let (name, body) = match name_of(&record) {
-                Some(name) => (name.to_owned(), record[name.len() + 1..].to_vec()),
-                None => (untagged.to_owned(), record),
+        for mut record in records {
+            let Some(name) = name_of(&record).map(str::to_owned) else {
+                tracing::warn!("a record of the journal names no source and was passed over");
+                continue;
             };
-            by_source.entry(name).or_default().push(body);
+            record.drain(..=name.len());
+            by_source.entry(name).or_default().push(record);
         }
         Self(by_source)
     }
@@ -213,7 +212,7 @@ impl SessionRecords {
     }
 }
 
-/// The source that a record names; `None` when it names none. A record without a name is a JSON object.
+/// The source that a record names; `None` when it names none.
 fn name_of(record: &[u8]) -> Option<&str> {
     const MAX_NAME_BYTES: usize = 64;
     let end = record.iter().take(MAX_NAME_BYTES).position(|byte| *byte == TAG_END)?;
@@ -225,28 +224,23 @@ fn name_of(record: &[u8]) -> Option<&str> {
 pub struct SourceJournal {
     shared: Arc<SessionJournal>,
     source: &'static str,
-    /// Is true when its records bear no name.
-    is_untagged: bool,
 }
 
 impl SourceJournal {
     /// The share of `source`, which has recorded this before.
-    pub fn new(shared: &Arc<SessionJournal>, source: &'static str, is_untagged: bool, records: &[Vec<u8>]) -> Self {
+    pub fn new(shared: &Arc<SessionJournal>, source: &'static str, records: &[Vec<u8>]) -> Self {
         let bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
         shared.lock_state().shares.insert(source, SourceShare { bytes, ..SourceShare::default() });
-        Self { shared: Arc::clone(shared), source, is_untagged }
+        Self { shared: Arc::clone(shared), source }
     }
 
     /// A record as it stands in the file.
-    fn with_tag<'a>(&self, record: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.is_untagged {
-            return record.into();
-        }
-        [self.source.as_bytes(), &[TAG_END], record].concat().into()
+    fn with_tag(&self, record: &[u8]) -> Vec<u8> {
+        [self.source.as_bytes(), &[TAG_END], record].concat()
     }
 
     fn is_ours(&self, record: &[u8]) -> bool {
-        name_of(record).map_or(self.is_untagged, |name| name == self.source)
+        name_of(record) == Some(self.source)
     }
 }
 
@@ -290,7 +284,7 @@ impl source::RecordJournal for SourceJournal {
         let SessionJournalState { keeping, shares } = &mut *self.shared.lock_state();
         let RecordKeeping::In(journal) = keeping else { return };
         let was_damaged = journal.needs_compaction();
-        let tagged = records.iter().map(|record| self.with_tag(record).into_owned());
+        let tagged = records.iter().map(|record| self.with_tag(record));
         memory::note_use(records.iter().map(Vec::len).sum());
         // The records of other sources stay, also those of a source that this binary does not know.
         let written = journal.compact(|record| !self.is_ours(record), tagged);
@@ -326,13 +320,13 @@ mod tests {
         let lock = dir.try_lock().unwrap().unwrap();
         let (journal, restored) = dir.open_journal(&lock, keep).unwrap();
         let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), Some(journal)));
-        (lock, journal, SessionRecords::new(restored.records, "hints"))
+        (lock, journal, SessionRecords::new(restored.records))
     }
 
     fn shares(journal: &Arc<SessionJournal>, records: &mut SessionRecords) -> [(SourceJournal, Vec<Vec<u8>>); 2] {
         ["hints", "demo"].map(|name| {
             let records = records.take_source(name);
-            (SourceJournal::new(journal, name, name == "hints", &records), records)
+            (SourceJournal::new(journal, name, &records), records)
         })
     }
 
@@ -374,7 +368,7 @@ mod tests {
 
         let (lock, journal, mut records) = open(&dir, true);
         let own = records.take_source("hints");
-        let hints = SourceJournal::new(&journal, "hints", true, &own);
+        let hints = SourceJournal::new(&journal, "hints", &own);
         hints.begin_anew(&[b"{}".to_vec()]);
         journal.close();
         drop(lock);

@@ -63,13 +63,12 @@ impl OpenSources {
     /// # Panics
     /// For an empty list.
     pub fn open(lent: &SourceSupplies<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
-        let untagged = list.first().map_or("", |first| first.name);
-        let mut records = SessionRecords::new(records, untagged);
+        let mut records = SessionRecords::new(records);
         let mut all: Vec<(&SourceSpec, Arc<dyn Source>)> = Vec::with_capacity(list.len());
         for spec in list {
             let begun = Instant::now();
             let own = records.take_source(spec.name);
-            let journal = SourceJournal::new(&lent.journal, spec.name, spec.name == untagged, &own);
+            let journal = SourceJournal::new(&lent.journal, spec.name, &own);
             let host = SourceHost {
                 clock: Arc::clone(&lent.clock),
                 session: lent.session.clone(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nudge::Clock as _;
 use nudge::{Error, JoinedServices, Result};
 use nudge_client::{
-    MemberWatch, PrimaryLock, PrimarySeat, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
+    MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
     SessionState,
 };
 use nudge_core::clock::rfc3339;
@@ -176,6 +176,7 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
         if let Some(first) = dir.read_server_file().filter(|first| RemoteServer::is_alive(dir, first))
             && dir.is_held()
         {
+            dir.check_protocol()?;
             let member = dir.join_session()?;
             let session = match dir.read_session() {
                 SessionState::Lives(session) => Some(session),
@@ -214,6 +215,7 @@ fn take_over(
         dead::keep_for(settings, &lock);
         dir.remove_session(&lock)?;
     }
+    dir.check_protocol()?;
     let before = match dir.read_session() {
         SessionState::Lives(session) => Some(session),
         SessionState::Unknown | SessionState::Stopped => known.cloned(),
@@ -238,7 +240,7 @@ fn take_over(
     let clock = Arc::new(make_clock());
     let time = Arc::new(SessionTime::from_last_session(Arc::clone(&clock), settings));
     let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), journal));
-    let keep = before.as_ref().and_then(|session| session.keep).unwrap_or(settings.keep);
+    let keep = before.as_ref().map_or(settings.keep, |session| session.keep);
     let keeper = Arc::new(HintKeeper::open(keep, dir.path(), &identity.id));
     let lent = SourceSupplies {
         clock: Arc::clone(&time.clock) as _,
@@ -268,7 +270,7 @@ fn take_over(
     let own = before.as_ref().and_then(|session| session.token.clone());
     let own = own.map_or_else(AccessToken::new_random, AccessToken::from_text)?;
     let SessionIdentity { id, created_at } = identity;
-    let session = SessionFile { id, created_at, port, token: Some(own.as_text().to_owned()), keep: Some(keep) };
+    let session = SessionFile { id, protocol: PROTOCOL, created_at, port, token: Some(own.as_text().to_owned()), keep };
     let token = match &settings.asks {
         RequiredToken::Nothing => None,
         RequiredToken::For(token) => Some(token.clone()),

@@ -34,19 +34,8 @@ impl JoinedServices {
 
     /// The service that answers a name, and its row there.
     pub fn find_service(&self, name: &str) -> Option<(&dyn Service, &'static MethodSpec)> {
-        // A PROXY of an older version sends `nudge.records_search` for the tool `nudge_records_search`.
-        let as_tool = || self.by_name.iter().find(|(known, _)| is_as_tool(name, known)).map(|(_, found)| found);
-        self.by_name.get(name).or_else(as_tool).map(|(index, row)| (&*self.all[*index], *row))
+        self.by_name.get(name).map(|(index, row)| (&*self.all[*index], *row))
     }
-}
-
-/// Returns true for a name of a source's method in the tool's form: all points but the first are `_`.
-fn is_as_tool(name: &str, known: &str) -> bool {
-    let parts = name.split_once('.').zip(known.split_once('.'));
-    parts.is_some_and(|((first, rest), (known_first, known_rest))| {
-        let alike = |(a, b): (u8, u8)| a == b || (a, b) == (b'_', b'.');
-        first == known_first && rest.len() == known_rest.len() && rest.bytes().zip(known_rest.bytes()).all(alike)
-    })
 }
 
 impl Service for JoinedServices {
