@@ -69,14 +69,15 @@ const VARIABLES: [(&str, &str); 11] = [
 ];
 /// Variables of the caller's that say where the user's own settings are.
 const OF_SETTINGS: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
-/// Variables of the caller's by which git means another repository than that of the folder.
-const OF_PLACE: [&str; 6] = [
+/// Variables of the caller's by which git means another repository than that of the folder, or takes that of another user.
+const OF_PLACE: [&str; 7] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_COMMON_DIR",
     "GIT_OBJECT_DIRECTORY",
     "GIT_CEILING_DIRECTORIES",
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+    "SUDO_UID",
 ];
 
 /// The git of this machine, for a folder.

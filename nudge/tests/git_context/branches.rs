@@ -32,7 +32,7 @@ pub const BRANCHES: &[Shape] = &[
         lab.write("r/HEAD", "");
         lab.path("r")
     }),
-    ("unborn, a tag of the branch's name", SURE, |lab| {
+    ("unborn, a tag of the branch's name", EITHER, |lab| {
         lab.git(&lab.root, &["init", "-q", "-b", "v1", "r"]);
         lab.refer("r/.git", "refs/tags/v1");
         lab.path("r")
@@ -127,43 +127,43 @@ pub const BRANCHES: &[Shape] = &[
         lab.write("r/.git/refs/heads/a", "ref: refs/heads/a");
         lab.repo_keeping_head()
     }),
-    ("HEAD on a remote branch", SURE, |lab| {
+    ("HEAD on a remote branch", EITHER, |lab| {
         lab.head("ref: refs/remotes/origin/main");
         lab.refer("r/.git", "refs/remotes/origin/main");
         lab.repo_keeping_head()
     }),
-    ("HEAD on a remote's HEAD", SURE, |lab| {
+    ("HEAD on a remote's HEAD", EITHER, |lab| {
         lab.head("ref: refs/remotes/origin/HEAD");
         lab.refer("r/.git", "refs/remotes/origin/HEAD");
         lab.repo_keeping_head()
     }),
-    ("HEAD on a tag, in a worktree ref, on a bare ref", SURE, |lab| {
+    ("HEAD on a tag, in a worktree ref, on a bare ref", EITHER, |lab| {
         lab.head("ref: refs/worktree/x");
         lab.refer("r/.git", "refs/worktree/x");
         lab.repo_keeping_head()
     }),
-    ("tag of the same name", SURE, |lab| {
+    ("tag of the same name", EITHER, |lab| {
         lab.refer("r/.git", "refs/tags/main");
         lab.repo(URL)
     }),
-    ("tag of the same name, packed", SURE, |lab| {
+    ("tag of the same name, packed", EITHER, |lab| {
         let repo = lab.real_repo("r");
         lab.git(&repo, &["tag", "main"]);
         lab.git(&repo, &["pack-refs", "--all"]);
         repo
     }),
-    ("tag of the same name, not strict", SURE, |lab| {
+    ("tag of the same name, not strict", EITHER, |lab| {
         lab.refer("r/.git", "refs/tags/main");
         lab.repo("warnambiguousrefs = false\n")
     }),
-    ("remote of the same name", SURE, |lab| {
+    ("remote of the same name", EITHER, |lab| {
         lab.head("ref: refs/heads/origin");
         lab.refer("r/.git", "refs/heads/origin");
         lab.refer("r/.git", "refs/remotes/origin/main");
         lab.write("r/.git/refs/remotes/origin/HEAD", "ref: refs/remotes/origin/main");
         lab.repo_keeping_head()
     }),
-    ("remote of the same name, not strict", SURE, |lab| {
+    ("remote of the same name, not strict", EITHER, |lab| {
         lab.head("ref: refs/heads/origin");
         lab.refer("r/.git", "refs/heads/origin");
         lab.refer("r/.git", "refs/remotes/origin/HEAD");
@@ -176,11 +176,11 @@ pub const BRANCHES: &[Shape] = &[
         lab.write("r/.git/refs/remotes/origin/HEAD", "ref: refs/remotes/origin/main");
         lab.repo_keeping_head()
     }),
-    ("refs/<name>", SURE, |lab| {
+    ("refs/<name>", EITHER, |lab| {
         lab.refer("r/.git", "refs/main");
         lab.repo(URL)
     }),
-    ("heads/<name> taken too", SURE, |lab| {
+    ("heads/<name> taken too", EITHER, |lab| {
         lab.refer("r/.git", "refs/tags/main");
         lab.refer("r/.git", "refs/tags/heads/main");
         lab.repo(URL)
@@ -190,13 +190,13 @@ pub const BRANCHES: &[Shape] = &[
         lab.refer("r/.git", "refs/heads/config");
         lab.repo_keeping_head()
     }),
-    ("a ref in git's folder with the branch's name", SURE, |lab| {
+    ("a ref in git's folder with the branch's name", EITHER, |lab| {
         lab.head("ref: refs/heads/ORIG_HEAD");
         lab.refer("r/.git", "refs/heads/ORIG_HEAD");
         lab.refer("r/.git", "ORIG_HEAD");
         lab.repo_keeping_head()
     }),
-    ("branch called FETCH_HEAD", SURE, |lab| {
+    ("branch called FETCH_HEAD", EITHER, |lab| {
         lab.head("ref: refs/heads/FETCH_HEAD");
         lab.refer("r/.git", "refs/heads/FETCH_HEAD");
         lab.write("r/.git/FETCH_HEAD", format!("{OBJECT}\t\tbranch 'x'\n{OBJECT}\n"));
@@ -280,7 +280,7 @@ pub const BRANCHES: &[Shape] = &[
         lab.write("r/.git/packed-refs", format!("{OBJECT} refs/heads/main/x\n"));
         lab.repo_keeping_head()
     }),
-    ("packed, below a remote without a file", SURE, |lab| {
+    ("packed, below a remote without a file", EITHER, |lab| {
         lab.head("ref: refs/heads/origin");
         lab.refer("r/.git", "refs/heads/origin");
         lab.write("r/.git/packed-refs", format!("{OBJECT} refs/remotes/origin/HEAD\n"));

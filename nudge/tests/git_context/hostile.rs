@@ -70,16 +70,6 @@ fn includes_do_not_fan_out() {
     assert!(matches!(ask(&lab, "r"), GitAnswer::Unsure(_)));
 }
 
-#[test]
-fn costly_patterns_give_up() {
-    let lab = Lab::new();
-    let deep = "a".repeat(200);
-    lab.repo(&format!("[includeIf \"gitdir:{}b\"]path=x", "*a".repeat(30)));
-    lab.bones(&format!("{deep}/.git"), &format!("[includeIf \"gitdir:**/{}b\"]path=x", "*a".repeat(30)));
-    let _ = ask(&lab, "r");
-    let _ = ask(&lab, &deep);
-}
-
 /// Bytes drawn from the alphabet of git's files, in each of its files.
 #[test]
 fn garbage_anywhere() {

@@ -2,10 +2,11 @@
 //! runs.
 //!
 //! The measure is the real git: `git remote get-url origin` and `git rev-parse --abbrev-ref HEAD`, or, before the first
-//! commit, `git symbolic-ref --short HEAD`, run in the folder. When the reader is not certain to give the same answer,
-//! it returns [`GitAnswer::Unsure`], and a caller that can run git asks git. A different answer is a bug
-//! (`tests/git_context.rs` compares). The rules are those of git 2.47; a difference between known versions gives
-//! `Unsure`.
+//! commit, `git symbolic-ref --short HEAD`, run in the folder. The reader knows the usual repository: a folder or a file
+//! `.git`, linked worktrees, settings with plain includes, refs in files. For anything else it returns
+//! [`GitAnswer::Unsure`], and a caller that can run git asks git. A different answer is a bug (`tests/git_context.rs`
+//! compares), but where git dies of a setting that does not matter here. The rules are those of git 2.47; a difference
+//! between known versions gives `Unsure`.
 //!
 //! **Architecture invariant:** this module starts no process and no thread,
 //! writes nothing, opens only regular files of bounded size (1 MiB, 8 MiB for
@@ -37,22 +38,20 @@
 //! # }
 //! ```
 
-mod check;
 mod config;
 mod discover;
 mod env;
-mod glob;
 mod layers;
 mod probe;
 mod refs;
 mod remote;
+mod scalars;
 
 use std::path::{Path, PathBuf};
 
 pub use env::GitEnv;
 
-use check::parse_boolean;
-use layers::{ConfigLayers, ConfigScope, IncludeSubject};
+use layers::{ConfigLayers, ConfigScope};
 use probe::{DetectStop, FileProbe, PathSight, PathWitness, Res};
 use refs::RepoRefs;
 
@@ -87,8 +86,8 @@ pub struct GitInfo {
     /// hold credentials.
     pub remote: Option<String>,
     /// The output of `git rev-parse --abbrev-ref HEAD`: the branch, `HEAD` when detached, `heads/v1` when a tag `v1`
-    /// makes `v1` ambiguous. Before the first commit that fails, and this is the output of `git symbolic-ref --short
-    /// HEAD`. `None` when both fail.
+    /// makes `v1` ambiguous (there only git answers). Before the first commit that fails, and this is the output of `git
+    /// symbolic-ref --short HEAD`. `None` when both fail.
     pub branch: Option<String>,
 }
 
@@ -204,35 +203,15 @@ fn read(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
             _ => Err(DetectStop::Unsure("the folder cannot be seen")),
         };
     };
-    let repo = discover::discover_repo(probe, env, &real, real != cwd)?;
-    let mut layers = ConfigLayers::new(
-        env,
-        Some(IncludeSubject {
-            git_dir: &repo.git_dir,
-            git_dir_as_given: &repo.git_dir_as_given,
-            other_spellings: repo.other_spellings,
-            common: &repo.common,
-            hex_len: repo.hex_len,
-        }),
-    );
+    let repo = discover::discover_repo(probe, env, &real)?;
+    let mut layers = ConfigLayers::new(env);
     layers.add_outer(probe)?;
     let file = repo.common.join("config");
     layers.add_file(probe, ConfigScope::Repository, &file, repo.config, 0)?;
     let file = repo.git_dir.join("config.worktree");
     layers.add_file(probe, ConfigScope::Repository, &file, repo.worktree_config, 0)?;
-    let entries = layers.entries;
-
-    let remote = remote::origin_url(probe, &repo.common, &entries)?;
-    let strict = entries
-        .iter()
-        .rev()
-        .find(|(_, entry)| entry.name == b"core.warnambiguousrefs")
-        .is_none_or(|(_, entry)| parse_boolean(entry.value.as_deref()) == Some(true));
-    let mut refs = RepoRefs::new(&repo.git_dir, &repo.common, repo.hex_len);
-    let branch = match refs.abbreviated_head(probe, strict)? {
-        None => refs.unborn_head(probe)?,
-        branch => branch,
-    };
+    let remote = remote::origin_url(probe, &repo.common, &layers.entries)?;
+    let branch = RepoRefs::new(&repo.git_dir, &repo.common, repo.hex_len).name_head(probe)?;
     let root = repo.top.unwrap_or(repo.git_dir);
     Ok(GitInfo { main: repo.main.unwrap_or_else(|| root.clone()), root, remote, branch })
 }

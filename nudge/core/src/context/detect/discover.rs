@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::check::{parse_boolean, parse_number};
 use super::config::{ConfigEntry, is_space};
 use super::env::GitEnv;
 use super::layers::{ConfigLayers, ConfigScope, read_config};
@@ -11,6 +10,7 @@ use super::main_worktree;
 use super::probe::{
     DetectStop, FILE_MAX_BYTES, FileProbe, FileText, PathKind, PathSight, PathStamp, Res, effective_uid,
 };
+use super::scalars::{parse_boolean, parse_number};
 
 /// A repository that git would work in.
 pub(super) struct FoundRepo {
@@ -20,10 +20,6 @@ pub(super) struct FoundRepo {
     pub(super) main: Option<PathBuf>,
     /// The repository's folder (a linked worktree's own one), without links.
     pub(super) git_dir: PathBuf,
-    /// How git spells it for `includeIf "gitdir:"` when the first fails.
-    pub(super) git_dir_as_given: PathBuf,
-    /// The spelling may depend on `PWD`.
-    pub(super) other_spellings: bool,
     /// The folder shared by all worktrees.
     pub(super) common: PathBuf,
     pub(super) hex_len: usize,
@@ -60,9 +56,8 @@ struct CommonFolder {
     linked: bool,
 }
 
-/// Finds the repository of `cwd`, a path without links. `linked_cwd` says that
-/// the caller's spelling had some.
-pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path, linked_cwd: bool) -> Res<FoundRepo> {
+/// Finds the repository of `cwd`, a path without links.
+pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<FoundRepo> {
     let place = find_candidate(probe, env, cwd)?;
     let config_path = place.common.path.join("config");
     let config = read_config(probe, &config_path, ConfigScope::Repository)?.unwrap_or_default();
@@ -82,13 +77,6 @@ pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path, lin
         format.bare = false;
         format.work_tree = None;
     }
-    let at_cwd = place.dir == cwd;
-    let git_dir_as_given = match place.found {
-        RepoKind::Folder => place.dir.join(".git"),
-        RepoKind::Itself if at_cwd => place.dir.join("."),
-        _ => place.git_dir.clone(),
-    };
-    let unusual = linked_cwd || format.work_tree.is_some();
     let top = match (format.work_tree, format.bare) {
         (Some(_), true) => return Err(DetectStop::Unsure("core.bare and core.worktree")),
         (Some(path), false) => Some(work_tree(probe, &place.git_dir, &path)?),
@@ -98,9 +86,7 @@ pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path, lin
     Ok(FoundRepo {
         top,
         main,
-        other_spellings: unusual && at_cwd && place.found != RepoKind::File,
         git_dir: place.git_dir,
-        git_dir_as_given,
         common: place.common.path,
         hex_len: format.hex_len,
         config,
@@ -126,14 +112,10 @@ fn find_candidate(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<RepoCa
         PathSight::There(_) | PathSight::Absent | PathSight::NotDir => return Err(DetectStop::Outside),
         PathSight::Denied | PathSight::Broken => return Err(DetectStop::Unsure("the folder cannot be seen")),
     };
-    let ceiling = find_ceiling(probe, env, cwd);
     for (level, dir) in cwd.ancestors().enumerate() {
         if level > 0 {
-            if ceiling.as_deref() == Some(dir) {
-                return Err(DetectStop::Outside);
-            }
             match probe.lstat(dir) {
-                PathSight::There(stamp) if stamp.device == device || env.across_filesystems => {}
+                PathSight::There(stamp) if stamp.device == device => {}
                 PathSight::There(_) => return Err(DetectStop::Outside),
                 _ => return Err(DetectStop::Unsure("a folder cannot be seen")),
             }
@@ -145,7 +127,10 @@ fn find_candidate(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<RepoCa
             let PathSight::There(stamp) = probe.lstat(dir) else {
                 return Err(DetectStop::Unsure("a folder changed while read"));
             };
-            check_bare_allowed(probe, env, dir)?;
+            let is_bare_named = |(_, entry): &(ConfigScope, ConfigEntry)| entry.name == b"safe.barerepository";
+            if read_protected(probe, env)?.iter().any(is_bare_named) {
+                return Err(DetectStop::Unsure("safe.bareRepository is set"));
+            }
             check_owner(probe, env, dir, &[stamp])?;
             let dir = dir.to_owned();
             return Ok(RepoCandidate { found: RepoKind::Itself, git_dir: dir.clone(), dir, common });
@@ -294,64 +279,9 @@ fn common_dir(probe: &mut FileProbe, dir: &Path) -> Res<CommonFolder> {
     }
 }
 
-/// The deepest of `GIT_CEILING_DIRECTORIES` above `cwd`; the walk ends before
-/// it. An empty entry means that those after it are taken as they are.
-fn find_ceiling(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Option<PathBuf> {
-    let list = env.ceiling_directories.as_deref()?;
-    let mut as_given = false;
-    let mut deepest: Option<PathBuf> = None;
-    for entry in std::env::split_paths(list) {
-        if entry.as_os_str().is_empty() {
-            as_given = true;
-            continue;
-        }
-        if !entry.is_absolute() {
-            continue;
-        }
-        let path = if as_given {
-            // Paths are compared as text: one not in its plain form never matches.
-            let plain: PathBuf = entry.components().collect();
-            let text = entry.as_os_str().as_encoded_bytes();
-            let text = text.strip_suffix(b"/").unwrap_or(text);
-            let same = text.is_empty() || plain.as_os_str().as_encoded_bytes() == text;
-            same.then_some(plain)
-        } else {
-            probe.resolve_path(&entry)
-        };
-        let above = path.filter(|path| cwd != path && cwd.starts_with(path));
-        if let Some(path) = above
-            && deepest.as_ref().is_none_or(|old| path.starts_with(old))
-        {
-            deepest = Some(path);
-        }
-    }
-    deepest
-}
-
-/// `safe.bareRepository=explicit` forbids bare repositories found by walking.
-fn check_bare_allowed(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<()> {
-    let text = dir.as_os_str().to_string_lossy().replace('\\', "/");
-    let mut verdict = Ok(());
-    for (_, entry) in read_protected(probe, env)? {
-        if entry.name == b"safe.barerepository" {
-            verdict = match entry.value.as_deref() {
-                Some(b"all") => Ok(()),
-                Some(b"explicit") => Err(DetectStop::Outside),
-                _ => Err(DetectStop::Unsure("an unknown safe.bareRepository")),
-            };
-            if matches!(verdict, Err(DetectStop::Unsure(_))) {
-                return verdict;
-            }
-        }
-    }
-    // Folders of git's own inside a work tree are not meant.
-    let implied = text.ends_with("/.git") || text.contains("/.git/worktrees/") || text.contains("/.git/modules/");
-    if implied { Ok(()) } else { verdict }
-}
-
 /// The configuration that a repository cannot set.
 fn read_protected(probe: &mut FileProbe, env: &GitEnv) -> Res<Vec<(ConfigScope, ConfigEntry)>> {
-    let mut layers = ConfigLayers::new(env, None);
+    let mut layers = ConfigLayers::new(env);
     layers.add_outer(probe)?;
     Ok(layers.entries)
 }
@@ -365,15 +295,7 @@ fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathSta
     let Some(uid) = effective_uid() else {
         return Err(DetectStop::Unsure("the standard library cannot tell the owner here"));
     };
-    let sudo = match env.sudo_uid.as_deref().map(|text| text.to_str()) {
-        Some(Some(text)) if uid == 0 && !text.is_empty() => match text.parse::<u32>() {
-            Ok(sudo) => Some(sudo),
-            Err(_) => return Err(DetectStop::Unsure("an odd SUDO_UID")),
-        },
-        Some(None) if uid == 0 => return Err(DetectStop::Unsure("an odd SUDO_UID")),
-        _ => None,
-    };
-    if parts.iter().all(|part| part.uid == uid || Some(part.uid) == sudo) {
+    if parts.iter().all(|part| part.uid == uid) {
         return Ok(());
     }
     let mut safe = false;

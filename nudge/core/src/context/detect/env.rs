@@ -4,19 +4,25 @@ use std::env::var_os;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::scalars::parse_boolean;
+
 /// Variables that redirect git in ways the reader does not follow: with any
 /// of them set the answer is [`super::Git::Unsure`].
 const REDIRECTIONS: &[&str] = &[
+    "GIT_CEILING_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_PARAMETERS",
     "GIT_DIR",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
     "GIT_IMPLICIT_WORK_TREE",
     "GIT_OBJECT_DIRECTORY",
     "GIT_REFERENCE_BACKEND",
     "GIT_REF_STORAGE",
     "GIT_TEST_ASSUME_DIFFERENT_OWNER",
     "GIT_WORK_TREE",
+    // Root may use the repositories of that user.
+    "SUDO_UID",
 ];
 
 /// The input of the reader from outside the repository.
@@ -41,12 +47,6 @@ pub struct GitEnv {
     /// one of them says anything that could change the answer, the answer is
     /// [`super::GitAnswer::Unsure`].
     pub config_maybe_system: Vec<PathBuf>,
-    /// `GIT_CEILING_DIRECTORIES` as given, in the platform's list syntax.
-    pub ceiling_directories: Option<OsString>,
-    /// `GIT_DISCOVERY_ACROSS_FILESYSTEM` is true.
-    pub across_filesystems: bool,
-    /// `SUDO_UID` as given: root may use the repositories of that user.
-    pub sudo_uid: Option<OsString>,
     /// A variable is set that redirects git (`GIT_DIR`, `GIT_WORK_TREE`,
     /// `GIT_CONFIG_COUNT`, ...); it is named here and always means
     /// [`super::GitAnswer::Unsure`].
@@ -79,18 +79,13 @@ impl GitEnv {
     pub fn from_vars(var_os: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = |name: &str| var_os(name).map(PathBuf::from);
         let mut redirected_by = REDIRECTIONS.iter().copied().find(|name| var_os(name).is_some());
-        let mut flag = |name: &'static str| match var_os(name) {
+        let no_system = match var_os("GIT_CONFIG_NOSYSTEM") {
             None => false,
-            Some(value) => {
-                let known = value.to_str().and_then(|v| super::check::parse_boolean(Some(v.as_bytes())));
-                if known.is_none() {
-                    redirected_by = Some(name);
-                }
-                known.unwrap_or(false)
-            }
+            Some(value) => parse_boolean(Some(value.as_encoded_bytes())).unwrap_or_else(|| {
+                redirected_by = Some("GIT_CONFIG_NOSYSTEM");
+                false
+            }),
         };
-        let across_filesystems = flag("GIT_DISCOVERY_ACROSS_FILESYSTEM");
-        let no_system = flag("GIT_CONFIG_NOSYSTEM");
         let (mut config_system, mut config_maybe_system) = (None, Vec::new());
         if !no_system {
             config_system = path("GIT_CONFIG_SYSTEM");
@@ -104,9 +99,6 @@ impl GitEnv {
             config_global: path("GIT_CONFIG_GLOBAL"),
             config_system,
             config_maybe_system,
-            ceiling_directories: var_os("GIT_CEILING_DIRECTORIES"),
-            across_filesystems,
-            sudo_uid: var_os("SUDO_UID"),
             redirected_by,
             assume_owned: false,
         }

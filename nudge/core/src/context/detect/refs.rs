@@ -21,6 +21,9 @@ const RULES: [(&str, &str); 6] = [
     ("refs/remotes/", ""),
     ("refs/remotes/", "/HEAD"),
 ];
+/// The rule by which a short name stands for itself, and the one by which it stands for a branch.
+const NAME_RULE: usize = 0;
+const BRANCH_RULE: usize = 3;
 
 /// The content of one ref file.
 enum RefContent {
@@ -32,12 +35,12 @@ enum RefContent {
 }
 
 /// The end of a chain of symbolic refs.
-pub(super) struct ResolvedRef {
-    pub(super) name: String,
+struct ResolvedRef {
+    name: String,
     /// The last ref is there.
-    pub(super) exists: bool,
+    exists: bool,
     /// At least one ref on the way was symbolic.
-    pub(super) symbolic: bool,
+    symbolic: bool,
 }
 
 /// The refs of one repository, for one answer.
@@ -56,51 +59,31 @@ impl<'a> RepoRefs<'a> {
         Self { git_dir, common, hex_len, packed: None, fileless: Vec::new() }
     }
 
-    /// Returns the output of `git rev-parse --abbrev-ref HEAD`; `None` when it fails because there is no commit yet.
-    /// `strict` is `core.warnAmbiguousRefs`.
-    pub(super) fn abbreviated_head(&mut self, probe: &mut FileProbe, strict: bool) -> Res<Option<String>> {
-        let head = self.resolve_ref(probe, "HEAD")?.filter(|head| head.exists);
-        if strict || head.is_none() {
-            for (before, after) in &RULES[1..] {
-                if self.ref_exists(probe, &format!("{before}HEAD{after}"))? {
-                    return Err(DetectStop::Unsure("a second ref is called HEAD"));
-                }
-            }
+    /// The branch, or `HEAD` when detached; `None` where git names neither. Only git tells it where `HEAD` is on no
+    /// branch, or where another ref makes the short name ambiguous.
+    pub(super) fn name_head(&mut self, probe: &mut FileProbe) -> Res<Option<String>> {
+        self.check_unrivalled(probe, "HEAD", NAME_RULE)?;
+        let Some(head) = self.resolve_ref(probe, "HEAD")?.filter(|head| head.exists || head.symbolic) else {
+            return Ok(None);
+        };
+        if !head.symbolic {
+            return Ok(Some(head.name));
         }
-        match head {
-            Some(head) => self.shorten(probe, &head.name, strict).map(Some),
-            None => Ok(None),
-        }
+        let Some(short) = head.name.strip_prefix(RULES[BRANCH_RULE].0) else {
+            return Err(DetectStop::Unsure("HEAD is on no branch"));
+        };
+        self.check_unrivalled(probe, short, BRANCH_RULE)?;
+        Ok(Some(short.to_owned()))
     }
 
-    /// Returns the output of `git symbolic-ref --short HEAD` before the first commit.
-    pub(super) fn unborn_head(&mut self, probe: &mut FileProbe) -> Res<Option<String>> {
-        match self.resolve_ref(probe, "HEAD")?.filter(|head| head.symbolic) {
-            Some(head) => self.shorten(probe, &head.name, false).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// git's `refs_shorten_unambiguous_ref`.
-    fn shorten(&mut self, probe: &mut FileProbe, full: &str, strict: bool) -> Res<String> {
-        for (rule, (before, after)) in RULES.iter().enumerate().skip(1).rev() {
-            let short = full.strip_prefix(before).and_then(|s| s.strip_suffix(after));
-            let Some(short) = short else {
-                continue;
-            };
-            let rivals = if strict { RULES.len() } else { rule };
-            let mut taken = false;
-            for (rival, (before, after)) in RULES.iter().enumerate().take(rivals) {
-                if rival != rule && self.ref_exists(probe, &format!("{before}{short}{after}"))? {
-                    taken = true;
-                    break;
-                }
-            }
-            if !taken {
-                return Ok(short.to_owned());
+    /// Stops where a short name stands for another ref than by its own rule, too.
+    fn check_unrivalled(&mut self, probe: &mut FileProbe, short: &str, own: usize) -> Res<()> {
+        for (_, (before, after)) in RULES.iter().enumerate().filter(|(rule, _)| *rule != own) {
+            if self.ref_exists(probe, &format!("{before}{short}{after}"))? {
+                return Err(DetectStop::Unsure("a second ref has the name"));
             }
         }
-        Ok(full.to_owned())
+        Ok(())
     }
 
     fn ref_exists(&mut self, probe: &mut FileProbe, name: &str) -> Res<bool> {
@@ -109,7 +92,7 @@ impl<'a> RepoRefs<'a> {
 
     /// Follows `name`; `None` where git finds something it cannot take for a
     /// ref on the way.
-    pub(super) fn resolve_ref(&mut self, probe: &mut FileProbe, name: &str) -> Res<Option<ResolvedRef>> {
+    fn resolve_ref(&mut self, probe: &mut FileProbe, name: &str) -> Res<Option<ResolvedRef>> {
         let mut found = ResolvedRef { name: name.to_owned(), exists: false, symbolic: false };
         for _ in 0..HOPS_MAX {
             if !valid_name(&found.name) {
@@ -300,7 +283,7 @@ impl PackedRefs {
 }
 
 /// git's `check_refname_format` with one level allowed.
-pub(super) fn valid_name(name: &str) -> bool {
+fn valid_name(name: &str) -> bool {
     name != "@" && !name.ends_with('.') && name.split('/').all(valid_component)
 }
 
