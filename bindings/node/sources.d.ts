@@ -67,7 +67,7 @@ export interface RecordsSearchParams {
   readonly status?: 'all' | 'open' | 'resolved' | 'archived' | null
   /** The project that counts more. Absent: that of the context; `*`: none. */
   readonly project?: string | null
-  /** 1 to 50; 5 when absent. */
+  /** Most results, 1 to 50; 5 when absent. */
   readonly limit?: number | null
   /** Say why each was found. */
   readonly explain?: boolean | null
@@ -117,7 +117,7 @@ export interface RecordsListParams {
   readonly status?: 'all' | 'open' | 'resolved' | 'archived' | null
   /** Absent: that of the context; `*`: every one. */
   readonly project?: string | null
-  /** 1 to 1,000; 100 when absent. */
+  /** Most records, 1 to 1,000; 100 when absent. */
   readonly limit?: number | null
   /** The `next` of the last answer, to go on after it. */
   readonly before?: string | null
@@ -154,7 +154,7 @@ export interface RecordsDuplicatesParams {
   readonly project?: string | null
   /** The most that two may be apart, 0 to 1; 0.3 when absent. */
   readonly max_distance?: number | null
-  /** 1 to 100; 20 when absent. */
+  /** Most pairs, 1 to 100; 20 when absent. */
   readonly limit?: number | null
   readonly context?: ContextLike
 }
@@ -243,7 +243,7 @@ export interface CodeSearchParams {
   readonly kind?: 'function' | 'method' | 'class' | 'trait' | 'type' | 'module' | 'macro' | 'variant' | 'constant' | null
   /** Only files that match this glob, such as `src/**\/*.py`. */
   readonly path?: string | null
-  /** 1 to 100; 20 when absent. */
+  /** Most results, 1 to 100; 20 when absent. */
   readonly limit?: number | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
@@ -271,7 +271,7 @@ export interface CodeTestsParams {
   readonly path?: string | null
   /** Tests of all changes since HEAD. */
   readonly changed?: boolean | null
-  /** 1 to 100; 20 when absent. */
+  /** Most results, 1 to 100; 20 when absent. */
   readonly limit?: number | null
   /** The project's folder; absent: the one around you. */
   readonly root?: string | null
@@ -297,7 +297,7 @@ export interface CodeCallersParams {
   readonly line?: number | null
   /** Over how many calls, 1 to 3; 1 when absent. */
   readonly depth?: number | null
-  /** 1 to 500; 50 when absent. */
+  /** Most callers, 1 to 500; 50 when absent. */
   readonly limit?: number | null
   /** Includes likely callers. */
   readonly likely?: boolean | null
@@ -367,13 +367,13 @@ export interface CodeSource {
 export interface BrainContextParams {
   /** Your next task, in a sentence or two. */
   readonly task_description: string
-  /** 1 to 20; 5 when absent. */
+  /** Most units, 1 to 20; 5 when absent. */
   readonly limit?: number | null
   /** Units of this domain alone. */
   readonly domain?: string | null
   /** Units with all of these tags alone. */
   readonly tags?: readonly string[] | null
-  /** Most characters of all sections; 6,000 when absent. */
+  /** Most characters of all sections, 200 to 50,000; 6,000 when absent. */
   readonly max_chars?: number | null
   /** Most steps along relations, 0 to 3; 2 when absent. */
   readonly hops?: number | null
@@ -397,7 +397,7 @@ export interface BrainListParams {
   readonly type?: string | null
   /** With this tag alone. */
   readonly tag?: string | null
-  /** 1 to 1,000; 100 when absent. */
+  /** Most units, 1 to 1,000; 100 when absent. */
   readonly limit?: number | null
   /** The `next` of the last answer, to go on after it. */
   readonly after?: string | null

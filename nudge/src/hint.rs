@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
+use nudge_core::limit::BoundedNumber;
 use nudge_core::scope::{Scope, ScopeSpec};
 use nudge_core::suggest::unproven;
 use nudge_core::wire;
@@ -24,6 +25,8 @@ pub use value::{CommandShell, CommandValue, HintValue, PathValue, TemplateFormat
 
 /// Longest component or key.
 const MAX_NAME_BYTES: usize = 256;
+/// The priorities that a hint may have.
+type PriorityRange = BoundedNumber<1, 10>;
 const MAX_TAGS: usize = 32;
 const MAX_TAG_BYTES: usize = 64;
 const MAX_REASON_BYTES: usize = 2 << 10;
@@ -78,10 +81,9 @@ pub struct HintMeta {
     #[serde(deserialize_with = "wire::given_or_default")]
     #[schemars(description = "")]
     pub tags: Vec<String>,
-    /// 1 to 10, 5 when absent.
+    /// How much it counts among variants; 5 when absent.
     #[serde(deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 10))]
-    #[schemars(description = "")]
+    #[schemars(with = "Option<PriorityRange>", description = "")]
     pub priority: Option<u8>,
     /// 0 to 1, 0.5 when absent.
     #[serde(deserialize_with = "wire::given")]
@@ -118,8 +120,8 @@ impl HintMeta {
                 Error::invalid("`meta.tags` may have 32 tags at most, each of 1 to 64 bytes.").about("meta.tags")
             );
         }
-        if self.priority.is_some_and(|priority| !(1..=10).contains(&priority)) {
-            return Err(Error::invalid("`meta.priority` must be a whole number from 1 to 10.").about("meta.priority"));
+        if let Some(priority) = self.priority {
+            PriorityRange::check(priority.into(), "meta.priority")?;
         }
         if self.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
             return Err(Error::invalid("`meta.confidence` must be a number from 0 to 1.").about("meta.confidence"));

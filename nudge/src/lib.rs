@@ -61,6 +61,7 @@ pub use nudge_core::clock::{Clock, ManualClock, Millis, SystemClock, parse_time}
 pub use nudge_core::context::{Context, ContextSpec, EnvNames};
 pub use nudge_core::error::{Error, ErrorKind, Result};
 pub use nudge_core::explain::{MatchExplain, ScoreParts};
+pub use nudge_core::limit::{BoundedNumber, Limit};
 pub use nudge_core::place::Os;
 pub use nudge_core::safety::secrets::{Finding, SecretGuard};
 pub use nudge_core::scope::{Scope, ScopeSpec};

@@ -261,5 +261,6 @@ test('an error is an Error', () => {
   const error = new NudgeError('E_CONFLICT', 'No.', { current_version: 3 })
   assert(error instanceof Error && Object.isFrozen(error.data))
   assert.deepEqual([error.name, error.code, error.rpcCode, error.message, error.data], ['NudgeError', 'E_CONFLICT', 40901, 'No.', { reason: 'E_CONFLICT', current_version: 3 }])
+  assert.deepEqual([error.field, new NudgeError('E_INVALID', 'No.', { field: 'limit' }).field], [undefined, 'limit'])
   assert.match(error.stack, /^NudgeError: No\.\n.*surface\.test/)
 })

@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nudge_core::limit::{BoundedNumber, Limit};
 use nudge_core::settings::SettingValues;
 use nudge_core::suggest::{MAX_CONFIRM_MS, SuggestEvent};
 use serde_json::{Value, json};
@@ -102,8 +103,9 @@ impl HookRun {
             return None;
         }
         // No longer than this process lives: after that no process shows the answer.
-        let confirm_ms = Some(patience_ms.clamp(1, MAX_CONFIRM_MS));
-        let params = EventParams { max_bytes: Some(max_bytes), confirm_ms, ..(**params).clone() };
+        let confirm_ms = usize::try_from(patience_ms).unwrap_or(MAX_CONFIRM_MS).clamp(1, MAX_CONFIRM_MS);
+        let max_bytes = Limit::new(max_bytes).expect("any number of bytes is in the range");
+        let params = EventParams { max_bytes, confirm_ms: BoundedNumber::new(confirm_ms), ..(**params).clone() };
         let Ok(Value::Object(params)) = serde_json::to_value(params) else { return None };
         // The end of the process does not wait for git.
         let session = RunningSession::open(global).ok()?.without_git();

@@ -32,6 +32,7 @@ pub mod error;
 pub mod explain;
 pub mod foreign;
 pub mod held;
+pub mod limit;
 pub mod near;
 pub mod once;
 pub mod patience;

@@ -30,7 +30,7 @@ use crate::embed::{ModelProvider, ModelState, QuestionVector, TextEmbedder};
 use crate::error::{Error, Result};
 use crate::explain::{MatchExplain, ScoreParts};
 use crate::relevance::QueryTerms;
-use params::{DEFAULT_RECALL_BYTES, DEFAULT_RECALL_LIMIT, MAX_RECALL_LIMIT, MAX_TEXT_BYTES};
+use params::MAX_TEXT_BYTES;
 
 pub use answer::{HeldBackPart, RecallAnswer, SourceItem, SuggestAnswer, SuggestedLine, ToldAnswer};
 pub use counts::{HourStats, SessionStats, SuggestCounts};
@@ -38,8 +38,8 @@ pub use digest::{DigestBuilder, DigestText, answer_digest};
 pub use memory::Suggester;
 pub use merge::{AnswerBudget, MergedOffers, merge_offers};
 pub use params::{
-    CLIENT_SESSIONS, DEFAULT_MAX_BYTES, DIGEST, MAX_CONFIRM_MS, OUTCOME, OutcomeParams, RECALL, RecallParams, STATS,
-    SUGGEST, SuggestEvent, SuggestParams, TOLD, ToldParams,
+    CLIENT_SESSIONS, DIGEST, MAX_CONFIRM_MS, OUTCOME, OutcomeParams, RECALL, RecallParams, STATS, SUGGEST,
+    SuggestEvent, SuggestParams, TOLD, ToldParams,
 };
 pub use told::{ClientSessionTold, ClientSessions, LineOutcome, LoggedLine, SessionPlace};
 
@@ -190,10 +190,6 @@ impl SuggestRequest {
         if params.query.len() > MAX_TEXT_BYTES {
             return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words.").about("query"));
         }
-        let limit = params.limit.unwrap_or(DEFAULT_RECALL_LIMIT);
-        if !(1..=MAX_RECALL_LIMIT).contains(&limit) {
-            return Err(Error::invalid("`limit` must be a whole number from 1 to 100.").about("limit"));
-        }
         Ok(Self {
             moment: SuggestMoment::Recall,
             context: params.context.build()?,
@@ -206,8 +202,8 @@ impl SuggestRequest {
             client_session: None,
             now,
             deadline: Instant::now() + RECALL_PATIENCE,
-            limit,
-            max_bytes: params.max_bytes.unwrap_or(DEFAULT_RECALL_BYTES),
+            limit: params.limit.get(),
+            max_bytes: params.max_bytes.get(),
             confirm_ms: None,
             ticket: None,
             sources: params.sources,
@@ -229,6 +225,7 @@ impl SuggestRequest {
             SuggestEvent::Start | SuggestEvent::Failure | SuggestEvent::Tool | SuggestEvent::Stop => String::new(),
         };
         let error = params.error.unwrap_or_default();
+        let confirm_ms = params.confirm_ms.map(|ms| ms.get() as u64);
         Self {
             moment: match params.event {
                 SuggestEvent::Start => SuggestMoment::Start,
@@ -250,10 +247,10 @@ impl SuggestRequest {
             file: params.file,
             client_session: params.client_session,
             now,
-            deadline: Instant::now() + choose_patience(params.confirm_ms),
+            deadline: Instant::now() + choose_patience(confirm_ms),
             limit,
-            max_bytes: params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
-            confirm_ms: params.confirm_ms,
+            max_bytes: params.max_bytes.get(),
+            confirm_ms,
             ticket: params.ticket,
             sources: Vec::new(),
             thought: OnceLock::new(),

@@ -53,6 +53,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
+use crate::limit::{RANGE_WORDS, describe_in_range};
 use crate::once::OnceByKey;
 use crate::service::{CallIdentity, Caller, EarlierCall, MethodSpec, Service, unknown_method};
 use crate::wire;
@@ -219,6 +220,11 @@ fn tidy_schema(schema: &mut Value) {
             }
             if let Some(Value::Array(names)) = map.get_mut("enum") {
                 names.retain(|name| !name.is_null());
+            }
+            if let Some(Value::String(range)) = map.remove(RANGE_WORDS)
+                && let Some(Value::String(description)) = map.get_mut("description")
+            {
+                *description = describe_in_range(description, &range);
             }
             // A field with a name that says it all has an empty description.
             if map.get("description").is_some_and(|text| text == "") {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nudge_core::context::ContextSpec;
 use nudge_core::error::{Error, Result};
+use nudge_core::limit::Limit;
 use nudge_core::once::RecordableResult;
 use nudge_core::service::{Caller, EarlierCall, MethodSpec};
 use nudge_core::steps::StepBudget;
@@ -41,10 +42,9 @@ pub struct BumpHint {
     /// The key.
     #[schemars(description = "")]
     pub key: String,
-    /// Uses to add; 1 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub delta: Option<u64>,
+    /// Uses to add.
+    #[serde(default)]
+    pub delta: Limit<1, 1_000>,
     /// The one used for `nudge_get_hint`.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
@@ -81,10 +81,7 @@ impl Nudge {
         let BumpHint { component, key, delta, context, variant } = params;
         check_name("component", &component)?;
         check_name("key", &key)?;
-        let delta = delta.unwrap_or(1);
-        if !(1..=1000).contains(&delta) {
-            return Err(Error::invalid("`delta` must be a whole number from 1 to 1,000.").about("delta"));
-        }
+        let delta = delta.get() as u64;
         let context = context.build()?;
         let chooses = variant.is_none() && !context.is_empty();
         let candidates = || if chooses { self.store.find_variants(&component, &key).1 } else { Variants::new() };

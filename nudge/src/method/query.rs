@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::MatchExplain;
+use nudge_core::limit::Limit;
 use nudge_core::service::MethodSpec;
 use nudge_core::steps::{StepBudget, TooMany};
 use nudge_core::table::{TableRow, answer_typed, build_schema};
@@ -20,8 +21,6 @@ use crate::hint::{Hint, check_name};
 use crate::scoring;
 use crate::store::{HintFilter, HintHit, SearchVerdicts};
 
-const DEFAULT_LIMIT: u64 = 10;
-const MAX_LIMIT: u64 = 1000;
 /// Largest number of keys, and of tags.
 pub(super) const MAX_FILTERS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1 << 10;
@@ -74,11 +73,9 @@ pub struct QueryHints {
     /// As in `nudge_get_hint`.
     #[serde(deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
-    /// Most rows, 1 to 1,000; 10 when absent.
-    #[serde(deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 1000))]
+    /// Most rows.
     #[schemars(description = "")]
-    pub limit: Option<u64>,
+    pub limit: Limit<10, 1_000>,
     /// Add hints that do not fit, last, with the reason.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub include_ineligible: bool,
@@ -116,10 +113,6 @@ impl Nudge {
         if params.keys.len() > MAX_FILTERS || params.tags.len() > MAX_FILTERS {
             return Err(Error::invalid("`keys` and `tags` may have 256 entries each.").about("keys").about("tags"));
         }
-        let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Error::invalid("`limit` must be a whole number from 1 to 1,000.").about("limit"));
-        }
         let context = params.context.build()?;
         let regex = params.regex.as_deref().map(|regex| self.compile_regex(regex)).transpose()?;
         let words = compile_words(params.text.as_deref().unwrap_or_default())?;
@@ -131,8 +124,6 @@ impl Nudge {
             include_ineligible: params.include_ineligible,
             ..HintFilter::for_context(&context, now)
         };
-        // The conversion cannot fail: the limit is at most 1,000.
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         // Real time, not the store's clock, because this limits work.
         let begun = Instant::now();
         let mut late = false;
@@ -146,7 +137,7 @@ impl Nudge {
                 && words.iter().all(|word| is_in(word, hint))
         };
         let mut verdicts = SearchVerdicts::new(StepBudget::of_a_call());
-        let found = self.search_hints(&filter, &mut verdicts, limit, accept)?;
+        let found = self.search_hints(&filter, &mut verdicts, params.limit.get(), accept)?;
         if late {
             return Err(Error::invalid(
                 "The search takes too long over what is stored; make `regex` simpler, or name a component or tags.",

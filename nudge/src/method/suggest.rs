@@ -218,7 +218,7 @@ mod tests {
     use nudge_core::suggest::SuggestEvent;
 
     use super::*;
-    use crate::{Config, SetHint};
+    use crate::{Config, Limit, SetHint};
 
     #[test]
     fn a_shorter_line_is_looked_for_among_so_many() {
@@ -233,7 +233,7 @@ mod tests {
             set("short", "make", 8);
             let mut start = SuggestParams::at_event(SuggestEvent::Start);
             // One of the long ones has room, and the short one beside it.
-            start.max_bytes = Some(320);
+            start.max_bytes = Limit::new(320).unwrap();
             let told = store.suggest(start).unwrap();
             let short = told.suggestions.iter().filter(|told| told.item.hint.key() == "short").count();
             assert_eq!((told.suggestions.len() - short, short == 1), (1, is_short_told), "{long}");

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use nudge::{BumpHint, Config, Context, ContextSpec, HintMeta, HintValue, ManualClock, Nudge, Os, ScopeSpec, SetHint};
+use nudge::{
+    BumpHint, Config, Context, ContextSpec, HintMeta, HintValue, Limit, ManualClock, Nudge, Os, ScopeSpec, SetHint,
+};
 
 pub const COMPONENTS: usize = 100;
 pub const SCOPES: usize = 40;
@@ -158,8 +160,8 @@ pub fn store(seeds: &[Seed]) -> Nudge {
         let (component, key) = (seed.set.component.clone(), seed.set.key.clone());
         let variant = nudge.set(seed.set.clone()).expect("a seed is valid").hint.variant().to_owned();
         if seed.uses > 0 {
-            let bump =
-                BumpHint { component, key, delta: Some(seed.uses), variant: Some(variant), ..BumpHint::default() };
+            let delta = usize::try_from(seed.uses).ok().and_then(Limit::new).expect("a seed has few uses");
+            let bump = BumpHint { component, key, delta, variant: Some(variant), ..BumpHint::default() };
             nudge.bump(bump).expect("it was just set");
         }
     }

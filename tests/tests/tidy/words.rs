@@ -8,7 +8,7 @@ use regex::Regex;
 use super::{files, read};
 
 /// Types of one word: terms of the field, and those that users of the library call by this name.
-const TERMS: [&str; 41] = [
+const TERMS: [&str; 42] = [
     "Backend",
     "Caller",
     "Client",
@@ -26,6 +26,7 @@ const TERMS: [&str; 41] = [
     "Grammar",
     "Hint",
     "Journal",
+    "Limit",
     "Match",
     "Mutex",
     "Nudge",

@@ -35,7 +35,8 @@ class NudgeError(Exception):
     @property
     def field(self) -> str | None:
         """The field of the params that the refusal is about, by its path, such as `meta.priority`."""
-        return self.data.get("field")
+        field: str | None = self.data.get("field")
+        return field
 
     def __str__(self) -> str:
         # KeyError's own would put the sentence in quotes.

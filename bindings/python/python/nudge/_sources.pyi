@@ -97,7 +97,7 @@ class RecordsSource:
         `kind`: Absent or `all`: every kind.
         `status`: Absent or `all`: wherever it stands; archived ones behind those as relevant.
         `project`: The project that counts more. Absent: that of the context; `*`: none.
-        `limit`: 1 to 50; 5 when absent.
+        `limit`: Most results, 1 to 50; 5 when absent.
         `explain`: Say why each was found.
         `whole`: Bodies as long as they are; else the first 2,000 bytes of each.
         `context`: Your context.
@@ -160,7 +160,7 @@ class RecordsSource:
         `kind`: Absent or `all`: every kind.
         `status`: Absent or `all`: wherever it stands.
         `project`: Absent: that of the context; `*`: every one.
-        `limit`: 1 to 1,000; 100 when absent.
+        `limit`: Most records, 1 to 1,000; 100 when absent.
         `before`: The `next` of the last answer, to go on after it.
         `context`: Your context.
         """
@@ -213,7 +213,7 @@ class RecordsSource:
 
         `project`: Absent: that of the context; `*`: every one.
         `max_distance`: The most that two may be apart, 0 to 1; 0.3 when absent.
-        `limit`: 1 to 100; 20 when absent.
+        `limit`: Most pairs, 1 to 100; 20 when absent.
         `context`: Your context.
         """
 
@@ -306,7 +306,7 @@ class CodeSource:
         `query`: A name, parts of it, or words.
         `kind`: Only these.
         `path`: Only files that match this glob, such as `src/**/*.py`.
-        `limit`: 1 to 100; 20 when absent.
+        `limit`: Most results, 1 to 100; 20 when absent.
         `root`: The project's folder; absent: the one around you.
         `context`: Your location.
         """
@@ -345,7 +345,7 @@ class CodeSource:
         `id`: `PATH:NAME`, `PATH:LINE`, or a name alone.
         `path`: Tests of a whole file.
         `changed`: Tests of all changes since HEAD.
-        `limit`: 1 to 100; 20 when absent.
+        `limit`: Most results, 1 to 100; 20 when absent.
         `root`: The project's folder; absent: the one around you.
         `context`: Your location.
         """
@@ -382,7 +382,7 @@ class CodeSource:
         `id`: `PATH:NAME`, `PATH:LINE`, or a name alone.
         `path`: In place of `id`, with `name` or `line`.
         `depth`: Over how many calls, 1 to 3; 1 when absent.
-        `limit`: 1 to 500; 50 when absent.
+        `limit`: Most callers, 1 to 500; 50 when absent.
         `likely`: Includes likely callers.
         `root`: The project's folder; absent: the one around you.
         `context`: Your location.
@@ -456,10 +456,10 @@ class BrainSource:
         data, not orders.
 
         `task_description`: Your next task, in a sentence or two.
-        `limit`: 1 to 20; 5 when absent.
+        `limit`: Most units, 1 to 20; 5 when absent.
         `domain`: Units of this domain alone.
         `tags`: Units with all of these tags alone.
-        `max_chars`: Most characters of all sections; 6,000 when absent.
+        `max_chars`: Most characters of all sections, 200 to 50,000; 6,000 when absent.
         `hops`: Most steps along relations, 0 to 3; 2 when absent.
         `explain`: Say why each was found.
         `context`: Your context.
@@ -492,7 +492,7 @@ class BrainSource:
         `domain`: This domain alone.
         `type`: This type alone.
         `tag`: With this tag alone.
-        `limit`: 1 to 1,000; 100 when absent.
+        `limit`: Most units, 1 to 1,000; 100 when absent.
         `after`: The `next` of the last answer, to go on after it.
         `context`: Your context.
         """

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Context, ContextSpec, MethodSpec, Result, Service};
+use nudge_core::limit::{BoundedNumber, Limit};
 use nudge_core::once::OnceByKey;
 use nudge_core::patience::ThreadSlots;
 use nudge_core::service::CallIdentity;
 use nudge_core::suggest::{
-    DEFAULT_MAX_BYTES, DigestBuilder, OUTCOME, OutcomeParams, SuggestAnswer, SuggestEvent, SuggestParams,
+    DigestBuilder, MAX_CONFIRM_MS, OUTCOME, OutcomeParams, SuggestAnswer, SuggestEvent, SuggestParams,
 };
 use nudge_core::suggest_service::SuggestService;
 use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build_schema};
@@ -77,14 +78,13 @@ pub struct EventParams {
     /// Forget all the session was shown, as after a compaction.
     #[serde(default, deserialize_with = "wire::given_or_default", skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
-    /// Most bytes of the text, 2,000 when absent.
+    /// Most bytes of the text.
+    #[serde(default)]
+    pub max_bytes: Limit<2_000, { usize::MAX }, 0>,
+    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the text, as for `nudge.suggest`. Looks at
+    /// the agent's files end by then, too.
     #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
-    pub max_bytes: Option<usize>,
-    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the text, 1 to 60,000, as for
-    /// `nudge.suggest`. Looks at the agent's files end by then, too.
-    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 60_000))]
-    pub confirm_ms: Option<u64>,
+    pub confirm_ms: Option<BoundedNumber<1, MAX_CONFIRM_MS>>,
 }
 
 /// Result of `nudge.event`.
@@ -118,7 +118,7 @@ impl EventParams {
             file: None,
             client_session: None,
             fresh: false,
-            max_bytes: None,
+            max_bytes: Limit::default(),
             confirm_ms: None,
         }
     }
@@ -126,7 +126,7 @@ impl EventParams {
     /// The question for lines at an event, which is this one or the start before it.
     fn to_question(&self, event: SuggestEvent) -> SuggestParams {
         let Self { context, prompt, command, error, tool, file, client_session, fresh, confirm_ms, .. } = self.clone();
-        let (fresh, limit) = (fresh && event == self.event, Some(event.max_lines()));
+        let (fresh, limit) = (fresh && event == self.event, BoundedNumber::new(event.max_lines()));
         SuggestParams {
             event,
             context,
@@ -137,15 +137,11 @@ impl EventParams {
             file,
             client_session,
             fresh,
-            max_bytes: None,
+            max_bytes: Limit::default(),
             limit,
             confirm_ms,
             ticket: None,
         }
-    }
-
-    fn max_bytes(&self) -> usize {
-        self.max_bytes.unwrap_or(DEFAULT_MAX_BYTES)
     }
 
     /// The end of the command, if the caller knows it.
@@ -186,10 +182,10 @@ impl EventService {
         let context = params.context.clone().build()?;
         let question = params.to_question(params.event);
         question.check_sizes()?;
-        let patience = params.confirm_ms.map_or(LOOK_PATIENCE, Duration::from_millis);
+        let patience = params.confirm_ms.map_or(LOOK_PATIENCE, |ms| Duration::from_millis(ms.get() as u64));
         let cwd = params.context.cwd.as_deref().map(PathBuf::from).filter(|cwd| cwd.is_absolute());
         let look = cwd.map(|cwd| FolderLook { cwd, end: Instant::now() + patience });
-        let tells_lines = params.max_bytes() >= MIN_BYTES;
+        let tells_lines = params.max_bytes.get() >= MIN_BYTES;
         let follows = matches!(params.event, SuggestEvent::Start | SuggestEvent::Prompt | SuggestEvent::Failure);
         if let Some(look) = look.as_ref().filter(|_| follows && tells_lines) {
             self.follow_clone(caller, look, &context);
@@ -215,10 +211,11 @@ impl EventService {
         question: SuggestParams,
         look: Option<&FolderLook>,
     ) -> Result<EventAnswer> {
-        let mut digest = DigestBuilder::new(params.max_bytes(), |source| self.suggest.find_list(source));
+        let mut digest = DigestBuilder::new(params.max_bytes.get(), |source| self.suggest.find_list(source));
         let mut ticket = None;
         let mut add_lines = |question: SuggestParams| -> Result<bool> {
-            let (event, max_bytes) = (question.event, Some(digest.room_left()));
+            let (event, max_bytes) =
+                (question.event, Limit::new(digest.room_left()).expect("any number is in the range"));
             let question = SuggestParams { max_bytes, ticket: ticket.clone(), ..question };
             let mut answer = self.suggest.answer_suggest(question)?;
             if let Some(look) = look {

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use super::answer::ChangedLine;
-use super::params::DEFAULT_MAX_BYTES;
 use super::{HeldBackPart, SuggestAnswer, SuggestEvent, SuggestParams, SuggestedLine};
 use crate::error::Result;
+use crate::limit::{BoundedNumber, Limit};
 
 impl SuggestEvent {
     /// Returns the heading of lines of this moment.
@@ -58,15 +58,18 @@ pub struct DigestText {
 ///
 /// # Errors
 /// The errors of `suggest`.
+///
+/// # Panics
+/// Never: any number of bytes is in the range of `max_bytes`.
 pub fn answer_digest<I>(
     mut params: SuggestParams,
     lists: impl Fn(&str) -> Option<&'static str>,
     suggest: impl FnOnce(SuggestParams) -> Result<SuggestAnswer<I>>,
 ) -> Result<DigestText> {
     let event = params.event;
-    let mut digest = DigestBuilder::new(params.max_bytes.unwrap_or(DEFAULT_MAX_BYTES), lists);
-    params.max_bytes = Some(digest.room_left());
-    params.limit.get_or_insert(event.max_lines());
+    let mut digest = DigestBuilder::new(params.max_bytes.get(), lists);
+    params.max_bytes = Limit::new(digest.room_left()).expect("any number of bytes is in the range");
+    params.limit = params.limit.or_else(|| BoundedNumber::new(event.max_lines()));
     let told = suggest(params)?;
     let (omitted, late, started, ticket) = (told.omitted, told.late.clone(), told.started, told.ticket.clone());
     digest.add_answer(event.heading(), told);

@@ -290,7 +290,7 @@ impl Suggester {
             known = session.find_known(params.event, line_hash(params.command.as_deref()), now);
             allowed = session.count_allowed(params.event, self.max, now);
         }
-        let limit = params.limit.map_or(allowed, |limit| limit.min(allowed));
+        let limit = params.limit.map_or(allowed, |limit| limit.get().min(allowed));
         Ok(SuggestRequest::from_suggest(params, context, now, limit, known))
     }
 
@@ -413,7 +413,7 @@ impl Suggester {
             let lines = memory.log.session_lines(&stats.client_session);
             (stats, place.unwrap_or_default(), lines)
         };
-        let told: Vec<_> = wanted.take(asked.max_sessions()).map(told).collect();
+        let told: Vec<_> = wanted.take(asked.limit.get()).map(told).collect();
         drop(memory);
         Ok(told.into_iter().map(|told| ClientSessionTold::new(told, &secret)).collect())
     }

@@ -9,22 +9,17 @@ use serde::{Deserialize, Serialize};
 use super::{ClientSessions, CommandOutcome};
 use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
+use crate::limit::{BoundedNumber, Limit};
 use crate::service::MethodSpec;
 use crate::table::{NoParams, build_schema};
 use crate::wire;
 
-/// Bytes of one answer of `nudge.suggest`, when the caller does not say.
-pub const DEFAULT_MAX_BYTES: usize = 2_000;
-/// Bytes and lines of one answer of `nudge.recall`, when the caller does not say, and the most lines it may ask for.
-pub(super) const DEFAULT_RECALL_BYTES: usize = 4_000;
-pub(super) const DEFAULT_RECALL_LIMIT: usize = 10;
-pub(super) const MAX_RECALL_LIMIT: usize = 100;
 /// Most bytes of a prompt, command, error or query.
 pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Most bytes of the name of a client session.
 const MAX_SESSION_BYTES: usize = 1 << 10;
 /// Longest `confirm_ms` of a `nudge.suggest`: one minute.
-pub const MAX_CONFIRM_MS: u64 = 60_000;
+pub const MAX_CONFIRM_MS: usize = 60_000;
 /// The row of `nudge.suggest`.
 pub const SUGGEST: MethodSpec = MethodSpec::new(
     "nudge.suggest",
@@ -142,20 +137,18 @@ pub struct SuggestParams {
     /// Forget all the session was shown, as after a compaction; none of it counts in the 10 minutes then.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub fresh: bool,
-    /// Most bytes, 2,000 when absent: of the lines, in `nudge.digest` of the whole text.
+    /// Most bytes of the lines, in `nudge.digest` of the whole text.
+    #[serde(default)]
+    pub max_bytes: Limit<2_000, { usize::MAX }, 0>,
+    /// Most suggestions in this answer. The rest was not shown. Absent: no limit; in `nudge.digest` 14 at a start, 6 at a
+    /// prompt, 3 at a failure.
     #[serde(default, deserialize_with = "wire::given")]
-    pub max_bytes: Option<usize>,
-    /// Most suggestions in this answer, 1 or more. The rest was not shown. Absent: no limit; in `nudge.digest` 14 at a
-    /// start, 6 at a prompt, 3 at a failure.
+    pub limit: Option<BoundedNumber<1, { usize::MAX }>>,
+    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the answer. Until then the session is
+    /// told nothing of it by other calls; without a confirmation it was not told. Absent: it was told. Slow sources are
+    /// waited for 5/9 of it, 25 ms at least.
     #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the answer, 1 to 60,000. Until then
-    /// the session is told nothing of it by other calls; without a confirmation it was not told. Absent: it was told.
-    /// Slow sources are waited for 5/9 of it, 25 ms at least.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 60_000))]
-    pub confirm_ms: Option<u64>,
+    pub confirm_ms: Option<BoundedNumber<1, MAX_CONFIRM_MS>>,
     /// The ticket of an earlier answer that is shown together with this one: it confirms both.
     #[serde(skip)]
     pub ticket: Option<String>,
@@ -195,15 +188,14 @@ pub struct RecallParams {
     /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
-    /// Most lines, 1 to 100; 10 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 100))]
+    /// Most lines.
+    #[serde(default)]
     #[schemars(description = "")]
-    pub limit: Option<usize>,
-    /// Most bytes of lines; 4,000 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
+    pub limit: Limit<10, 100>,
+    /// Most bytes of lines.
+    #[serde(default)]
     #[schemars(description = "")]
-    pub max_bytes: Option<usize>,
+    pub max_bytes: Limit<4_000, { usize::MAX }, 0>,
     /// These sources only.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     #[schemars(description = "")]
@@ -277,7 +269,7 @@ impl SuggestParams {
             file: None,
             client_session: None,
             fresh: false,
-            max_bytes: None,
+            max_bytes: Limit::default(),
             limit: None,
             confirm_ms: None,
             ticket: None,
@@ -300,12 +292,6 @@ impl SuggestParams {
             .about("error")
             .about("tool")
             .about("file"));
-        }
-        if self.limit == Some(0) {
-            return Err(Error::invalid("`limit` must be a whole number of 1 or more.").about("limit"));
-        }
-        if self.confirm_ms.is_some_and(|ms| !(1..=MAX_CONFIRM_MS).contains(&ms)) {
-            return Err(Error::invalid("`confirm_ms` must be a whole number from 1 to 60000.").about("confirm_ms"));
         }
         Ok(())
     }

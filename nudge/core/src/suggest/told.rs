@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{SessionStats, SuggestEvent};
 use crate::clock::{Millis, rfc3339};
 use crate::context::Context;
+use crate::limit::Limit;
 use crate::text::clip_text;
 use crate::wire;
 
@@ -21,8 +22,6 @@ const MAX_LINES: usize = 500;
 const MAX_LINE_CHARS: usize = 400;
 /// Longest folder, repository or branch that is remembered of a session.
 const MAX_PLACE_BYTES: usize = 512;
-/// Client sessions in an answer, when the caller does not say.
-const DEFAULT_SESSIONS: usize = 20;
 
 /// Params of `nudge.client_sessions`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -31,9 +30,8 @@ pub struct ClientSessions {
     /// This one only.
     #[serde(deserialize_with = "wire::given")]
     pub client_session: Option<String>,
-    /// Most client sessions; 20 when absent.
-    #[serde(deserialize_with = "wire::given")]
-    pub limit: Option<usize>,
+    /// Most client sessions.
+    pub limit: Limit<20, { usize::MAX }, 0>,
 }
 
 impl ClientSessionTold {
@@ -46,13 +44,6 @@ impl ClientSessionTold {
             if secret(line.source, &id) { LoggedLine { line: "[secret]".into(), ..line } } else { line }
         };
         Self { stats, place, told: lines.into_iter().map(open).collect() }
-    }
-}
-
-impl ClientSessions {
-    /// The most client sessions in the answer.
-    pub(super) fn max_sessions(&self) -> usize {
-        self.limit.unwrap_or(DEFAULT_SESSIONS)
     }
 }
 

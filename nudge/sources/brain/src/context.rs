@@ -17,9 +17,9 @@ use serde::Serialize;
 
 use crate::config::BrainConfig;
 use crate::fusion::{ChunkCandidate, RankedUnit};
-use crate::graph::{IndexRelations, MAX_HOPS};
+use crate::graph::IndexRelations;
 use crate::index::BrainIndex;
-use crate::method::{AskContext, check_limit};
+use crate::method::{AskContext, AskedChars};
 use crate::mirror::{GraphMirror, MirrorWalk, read_state};
 use crate::rerank;
 use crate::retrieve::{
@@ -27,12 +27,6 @@ use crate::retrieve::{
 };
 use crate::source::BrainSource;
 
-/// Results by default and at most; characters of all sections, likewise; steps along relations.
-const LIMIT: usize = 5;
-const MAX_LIMIT: usize = 20;
-const CHARS: usize = 6_000;
-const MAX_CHARS: usize = 50_000;
-const HOPS: usize = 2;
 /// Longest question.
 const MAX_QUESTION_BYTES: usize = 64 << 10;
 /// How long a question waits for the model to be loaded; then it goes by words.
@@ -41,7 +35,7 @@ const MODEL_WAIT: Duration = Duration::from_secs(2);
 const SECTIONS: usize = 3;
 const NEARLY_AS_GOOD: f64 = 0.85;
 /// Characters below which the rest of a section says nothing.
-const FEW_CHARS: usize = 200;
+pub(crate) const FEW_CHARS: usize = 200;
 /// Replaces a section that may hold a credential.
 const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
 
@@ -169,10 +163,8 @@ impl BrainSource {
         let index = self.open_brain(&context.build()?)?;
         self.count_question();
         let config = BrainConfig::load(index.folder.path());
-        let limit = check_limit("limit", limit, config.limit.unwrap_or(LIMIT).clamp(1, MAX_LIMIT), 1, MAX_LIMIT)?;
-        let hops = check_limit("hops", hops, config.hops.unwrap_or(HOPS).min(MAX_HOPS), 0, MAX_HOPS)?;
-        let chars = config.max_chars.unwrap_or(CHARS).clamp(FEW_CHARS, MAX_CHARS);
-        let chars = check_limit("max_chars", max_chars, chars, FEW_CHARS, MAX_CHARS)?;
+        let (limit, hops, chars) =
+            (limit.get_or(config.limit), hops.get_or(config.hops), max_chars.get_or(config.max_chars));
         let mut degraded = self.refresh_index(&index)?;
         let thought = QuestionVector::embed_text(&task_description, self.models(), MODEL_WAIT)
             .map_err(|why| degraded.push(why))
@@ -230,7 +222,7 @@ impl BrainSource {
                 BrainQuestion { words, known, thought, memory, fusion, first: &[], limit: rerank::MOST, hops: 0 };
             let units = find_units(c, &IndexRelations(c), question, filter)?.units;
             let note = |ranked: &RankedUnit| {
-                let mut room = CHARS;
+                let mut room = AskedChars::default().get();
                 let best =
                     ranked.chunks.first().map(|best| read_section(c, best.chunk, &mut room)).transpose()?.flatten();
                 let text = best.map(|section| section.text).unwrap_or_default();

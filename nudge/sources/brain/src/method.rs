@@ -1,7 +1,7 @@
 //! The methods of the brain with their params and results.
 
 use nudge_core::context::ContextSpec;
-use nudge_core::error::{Error, Result};
+use nudge_core::limit::Limit;
 use nudge_core::service::MethodSpec;
 use nudge_core::table::{MethodTable, TableRow, answer_typed, build_schema};
 use nudge_core::wire;
@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::answer::FINISH;
+use crate::context::FEW_CHARS;
+use crate::graph::MAX_HOPS;
 use crate::report;
 use crate::source::BrainSource;
 
@@ -128,31 +130,32 @@ pub static TABLE: MethodTable<BrainSource> = MethodTable(&[
     },
 ]);
 
+/// Characters of all sections of an answer.
+pub(crate) type AskedChars = Limit<6_000, 50_000, FEW_CHARS>;
+
 /// Params of `nudge.brain.context`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskContext {
     /// Your next task, in a sentence or two.
     pub task_description: String,
-    /// 1 to 20; 5 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 20))]
-    pub limit: Option<usize>,
+    /// Most units.
+    #[serde(default)]
+    pub limit: Limit<5, 20>,
     /// Units of this domain alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub domain: Option<String>,
     /// Units with all of these tags alone.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub tags: Vec<String>,
-    /// Most characters of all sections; 6,000 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
+    /// Most characters of all sections.
+    #[serde(default)]
     #[schemars(extend("x-not-for-models" = true))]
-    pub max_chars: Option<usize>,
-    /// Most steps along relations, 0 to 3; 2 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(max = 3))]
+    pub max_chars: AskedChars,
+    /// Most steps along relations.
+    #[serde(default)]
     #[schemars(extend("x-not-for-models" = true))]
-    pub hops: Option<usize>,
+    pub hops: Limit<2, MAX_HOPS, 0>,
     /// Say why each was found.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     #[schemars(extend("x-not-for-models" = true))]
@@ -186,10 +189,9 @@ pub struct UnitListParams {
     /// With this tag alone.
     #[serde(default, deserialize_with = "wire::given")]
     pub tag: Option<String>,
-    /// 1 to 1,000; 100 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub limit: Option<usize>,
+    /// Most units.
+    #[serde(default)]
+    pub limit: Limit<100, 1_000>,
     /// The `next` of the last answer, to go on after it.
     #[serde(default, deserialize_with = "wire::given")]
     pub after: Option<String>,
@@ -291,13 +293,4 @@ pub struct ContextOnlyParams {
     /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
-}
-
-/// Checks how much a caller wants.
-pub(crate) fn check_limit(name: &str, given: Option<usize>, usual: usize, least: usize, most: usize) -> Result<usize> {
-    let count = given.unwrap_or(usual);
-    if (least..=most).contains(&count) {
-        return Ok(count);
-    }
-    Err(Error::invalid(format!("`{name}` must be a whole number from {least} to {most}.")).about(name))
 }

@@ -15,13 +15,10 @@ use crate::context::{make_safe, open_refreshed};
 use crate::front::{FileParts, FrontmatterFields, split_file};
 use crate::index::BrainIndex;
 use crate::meaning;
-use crate::method::{BrainRebuildParams, ContextOnlyParams, UnitGetParams, UnitListParams, check_limit};
+use crate::method::{BrainRebuildParams, ContextOnlyParams, UnitGetParams, UnitListParams};
 use crate::mirror::{GraphPicture, MirrorDifferences, MirrorResult, read_state};
 use crate::source::BrainSource;
 
-/// Entries of a list, when the caller does not say, and the most.
-const LISTED: usize = 100;
-const MAX_LISTED: usize = 1_000;
 /// Most relations of a unit, and problems, that are told.
 const MAX_TOLD: i64 = 500;
 
@@ -189,7 +186,7 @@ impl BrainSource {
 
     pub(crate) fn list_units(&self, params: UnitListParams) -> Result<UnitList> {
         let UnitListParams { domain, kind, tag, limit, after, context } = params;
-        let limit = check_limit("limit", limit, LISTED, 1, MAX_LISTED)?;
+        let limit = limit.get();
         let index = open_refreshed(self, context)?;
         index.db.read(|c| {
             let sql = format!(

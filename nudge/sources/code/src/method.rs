@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
+use nudge_core::limit::Limit;
 use nudge_core::service::MethodSpec;
 use nudge_core::table::{MethodTable, TableRow, answer_typed, build_schema};
 use nudge_core::wire;
@@ -169,10 +170,9 @@ pub struct CodeSearchParams {
     /// Only files that match this glob, such as `src/**/*.py`.
     #[serde(default, deserialize_with = "wire::given")]
     pub path: Option<String>,
-    /// 1 to 100; 20 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<usize>,
+    /// Most results.
+    #[serde(default)]
+    pub limit: Limit<20, 100>,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
@@ -219,14 +219,12 @@ pub struct CodeCallersParams {
     pub name: Option<String>,
     #[serde(default, deserialize_with = "wire::given")]
     pub line: Option<u32>,
-    /// Over how many calls, 1 to 3; 1 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 3))]
-    pub depth: Option<usize>,
-    /// 1 to 500; 50 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 500))]
-    pub limit: Option<usize>,
+    /// Over how many calls.
+    #[serde(default)]
+    pub depth: Limit<1, 3>,
+    /// Most callers.
+    #[serde(default)]
+    pub limit: Limit<50, 500>,
     /// Includes likely callers.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub likely: bool,
@@ -252,10 +250,9 @@ pub struct CodeTestsParams {
     /// Tests of all changes since HEAD.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub changed: bool,
-    /// 1 to 100; 20 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<usize>,
+    /// Most results.
+    #[serde(default)]
+    pub limit: Limit<20, 100>,
     /// The project's folder; absent: the one around you.
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(extend("x-not-for-models" = true))]
@@ -290,9 +287,9 @@ pub struct ForPrompt {
     /// Files that it is about.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub files: Vec<String>,
-    /// Most bytes of lines; 2,000 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    pub max_bytes: Option<usize>,
+    /// Most bytes of lines.
+    #[serde(default)]
+    pub max_bytes: Limit<2_000, { usize::MAX }, 0>,
     /// The agent's session, which is given each thing once.
     #[serde(default, deserialize_with = "wire::given")]
     pub client_session: Option<String>,
@@ -365,13 +362,4 @@ impl CallRoot {
         let outside = || Error::not_found("This path does not lead to a file of the project; give one relative to it.");
         self.live.root().resolve_path(given, self.cwd()).ok_or_else(outside)
     }
-}
-
-/// Checks how much a caller wants.
-fn check_limit(given: Option<usize>, name: &str, usual: usize, most: usize) -> Result<usize> {
-    let limit = given.unwrap_or(usual);
-    if (1..=most).contains(&limit) {
-        return Ok(limit);
-    }
-    Err(Error::invalid(format!("`{name}` must be a whole number from 1 to {most}.")).about(name))
 }

@@ -6,6 +6,7 @@ use nudge_core::context::ContextSpec;
 use nudge_core::embed::{ModelState, TextEmbedder, cosine};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::round_number;
+use nudge_core::limit::Limit;
 use nudge_core::wire;
 use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, params};
@@ -14,16 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::meaning;
-use crate::method;
 use crate::project::{self, ProjectChoice, ProjectLocation};
 use crate::record::{Kind, Record};
 use crate::rows;
 use crate::source::RecordSource;
 use crate::write::ALIKE;
 
-/// Pairs, when the caller does not say, and the most.
-const LIMIT: usize = 20;
-const MAX_LIMIT: usize = 100;
 /// Records that are compared, the newest: each with each of its project and kind.
 const MAX_COMPARED: usize = 10_000;
 /// How long a call waits for the model to be loaded.
@@ -40,10 +37,9 @@ pub struct RecordDuplicatesParams {
     #[serde(default, deserialize_with = "wire::given")]
     #[schemars(range(min = 0, max = 1))]
     pub max_distance: Option<f64>,
-    /// 1 to 100; 20 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<usize>,
+    /// Most pairs.
+    #[serde(default)]
+    pub limit: Limit<20, 100>,
     /// Your context.
     #[serde(default, deserialize_with = "wire::object_or_default")]
     pub context: ContextSpec,
@@ -116,7 +112,7 @@ impl RecordSource {
     /// `E_UNAVAILABLE` without a model, `E_INVALID`.
     pub(crate) fn find_duplicates(&self, params: RecordDuplicatesParams) -> Result<RecordDuplicates> {
         let RecordDuplicatesParams { project, max_distance, limit, context } = params;
-        let limit = method::check_limit(limit, LIMIT, MAX_LIMIT)?;
+        let limit = limit.get();
         let most = max_distance.unwrap_or(ALIKE);
         if !(0.0..=1.0).contains(&most) {
             return Err(Error::invalid("`max_distance` must be a number from 0 to 1.").about("max_distance"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use nudge_core::context::ContextSpec;
 use nudge_core::embed::QuestionVector;
 use nudge_core::error::{Error, Result};
+use nudge_core::limit::Limit;
 use nudge_core::service::{EditSpec, MethodSpec};
 use nudge_core::table::{MethodTable, NoParams, TableRow, answer_typed, build_schema};
 use nudge_core::wire;
@@ -40,11 +41,9 @@ pub const DELETE: &str = "nudge.records.delete";
 /// The method that puts a backup in the place of the database.
 pub const RECOVER: &str = "nudge.records.recover";
 
-/// Results of a search, when the caller does not say, and the most.
-const LIMIT: usize = 5;
+/// Most results that a search may be asked for.
 pub const MAX_LIMIT: usize = 50;
-/// Entries of a list, when the caller does not say, and the most.
-const LISTED: usize = 100;
+/// Most entries that a list may be asked for.
 pub const MAX_LISTED: usize = 1_000;
 /// Bytes of a body in a search result: five bodies of full length would fill an agent's context.
 const MAX_FOUND_BYTES: usize = 2_000;
@@ -269,10 +268,9 @@ pub struct RecordSearchParams {
     /// The project that counts more. Absent: that of the context; `*`: none.
     #[serde(default, deserialize_with = "wire::given")]
     pub project: Option<String>,
-    /// 1 to 50; 5 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 50))]
-    pub limit: Option<usize>,
+    /// Most results.
+    #[serde(default)]
+    pub limit: Limit<5, MAX_LIMIT>,
     /// Say why each was found.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     #[schemars(extend("x-not-for-models" = true))]
@@ -322,10 +320,9 @@ pub struct RecordListParams {
     /// Absent: that of the context; `*`: every one.
     #[serde(default, deserialize_with = "wire::given")]
     pub project: Option<String>,
-    /// 1 to 1,000; 100 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub limit: Option<usize>,
+    /// Most records.
+    #[serde(default)]
+    pub limit: Limit<100, MAX_LISTED>,
     /// The `next` of the last answer, to go on after it.
     #[serde(default, deserialize_with = "wire::given")]
     pub before: Option<String>,
@@ -358,19 +355,9 @@ pub struct ProjectList {
     pub omitted: i64,
 }
 
-/// Checks how much a caller wants.
-pub(crate) fn check_limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize> {
-    let limit = given.unwrap_or(usual);
-    if (1..=most).contains(&limit) {
-        return Ok(limit);
-    }
-    Err(Error::invalid(format!("`limit` must be a whole number from 1 to {most}.")).about("limit"))
-}
-
 impl RecordSource {
     fn search_records(&self, params: RecordSearchParams) -> Result<RecordSearch> {
-        let RecordSearchParams { query, kind, status, project, limit: given, explain, whole, context } = params;
-        let limit = check_limit(given, LIMIT, MAX_LIMIT)?;
+        let RecordSearchParams { query, kind, status, project, limit, explain, whole, context } = params;
         if query.len() > MAX_QUERY_BYTES {
             return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words.").about("query"));
         }
@@ -395,7 +382,7 @@ impl RecordSource {
                     project: asked,
                     kind,
                     status,
-                    limit,
+                    limit: limit.get(),
                     cut: CUT,
                 };
                 let (mut results, omitted) = search::find_records(c, &query, meaning)?;
@@ -442,8 +429,8 @@ impl RecordSource {
     }
 
     fn list_records(&self, params: RecordListParams) -> Result<RecordList> {
-        let RecordListParams { kind, status, project, limit: given, before, context } = params;
-        let limit = check_limit(given, LISTED, MAX_LISTED)?;
+        let RecordListParams { kind, status, project, limit, before, context } = params;
+        let limit = limit.get();
         let before = before.as_deref().map(parse_next).transpose()?;
         let here = ProjectLocation::from_context(&context.build()?);
         let none = |projects_like| RecordList { records: Vec::new(), total: 0, next: None, projects_like };

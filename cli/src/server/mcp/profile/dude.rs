@@ -4,6 +4,7 @@
 //! (semantics section 17).
 
 use nudge::Result;
+use nudge_core::limit::Limit;
 use nudge_core::table::{NoParams, build_schema, serialize_result};
 use nudge_core::wire;
 use schemars::JsonSchema;
@@ -150,10 +151,9 @@ struct DudeSearchParams {
     /// The project that counts more. Absent: the current one; `*`: all alike.
     #[serde(default, deserialize_with = "wire::given")]
     project: Option<String>,
-    /// The most results, 1 to 50; 5 when absent.
-    #[serde(default, deserialize_with = "wire::given")]
-    #[schemars(range(min = 1, max = 50))]
-    limit: Option<usize>,
+    /// Most results.
+    #[serde(default)]
+    limit: Limit<5, 50>,
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -218,7 +218,7 @@ async fn search_records(methods: &SessionMethods<'_>, params: &RawValue) -> Resu
         results: Vec<Map<String, Value>>,
     }
     let DudeSearchParams { query, kind, project, limit } = wire::parse_params(params)?;
-    let ask = |project: Option<&str>| json!({"query": query, "kind": kind, "project": project, "limit": limit, "whole": true});
+    let ask = |project: Option<&str>| json!({"query": query, "kind": kind, "project": project, "limit": limit.get(), "whole": true});
     let mut found: DudeSearchResults = methods.call(SEARCH, &ask(project.as_deref())).await?;
     if found.results.is_empty() && project.as_deref().is_some_and(|name| name != EVERY_PROJECT) {
         // A project without records counts no more than others; the method takes its name for a mistake.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use nudge_core::context::ContextSpec;
 use nudge_core::embed::QuestionVector;
 use nudge_core::error::Result;
+use nudge_core::limit::Limit;
 use nudge_core::text::one_line;
 use nudge_core::words::split_words;
 use nudge_storage::rusqlite::OptionalExtension as _;
@@ -59,11 +60,11 @@ impl<'a> UnitLookup<'a> {
         let context = env.into_iter().fold(ContextSpec::default(), |context, (name, value)| context.env(name, value));
         let found = self.brains.find_context(AskContext {
             task_description: text[from..].to_owned(),
-            limit: Some(TOLD),
+            limit: Limit::new(TOLD).expect("in its range"),
             domain: None,
             tags: Vec::new(),
-            max_chars: None,
-            hops: Some(0),
+            max_chars: Limit::default(),
+            hops: Limit::new(0).expect("in its range"),
             explain: false,
             context,
         })?;

@@ -14,8 +14,7 @@ use crate::prompt::{NodeCandidate, WantedNodes, find_candidates};
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::source::CodeSource;
 
-/// Most bytes of lines, when the caller does not say, and the most.
-const BYTES: usize = 2_000;
+/// Most bytes of lines, also for a caller that wants more.
 const MAX_BYTES: usize = 64 << 10;
 /// Longest prompt, and most files.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
@@ -47,7 +46,7 @@ impl CodeSource {
                 .about("prompt")
                 .about("files"));
         }
-        let room = max_bytes.unwrap_or(BYTES).min(MAX_BYTES);
+        let room = max_bytes.get().min(MAX_BYTES);
         let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
         let files: Vec<_> = files.iter().filter_map(|file| here.resolve_path(file).ok()).collect();
         let found = shown::answer_fresh(&here.live, &[], |view| {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::folder::FolderTold;
 use super::tests::{self, Tested};
-use super::{CallRoot, CodeCallersParams, CodeFileParams, CodeNodeParams, CodeSearchParams, check_limit};
+use super::{CallRoot, CodeCallersParams, CodeFileParams, CodeNodeParams, CodeSearchParams};
 use crate::index::{NodeId, ResolvedImport};
 use crate::live::FileFreshness;
 use crate::live::state::RootState;
@@ -179,8 +179,7 @@ impl CodeSource {
 
     pub(super) fn answer_callers(&self, params: CodeCallersParams) -> Result<FreshAnswer<CallersTold>> {
         let CodeCallersParams { id, path, name, line, depth, limit: most, likely, root, context } = params;
-        let depth = check_limit(depth, "depth", 1, 3)?;
-        let most = check_limit(most, "limit", 50, 500)?;
+        let (depth, most) = (depth.get(), most.get());
         let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
         let meant = here.read_node_ref(id.as_deref(), path.as_deref(), name.as_deref(), line)?;
         meant.answer_fresh(&here.live, |view| {
@@ -191,14 +190,13 @@ impl CodeSource {
 
     pub(super) fn answer_search(&self, params: CodeSearchParams) -> Result<FreshAnswer<CodeSearchResult>> {
         let CodeSearchParams { query, kind, path, limit: most, root, context } = params;
-        let most = check_limit(most, "limit", 20, 100)?;
         if query.len() > MAX_QUERY_BYTES {
             return Err(Error::invalid("`query` may have 1 KiB; ask in fewer words.").about("query"));
         }
         let path = path.as_deref().map(compile_glob).transpose()?;
         let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
         shown::answer_fresh(&here.live, &[], |view| {
-            let query = NameQuery { text: &query, kind, path: path.as_ref(), limit: most };
+            let query = NameQuery { text: &query, kind, path: path.as_ref(), limit: most.get() };
             let (hits, omitted) = view.state.names.find(&view.state.index, &query);
             let node = |hit: &crate::search::NodeHit<'_>| FoundNode {
                 node: BriefNode::from_view(hit.path, &hit.view),

@@ -6,7 +6,7 @@ use nudge_core::error::{Error, Result};
 use serde::Serialize;
 
 use super::look::no_file;
-use super::{CallRoot, CodeTestsParams, check_limit};
+use super::{CallRoot, CodeTestsParams};
 use crate::coverage::{self, CoverageAnswer, CoverageRange};
 use crate::git;
 use crate::index::{NodeId, NodeLookup, TestHow};
@@ -134,7 +134,7 @@ impl Tested {
 impl CodeSource {
     pub(super) fn tests(&self, params: CodeTestsParams) -> Result<FreshAnswer<Tested>> {
         let CodeTestsParams { id, path, changed, limit: most, root, context } = params;
-        let most = check_limit(most, "limit", 20, 100)?;
+        let most = most.get();
         let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
         match (id, path, changed) {
             (Some(id), None, false) => {
