@@ -14,6 +14,7 @@
 //! | `watch` | what the system tells of changes in folders (feature `watch`) |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
 //! | [`explain`], [`words`], [`near`], [`text`] | why something was chosen, as named addends of a score; relevance of words; did you mean; lines that are safe to show |
+//! | [`number`] | lengths, columns and times as other numbers |
 //! | [`embed`] | texts as vectors: what a model is, to those who ask one |
 //! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
 //! | [`steps`], [`held`] | what judging scopes costs, and what is held in memory, counted, so that both have limits |
@@ -34,6 +35,7 @@ pub mod foreign;
 pub mod held;
 pub mod limit;
 pub mod near;
+pub mod number;
 pub mod once;
 pub mod patience;
 pub mod place;

@@ -26,7 +26,7 @@ impl AnswerReport {
 
 /// The members of a list; none where it is none.
 pub fn list_members(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// A row for each member of a list.

@@ -76,6 +76,34 @@ pub fn clip_text(text: &str, max_chars: usize) -> String {
     out
 }
 
+/// Returns the text before the first of these marks: all of it when none is there.
+///
+/// ```
+/// use nudge_core::text::before_mark;
+///
+/// assert_eq!(["host:80/a?b", "host"].map(|text| before_mark(text, &['/', '?'])), ["host:80", "host"]);
+/// ```
+pub fn before_mark<'a>(text: &'a str, marks: &[char]) -> &'a str {
+    text.find(marks).map_or(text, |end| &text[..end])
+}
+
+/// Returns the text after the last of these marks, such as the name in a path: all of it when none is there.
+///
+/// ```
+/// use nudge_core::text::after_mark;
+///
+/// assert_eq!(["a/b.rs", "b.rs", "a/"].map(|text| after_mark(text, &['/'])), ["b.rs", "b.rs", ""]);
+/// ```
+pub fn after_mark<'a>(text: &'a str, marks: &[char]) -> &'a str {
+    text.rsplit_once(marks).map_or(text, |(_, rest)| rest)
+}
+
+/// Returns the first line without its end. It is empty when the text is, or when the text begins with a line break.
+pub fn first_line(text: &str) -> &str {
+    let line = before_mark(text, &['\n']);
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
 /// How long ago `then` was, for people: `just now`, `5m ago`, `3h ago`, `2d ago`.
 pub fn format_ago(then: Millis, now: Millis) -> String {
     let minutes = now.saturating_sub(then).max(0) / 60_000;

@@ -79,7 +79,7 @@ fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
         let entry = zip.by_index_raw(index).map_err(|error| damaged_archive(&error))?;
         let name = entry.name().map_err(|error| damaged_archive(&error))?;
         // On Unix the upper half holds the file type; it is 0 when the archive was made on another system.
-        let plain = matches!(entry.unix_mode().unwrap_or_default() & 0o170_000, 0 | 0o040_000 | 0o100_000);
+        let plain = entry.unix_mode().is_none_or(|mode| matches!(mode & 0o170_000, 0 | 0o040_000 | 0o100_000));
         listing.note_entry(&name, plain && !entry.encrypted(), entry.size())?;
     }
     for (file, name) in listing.into_files()? {
@@ -175,7 +175,7 @@ impl ArchiveListing {
                 self.weights.len()
             )));
         };
-        let folder = weights.strip_suffix(WEIGHTS).unwrap_or_default();
+        let folder = weights.strip_suffix(WEIGHTS).expect("only names that end so are noted");
         let mut found = Vec::new();
         for (file, need) in FILES {
             let name = format!("{folder}{file}");

@@ -104,7 +104,8 @@ impl BertConfig {
             }
             _ => Ok(()),
         };
-        only("model_type", &Some(bert.model_type.unwrap_or_default()), "bert")?;
+        let model_type = bert.model_type.or_else(|| Some(String::new()));
+        only("model_type", &model_type, "bert")?;
         only("hidden_act", &bert.hidden_act, "gelu")?;
         only("position_embedding_type", &bert.position_embedding_type, "absolute")?;
         let pooling = pooling.map(serde_json::from_slice::<PoolingFile>).transpose();

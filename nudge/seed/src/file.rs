@@ -143,6 +143,11 @@ pub fn iter_members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
+/// Returns the text about a command: the file's own words, else the command that it runs; empty without both.
+pub fn about_text(words: &Value, command: &Value) -> String {
+    words.as_str().map(str::to_owned).or_else(|| command_text(command)).unwrap_or_default()
+}
+
 /// The text of a command: a string, a list of words or lines, or a table that has one of these.
 pub fn command_text(value: &Value) -> Option<String> {
     match value {

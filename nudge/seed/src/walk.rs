@@ -119,8 +119,8 @@ pub fn has_changed(top: &Path, known: &[SeedManifest], limits: &SeedLimits) -> b
 /// The files that some reader reads, relative to the top and sorted. Links are not followed.
 fn find_manifests(top: &Path, limits: &SeedLimits, report: &mut SeedReport) -> Vec<String> {
     let is_ours = |path: &Path, is_folder: bool| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        !is_folder || !(NOT_OURS.contains(&name) || is_test_data(path))
+        let name = path.file_name().and_then(|name| name.to_str());
+        !is_folder || !(name.is_some_and(|name| NOT_OURS.contains(&name)) || is_test_data(path))
     };
     let plan = WalkPlan { is_sorted: true, max_depth: MAX_DEPTH, counts: &is_ours, ..WalkPlan::default() };
     let common = git_dir(top).map(|git_dir| common_dir(&git_dir));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nudge_core::clock::{Clock, SystemClock};
+use nudge_core::number::to_column;
 use nudge_core::source::{DataDir, Fence, NoSession, SourceHost};
 use rusqlite::Connection;
 
@@ -64,7 +65,7 @@ pub struct DatabaseKind {
 impl DatabaseKind {
     /// The `user_version` of a file with the whole schema.
     pub fn version(&self) -> i64 {
-        i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
+        to_column(self.migrations.len())
     }
 }
 

@@ -59,8 +59,10 @@ pub(crate) fn keep_copy(
     version: Option<i64>,
 ) -> Result<(), TransactionFailure> {
     let number = list_copies(place).last().map_or(0, |copy| copy.number) + 1;
-    let version = version.map(|version| format!(".v{version}")).unwrap_or_default();
-    let name = format!("{}-{date}.{number}{version}.db", place.name);
+    let name = match version {
+        Some(version) => format!("{}-{date}.{number}.v{version}.db", place.name),
+        None => format!("{}-{date}.{number}.db", place.name),
+    };
     put_copy(place, &name, |part| vacuum_into(c, part))?;
     let path = place.folder.join(FOLDER);
     let Ok(folder) = PrivateDir::open(&path, false) else { return Ok(()) };

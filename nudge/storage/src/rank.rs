@@ -61,10 +61,15 @@ impl MatchEvidence {
         if self.cosine.is_some() { self.understood } else { 0.0 }
     }
 
+    /// Returns the cosine, 0 when it is negative or nothing was compared.
+    fn similarity(&self) -> f64 {
+        self.cosine.map_or(0.0, |cosine| cosine.max(0.0))
+    }
+
     /// Returns the part of meaning, 0 and more: the cosine and a little for words, as far as the question is
     /// understood.
     pub fn score_meaning(&self) -> f64 {
-        self.by_meaning() * (self.cosine.unwrap_or_default().max(0.0) + WORDS_BESIDE * self.coverage)
+        self.by_meaning() * (self.similarity() + WORDS_BESIDE * self.coverage)
     }
 
     /// Returns the part of the words' weight, 0 to 0.6.
@@ -105,7 +110,7 @@ impl MatchEvidence {
         let by_meaning = self.by_meaning();
         let by_words = 1.0 - by_meaning;
         [
-            ("similarity", by_meaning * self.cosine.unwrap_or_default().max(0.0)),
+            ("similarity", by_meaning * self.similarity()),
             ("stems", by_words * self.score_stems()),
             ("words", (by_meaning * WORDS_BESIDE + by_words * WORDS) * self.coverage),
             ("trigrams", by_words * GRAMS * to_share(self.trigrams, HALF_GRAMS)),

@@ -36,6 +36,7 @@ mod known;
 mod near;
 mod words;
 
+use nudge_core::number::from_count;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -252,7 +253,7 @@ fn look_near(
 fn count_texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
     let count: i64 =
         c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |row| row.get(0))?;
-    Ok(usize::try_from(count).unwrap_or_default())
+    Ok(from_count(count))
 }
 
 /// Returns the texts that match, and the weight of the words in each.

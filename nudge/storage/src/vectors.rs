@@ -129,7 +129,7 @@ impl VectorIndex {
 
     /// Removes all vectors of a text.
     pub fn remove(&mut self, id: i64) {
-        let mut rows = self.rows.remove(&id).unwrap_or_default();
+        let Some(mut rows) = self.rows.remove(&id) else { return };
         // From the end, so that the last row, which takes the place, is never one of these.
         rows.sort_unstable();
         for row in rows.into_iter().rev() {
@@ -152,12 +152,10 @@ impl VectorIndex {
 
     /// Compares a vector of length 1 with all; with none, if it has other dimensions.
     pub fn compute_cosines(&self, vector: &[f32]) -> VectorCosines<'_> {
-        let asked = self.round_vector(vector).unwrap_or_default();
-        let numbers = if asked.is_empty() { &[] } else { &self.numbers[..] };
-        VectorCosines {
-            of: self,
-            rows: numbers.chunks_exact(self.dims.max(1)).map(|row| compute_cosine(row, &asked)).collect(),
-        }
+        let compare = |asked: Vec<i16>| {
+            self.numbers.chunks_exact(self.dims.max(1)).map(|row| compute_cosine(row, &asked)).collect()
+        };
+        VectorCosines { of: self, rows: self.round_vector(vector).map_or_else(Vec::new, compare) }
     }
 
     /// Calls `take` with the texts of each two vectors whose cosine is `least` or more. It may be less by the error of

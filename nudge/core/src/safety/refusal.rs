@@ -17,6 +17,18 @@ pub fn check_text(name: Option<&str>, text: &str, path: &str) -> Result<()> {
     }
 }
 
+/// Refuses a text as [`check_text`] does, with another sentence: where the other ways that the usual one names are not
+/// there.
+///
+/// # Errors
+/// As [`check_text`], with `message`.
+pub fn check_text_with(text: &str, path: &str, message: impl FnOnce() -> String) -> Result<()> {
+    match SecretGuard::new().check(None, text) {
+        None => Ok(()),
+        Some(rule) => Err(describe_finding(&Finding { rule, path: path.to_owned() }, message())),
+    }
+}
+
 /// As [`check_text`], for every string and every key of a JSON value.
 ///
 /// # Errors
@@ -32,10 +44,19 @@ fn make_rejection(finding: &Finding) -> Error {
     } else {
         format!("looks like a credential ({rule})")
     };
-    Error::new(
-        ErrorKind::SecretRejected,
-        format!("`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with `meta.sensitivity`."),
-    ).about(path).about("allow_secret").about("meta.sensitivity")
-    .with_data("rule", *rule)
-    .with_data("path", path.as_str())
+    describe_finding(
+        finding,
+        format!(
+            "`{path}` {what}; store where to find it instead, pass `allow_secret` if this is a false alarm, or mark a real secret with `meta.sensitivity`."
+        ),
+    )
+    .about("allow_secret")
+    .about("meta.sensitivity")
+}
+
+fn describe_finding(finding: &Finding, message: String) -> Error {
+    Error::new(ErrorKind::SecretRejected, message)
+        .about(&finding.path)
+        .with_data("rule", finding.rule)
+        .with_data("path", finding.path.as_str())
 }

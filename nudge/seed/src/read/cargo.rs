@@ -22,7 +22,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
             let line = CommandLine::new(words);
             Some(if has_all { line.with_words("--workspace") } else { line })
         };
-        let scope = if is_workspace { "all packages of the workspace" } else { package.unwrap_or_default() };
+        let scope = package.filter(|_| !is_workspace).unwrap_or("all packages of the workspace");
         let line = file.line_of(&[if is_workspace { "workspace" } else { "package" }]);
         add("build", line_of("cargo build"), &format!("builds {scope}"), line);
         add("test", line_of("cargo test"), &format!("tests {scope}"), line);

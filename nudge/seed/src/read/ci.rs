@@ -93,10 +93,10 @@ pub fn read_github(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let mut out = Vec::new();
     for (job, table) in iter_members(&workflow["jobs"]) {
         let default_folder = |value: &Value| value["defaults"]["run"]["working-directory"].as_str().map(str::to_owned);
-        let default = default_folder(table).or_else(|| default_folder(&workflow)).unwrap_or_default();
+        let default = default_folder(table).or_else(|| default_folder(&workflow));
         for step in table["steps"].as_array().into_iter().flatten() {
             let Some(run) = step["run"].as_str() else { continue };
-            let place = step["working-directory"].as_str().unwrap_or(&default);
+            let place = step["working-directory"].as_str().or(default.as_deref()).unwrap_or(".");
             add_lines(&mut out, file, (job, step["name"].as_str()), place, run);
         }
     }
@@ -107,7 +107,7 @@ pub fn read_gitlab(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let config = file.parse_yaml()?;
     let mut out = Vec::new();
     for (job, table) in iter_members(&config).filter(|(name, _)| !name.starts_with('.')) {
-        let lines = table["script"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
+        let lines = table["script"].as_array().into_iter().flatten();
         let run: Vec<_> = lines.chain(Some(&table["script"])).filter_map(Value::as_str).collect();
         add_lines(&mut out, file, (job, None), "", &run.join("\n"));
     }
@@ -144,10 +144,8 @@ fn add_lines(
         let number = number.unwrap_or_else(|| file.line_of(&["jobs", job]));
         let said = step.filter(|name| lines.len() == 1 && !name.contains("${{"));
         let name = said.map_or_else(|| format!("{}.{}", to_slug(job), to_slug(&shorten_line(line))), to_slug);
-        let about = format!(
-            "run for every change, in the job {job}{}",
-            said.map(|name| format!(": {name}")).unwrap_or_default()
-        );
+        let mut about = format!("run for every change, in the job {job}");
+        about.extend(said.into_iter().flat_map(|name| [": ", name]));
         out.push(FoundCommand {
             name,
             command: CommandLine::of_shell(line),
@@ -186,10 +184,11 @@ fn is_worth(line: &str) -> bool {
     let Some(program) = words.next() else { return false };
     let rest: Vec<_> = words.collect();
     let is_other = rest.iter().any(|word| OTHERS.contains(word) || word.starts_with("release"));
-    let first = rest.iter().find(|word| !word.starts_with('+')).copied().unwrap_or_default();
+    let first = rest.iter().find(|word| !word.starts_with('+'));
     let is_module = !program.starts_with("python") || rest.get(1).is_some_and(|module| MODULES.contains(module));
-    let is_known =
-        PROGRAMS.iter().any(|(known, begins)| *known == program && (begins.is_empty() || begins.contains(&first)));
+    let is_known = PROGRAMS.iter().any(|(known, begins)| {
+        *known == program && (begins.is_empty() || first.is_some_and(|first| begins.contains(first)))
+    });
     is_known && is_module && !is_other && !rest.contains(&"--version")
 }
 

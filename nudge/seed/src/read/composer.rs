@@ -3,18 +3,17 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
+use crate::file::{FoundCommand, SeedFile, Why, about_text, iter_members};
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let package = file.parse_json()?;
     let read_script = |(name, script): (&str, &Value)| {
         let is_event = name.starts_with("pre-") || name.starts_with("post-");
-        let about = package["scripts-descriptions"][name].as_str().map(str::to_owned).or_else(|| command_text(script));
         let command = CommandLine::new("composer run").word(name)?;
         (!is_event && name != "auto-scripts").then(|| FoundCommand {
             name: name.to_owned(),
             command,
-            about: about.unwrap_or_default(),
+            about: about_text(&package["scripts-descriptions"][name], script),
             line: file.line_of(&["scripts", name]),
             folder: None,
         })

@@ -1,5 +1,7 @@
 //! nox: sessions, as the lines of its file name them. Nothing is run.
 
+use nudge_core::text::before_mark;
+
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};
 
@@ -16,9 +18,10 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
         if let Some((_, name)) = session.as_mut().filter(|(_, name)| name.is_none()) {
             *name = text.split_once("name=").and_then(|(_, rest)| rest.split(['"', '\'']).nth(1)).map(str::to_owned);
         }
-        if let Some(rest) = text.strip_prefix("def ").filter(|_| session.is_some()) {
-            let (line, given) = session.take().unwrap_or_default();
-            let name = given.unwrap_or_else(|| rest.split('(').next().unwrap_or_default().trim().to_owned());
+        if let Some(rest) = text.strip_prefix("def ")
+            && let Some((line, given)) = session.take()
+        {
+            let name = given.unwrap_or_else(|| before_mark(rest, &['(']).trim().to_owned());
             let command = CommandLine::new("nox -s").word(&name).filter(|_| !name.starts_with('_'));
             is_after_def = command.is_some();
             if let Some(command) = command {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::command::CommandLine;
-use crate::file::{FoundCommand, SeedFile, Why, command_text, iter_members};
+use crate::file::{FoundCommand, SeedFile, Why, about_text, iter_members};
 
 /// Programs that run a command in the project's environment, by the lock file that is there.
 const RUNNERS: &[(&str, &str)] =
@@ -58,12 +58,11 @@ fn read_tasks(
             .into_iter()
             .flatten()
             .any(|arg| arg["required"] == true || arg["positional"] == true);
-        let about = task["help"].as_str().map(str::to_owned).or_else(|| command_text(task));
         let command = command(name)?;
         (!is_around && !needs).then(|| FoundCommand {
             name: name.to_owned(),
             command,
-            about: about.unwrap_or_default(),
+            about: about_text(&task["help"], task),
             line: file.line_of(&[below, &[name]].concat()),
             folder: None,
         })

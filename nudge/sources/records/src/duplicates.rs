@@ -7,6 +7,7 @@ use nudge_core::embed::{ModelState, TextEmbedder, cosine};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::round_number;
 use nudge_core::limit::Limit;
+use nudge_core::number::{from_count, to_column};
 use nudge_core::wire;
 use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, params};
@@ -166,7 +167,7 @@ impl RecordSource {
                 }
             });
         }
-        let uncompared = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(compared);
+        let uncompared = from_count(all).saturating_sub(compared);
         if uncompared > 0 {
             self.work_on();
         }
@@ -214,8 +215,7 @@ fn read(
            FROM (SELECT id, project_id, kind {from_clause} ORDER BY id DESC LIMIT ?3) r
            JOIN embedding e ON e.record_id = r.id AND e.part = 0 AND e.model = ?2"
     ))?;
-    let limit = i64::try_from(MAX_COMPARED).unwrap_or(i64::MAX);
-    let mut rows = statement.query(params![project, model.id(), limit])?;
+    let mut rows = statement.query(params![project, model.id(), to_column(MAX_COMPARED)])?;
     let mut ones = Vec::new();
     while let Some(row) = rows.next()? {
         let vector = decode(&row.get::<_, Vec<u8>>(3)?);

@@ -53,7 +53,7 @@ impl RecordSource {
         let is_new = answer.as_ref().is_ok_and(|answer| !answer.again);
         if is_new || done.imported > 0 {
             self.note_written();
-            self.tell_change(caller, "import", to_detail(&json!({"imported": done.imported})));
+            self.tell_change(caller, "import", to_detail(json!({"imported": done.imported})));
         }
         answer.map(|answer| answer.result).map_err(|error| say_what_is_in(error, &done))
     }

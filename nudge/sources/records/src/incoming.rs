@@ -146,7 +146,7 @@ struct BoundedReader<'a> {
 impl Read for BoundedReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = self.room.get();
-        let most = buffer.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        let most = buffer.len().min(usize::try_from(room).expect("usize has 32 bits or more"));
         if most == 0 {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -243,9 +243,10 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     })
     .map_err(unfit)?;
     let columns = ["id", "project_id", "kind", "title", "body", "status", "created_at", "updated_at"];
-    let mut moved: Vec<(i64, ReadRecord)> = Vec::new();
+    let mut moved: Vec<(Option<i64>, ReadRecord)> = Vec::new();
     file.for_each_row("record", &columns, None, &mut |row| {
-        moved.push((row.get(0).unwrap_or_default(), of_upstream(row, &projects)));
+        // A row without a number comes first; it is a record all the same.
+        moved.push((row.get(0).ok(), of_upstream(row, &projects)));
         ControlFlow::Continue(())
     })
     .map_err(unfit)?;

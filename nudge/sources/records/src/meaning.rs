@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use nudge_core::embed::{TextEmbedder, understood_share};
 use nudge_core::error::Result;
+use nudge_core::number::to_column;
 use nudge_storage::rusqlite::{Connection, params};
 use nudge_storage::search::QuestionWords;
 use nudge_storage::vectors::{VectorCosines, VectorIndex, decode, encode};
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use crate::record::{Kind, Status};
 
 /// Records that are given vectors at once.
-const BATCH: i64 = 8;
+const BATCH: usize = 8;
 /// Parts of a record that have vectors, the first of as many tokens as the model takes.
 const MAX_PARTS: usize = 5;
 /// The number of the part that is the title alone.
@@ -246,7 +247,7 @@ pub fn keep_vectors(c: &Connection, id: i64, model: &str, vectors: &[Vec<f32>]) 
     let mut insert =
         c.prepare_cached("INSERT INTO embedding(record_id, part, model, vector) VALUES (?1, ?2, ?3, ?4)")?;
     for (part, vector) in vectors.iter().enumerate() {
-        insert.execute(params![id, i64::try_from(part).unwrap_or(i64::MAX), model, encode(vector)])?;
+        insert.execute(params![id, to_column(part), model, encode(vector)])?;
     }
     Ok(())
 }
@@ -281,13 +282,13 @@ pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<i64> {
            (SELECT 1 FROM embedding e WHERE e.record_id = r.id AND e.model = ?1)";
         let sql = format!("SELECT r.id, r.version, r.title, r.body {missing} ORDER BY r.id DESC LIMIT ?2");
         let mut statement = c.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![model.id(), BATCH], |row| {
+        let rows = statement.query_map(params![model.id(), to_column(BATCH)], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
         })?;
         let batch: Vec<_> = rows.collect::<Result<_, _>>()?;
         // A batch that is not full is the last; it need not count all records once more.
-        let is_last = batch.len() < usize::try_from(BATCH).unwrap_or(usize::MAX);
-        let mut left = i64::try_from(batch.len()).unwrap_or(i64::MAX);
+        let is_last = batch.len() < BATCH;
+        let mut left = to_column(batch.len());
         if !is_last {
             let count = format!("SELECT count(*) {missing}");
             left = c.prepare_cached(&count)?.query_row([model.id()], |row| row.get(0))?;
@@ -301,7 +302,7 @@ pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<i64> {
         }
         return Ok(0);
     }
-    let done = i64::try_from(batch.len()).unwrap_or(i64::MAX);
+    let done = to_column(batch.len());
     for (id, version, title, body) in batch {
         let texts = split_parts(&title, &body, model);
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();

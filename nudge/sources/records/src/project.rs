@@ -9,7 +9,9 @@ use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::context::Context;
 use nudge_core::error::{Error, Result};
 use nudge_core::near::find_nearest;
+use nudge_core::number::to_column;
 use nudge_core::place::repo::RepoName;
+use nudge_core::text::after_mark;
 use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
@@ -234,7 +236,7 @@ pub fn list_all(c: &Connection) -> Result<(Vec<ProjectEntry>, i64), TransactionF
     })?;
     let projects: Vec<_> = rows.collect::<Result<_, _>>()?;
     let count: i64 = c.query_row("SELECT count(*) FROM project", [], |row| row.get(0))?;
-    let more = count - i64::try_from(projects.len()).unwrap_or_default();
+    let more = count - to_column(projects.len());
     Ok((projects, more))
 }
 
@@ -243,7 +245,7 @@ pub fn find_similar_names(c: &Connection, name: &str) -> Result<Vec<String>, Tra
     let mut statement = c.prepare_cached("SELECT name FROM project ORDER BY id DESC LIMIT ?1")?;
     let names = statement.query_map([MAX_PROJECTS], |row| row.get::<_, String>(0))?;
     let names: Vec<_> = names.collect::<Result<_, _>>()?;
-    let base = |name: &str| name.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let base = |name: &str| after_mark(name, &['/']).to_lowercase();
     let near = find_nearest(name, names.iter().map(String::as_str));
     let own = base(near.unwrap_or(name));
     let mut like: Vec<_> = near.map(str::to_owned).into_iter().collect();

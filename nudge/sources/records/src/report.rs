@@ -1,6 +1,6 @@
 //! Prints the answers about records on the command line.
 
-use nudge_core::report::{AnswerReport, build_rows, format_value};
+use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
 use serde_json::Value;
 
 use crate::method::{MAX_LIMIT, MAX_LISTED};
@@ -43,7 +43,7 @@ pub fn report_saved(answer: &Value) -> AnswerReport {
 /// Reports the results of a search.
 pub fn report_found(answer: &Value) -> AnswerReport {
     let mut notes: Vec<_> = answer["degraded"].as_array().into_iter().flatten().map(format_value).collect();
-    let results = answer["results"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let results = list_members(&answer["results"]);
     if results.is_empty() {
         return AnswerReport {
             lines: vec![explain_nothing(answer, "nothing found")],
@@ -84,8 +84,8 @@ pub fn report_list(answer: &Value) -> AnswerReport {
             "no records here; `--project '*'` lists those of every project",
         ));
     }
-    let total = answer["total"].as_u64().unwrap_or_default();
-    let rest = (total > listed.len() as u64).then(|| {
+    let more = answer["total"].as_u64().filter(|total| *total > listed.len() as u64);
+    let rest = more.map(|total| {
         if listed.len() >= MAX_LISTED {
             format!(
                 "{} of {total}; `--before '{}'` shows what comes after",
@@ -128,8 +128,8 @@ pub fn report_changed(answer: &Value) -> AnswerReport {
 
 /// Reports two projects that are one now.
 pub fn report_joined(answer: &Value) -> AnswerReport {
-    let (moved, project) = (answer["moved"].as_u64().unwrap_or_default(), format_value(&answer["project"]));
-    let records = if moved == 1 { "1 record is".to_owned() } else { format!("{moved} records are") };
+    let (moved, project) = (&answer["moved"], format_value(&answer["project"]));
+    let records = if *moved == 1 { "1 record is".to_owned() } else { format!("{} records are", format_value(moved)) };
     AnswerReport::from_line(format!(
         "✔ {records} in {project} now; its former name and repositories mean {project}, too"
     ))
@@ -150,7 +150,7 @@ pub fn report_imported(answer: &Value) -> AnswerReport {
         said.push(format!("{refused} are no records or were refused{first}:"));
     }
     let is_refused = imported == 0 && refused > 0;
-    let alike = answer["similar"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let alike = list_members(&answer["similar"]);
     let notes = alike.first().map(|first| {
         let all = alike.len() as u64 + answer["omitted"].as_u64().unwrap_or_default();
         let are = if all == 1 { "1 is".to_owned() } else { format!("{all} are") };
@@ -168,9 +168,9 @@ pub fn report_imported(answer: &Value) -> AnswerReport {
 
 /// Reports a backup that was put in the place of the database.
 pub fn report_recovered(answer: &Value) -> AnswerReport {
-    let (records, file) = (answer["records"].as_u64().unwrap_or_default(), format_value(&answer["file"]));
+    let (records, file) = (&answer["records"], format_value(&answer["file"]));
     let newest = answer["newest"].as_str().map(|time| format!(", the newest of {time}")).unwrap_or_default();
-    let count = if records == 1 { "1 record".to_owned() } else { format!("{records} records") };
+    let count = if *records == 1 { "1 record".to_owned() } else { format!("{} records", format_value(records)) };
     let replaced = answer["replaced"].as_str().map(|path| format!("what was there before is {path}"));
     AnswerReport {
         notes: replaced.into_iter().collect(),

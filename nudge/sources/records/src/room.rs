@@ -30,9 +30,8 @@ impl StoreRoom {
     /// # Errors
     /// `E_QUOTA`.
     pub fn require_room(self, c: &Connection, more_bytes: usize) -> Result<(), TransactionFailure> {
-        let most = u64::try_from(self.max_bytes).unwrap_or(u64::MAX);
-        let more = u64::try_from(more_bytes).unwrap_or(u64::MAX);
-        if used_bytes(c)?.saturating_add(more) <= most {
+        let most = self.max_bytes as u64;
+        if used_bytes(c)?.saturating_add(more_bytes as u64) <= most {
             return Ok(());
         }
         let message = format!("Records have no room left ({} at most); {ADVICE}.", format_size(most));
@@ -50,7 +49,7 @@ impl StoreRoom {
 
     /// The sentence for people when little is left.
     pub fn warn_if_full(self, c: &Connection) -> Result<Option<String>, TransactionFailure> {
-        let most = u64::try_from(self.max_bytes).unwrap_or(u64::MAX).max(1);
+        let most = (self.max_bytes as u64).max(1);
         let percent = used_bytes(c)?.saturating_mul(100) / most;
         Ok((percent >= TOLD_FROM_PERCENT).then(|| format!("{percent} % of {} are in use; {ADVICE}", format_size(most))))
     }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
 use nudge_core::error::Error;
+use nudge_core::number::to_column;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, Transaction, params};
 use nudge_storage::{TransactionFailure, forget_answers, mark_compaction};
 use serde::Serialize;
@@ -154,7 +155,7 @@ pub fn list_records(
         wheres.push("(r.updated_at, r.id) < (?, ?)");
         values.extend([time as &dyn ToSql, id]);
     }
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = to_column(limit);
     values.push(&limit);
     let sql = format!(
         "SELECT r.id, p.name, r.kind, r.title, r.status, r.updated_at {FROM} WHERE {} ORDER BY r.updated_at DESC, r.id DESC LIMIT ?",

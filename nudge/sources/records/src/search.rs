@@ -217,5 +217,5 @@ pub fn find_records(
 }
 
 fn words_of(found: &FoundTexts, id: i64) -> Vec<String> {
-    found.rows.get(&id).map(|held| found.words_of(held).map(str::to_owned).collect()).unwrap_or_default()
+    found.rows.get(&id).into_iter().flat_map(|held| found.words_of(held)).map(str::to_owned).collect()
 }

@@ -125,10 +125,10 @@ impl RecordSource {
             let is_of_it =
                 |id: i64| memory.about.get(&id).is_some_and(|record| record.project == project && record.kind == kind);
             let first = seen.vectors.as_ref().and_then(|(_, vectors)| vectors.first());
-            let near = first.map(|first| memory.vectors.top(first, MAX_NEAR, is_of_it)).unwrap_or_default();
+            let near = first.map(|first| memory.vectors.top(first, MAX_NEAR, is_of_it));
             (near, memory.is_partial())
         })?;
-        let near = near.into_iter().map(|(id, cosine)| (id, round_number(1.0 - f64::from(cosine))));
+        let near = near.into_iter().flatten().map(|(id, cosine)| (id, round_number(1.0 - f64::from(cosine))));
         let near = near.filter(|(_, distance)| *distance <= ALIKE).collect();
         let degraded = is_partial.then(|| "some records have no vector yet; it was not compared with these".to_owned());
         Ok(SeenText { near, degraded, ..seen })

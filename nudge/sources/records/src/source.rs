@@ -317,7 +317,7 @@ impl RecordSource {
         let author = to_author(caller, self.clock());
         self.make_change(caller, "upsert", |tx| {
             let done = ready.write(tx, &seen, &self.new_rules(&author))?;
-            let detail = to_detail(&json!({"id": done.record.id, "project": done.record.project}));
+            let detail = to_detail(json!({"id": done.record.id, "project": done.record.project}));
             Ok((done, detail))
         })
     }
@@ -349,7 +349,7 @@ impl RecordSource {
             Ok(c.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
         })?;
         self.work_on();
-        self.tell_change(caller, "recover", to_detail(&json!({"records": records})));
+        self.tell_change(caller, "recover", to_detail(json!({"records": records})));
         let replaced = replaced.map(|path| path.display().to_string());
         Ok(RecordRecovery { file: file.display().to_string(), records, newest, replaced })
     }
@@ -358,7 +358,7 @@ impl RecordSource {
         self.with_a_record()?;
         let author = to_author(caller, self.clock());
         let done = self
-            .make_change(caller, "delete", |tx| Ok((params.write(tx, &author)?, to_detail(&json!({"id": params.id})))));
+            .make_change(caller, "delete", |tx| Ok((params.write(tx, &author)?, to_detail(json!({"id": params.id})))));
         // A refused call also compacts: it says that nothing is left of the record.
         let is_pending = params.forever && self.compact_now()?;
         if is_pending && done.is_ok() {
@@ -402,7 +402,7 @@ impl RecordSource {
         let author = to_author(caller, self.clock());
         self.make_change(caller, "restore", |tx| {
             let record = params.write(tx, &self.new_rules(&author))?;
-            let detail = to_detail(&json!({"id": record.id, "project": record.project}));
+            let detail = to_detail(json!({"id": record.id, "project": record.project}));
             Ok((record, detail))
         })
     }
@@ -412,7 +412,7 @@ impl RecordSource {
         self.find_db()?.ok_or_else(|| Error::not_found("There is no record yet, so there is no project."))?;
         self.make_change(caller, "join", |tx| {
             let done = params.write(tx, here.as_ref(), self.clock())?;
-            let detail = to_detail(&json!({"project": done.project}));
+            let detail = to_detail(json!({"project": done.project}));
             Ok((done, detail))
         })
     }
@@ -423,14 +423,16 @@ impl RecordSource {
         let author = to_author(caller, self.clock());
         self.make_change(caller, "merge", |tx| {
             let record = params.write(tx, &self.new_rules(&author))?;
-            let detail = to_detail(&json!({"id": record.id, "project": record.project}));
+            let detail = to_detail(json!({"id": record.id, "project": record.project}));
             Ok((record, detail))
         })
     }
 }
 
-pub fn to_detail(detail: &Value) -> Map<String, Value> {
-    detail.as_object().cloned().unwrap_or_default()
+/// Takes the members of an object that [`json!`] made, for the event of a change.
+pub fn to_detail(detail: Value) -> Map<String, Value> {
+    let Value::Object(members) = detail else { unreachable!("each caller makes an object") };
+    members
 }
 
 impl TableService for RecordSource {

@@ -342,7 +342,7 @@ fn import_one(
     let WriteRules { author: RecordAuthor { by: author_name, now, .. }, room, .. } = rules;
     let MovedRecord { project, kind, body, status, created_at, updated_at, .. } = moved;
     let title = moved.to_title();
-    if let Err(error) = record::check_texts(&title, body).and_then(|()| project::check_name(project).map(drop)) {
+    if let Err(error) = record::check_texts(&title, Some(body)).and_then(|()| project::check_name(project).map(drop)) {
         return Ok(Err(error));
     }
     let id = match project::by_name(tx, project)? {

@@ -276,7 +276,7 @@ impl RecordUpsertParams {
                 return Err(missing("kind"));
             }
             let title = self.title.as_deref().ok_or_else(|| missing("title"))?;
-            record::check_texts(title, self.body.as_deref().unwrap_or_default())?;
+            record::check_texts(title, self.body.as_deref())?;
             if self.if_match_version.is_some() {
                 return Err(Error::invalid(
                     "`if_match_version` says something of the record of an `id`; give that too.",
@@ -286,7 +286,7 @@ impl RecordUpsertParams {
             }
         } else {
             // Absent fields stay, and are valid already.
-            record::check_texts(self.title.as_deref().unwrap_or("x"), self.body.as_deref().unwrap_or_default())?;
+            record::check_texts(self.title.as_deref().unwrap_or("x"), self.body.as_deref())?;
         }
         Ok(CheckedUpsert { here: ProjectLocation::from_context(&context), params: self, why: "update" })
     }

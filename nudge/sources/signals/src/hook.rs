@@ -91,8 +91,9 @@ fn parse_hook(text: &str) -> AgentHook {
     if status != "active" {
         return AgentHook::Idle;
     }
-    let HookWork { bead_id, title } = work_item.unwrap_or_default();
-    let said = one_line(format!("{bead_id} {title}").trim(), MAX_CHARS);
+    let said = work_item.map_or_else(String::new, |HookWork { bead_id, title }| {
+        one_line(format!("{bead_id} {title}").trim(), MAX_CHARS)
+    });
     // It goes into a mail.
     let work = if SecretGuard::new().check(None, &said).is_some() { String::new() } else { said };
     let last_activity = last_activity.as_deref().and_then(stamp::parse_stamp);

@@ -104,7 +104,7 @@ pub fn run_deacon(params: &serde_json::value::RawValue, host: &CommandHost<'_>) 
     let own = AgentId::new("from", own)?;
     let mayor = AgentId::new("mayor", mayor.as_deref().unwrap_or("mayor"))?;
     let intervals = PatrolIntervals::new(interval.as_deref(), &agent_interval)?;
-    let look = Duration::from_millis(u64::try_from(intervals.find_shortest() / 4).unwrap_or_default());
+    let look = Duration::from_millis(intervals.find_shortest().unsigned_abs() / 4);
     let mut news = FollowedFolders::new(&host.stop);
     let mut patrol = DeaconPatrol::open(state, own, mayor, intervals)?;
     let started =
@@ -130,16 +130,17 @@ pub fn run_deacon(params: &serde_json::value::RawValue, host: &CommandHost<'_>) 
 /// `E_INVALID` for a link that leads out of the state directory.
 pub fn read_questions(state: &StateDir) -> Result<Vec<(AgentId, Millis, bool)>> {
     let Some(folder) = state.open_folder(&[DEACON])? else { return Ok(Vec::new()) };
-    let known = read(&folder.held).unwrap_or_default();
+    let known = read(&folder.held);
     Ok(known
         .iter_questions()
         .map(|(agent, question)| (agent.clone(), question.asked_at, question.is_reported))
         .collect())
 }
 
-fn read(folder: &HeldFolder) -> io::Result<Deacon> {
-    let text = folder::read_text(folder, KNOWN, MAX_BYTES)?;
-    serde_json::from_str(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+/// Reads the file of a deacon. It begins anew when there is none, or when it is damaged: it then asks each agent once more.
+fn read(folder: &HeldFolder) -> Deacon {
+    let text = folder::read_text(folder, KNOWN, MAX_BYTES).ok();
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// A deacon at its files.
@@ -174,7 +175,7 @@ impl DeaconPatrol {
             }
             refusal => unusable_error(&folder.path, &refusal.into()),
         })?;
-        let known = read(&folder.held).unwrap_or_default();
+        let known = read(&folder.held);
         let kept = known.clone();
         let (last_look, troubles) = (None, HashMap::new());
         Ok(Self { state, own, mayor, intervals, folder, _only_one: lock, known, kept, last_look, troubles })

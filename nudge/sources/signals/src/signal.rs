@@ -118,11 +118,9 @@ impl SignalDraft {
         if self.message.trim().is_empty() || self.message.len() > MAX_MESSAGE_BYTES {
             return Err(Error::invalid("`message` must have 1 byte to 4 KiB, and say something.").about("message"));
         }
-        refusal::check_text(None, &self.message, "message").map_err(|error| {
-            // The other ways that the guard names are not there for a signal.
-            let rule = error.data().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default().to_owned();
-            let message = "`message` looks like a credential, and would lie in a file that others read; say where to find it instead.";
-            Error::new(error.kind(), message).about("message").with_data("rule", rule).with_data("path", "message")
+        refusal::check_text_with(&self.message, "message", || {
+            "`message` looks like a credential, and would lie in a file that others read; say where to find it instead."
+                .to_owned()
         })
     }
 

@@ -99,14 +99,14 @@ impl SignalsSource {
             written.ok_or_else(|| nudge_core::error::Error::unavailable("Nothing was sent; send it again."))?;
         self.in_use.store(true, Ordering::Relaxed);
         self.sent.fetch_add(1, Ordering::Relaxed);
-        let detail = json!({"agent": to.as_str(), "from": signal.from.as_str(), "type": signal.kind.as_str()});
+        let detail = [("agent", to.as_str()), ("from", signal.from.as_str()), ("type", signal.kind.as_str())];
         self.changes.tell_changes(&[ChangeEvent {
             source: SOURCE.name,
             what: "send",
             at: rfc3339::format_time(self.clock.now()),
             by: caller.name.into(),
             touched: Vec::new(),
-            detail: detail.as_object().cloned().unwrap_or_default(),
+            detail: detail.map(|(name, text)| (name.to_owned(), text.into())).into_iter().collect(),
         }]);
         Ok(SentSignal { agent: to, signal })
     }

@@ -44,7 +44,8 @@ pub(super) struct SpeltTerm {
 /// The terms that begin with a letter.
 pub(super) fn read_terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::Result<Vec<SpeltTerm>> {
     let sql = format!("SELECT term FROM {vocabulary} WHERE term >= ?1 AND term < ?2");
-    let next = char::from_u32(u32::from(first) + 1).unwrap_or(char::MAX);
+    // The last character is no letter, so that no term begins with it.
+    let Some(next) = (first..=char::MAX).nth(1) else { return Ok(Vec::new()) };
     let mut statement = c.prepare_cached(&sql)?;
     let mut rows = statement.query([first.to_string(), next.to_string()])?;
     let mut terms = Vec::new();
