@@ -44,7 +44,9 @@ pub fn make_tags(format: &str, name: &str, command: &str) -> Vec<String> {
             asked.iter().for_each(|tag| add(tag));
         }
     }
-    add(command.split_whitespace().next().unwrap_or_default().trim_start_matches("./"));
+    if let Some(program) = command.split_whitespace().next() {
+        add(program.trim_start_matches("./"));
+    }
     add(format);
     tags
 }

@@ -79,6 +79,11 @@ pub struct FoundTexts {
 }
 
 impl FoundTexts {
+    /// Returns the words of the question that a text holds: no words and no weight when it was found by meaning alone.
+    pub fn held_words(&self, id: i64) -> HeldWords {
+        self.rows.get(&id).copied().unwrap_or_default()
+    }
+
     /// The words that a text holds, as they were asked with.
     pub fn words_of<'a>(&'a self, held: &HeldWords) -> impl Iterator<Item = &'a str> {
         let bits = held.words;

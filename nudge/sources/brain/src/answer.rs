@@ -34,7 +34,7 @@ fn add_answer(params: &Map<String, Value>, found: &mut Value, host: &CommandHost
     if found["units"].as_array().is_none_or(Vec::is_empty) {
         return;
     }
-    let question = params.get("task_description").and_then(Value::as_str).unwrap_or_default();
+    let Some(question) = params.get("task_description").and_then(Value::as_str) else { return };
     match ask_model(question, found, host) {
         Ok(answer) => found["answer"] = answer,
         Err(error) => {

@@ -296,13 +296,14 @@ fn review_of(job: &CaptureJob, repos: &mut BTreeMap<PathBuf, Option<BrainRepo>>)
 /// The transcripts that clients keep on this machine.
 fn find_transcripts() -> Vec<PathBuf> {
     const MAX: usize = 10_000;
-    let home = std::env::home_dir().unwrap_or_default();
-    let folder_of =
-        |variable: &str, usual: &str| std::env::var_os(variable).map_or_else(|| home.join(usual), PathBuf::from);
-    let folders = [
-        folder_of("CLAUDE_CONFIG_DIR", ".claude").join("projects"),
-        folder_of("CODEX_HOME", ".codex").join("sessions"),
-    ];
+    // Without a home, the current folder is not taken for it: it may be anybody's.
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let folder_of = |variable: &str, usual: &str| {
+        std::env::var_os(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(usual)))
+    };
+    let folders = [("CLAUDE_CONFIG_DIR", ".claude", "projects"), ("CODEX_HOME", ".codex", "sessions")];
+    let folders =
+        folders.into_iter().filter_map(|(variable, usual, inner)| Some(folder_of(variable, usual)?.join(inner)));
     let counts = |path: &Path, is_folder: bool| is_folder || path.extension().is_some_and(|ending| ending == "jsonl");
     let plan = WalkPlan { reads_rules: false, max_depth: 4, counts: &counts, ..WalkPlan::default() };
     let mut found = Vec::new();

@@ -43,9 +43,7 @@ impl BrainConfig {
         let fields = FrontmatterFields::read(text);
         let retrieve = fields.all.get("retrieve");
         let capture = fields.all.get("capture");
-        let number = |section: Option<&Value>, name: &str| {
-            Some(usize::try_from(section?.get(name)?.as_u64()?).unwrap_or(usize::MAX))
-        };
+        let number = |section: Option<&Value>, name: &str| usize::try_from(section?.get(name)?.as_u64()?).ok();
         let count = |name: &str| number(retrieve, name);
         let word = |name: &str| Some(capture?.get(name)?.as_str()?.to_owned());
         Self {

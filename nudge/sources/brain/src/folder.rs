@@ -4,10 +4,11 @@ use std::fs::Metadata;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use nudge_core::error::{Error, Result};
-use nudge_core::text::is_hidden;
+use nudge_core::number::unix_ns;
+use nudge_core::text::{after_mark, is_hidden};
 use nudge_core::walk::{self, RuleSources, WalkEntry, WalkPlan};
 use nudge_os::beneath::{DiskSync, FileRights, HeldFolder, InnerLinks, is_of_link};
 use nudge_os::dir::advise_on_disk;
@@ -27,7 +28,7 @@ const COPIES: &[&str] = &["sync-conflict-", "conflicted copy", "conflict copy", 
 /// Files that say which files are passed over.
 const RULES: &[&str] = &[".gitignore", ".ignore"];
 /// A file that was changed so short a time ago may be changed again without its time telling.
-const UNSURE: Duration = Duration::from_millis(50);
+const UNSURE_NS: i64 = 50_000_000;
 
 /// The folder of a brain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +86,8 @@ impl BrainFolder {
     /// Lists the files that are units, with a look at each. `None` when the deadline passes before that is done.
     pub fn list_files(&self, config: &BrainConfig, deadline: Option<Instant>) -> Option<FolderListing> {
         let counts = |path: &Path, is_folder: bool| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let Some(name) = path.file_name() else { return false };
+            let name = name.to_string_lossy();
             !name.starts_with('.') && is_of_brain(&name) && (is_folder || is_unit(&name))
         };
         let is_over = || deadline.is_some_and(|deadline| Instant::now() > deadline);
@@ -214,24 +216,18 @@ fn read_in(folder: &HeldFolder, name: &str) -> io::Result<FileContent> {
 impl FileStamp {
     fn from_metadata(meta: &Metadata) -> Self {
         let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         #[cfg(unix)]
         let inode = std::os::unix::fs::MetadataExt::ino(meta).cast_signed();
         #[cfg(not(unix))]
         let inode = 0;
-        Self {
-            size: i64::try_from(meta.len()).unwrap_or(i64::MAX),
-            mtime_ns: i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
-            inode,
-        }
+        Self { size: meta.len().cast_signed(), mtime_ns: unix_ns(modified), inode }
     }
 
     /// The stamp to remember: of a file that was changed a moment ago none, so that it is read again.
     #[must_use]
     pub fn to_remembered(self, now: SystemTime) -> Self {
-        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let modified = Duration::from_nanos(u64::try_from(self.mtime_ns).unwrap_or_default());
-        if modified + UNSURE < now { self } else { Self { inode: -1, ..self } }
+        let age_ns = unix_ns(now).saturating_sub(self.mtime_ns);
+        if age_ns > UNSURE_NS { self } else { Self { inode: -1, ..self } }
     }
 }
 
@@ -259,7 +255,7 @@ pub fn is_note(path: &Path) -> bool {
 
 /// Returns true when a path is that of a unit.
 fn is_unit(path: &str) -> bool {
-    let file = path.rsplit('/').next().unwrap_or_default();
+    let file = after_mark(path, &['/']);
     let lower = file.to_ascii_lowercase();
     let is_copy =
         COPIES.iter().any(|copy| lower.contains(copy)) || lower.ends_with("~.md") || lower.ends_with(".tmp.md");
@@ -282,6 +278,7 @@ fn write_error(path: &str, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
     use super::*;
 

@@ -138,10 +138,9 @@ pub fn rank_units<K: Ord>(
 /// anything.
 fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
     let most = |value_of: fn(&ChunkCandidate) -> f64| chunks.iter().map(value_of).fold(0.0, f64::max);
-    let first = chunks.first().and_then(|chunk| chunk.first);
-    let cosine = max_cosine(chunks).map(|nearest| nearest.midpoint(first.unwrap_or(nearest)));
-    let evidence = chunks.first().map(|chunk| chunk.of).unwrap_or_default();
-    MatchEvidence { bm25: most(|chunk| chunk.of.bm25), coverage: most(|chunk| chunk.of.coverage), cosine, ..evidence }
+    let Some(best) = chunks.first() else { return MatchEvidence::default() };
+    let cosine = max_cosine(chunks).map(|nearest| nearest.midpoint(best.first.unwrap_or(nearest)));
+    MatchEvidence { bm25: most(|chunk| chunk.of.bm25), coverage: most(|chunk| chunk.of.coverage), cosine, ..best.of }
 }
 
 /// How near the nearest is.

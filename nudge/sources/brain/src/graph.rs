@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use nudge_core::number::to_column;
 use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Connection;
 
@@ -60,7 +61,7 @@ impl UnitGraph for IndexRelations<'_> {
     fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure> {
         let sql = "SELECT ?1, dst, kind, weight FROM relation WHERE src = ?1 AND dst IS NOT NULL AND dst <> ?1
                    UNION ALL SELECT ?1, src, kind, weight FROM relation WHERE dst = ?1 AND src <> ?1 LIMIT ?2";
-        let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let more = to_column(limit + 1);
         let mut statement = self.0.prepare_cached(sql)?;
         let mut edges = Vec::new();
         for unit in units {
@@ -99,7 +100,7 @@ pub fn find_related<K: Ord>(
         }
         let mut found: HashMap<i64, ReachedUnit, RandomState> = HashMap::default();
         for (from, score) in &frontier {
-            let edges = edges.remove(from).unwrap_or_default();
+            let Some(edges) = edges.remove(from) else { continue };
             #[allow(clippy::cast_precision_loss, reason = "64 at most")]
             let share = 1.0 + (1.0 + edges.len() as f64 / MANY).log2();
             for RelationEdge { unit, kind, weight, .. } in edges {

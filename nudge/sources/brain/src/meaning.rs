@@ -41,7 +41,7 @@ pub struct IndexMemory {
     /// The hash whose vector each chunk has.
     hashes: HashMap<i64, Hash, RandomState>,
     /// The index that all of it is of, and the last change of that which is in here.
-    seen: Option<(String, i64)>,
+    seen: Option<(Option<String>, i64)>,
     /// [`Db::read_change_number`] at that time.
     changes: Option<i64>,
 }
@@ -63,7 +63,7 @@ impl IndexMemory {
     /// Reads the changes since the last time: of the units that were touched, or of all units when the touched ones are
     /// unknown or many.
     fn catch_up(&mut self, c: &Connection) -> Result<(), TransactionFailure> {
-        let now = (read_note(c, "index")?.unwrap_or_default(), last_touched(c)?);
+        let now = (read_note(c, "index")?, last_touched(c)?);
         let touched = match &self.seen {
             // An index restored from an older copy has other changes than those that were seen.
             Some((index, seen)) if *index == now.0 && *seen <= now.1 => touched_since(c, *seen)?,
@@ -157,7 +157,7 @@ impl IndexMemory {
                     self.hashes.insert(*id, *hash);
                 }
                 // A vector that cannot be read is as none.
-                if let Some(vector) = decode(row.get_ref(1)?.as_blob().unwrap_or_default()) {
+                if let Some(vector) = row.get_ref(1)?.as_blob().ok().and_then(decode) {
                     vectors.upsert(*id, row.get(0)?, &vector);
                 }
             }

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use nudge_core::error::Error;
+use nudge_core::number::elapsed_ms;
 use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _};
 use serde_json::{Map, Value, json};
@@ -98,6 +99,9 @@ pub struct MirrorResult {
     pub relations: usize,
     pub ms: u64,
 }
+
+/// The reason when a server answers fewer questions than it was asked.
+const UNANSWERED: &str = "the server left a question without an answer";
 
 /// Returns the name of the index's current state.
 pub fn read_state(c: &Connection) -> Result<String, TransactionFailure> {
@@ -200,7 +204,7 @@ impl GraphPicture {
 
 impl GraphMirror<'_> {
     fn ask_one(&self, text: &'static str, params: &Value, wait: Duration) -> Result<Vec<Row>, String> {
-        Ok(self.bolt.run_queries(vec![new_query(text, params)], wait)?.pop().unwrap_or_default())
+        Ok(self.bolt.run_queries(vec![new_query(text, params)], wait)?.pop().ok_or(UNANSWERED)?)
     }
 
     /// Returns the name of the mirrored state; empty when there is none, or it is being written.
@@ -222,8 +226,8 @@ impl GraphMirror<'_> {
         let brain = json!({"brain": self.brain});
         let answers =
             self.bolt.run_queries(vec![new_query(UNITS, &brain), new_query(RELATIONS, &brain)], WRITE_WAIT)?;
-        let mut answers = answers.into_iter();
-        Ok(GraphPicture::from_rows(answers.next().unwrap_or_default(), answers.next().unwrap_or_default()))
+        let [units, relations] = <[_; 2]>::try_from(answers).map_err(|_| UNANSWERED)?;
+        Ok(GraphPicture::from_rows(units, relations))
     }
 
     /// Checks that the server equals the index within the time of a question, and returns the time left.
@@ -255,7 +259,7 @@ impl GraphMirror<'_> {
         self.set_state("")?;
         self.ask_one(DELETE_ALL, &json!({"brain": self.brain}), WRITE_WAIT)?;
         self.write(state, picture, &|| false)?;
-        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = elapsed_ms(begun);
         Ok(MirrorResult { units: picture.units.len(), relations: picture.relations.len(), ms })
     }
 
@@ -300,9 +304,8 @@ impl GraphMirror<'_> {
 
 /// Walks the relations on a server in step; if the server fails, the rest comes from the index.
 pub struct MirrorWalk<'a> {
-    mirror: Option<GraphMirror<'a>>,
-    /// The time left to wait for the server: time between two hops does not count.
-    left: Cell<Duration>,
+    /// The server, and the time left to wait for the server: time between two hops does not count.
+    mirror: Option<(GraphMirror<'a>, Cell<Duration>)>,
     relations: IndexRelations<'a>,
     why: &'a RefCell<Option<String>>,
 }
@@ -314,8 +317,7 @@ impl<'a> MirrorWalk<'a> {
         mirror: Option<(GraphMirror<'a>, Duration)>,
         why: &'a RefCell<Option<String>>,
     ) -> Self {
-        let (mirror, left) = mirror.unzip();
-        Self { mirror, left: Cell::new(left.unwrap_or_default()), relations: IndexRelations(c), why }
+        Self { mirror: mirror.map(|(mirror, left)| (mirror, Cell::new(left))), relations: IndexRelations(c), why }
     }
 
     fn edges_there(
@@ -338,7 +340,9 @@ impl<'a> MirrorWalk<'a> {
         let mut unit = c.prepare_cached("SELECT id FROM unit WHERE uid = ?1")?;
         let mut edges = Vec::with_capacity(rows.len());
         for row in rows {
+            // A server may send anything.
             let [from, to, kind, weight] = &row[..] else { continue };
+            let Some(weight) = weight.as_f64() else { continue };
             let mut id = |uid: &Value| -> Result<Option<i64>, TransactionFailure> {
                 let uid = to_text(uid);
                 if let Some(known) = ids.get(&uid) {
@@ -349,12 +353,7 @@ impl<'a> MirrorWalk<'a> {
                 Ok(found)
             };
             if let (Some(from), Some(unit)) = (id(from)?, id(to)?) {
-                edges.push(RelationEdge {
-                    from,
-                    unit,
-                    kind: to_text(kind),
-                    weight: weight.as_f64().unwrap_or_default(),
-                });
+                edges.push(RelationEdge { from, unit, kind: to_text(kind), weight });
             }
         }
         Ok(edges)
@@ -363,12 +362,12 @@ impl<'a> MirrorWalk<'a> {
 
 impl UnitGraph for MirrorWalk<'_> {
     fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure> {
-        let Some(mirror) = self.mirror.filter(|_| self.why.borrow().is_none()) else {
+        let Some((mirror, left)) = self.mirror.as_ref().filter(|_| self.why.borrow().is_none()) else {
             return self.relations.find_edges(units, limit);
         };
         let begun = Instant::now();
-        let there = self.edges_there(mirror, self.left.get(), units, limit);
-        self.left.set(self.left.get().saturating_sub(begun.elapsed()));
+        let there = self.edges_there(*mirror, left.get(), units, limit);
+        left.set(left.get().saturating_sub(begun.elapsed()));
         match there {
             Err(TransactionFailure::Refused(error)) => {
                 *self.why.borrow_mut() = Some(error.message().to_owned());

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use nudge_core::text::{after_mark, before_mark};
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// The heading under which basic-memory keeps the relations of a note.
@@ -166,7 +167,7 @@ impl OutlineReader {
         match tag {
             TagEnd::Heading(level) if self.depth == 0 => {
                 let level = level as u8;
-                let title = self.heading.take().unwrap_or_default();
+                let Some(title) = self.heading.take() else { return };
                 let title: String = title.trim().chars().take(MAX_TITLE_CHARS).collect();
                 while self.above.last().is_some_and(|above| *above >= level) {
                     self.above.pop();
@@ -192,8 +193,8 @@ impl OutlineReader {
 
     fn add_link(&mut self, kind: LinkType, target: &CowStr<'_>, is_image: bool) {
         let is_wiki = matches!(kind, LinkType::WikiLink { .. });
-        let target = target.split(['#', '^']).next().unwrap_or_default().trim();
-        let file = target.rsplit(['/', '\\']).next().unwrap_or_default();
+        let target = before_mark(target, &['#', '^']).trim();
+        let file = after_mark(target, &['/', '\\']);
         let is_markdown = file.to_ascii_lowercase().ends_with(".md");
         let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
         // An image in the text is a link only when it shows another note.

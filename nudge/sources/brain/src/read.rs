@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use nudge_core::error::{Error, Result};
 use nudge_core::near::find_nearest;
+use nudge_core::number::{elapsed_ms, to_column};
 use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::to_hex;
 use nudge_storage::TransactionFailure;
@@ -17,6 +18,7 @@ use crate::index::BrainIndex;
 use crate::meaning;
 use crate::method::{BrainRebuildParams, ContextOnlyParams, UnitGetParams, UnitListParams};
 use crate::mirror::{GraphPicture, MirrorDifferences, MirrorResult, read_state};
+use crate::rows::read_texts;
 use crate::source::BrainSource;
 
 /// Most relations of a unit, and problems, that are told.
@@ -141,13 +143,13 @@ pub fn unit_of(c: &Connection, id: &str) -> Result<(i64, String), TransactionFai
     let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let meant =
         find_nearest(id, names.iter().map(String::as_str)).map(|name| format!(" Did you mean `{}`?", make_safe(name)));
-    let message = format!("There is no unit of this id or path.{}", meant.unwrap_or_default());
+    let mut message = "There is no unit of this id or path.".to_owned();
+    message.extend(meant);
     Err(Error::not_found(message).into())
 }
 
 fn read_entry(row: &nudge_storage::rusqlite::Row<'_>) -> nudge_storage::rusqlite::Result<UnitEntry> {
-    let tags: String = row.get(4)?;
-    let tags = serde_json::from_str(&tags).unwrap_or_default();
+    let tags = read_texts(row, 4)?;
     let (id, title, kind, domain) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
     Ok(UnitEntry { id, title, kind, domain, tags, path: row.get(5)?, confidence: row.get(6)? })
 }
@@ -180,7 +182,10 @@ impl BrainSource {
         let FileParts { yaml, body, .. } = split_file(&read.text);
         let frontmatter = Value::Object(FrontmatterFields::read(yaml).all);
         let is_secret = SecretGuard::new().check_json("frontmatter", &frontmatter).is_some();
-        let frontmatter = if is_secret { Map::new() } else { frontmatter.as_object().cloned().unwrap_or_default() };
+        let frontmatter = match frontmatter {
+            Value::Object(fields) if !is_secret => fields,
+            _ => Map::new(),
+        };
         Ok(UnitDetails { unit, hash: to_hex(&read.hash), frontmatter, body: make_safe(body), related, backlinks })
     }
 
@@ -195,7 +200,7 @@ impl BrainSource {
                  ORDER BY path LIMIT ?5"
             );
             let after = after.as_deref().unwrap_or_default();
-            let most = i64::try_from(limit).unwrap_or(i64::MAX);
+            let most = to_column(limit);
             let mut statement = c.prepare_cached(&sql)?;
             let units = statement.query_map(params![domain, kind, tag, after, most], read_entry)?;
             let units: Vec<UnitEntry> = units.collect::<Result<_, _>>()?;
@@ -228,7 +233,7 @@ impl BrainSource {
                 vectors: meaning::count_with(c)?,
                 stale,
                 follows: index.follow.describe(),
-                problems: i64::try_from(problems).unwrap_or(i64::MAX),
+                problems: to_column(problems),
                 graph: graph.clone(),
                 degraded: degraded.clone(),
                 index: index.db.path().to_string_lossy().into(),
@@ -294,7 +299,7 @@ impl BrainSource {
             None => (None, Vec::new()),
         };
         self.work_on();
-        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = elapsed_ms(begun);
         let (units, chunks) = index.db.read(|c| {
             Ok((count_rows(c, "SELECT count(*) FROM unit")?, count_rows(c, "SELECT count(*) FROM chunk")?))
         })?;

@@ -129,7 +129,9 @@ pub fn find_units(
         });
         let relevance = evidence.score_units(&related.iter().map(|reached| reached.unit).collect());
         for reached in &mut related {
-            reached.score *= 1.0 + RELEVANT * relevance.get(&reached.unit).copied().unwrap_or_default();
+            if let Some(relevance) = relevance.get(&reached.unit) {
+                reached.score *= 1.0 + RELEVANT * relevance;
+            }
         }
         sort_reached(&mut related, &order);
         related.truncate(limit / SLOTS);
@@ -144,8 +146,10 @@ pub fn find_units(
     let best: Vec<_> = units.iter().filter_map(|ranked| ranked.chunks.first()).collect();
     let found = evidence.found;
     let word_count = found.words.len();
-    let held = |chunk: &i64| found.rows.get(chunk).map(|held| found.words_of(held).map(str::to_owned).collect());
-    let words = best.iter().map(|candidate| held(&candidate.chunk).unwrap_or_default()).collect();
+    let words_of = |candidate: &&ChunkCandidate| {
+        found.rows.get(&candidate.chunk).into_iter().flat_map(|held| found.words_of(held)).map(str::to_owned).collect()
+    };
+    let words = best.iter().map(words_of).collect();
     Ok(RetrievedUnits { units, related, words, of: word_count, is_weak })
 }
 
@@ -200,7 +204,7 @@ impl<'a> ChunkEvidence<'a> {
 
     fn build_candidate(&self, chunk: i64, unit: i64) -> ChunkCandidate {
         let cosine = |chunk: i64| self.cosines.as_ref()?.get_best(chunk).map(f64::from);
-        let held = self.found.rows.get(&chunk).copied().unwrap_or_default();
+        let held = self.found.held_words(chunk);
         let evidence = MatchEvidence {
             bm25: held.bm25,
             coverage: if self.by_share { held.coverage } else { 0.0 },

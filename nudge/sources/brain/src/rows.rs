@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use nudge_core::number::to_column;
 use nudge_storage::TransactionFailure;
-use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, params};
+use nudge_storage::rusqlite::types::Type;
+use nudge_storage::rusqlite::{self, Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
 
 use crate::folder::{FileStamp, Hash};
@@ -209,7 +211,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Resu
         let hash: Hash = Sha256::digest(build_embedded_text(&unit.title, &chunk.breadcrumb, own)).into();
         let is_made = has_vector.exists([hash])?;
         let meaning = old.get(&ord).filter(|_| !is_made).copied().unwrap_or(hash);
-        let begin = i64::try_from(chunk.range.start).unwrap_or(i64::MAX);
+        let begin = to_column(chunk.range.start);
         insert.execute(params![
             id,
             ord,
@@ -238,11 +240,21 @@ pub fn build_embedded_text(title: &str, breadcrumb: &str, text: &str) -> String 
 }
 
 fn count_lines(text: &str) -> i64 {
-    i64::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(i64::MAX)
+    to_column(text.bytes().filter(|byte| *byte == b'\n').count())
 }
 
 fn to_json(texts: &[String]) -> String {
     serde_json::Value::from(texts).to_string()
+}
+
+/// Reads a column that [`to_json`] wrote.
+///
+/// # Errors
+/// When the column is no list of texts.
+pub fn read_texts(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+    let list: String = row.get(column)?;
+    serde_json::from_str(&list)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
 /// A unit, as others name it.
@@ -260,8 +272,7 @@ struct NamedUnit {
 pub fn settle_index(c: &Connection) -> Result<(), TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id, path, uid, own_id, title, aliases FROM unit ORDER BY path")?;
     let rows = statement.query_map([], |row| {
-        let aliases: String = row.get(5)?;
-        let aliases = serde_json::from_str(&aliases).unwrap_or_default();
+        let aliases = read_texts(row, 5)?;
         let (id, path, uid) = (row.get(0)?, row.get(1)?, row.get(2)?);
         Ok(NamedUnit { id, path, uid, own_id: row.get(3)?, title: row.get(4)?, aliases })
     })?;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use nudge_core::text::{after_mark, before_mark};
 use serde_json::Value;
 
 use crate::chunk::{self, TextChunk};
@@ -109,7 +110,7 @@ impl KnowledgeUnit {
             chunk.range = chunk.range.start + offset..chunk.range.end + offset;
         }
         let path_id = without_ending(path).to_owned();
-        let stem = path_id.rsplit('/').next().unwrap_or_default();
+        let stem = after_mark(&path_id, &['/']);
         let text_of = |names: &[&str]| names.iter().find_map(|name| fields.get_text(name)).map(|text| one_line(&text));
         let mut problems: Vec<String> = fields.problem.clone().into_iter().collect();
         let kind = text_of(&["type"]);
@@ -222,7 +223,7 @@ fn parse_wiki_link(value: &Value) -> Option<String> {
         Value::Array(list) => list.iter().map(to_plain_text).collect::<Option<Vec<_>>>()?.join(", "),
         _ => return None,
     };
-    let target = inner.split(['|', '#']).next().unwrap_or_default();
+    let target = before_mark(&inner, &['|', '#']);
     Some(one_line(target)).filter(|target| !target.is_empty())
 }
 

@@ -2,6 +2,7 @@
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
+use nudge_core::number::from_count;
 use nudge_core::safety::refusal;
 use nudge_core::service::Caller;
 use nudge_core::text::to_hex;
@@ -105,7 +106,7 @@ impl BrainSource {
         index.scan(None)?;
         self.work_on();
         let units = index.db.read(|c| Ok(c.query_row("SELECT count(*) FROM unit", [], |row| row.get::<_, i64>(0))?))?;
-        Ok(NewBrain { root: root_text, made, units: usize::try_from(units).unwrap_or_default(), is_yours })
+        Ok(NewBrain { root: root_text, made, units: from_count(units), is_yours })
     }
 
     pub(crate) fn add_unit(&self, caller: Caller<'_>, params: &UnitAddParams) -> Result<Box<RawValue>> {
@@ -208,8 +209,8 @@ impl UnitAddParams {
 
 /// An id that no other unit has.
 pub fn new_id(now: Millis) -> String {
-    let millis = u64::try_from(now).unwrap_or_default();
-    let nanos = u32::try_from(millis % 1_000 * 1_000_000).unwrap_or_default();
+    let millis = now.max(0).unsigned_abs();
+    let nanos = u32::try_from(millis % 1_000 * 1_000_000).expect("less than a second");
     Uuid::new_v7(Timestamp::from_unix(NoContext, millis / 1_000, nanos)).to_string()
 }
 

@@ -207,7 +207,7 @@ fn read_page(c: &Connection, after: i64) -> Result<Option<Page>, TransactionFail
     while let Some(row) = found.next()? {
         last = row.get(0)?;
         let (path, kept): (Box<str>, Vec<u8>) = (row.get(1)?, row.get(2)?);
-        let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
+        let Ok(bytes) = row.get_ref(3)?.as_blob() else { return Ok(None) };
         let Some(entry) = (kept == compute_checksum(&path, bytes)).then(|| postcard::from_bytes(bytes).ok()).flatten()
         else {
             return Ok(None);

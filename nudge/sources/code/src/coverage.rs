@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::text::before_mark;
 use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -276,7 +277,7 @@ fn is_same(root: &ProjectRoot, given: &str, path: &str) -> bool {
 
 impl RangeCoverage {
     fn add_run(&mut self, context: &str, has_run: bool) {
-        self.at_all = Some(self.at_all.unwrap_or_default() || has_run);
+        self.at_all = Some(has_run || self.at_all == Some(true));
         if has_run && !context.is_empty() {
             self.tests.insert(context.to_owned());
         }
@@ -286,8 +287,7 @@ impl RangeCoverage {
 /// The file and the name of a test as pytest gives them, `tests/test_a.py::TestA::test_x[1]|run`; else its dotted name,
 /// `tests.test_a.TestA.test_x`, of which the file is the beginning.
 pub fn test(context: &str) -> (Option<String>, String) {
-    let context = context.split('|').next().unwrap_or_default();
-    let context = context.split('[').next().unwrap_or_default();
+    let context = before_mark(context, &['|', '[']);
     match context.split_once("::") {
         Some((path, name)) => (Some(path.to_owned()), name.replace("::", ".")),
         None => (None, context.to_owned()),

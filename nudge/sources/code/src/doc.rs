@@ -2,6 +2,8 @@
 
 mod listed;
 
+use nudge_core::text::first_line;
+
 use crate::facts::{DocDrift, DriftRule, NodeView};
 
 /// A parameter of a function.
@@ -67,8 +69,7 @@ pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocD
     } else if let Some(error) = said.raises.iter().find(|error| {
         let last = error.rsplit('.').next().unwrap_or(error);
         // The documentation itself names it once.
-        declared.body.matches(last).count()
-            <= usize::from(declared.body.contains(doc.lines().next().unwrap_or_default()))
+        declared.body.matches(last).count() <= usize::from(declared.body.contains(first_line(doc)))
     }) {
         add(DriftRule::R4, format!("documents the error `{error}`, which does not occur in it"));
     }

@@ -16,7 +16,7 @@ use crate::language::CodeLanguage;
 
 pub(crate) use expr::{Expr, ExprId, ExprMaker, ExprTable};
 pub(crate) use names::{NameId, NameInterner, NameTable};
-pub(crate) use number::CompactNumber;
+pub(crate) use number::{CompactNumber, to_number};
 pub use view::NodeView;
 
 /// The first 16 bytes of a BLAKE3 hash.
@@ -405,12 +405,19 @@ impl FileFacts {
             + vec_bytes(&self.loops)
     }
 
+    /// Returns the base types of a node; none when kept facts are damaged.
+    pub(crate) fn bases_of(&self, node: &CodeNode) -> &[ExprId] {
+        let (from, to) = node.bases;
+        self.bases.get(from.get() as usize..to.get() as usize).unwrap_or_default()
+    }
+
     /// The nodes of a name with their numbers, in the order of the file.
     pub(crate) fn nodes_of(&self, name: NameId) -> impl Iterator<Item = (u32, &CodeNode)> {
         let node = |number: &CompactNumber| self.nodes.get(number.get() as usize);
         let from = self.named.partition_point(|number| node(number).is_some_and(|node| node.name < name));
-        let rest = self.named.get(from..).unwrap_or_default();
-        rest.iter().map_while(move |number| Some((number.get(), node(number).filter(|node| node.name == name)?)))
+        self.named[from..]
+            .iter()
+            .map_while(move |number| Some((number.get(), node(number).filter(|node| node.name == name)?)))
     }
 
     /// The name that a call calls; none for `Self(..)`.

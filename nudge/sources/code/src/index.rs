@@ -175,8 +175,7 @@ pub fn is_manifest(path: &str) -> bool {
 
 /// Returns true for the name of a TypeScript configuration, or of a base of one: `tsconfig.base.json`.
 pub(crate) fn is_tsconfig(name: &str) -> bool {
-    let stem = name.strip_suffix(".json").unwrap_or_default();
-    stem.starts_with("tsconfig") || stem.starts_with("jsconfig")
+    name.ends_with(".json") && (name.starts_with("tsconfig") || name.starts_with("jsconfig"))
 }
 
 /// The id of a node, by its file: `node:src/flask/app.py:Flask.route`.

@@ -71,8 +71,7 @@ fn list_callees<'a>(view: &'a AnswerView<'_>, id: NodeId) -> impl Iterator<Item 
 /// The name of a node as it is declared: `Flask.route(rule, **options) -> ..`.
 pub fn format_declaration(node: &NodeView<'_>) -> String {
     let signature = node.signature();
-    let after =
-        signature.find(node.name()).and_then(|start| signature.get(start + node.name().len()..)).unwrap_or_default();
+    let after = signature.split_once(node.name()).map_or("", |(_, after)| after);
     let after = after.trim_end_matches([':', '{', ';', ' ']);
     let space = if after.is_empty() || after.starts_with(['(', '<', '[', ':', '!']) { "" } else { " " };
     clip_text(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)

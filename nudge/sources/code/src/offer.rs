@@ -68,7 +68,7 @@ pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> SourceOffers 
 }
 
 fn is_test(command: Option<&str>) -> bool {
-    let mut words = command.unwrap_or_default().split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let mut words = command.into_iter().flat_map(|command| command.split(|c: char| !(c.is_alphanumeric() || c == '_')));
     words.any(|word| RUNNERS.contains(&word))
 }
 

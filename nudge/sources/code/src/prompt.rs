@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 use nudge_core::explain::ScoreParts;
+use nudge_core::text::{after_mark, before_mark};
 use nudge_core::words::{WordWeight, split_words};
 
+use crate::facts::to_number;
 use crate::index::{NodeId, NodeLookup};
 use crate::live::LiveRoot;
 use crate::live::state::RootState;
@@ -83,11 +85,11 @@ pub fn find_candidates(
     while !text.is_char_boundary(from) {
         from += 1;
     }
-    let text = text.get(from..).unwrap_or_default();
+    let text = &text[from..];
     let mut finder = PromptFinder { live, state, found: HashMap::default() };
     let tokens: Vec<_> = text.split(is_between).filter(|token| !token.is_empty()).take(MAX_TOKENS).collect();
     for (index, token) in tokens.iter().enumerate() {
-        if !finder.take_place(token, tokens.get(index + 1..).unwrap_or_default(), wanted) {
+        if !finder.take_place(token, &tokens[index + 1..], wanted) {
             finder.name(token);
         }
     }
@@ -214,7 +216,7 @@ impl PromptFinder<'_> {
         if meant.is_empty() || meant.len() > MAX_SAME {
             return;
         }
-        let mut score = NAME / f64::from(u32::try_from(meant.len()).unwrap_or(u32::MAX));
+        let mut score = NAME / f64::from(to_number(meant.len()));
         if is_marked && meant.len() == 2 {
             // A marked name means one of the two.
             score = score.max(FLOOR);
@@ -234,7 +236,7 @@ impl PromptFinder<'_> {
         let (names, plain): (Vec<&str>, Vec<&str>) = tokens.iter().partition(|token| has_shape(trim_token(token)));
         self.take_said(&plain.join(" "), false);
         for name in names.into_iter().take(MAX_SHAPED) {
-            self.take_said(trim_token(name).rsplit(['.', ':']).next().unwrap_or_default(), true);
+            self.take_said(after_mark(trim_token(name), &['.', ':']), true);
         }
     }
 
@@ -288,8 +290,7 @@ impl PromptFinder<'_> {
             connected.extend(calls.callees_of(*centre, false).into_iter().map(|callee| callee.to));
         }
         for candidate in self.found.values_mut() {
-            let path = index.find_node(candidate.id).map(|found| found.path).unwrap_or_default();
-            if self.state.before.contains_key(path) {
+            if index.find_node(candidate.id).is_some_and(|found| self.state.before.contains_key(found.path)) {
                 candidate.parts.push("changed", CHANGED);
                 candidate.reason += "; its file was changed";
             }
@@ -307,7 +308,7 @@ impl PromptFinder<'_> {
 
 /// Strips a token of the characters around a name.
 fn trim_token(token: &str) -> &str {
-    let token = token.split('(').next().unwrap_or_default();
+    let token = before_mark(token, &['(']);
     token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 

@@ -1,6 +1,7 @@
 //! Formats answers as the command line prints them for a person.
 
 use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
+use nudge_core::text::first_line;
 use serde_json::Value;
 
 /// Reports the result of a search.
@@ -37,7 +38,7 @@ pub fn report_node(answer: &Value) -> AnswerReport {
         format!("{path}:{} {} {name}", format_value(&node["line"]), format_value(&node["kind"])),
         format_value(&node["signature"]),
     ];
-    lines.extend(node["doc"].as_str().map(|doc| doc.lines().next().unwrap_or_default().to_owned()));
+    lines.extend(node["doc"].as_str().map(|doc| first_line(doc).to_owned()));
     for drift in list_members(&node["drift"]) {
         lines.push(format!("doc: {} ({})", format_value(&drift["detail"]), format_value(&drift["rule"])));
     }

@@ -22,9 +22,9 @@ pub fn with_sources<T>(root: &ProjectRoot, run: impl FnOnce(&RuleSources<'_>) ->
 
 /// Returns true if an entry is source by its name.
 pub fn is_source(root: &ProjectRoot, path: &Path, is_folder: bool) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_built = is_folder && root.git_dir().is_none() && NOT_SOURCE.contains(&name);
-    !(name.starts_with('.') || is_built)
+    let may_be_built = is_folder && root.git_dir().is_none();
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_none_or(|name| !(name.starts_with('.') || may_be_built && NOT_SOURCE.contains(&name)))
 }
 
 /// The reason for leaving out a file that is not ignored, if there is one.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use globset::GlobMatcher;
 
-use crate::facts::{FileFacts, NodeKind, NodeView};
+use crate::facts::{FileFacts, NodeKind, NodeView, to_number};
 use crate::index::CodeIndex;
 pub use words::split_name;
 use words::{NameWords, fold_name};
@@ -45,7 +45,7 @@ struct NodePosting {
 
 impl NodePosting {
     fn new(file: u32, view: &NodeView<'_>) -> Self {
-        let length = u32::try_from(view.name().len()).unwrap_or(u32::MAX).clamp(1, 255);
+        let length = to_number(view.name().len()).clamp(1, 255);
         Self { file, node_and_length: (view.number() << 8) | length }
     }
 
@@ -137,7 +137,7 @@ impl NameIndex {
         let path: Arc<str> = path.into();
         let number = self.free.pop().unwrap_or_else(|| {
             self.paths.push(None);
-            u32::try_from(self.paths.len() - 1).unwrap_or(u32::MAX)
+            to_number(self.paths.len() - 1)
         });
         if let Some(place) = self.paths.get_mut(number as usize) {
             *place = Some(Arc::clone(&path));

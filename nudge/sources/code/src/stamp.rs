@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::time::SystemTime;
 
 use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::number::unix_ns;
 use serde::{Deserialize, Serialize};
 
 use crate::root::ProjectRoot;
@@ -48,7 +49,7 @@ impl FileMarks {
 
     #[cfg(not(unix))]
     fn read_marks(meta: &Metadata) -> Self {
-        let modified_ns = meta.modified().map_or(0, to_ns);
+        let modified_ns = meta.modified().map_or(0, unix_ns);
         Self { size: meta.len(), modified_ns, changed_ns: modified_ns, inode: 0 }
     }
 
@@ -60,12 +61,7 @@ impl FileMarks {
 
 /// The time by the system's clock, which files are marked with.
 pub fn now_ns() -> i64 {
-    to_ns(SystemTime::now())
-}
-
-fn to_ns(time: SystemTime) -> i64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    unix_ns(SystemTime::now())
 }
 
 /// The marks of one of the root's files as it is now; `None` when there is no such regular file.
@@ -106,7 +102,9 @@ pub fn read(root: &ProjectRoot, path: &str, max_bytes: u64) -> io::Result<Marked
         if stamp.size > max_bytes {
             return Ok(MarkedContent { bytes: None, stamp, read_ns });
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or_default() + 1);
+        let mut bytes = Vec::with_capacity(
+            usize::try_from(stamp.size).expect("a size of at most `max_bytes` fits into memory") + 1,
+        );
         (&mut file).take(max_bytes + 1).read_to_end(&mut bytes)?;
         if FileMarks::from_metadata(&file.metadata()?) == Some(stamp) && bytes.len() as u64 == stamp.size {
             return Ok(MarkedContent { bytes: Some(bytes), stamp, read_ns });

@@ -102,8 +102,7 @@ fn is_worth_a_word(hit: &RecordHit) -> bool {
 
 fn build_offer(hit: RecordHit, now: i64) -> Offer {
     let RecordHit { record, relevance, explain, elsewhere, .. } = hit;
-    let why = explain.as_ref().map(format_reason).unwrap_or_default();
-    let parts = explain.map(|why| why.parts).unwrap_or_default();
+    let (why, parts) = explain.map(|why| (format_reason(&why), why.parts)).unwrap_or_default();
     let updated_at = rfc3339::parse(&record.updated_at).unwrap_or(now);
     let place = if elsewhere { format!(", in {}", record.project) } else { String::new() };
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };

@@ -160,7 +160,7 @@ pub fn find_records(
     let mut candidates = Vec::new();
     let mut grams = grams.into_iter().peekable();
     for id in ids {
-        let held = found.rows.get(&id).copied().unwrap_or_default();
+        let held = found.held_words(id);
         let evidence = MatchEvidence {
             bm25: held.bm25,
             coverage: held.coverage,

@@ -1,7 +1,6 @@
 //! `nudge signals deacon`: asks agents that have work and show no activity, and reports those that do not answer.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 

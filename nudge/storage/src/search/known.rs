@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use nudge_core::number::to_column;
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -99,7 +100,7 @@ impl TextIndexCache {
         }
         let most = texts / COMMON_SHARE;
         let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT ?2)");
-        let limit = i64::try_from(most + 1).unwrap_or(i64::MAX);
+        let limit = to_column(most + 1);
         let count: i64 = c.prepare_cached(&sql)?.query_row(params![query, limit], |row| row.get(0))?;
         let is_common = count == limit;
         self.counted.lock().is_common.insert(key, is_common);

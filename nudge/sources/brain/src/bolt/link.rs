@@ -131,7 +131,7 @@ fn to_bolt_value(value: &Value) -> ValueSend {
         Value::Bool(is) => ValueSend::Boolean(*is),
         Value::Number(number) => match number.as_i64() {
             Some(number) => ValueSend::Integer(number),
-            None => ValueSend::Float(number.as_f64().unwrap_or_default()),
+            None => ValueSend::Float(number.as_f64().expect("a number that is no i64 is a u64 or an f64")),
         },
         Value::String(text) => ValueSend::String(text.clone()),
         Value::Array(values) => ValueSend::List(values.iter().map(to_bolt_value).collect()),

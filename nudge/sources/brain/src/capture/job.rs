@@ -305,7 +305,7 @@ impl JobFolder {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let is_old = |meta: &fs::Metadata| meta.modified().ok()?.elapsed().ok().map(|age| age > OLD);
             let Ok(meta) = entry.metadata() else { continue };
-            if entry.file_name().to_string_lossy().starts_with('.') && is_old(&meta).unwrap_or_default() {
+            if entry.file_name().to_string_lossy().starts_with('.') && is_old(&meta) == Some(true) {
                 let path = entry.path();
                 let _ = if meta.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             }
@@ -400,8 +400,8 @@ fn name(end: &SessionEnd) -> String {
         (1..=80).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    let file = end.transcript.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    match [end.session.as_str(), file].into_iter().find(|text| is_name(text)) {
+    let file = end.transcript.file_stem().and_then(|stem| stem.to_str());
+    match [Some(end.session.as_str()), file].into_iter().flatten().find(|text| is_name(text)) {
         Some(name) => name.to_owned(),
         None => to_hex(&Sha256::digest(end.transcript.to_string_lossy().as_bytes()))[..32].to_owned(),
     }

@@ -2,6 +2,7 @@
 //! learn from itself.
 
 use nudge_core::shell;
+use nudge_core::text::{after_mark, before_mark};
 use serde_json::Value;
 
 /// Elements that clients put into the user's words, and that no user wrote.
@@ -104,7 +105,7 @@ fn is_nudge(command: &shell::Command, line: &str) -> bool {
 }
 
 fn is_program(word: &str) -> bool {
-    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = after_mark(word, &['/', '\\']);
     name.strip_suffix(".exe").unwrap_or(name) == "nudge"
 }
 
@@ -112,7 +113,7 @@ fn is_program(word: &str) -> bool {
 /// line.
 fn is_address(word: &str, line: &str) -> bool {
     let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
-    let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = before_mark(rest, &['/', '?', '#']);
     let Some((host, port)) = place.rsplit_once(':') else { return false };
     let is_here = matches!(host, "" | "localhost" | "127.0.0.1" | "[::1]" | "0.0.0.0");
     is_here
@@ -129,7 +130,7 @@ fn begins_with_nudge(line: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`;|&()[]{},".contains(c);
     let starts = |before: &str| {
         let before = before.trim_end_matches([' ', '\t', '"', '\'', '\\']);
-        let word = before.rsplit(is_end).next().unwrap_or_default();
+        let word = before.rsplit_once(is_end).map_or(before, |(_, word)| word);
         before.is_empty()
             || before.ends_with([':', ';', '|', '&', '(', ',', '`', '[', '{', '\n', '='])
             || BEFORE.contains(&word)

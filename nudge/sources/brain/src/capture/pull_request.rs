@@ -32,8 +32,8 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 /// The title of a session's commit and request: `Knowledge from session 2026-11-22 13:43`.
 pub fn format_title(job: &CaptureJob) -> String {
-    let time = rfc3339::format_time(job.created);
-    format!("Knowledge from session {} {}", time.get(..10).unwrap_or_default(), time.get(11..16).unwrap_or_default())
+    let minute: String = rfc3339::format_time(job.created).chars().take("2026-11-22T13:43".len()).collect();
+    format!("Knowledge from session {}", minute.replace('T', " "))
 }
 
 /// Renders the text for the reviewer.
@@ -65,8 +65,8 @@ pub fn render_proposed_changes(job: &CaptureJob) -> String {
             out += "Proposed as changes of units that are there. Merging changes none of them:\n";
         }
         // A fence keeps mentions and links from taking effect; it is longer than any in the text.
-        let longest = text.split(|c| c != '~').map(str::len).max().unwrap_or_default();
-        let fence = "~".repeat(longest.max(2) + 1);
+        let longest = text.split(|c| c != '~').map(str::len).fold(2, usize::max);
+        let fence = "~".repeat(longest + 1);
         let _ = write!(out, "\n**{title}**, like `{unit}`:\n\n{fence}\n{text}\n{fence}\n");
     }
     view::withhold_secrets(&out, &mut 0)
@@ -176,7 +176,7 @@ impl GithubProject<'_> {
             422 => {
                 let found =
                     web::send_request(&format!("{pulls}?state=all&head={owner}:{head}"), &headers, None, LIMIT)?;
-                found.body.get(0).cloned().unwrap_or_default()
+                found.body[0].clone()
             }
             status => return Err(web::fault_from_status("GitHub", status)),
         };

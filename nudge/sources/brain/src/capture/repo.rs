@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nudge_core::error::{Error, Result};
+use nudge_core::text::first_line;
 use nudge_git::{CallLimits, CallReach, Git, GitCall, GitFailure, GitRepository, RemoteVerb};
 use nudge_os::process::ChildProgram;
 
@@ -282,7 +283,8 @@ impl BrainRepo {
         words.extend(names.iter().map(String::as_str));
         let dirty = self.run_git_raw(&words, "", &[])?;
         if !dirty.is_empty() {
-            let path = dirty.lines().next().and_then(|line| line.get(3..)).unwrap_or_default();
+            let path = first_line(&dirty);
+            let path = path.get(3..).unwrap_or(path);
             return Err(Error::conflict(format!(
                 "{path} has changes of yours; commit or remove them, then review again."
             )));

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use nudge_core::text::first_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -84,12 +85,15 @@ struct TranscriptReader {
     own_said: String,
 }
 
+/// Stands for the name of a tool in a call that gives none: the call is shown all the same.
+const NAMELESS: &str = "";
+
 impl TranscriptReader {
     fn read_line(&mut self, line: &Value) {
-        let kind = line["type"].as_str().unwrap_or_default();
         // Every line counts, also those whose message is left out.
         self.folders
             .extend([&line["cwd"], &line["payload"]["cwd"]].into_iter().filter_map(Value::as_str).map(str::to_owned));
+        let Some(kind) = line["type"].as_str() else { return };
         match kind {
             "user" | "assistant" if line["message"].is_object() => {
                 self.note_origin(TranscriptClient::Claude, &line["sessionId"], &line["cwd"]);
@@ -130,13 +134,17 @@ impl TranscriptReader {
             return self.add_message(is_user, text);
         }
         for block in content.as_array().into_iter().flatten() {
-            match block["type"].as_str().unwrap_or_default() {
-                "text" => self.add_message(is_user, block["text"].as_str().unwrap_or_default()),
-                "tool_use" => {
-                    let tool = block["name"].as_str().unwrap_or_default();
+            match block["type"].as_str() {
+                Some("text") => {
+                    if let Some(text) = block["text"].as_str() {
+                        self.add_message(is_user, text);
+                    }
+                }
+                Some("tool_use") => {
+                    let tool = block["name"].as_str().unwrap_or(NAMELESS);
                     self.add_call(tool, &block["id"], &block["input"]);
                 }
-                "tool_result" => {
+                Some("tool_result") => {
                     let text = join_texts(&block["content"]);
                     self.add_outcome(&block["tool_use_id"], &text, block["is_error"] == true);
                 }
@@ -146,20 +154,21 @@ impl TranscriptReader {
     }
 
     fn read_codex(&mut self, item: &Value) {
-        match item["type"].as_str().unwrap_or_default() {
-            "message" => match item["role"].as_str().unwrap_or_default() {
-                "user" => {
-                    for part in item["content"].as_array().into_iter().flatten() {
-                        let text = part["text"].as_str().unwrap_or_default();
+        let Some(kind) = item["type"].as_str() else { return };
+        match kind {
+            "message" => match item["role"].as_str() {
+                Some("user") => {
+                    let parts = item["content"].as_array().into_iter().flatten();
+                    for text in parts.filter_map(|part| part["text"].as_str()) {
                         self.folders.extend(context_cwd(text).map(str::to_owned));
                         self.add_message(true, text);
                     }
                 }
-                "assistant" => self.add_message(false, &join_texts(&item["content"])),
+                Some("assistant") => self.add_message(false, &join_texts(&item["content"])),
                 _ => {}
             },
             "function_call" | "custom_tool_call" => {
-                let name = item["name"].as_str().unwrap_or_default();
+                let name = item["name"].as_str().unwrap_or(NAMELESS);
                 let tool = match item["namespace"].as_str() {
                     Some(namespace) => format!("{namespace}__{name}"),
                     None => name.to_owned(),
@@ -211,7 +220,7 @@ impl TranscriptReader {
     fn add_outcome(&mut self, id: &Value, text: &str, is_error: bool) {
         if id.as_str().is_some_and(|id| self.own.contains(id)) {
             // The first line names the call that goes on in the background.
-            self.own_said.extend(["\n", text.lines().next().unwrap_or_default()]);
+            self.own_said.extend(["\n", first_line(text)]);
             return;
         }
         let text = without_ours(text);

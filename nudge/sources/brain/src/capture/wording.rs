@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use nudge_core::text::after_mark;
+
 /// Users of images and runners, and common placeholder names: such a home belongs to no person.
 const ANYBODY: [&str; 27] = [
     "node",
@@ -42,14 +44,15 @@ pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
             || ANYBODY.contains(&name.to_lowercase().as_str())
     };
     let own = own.and_then(Path::to_str).filter(|own| own.len() > 1);
-    let own = own.filter(|own| !is_anybodys(own.rsplit(['/', '\\']).next().unwrap_or_default()));
+    let own = own.filter(|own| !is_anybodys(after_mark(own, &['/', '\\'])));
     if text.contains("/root/") || own.is_some_and(|own| text.contains(own)) {
         return true;
     }
     let is_end = |c: char| c.is_whitespace() || "/\\\"'`,;:)]".contains(c);
     ["/home/", "/Users/", "C:\\Users\\", "C:/Users/"].iter().any(|start| {
         text.match_indices(start).any(|(offset, _)| {
-            let name = text[offset + start.len()..].split(is_end).next().unwrap_or_default();
+            let name = &text[offset + start.len()..];
+            let name = name.find(is_end).map_or(name, |end| &name[..end]);
             !is_anybodys(name.trim_end_matches('.'))
         })
     })
@@ -132,7 +135,7 @@ fn is_colour(before: &str, number: &str) -> bool {
     if !matches!(number.len(), 3 | 6) || before.ends_with('(') {
         return false;
     }
-    let sentence = before.rsplit(['.', '!', '?', '\n']).next().unwrap_or_default();
+    let sentence = after_mark(before, &['.', '!', '?', '\n']);
     let words = sentence.rsplit(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     !words.take(3).any(|word| TICKETS.contains(&word.to_lowercase().as_str()))
 }

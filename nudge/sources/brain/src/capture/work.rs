@@ -233,13 +233,11 @@ impl CaptureWorker<'_> {
                     let told = job.rejected.iter().filter(|earlier| earlier.text.is_some()).count();
                     // A second one of this session changes nothing, nor does a text that the unit holds word for word.
                     let is_news = unit_path.as_ref().is_some_and(|path| {
-                        let there = foreign::read_text(&job.brain.join(path), LinkPolicy::Refused, MAX_UNIT)
-                            .unwrap_or_default();
-                        told < MAX_UNITS
-                            && !rejected
-                                .text
-                                .as_deref()
-                                .is_some_and(|text| normalize_text(&there).contains(&normalize_text(text)))
+                        let there = foreign::read_text(&job.brain.join(path), LinkPolicy::Refused, MAX_UNIT);
+                        let holds = |text: &str| {
+                            there.as_ref().is_ok_and(|there| normalize_text(there).contains(&normalize_text(text)))
+                        };
+                        told < MAX_UNITS && !rejected.text.as_deref().is_some_and(holds)
                     });
                     rejected.of = unit_path.or(rejected.of);
                     rejected.text = rejected.text.filter(|_| is_news);

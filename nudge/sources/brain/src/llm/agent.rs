@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::number::elapsed_ms;
 use nudge_core::source::StopFlag;
 use nudge_os::process::ChildProgram;
 use nudge_os::programs;
@@ -14,10 +15,6 @@ use super::{LanguageModel, ModelAnswer, ModelCost, ModelRequest, RequestFault, j
 /// Most that one call of Claude Code may cost.
 const BUDGET_USD: &str = "0.50";
 const MAX_OUTPUT: u64 = 4 << 20;
-
-fn elapsed_ms(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
 
 /// Claude Code with the account of its user: without tools, servers and hooks, and without a trace of the session.
 pub struct ClaudeEngine {

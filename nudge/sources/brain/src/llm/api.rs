@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use nudge_core::error::{Error, Result};
+use nudge_core::number::elapsed_ms;
 use serde_json::{Value, json};
 
 use super::{LanguageModel, ModelAnswer, ModelCost, ModelRequest, RequestFault, json_in, web};
@@ -34,10 +35,6 @@ pub fn open_api(name: &str, url: &str, model: Option<String>, limit: Duration) -
         return Err(missing("OPENAI_API_KEY"));
     }
     Ok(Box::new(OpenAi { url, key, model: model.unwrap_or_else(|| "gpt-5-mini".to_owned()), limit }))
-}
-
-fn elapsed_ms(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 struct AnthropicEngine {

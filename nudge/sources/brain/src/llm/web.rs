@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use nudge_core::error::{Error, Result};
+use nudge_core::text::before_mark;
 use serde_json::Value;
 
 use super::RequestFault;
@@ -22,7 +23,7 @@ pub struct WebResponse {
 /// Returns true when an address is of this machine.
 pub fn is_local(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = before_mark(rest, &['/', '?', '#']);
     if host.contains('@') {
         return false;
     }

@@ -1,6 +1,8 @@
 //! Reads the lists of a documentation: parameters, results, errors, in the usual forms.
 
 /// The lists that a documentation has.
+use nudge_core::text::before_mark;
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DocumentedItems<'a> {
     /// The parameters with their texts.
@@ -77,8 +79,8 @@ fn extend_last_param(out: &mut DocumentedItems<'_>, text: &str) {
 
 /// `param int x: text`, `param {T} [x=1] - text`, `returns: text`, `raises X: text`
 fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bool {
-    let word = field.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let rest = field.get(word.len()..).unwrap_or_default().trim_start();
+    let (word, rest) = field.split_at(field.find(|c: char| !c.is_alphanumeric()).unwrap_or(field.len()));
+    let rest = rest.trim_start();
     match word {
         "param" | "parameter" | "arg" | "argument" | "keyword" => {
             let name = if text.starts_with(':') {
@@ -100,7 +102,7 @@ fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bo
             true
         }
         "raises" | "raise" | "throws" | "exception" => {
-            let name = skip_type(rest).split([':', ' ']).next().unwrap_or_default();
+            let name = before_mark(skip_type(rest), &[':', ' ']);
             let braced = rest.strip_prefix('{').and_then(|rest| rest.split('}').next());
             out.raises.extend(Some(braced.unwrap_or(name)).filter(|name| is_path(name)));
             true
@@ -123,7 +125,8 @@ fn skip_type(text: &str) -> &str {
             _ => {}
         }
         if depth == 0 {
-            return text.get(index + 1..).unwrap_or_default().trim_start();
+            // The text begins with a brace, so that this is the one that closes it.
+            return text[index + 1..].trim_start();
         }
     }
     ""

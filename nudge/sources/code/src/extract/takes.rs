@@ -27,10 +27,10 @@ pub(super) fn hash_params(
     let mut cursor = list.walk();
     loop {
         let node = cursor.node();
-        let field = cursor.field_name().unwrap_or_default();
+        let is_field = |names: &[&str]| cursor.field_name().is_some_and(|field| names.contains(&field));
         let annotation = !language.types_must_fit()
-            && (ANNOTATIONS.contains(&field) || node.kind() == ":" && language == CodeLanguage::Python);
-        let passed_over = annotation || DEFAULTS.contains(&field) || node.kind() == "," || grammar.row_of(node).comment;
+            && (is_field(&ANNOTATIONS) || node.kind() == ":" && language == CodeLanguage::Python);
+        let passed_over = annotation || is_field(&DEFAULTS) || node.kind() == "," || grammar.row_of(node).comment;
         if !passed_over && node.child_count() == 0 {
             hasher.update(src.as_bytes().get(node.byte_range()).unwrap_or_default());
             hasher.update(&[0]);
@@ -67,10 +67,13 @@ pub(super) fn hash_rest(src: &str, nodes: &[CodeNode]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     let mut offset = 0;
     for span in nodes.iter().map(|node| node.span).filter(|span| span.byte < span.end) {
-        hasher.update(src.as_bytes().get(offset..span.byte as usize).unwrap_or_default());
+        // A node within the last one has no text before it.
+        if let Some(between) = src.as_bytes().get(offset..span.byte as usize) {
+            hasher.update(between);
+        }
         offset = offset.max(span.end as usize);
     }
-    hasher.update(src.as_bytes().get(offset..).unwrap_or_default());
+    hasher.update(&src.as_bytes()[offset.min(src.len())..]);
     crate::facts::hash(hasher.finalize().as_bytes())
 }
 

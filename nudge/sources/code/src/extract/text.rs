@@ -42,5 +42,5 @@ pub(crate) fn truncate_doc(doc: &str) -> Cow<'_, str> {
 /// The beginning of a text that is too long.
 fn truncate_text(text: &str, max: usize) -> String {
     let end = text.floor_char_boundary(max - '…'.len_utf8());
-    format!("{}…", text.get(..end).unwrap_or_default())
+    format!("{}…", &text[..end])
 }

@@ -8,7 +8,7 @@ use tree_sitter::Node as Syntax;
 use crate::doc::{DeclaredFunction, DeclaredParam};
 use crate::facts::{
     BindingTarget, BuildCondition, CallFact, CodeNode, CompactNumber, Expr, ExprId, ExprMaker, FieldFact, FileFacts,
-    ImplBlock, ImportFact, NO_NODE, NameBinding, NameId, NameInterner, NodeKind, NodeOwner, ResultFact,
+    ImplBlock, ImportFact, NO_NODE, NameBinding, NameId, NameInterner, NodeKind, NodeOwner, ResultFact, to_number,
 };
 use crate::language::{CodeLanguage, Grammar, WalkExtent};
 
@@ -199,7 +199,13 @@ impl<'a> TreeWalk<'a> {
     }
 
     pub fn node_text(&self, node: Syntax<'_>) -> &'a str {
-        self.src.get(node.byte_range()).unwrap_or_default()
+        self.text_between(node.start_byte(), node.end_byte())
+    }
+
+    /// Returns the text between two offsets of nodes: empty when the second is before the first, or when a grammar in C
+    /// gives offsets within a character, so that its fault does not end the server.
+    pub fn text_between(&self, from: usize, to: usize) -> &'a str {
+        self.src.get(from..to).unwrap_or_default()
     }
 
     pub fn name_of(&mut self, node: Syntax<'_>) -> NameId {
@@ -290,8 +296,8 @@ impl<'a> TreeWalk<'a> {
         let whole = draft.whole;
         let from = self.marked_from.take().unwrap_or_else(|| start_byte(whole)).min(start_byte(whole));
         let sig_end = draft.body.map_or(whole.end_byte(), |body| body.start_byte());
-        let signature = super::text::clean_signature(self.src.get(whole.start_byte()..sig_end).unwrap_or_default());
-        let bytes = self.src.as_bytes().get(whole.byte_range()).unwrap_or_default();
+        let signature = super::text::clean_signature(self.text_between(whole.start_byte(), sig_end));
+        let bytes = self.node_text(whole).as_bytes();
         self.doc = draft.doc.unwrap_or_default();
         let doc = if self.doc.is_empty() {
             NameId::NONE
@@ -302,7 +308,7 @@ impl<'a> TreeWalk<'a> {
             kind: draft.kind,
             span: crate::facts::NodeSpan {
                 line: line_number(whole),
-                end_line: u32::try_from(whole.end_position().row + 1).unwrap_or(u32::MAX),
+                end_line: to_number(whole.end_position().row + 1),
                 byte: from,
                 end: end_byte(whole),
             },
@@ -404,7 +410,7 @@ impl<'a> TreeWalk<'a> {
     /// Notes code that is there only in some builds.
     pub fn add_condition(&mut self, when: &'a str, target: Syntax<'_>) {
         let when = self.names.name(when);
-        let end_line = u32::try_from(target.end_position().row + 1).unwrap_or(u32::MAX);
+        let end_line = to_number(target.end_position().row + 1);
         self.facts.conditions.push(BuildCondition {
             when,
             from: start_byte(target),
@@ -426,7 +432,7 @@ impl<'a> TreeWalk<'a> {
         if self.doc.is_empty() {
             return;
         }
-        let body = self.src.get(node.span.byte as usize..node.span.end as usize).unwrap_or_default();
+        let body = self.text_between(node.span.byte as usize, node.span.end as usize);
         let found = crate::doc::find_drift(&self.doc, &DeclaredFunction { params, open, gives_nothing, body });
         self.facts.drifts.extend(found.into_iter().map(|drift| (number, drift)));
     }
@@ -496,17 +502,13 @@ impl<'a> TreeWalk<'a> {
 }
 
 pub(crate) fn start_byte(node: Syntax<'_>) -> u32 {
-    u32::try_from(node.start_byte()).unwrap_or(u32::MAX)
+    to_number(node.start_byte())
 }
 
 pub(crate) fn end_byte(node: Syntax<'_>) -> u32 {
-    u32::try_from(node.end_byte()).unwrap_or(u32::MAX)
+    to_number(node.end_byte())
 }
 
 pub(crate) fn line_number(node: Syntax<'_>) -> u32 {
-    u32::try_from(node.start_position().row + 1).unwrap_or(u32::MAX)
-}
-
-fn to_number(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
+    to_number(node.start_position().row + 1)
 }

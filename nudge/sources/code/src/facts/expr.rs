@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
 use super::names::{NameId, NameTable};
-use super::number::CompactNumber;
+use super::number::{CompactNumber, to_number};
 
 /// An expression of the file, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ impl ExprMaker {
         let exprs = &mut self.exprs.0;
         *self.seen.entry(expr).or_insert_with(|| {
             exprs.push(expr);
-            ExprId(CompactNumber::new(u32::try_from(exprs.len() - 1).unwrap_or(u32::MAX)))
+            ExprId(CompactNumber::new(to_number(exprs.len() - 1)))
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
-use super::number::CompactNumber;
+use super::number::{CompactNumber, to_number};
 
 /// A string of the file, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl NameTable {
     pub fn clear_names(&mut self, gone: &HashSet<NameId, FixedState>) {
         let mut text = String::with_capacity(self.text.len());
         let mut ends = Vec::with_capacity(self.ends.len());
-        for n in 0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX) {
+        for n in 0..to_number(self.ends.len()) {
             if !gone.contains(&NameId::from_u32(n)) {
                 text.push_str(self.get(NameId::from_u32(n)));
             }
@@ -87,7 +87,7 @@ fn sort_prefix(text: &str) -> u64 {
 }
 
 fn end_of(text: &str) -> CompactNumber {
-    CompactNumber::new(u32::try_from(text.len()).unwrap_or(u32::MAX))
+    CompactNumber::new(to_number(text.len()))
 }
 
 /// The strings of a file while it is read.
@@ -149,6 +149,6 @@ impl<'a> NameInterner<'a> {
     fn push_text(&mut self, text: &str) -> NameId {
         self.names.text.push_str(text);
         self.names.ends.push(end_of(&self.names.text));
-        NameId::from_u32(u32::try_from(self.names.ends.len() - 1).unwrap_or(u32::MAX))
+        NameId::from_u32(to_number(self.names.ends.len() - 1))
     }
 }

@@ -4,6 +4,14 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
+/// Converts an offset, a line or a number of things in one file, or a number of files.
+///
+/// # Panics
+/// From 2^32, which a file of at most `MAX_FILE_BYTES` and a project of at most `MAX_FILES` are far from.
+pub(crate) fn to_number(count: usize) -> u32 {
+    u32::try_from(count).expect("a file has less than 4 GiB, and a project less files")
+}
+
 /// Stored if there is none.
 const MAX: u32 = 0xFF_FFFF;
 

@@ -69,9 +69,8 @@ impl<'a> NodeView<'a> {
 
     /// Returns the paths of its base types and traits.
     pub fn bases(&self) -> impl Iterator<Item = String> + use<'a> {
-        let (from, to) = self.node.bases;
         let facts = self.facts;
-        let all = facts.bases.get(from.get() as usize..to.get() as usize).unwrap_or_default();
+        let all = facts.bases_of(self.node);
         all.iter().map(|base| facts.exprs.dotted_path(*base, &facts.names)).filter(|path| !path.is_empty())
     }
 

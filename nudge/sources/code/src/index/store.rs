@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
-use crate::facts::{Expr, FileFacts, NameId};
+use crate::facts::{Expr, FileFacts, NameId, to_number};
 use crate::tests_of::tested_stem;
 
 use super::links::LinkCache;
@@ -104,7 +104,7 @@ impl FileStore {
         let path: Arc<str> = path.into();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.files.push(None);
-            u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+            to_number(self.files.len() - 1)
         });
         for (table, names) in list_rows(&path, &facts) {
             for name in names {
@@ -193,7 +193,8 @@ impl FileStore {
 
     /// Files of a table, by path: nothing may depend on when a file was put.
     fn by_path(&self, slots: Option<&Slots>) -> Vec<u32> {
-        let mut slots = slots.map(|slots| slots.to_vec()).unwrap_or_default();
+        let Some(slots) = slots else { return Vec::new() };
+        let mut slots = slots.to_vec();
         if slots.len() <= 1 {
             return slots;
         }

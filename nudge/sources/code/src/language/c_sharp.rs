@@ -103,7 +103,7 @@ fn visit_class(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn visit_method(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(name) = node.child_by_field_name("name") else { return };
     let own = matches!(walk.owner_frame().what, FrameKind::Class(_));
-    let head = walk.src.get(node.start_byte()..name.start_byte()).unwrap_or_default();
+    let head = walk.text_between(node.start_byte(), name.start_byte());
     let marked = ["[Fact", "[Theory", "[Test", "[TestMethod"].iter().any(|mark| head.contains(mark));
     let kind = if own { NodeKind::Method } else { NodeKind::Function };
     let flags = if marked { flag::TEST } else { 0 };

@@ -3,7 +3,7 @@
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{FrameKind, NodeDraft, TreeWalk, end_byte, start_byte};
-use crate::facts::{BindingTarget, Expr, ExprId, ImplBlock, NameId, NodeKind, flag};
+use crate::facts::{BindingTarget, Expr, ExprId, ImplBlock, NameId, NodeKind, flag, to_number};
 
 /// Comments right before a node, marks of its own between them.
 pub(super) fn read_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, wanted: &[&str]) -> Option<String> {
@@ -63,7 +63,7 @@ pub(super) fn note_node(
 
 /// Opens a class without a name. It hides the code around it: `this` and bare names in it are of an unknown type.
 pub(super) fn open_nameless(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
-    let number = u32::try_from(walk.facts.impls.len()).unwrap_or(u32::MAX);
+    let number = to_number(walk.facts.impls.len());
     walk.facts.impls.push(ImplBlock { of: ExprId::NONE, tr: ExprId::NONE, from: start_byte(node), to: end_byte(node) });
     walk.open_frame(node, FrameKind::Impl(number));
 }

@@ -4,6 +4,7 @@ mod bind;
 mod modules;
 mod shapes;
 
+use nudge_core::text::before_mark;
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{FrameKind, NodeDraft, TreeWalk, start_byte};
@@ -117,8 +118,7 @@ fn note_node<'t>(
     if body.is_none() && matches!(kind, NodeKind::Function | NodeKind::Method) {
         flags |= flag::BODILESS;
     }
-    let head = walk.src.get(inner.start_byte()..inner.start_byte() + 5).unwrap_or_default();
-    if head == "async" {
+    if walk.node_text(inner).starts_with("async") {
         flags |= flag::ASYNC;
     }
     let doc = read_doc(walk, row);
@@ -358,7 +358,7 @@ fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 /// `it("does this", () => ..)` is a test of that name.
 fn test(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
-    let head = walk.node_text(function).split(['.', '(']).next().unwrap_or_default();
+    let head = before_mark(walk.node_text(function), &['.', '(']);
     if !matches!(head, "it" | "test") {
         return;
     }

@@ -108,7 +108,7 @@ impl Grammar {
                 row.branch = matches!(kind, "&&" | "||" | "??" | "and" | "or");
             }
         }
-        let count = u16::try_from(parser.field_count()).unwrap_or(u16::MAX);
+        let count = u16::try_from(parser.field_count()).expect("the ids of fields have 16 bits");
         let names = (1..=count).filter_map(|id| Some((parser.field_name_for_id(id)?.to_owned(), id)));
         let fields = names.collect();
         Self { parser, rows, fields }

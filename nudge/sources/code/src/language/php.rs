@@ -1,5 +1,6 @@
 //! PHP.
 
+use nudge_core::text::after_mark;
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{FrameKind, TreeWalk, end_byte, start_byte};
@@ -99,7 +100,7 @@ fn visit_namespace(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn use_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(path) = node.named_child(0) else { return };
     let module = walk.node_text(path).trim_start_matches('\\').replace('\\', ".");
-    let last = module.rsplit('.').next().unwrap_or_default();
+    let last = after_mark(&module, &['.']);
     let alias = node.child_by_field_name("alias").map_or(last, |alias| walk.node_text(alias));
     walk.add_import(&module, "", alias, node, false);
 }

@@ -2,6 +2,7 @@
 
 mod bind;
 
+use nudge_core::text::{after_mark, before_mark};
 use tree_sitter::Node as Syntax;
 
 use crate::doc::DeclaredParam;
@@ -180,7 +181,7 @@ fn lower_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let mut out = ExprId::NONE;
     for path in text.split('|').map(str::trim) {
         let mut parts = path.split('.');
-        let first = walk.names.intern_made(parts.next().unwrap_or_default());
+        let first = walk.names.intern_made(parts.next().expect("a split text has a first part"));
         let mut chain = walk.add_expr(if path == "None" { Expr::Null } else { Expr::Name(first) });
         for part in parts {
             let name = walk.names.intern_made(part);
@@ -228,7 +229,7 @@ fn visit_decorated(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 /// Only a string that is formatted holds code.
 fn visit_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
-    let prefix = walk.node_text(node).split(['"', '\'']).next().unwrap_or_default();
+    let prefix = before_mark(walk.node_text(node), &['"', '\'']);
     walk.skip = !prefix.contains(['f', 'F', 't', 'T']);
 }
 
@@ -236,8 +237,8 @@ fn visit_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn read_flags(marks: &[&str]) -> u16 {
     let mut flags = 0;
     for mark in marks {
-        let path = mark.trim_start_matches('@').split('(').next().unwrap_or_default().trim();
-        let last = path.rsplit('.').next().unwrap_or_default();
+        let path = before_mark(mark.trim_start_matches('@'), &['(']).trim();
+        let last = after_mark(path, &['.']);
         flags |= match last {
             "property" | "cached_property" | "setter" | "deleter" | "getter" => flag::PROPERTY,
             "staticmethod" => flag::STATIC,

@@ -9,7 +9,7 @@ use tree_sitter::Node as Syntax;
 
 use crate::doc::DeclaredParam;
 use crate::extract::{FrameKind, NodeDraft, TreeWalk, end_byte, start_byte};
-use crate::facts::{BindingTarget, Expr, ExprId, NameId, NodeKind, flag};
+use crate::facts::{BindingTarget, Expr, ExprId, NameId, NodeKind, flag, to_number};
 
 use super::{LanguageSpec, SyntaxShape, Visit};
 use attributes::{read_doc, read_flags};
@@ -182,7 +182,7 @@ fn closure_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
 /// Lowers a block to its last expression.
 fn lower_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let count = node.named_child_count();
-    let last = count.checked_sub(1).and_then(|index| node.named_child(u32::try_from(index).unwrap_or(u32::MAX)));
+    let last = count.checked_sub(1).and_then(|index| node.named_child(to_number(index)));
     match last {
         // A longer block may bind the names in it, and the place that asks for the value does not see them.
         Some(last) if count == 1 => walk.lower_expr(last),

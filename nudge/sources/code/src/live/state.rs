@@ -186,8 +186,8 @@ impl RootState {
         self.names.replace_file(path, old.as_deref(), new.as_deref());
         for (facts, sign) in [(&old, -1), (&new, 1)] {
             let size = facts.as_ref().map_or((0, 0), |facts| (facts.len(), facts.memory_bytes()));
-            self.nodes = self.nodes.saturating_add_signed(sign * isize::try_from(size.0).unwrap_or_default());
-            self.bytes = self.bytes.saturating_add_signed(sign * isize::try_from(size.1).unwrap_or_default());
+            self.nodes = self.nodes.saturating_add_signed(sign * size.0.cast_signed());
+            self.bytes = self.bytes.saturating_add_signed(sign * size.1.cast_signed());
         }
         if self.is_caught_up {
             self.note_seen(path, old.as_deref(), new.as_deref());
@@ -275,10 +275,10 @@ impl RootState {
         };
         let before: HashMap<_, _> =
             old.into_iter().flat_map(FileFacts::nodes).map(|node| (node.qual(), node.node().hash)).collect();
-        let mut was = self.seen.remove(path).unwrap_or_default();
+        let mut was = self.seen.remove(path);
         let mut now = HashMap::default();
         for node in new.nodes() {
-            let mut seen = was.remove(node.qual()).unwrap_or_default();
+            let mut seen = was.as_mut().and_then(|was| was.remove(node.qual())).unwrap_or_default();
             match before.get(node.qual()) {
                 None => seen.first = self.indexed_at,
                 Some(hash) if *hash != node.node().hash => seen.changed = self.indexed_at,

@@ -249,7 +249,7 @@ impl CallResolver<'_> {
         let Some(facts) = self.store.facts_at(id.file) else { return Vec::new() };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
         let site = ExprPlace::new(id.file, node.span.byte);
-        let bases = facts.bases.get(node.bases.0.get() as usize..node.bases.1.get() as usize).unwrap_or_default();
+        let bases = facts.bases_of(node);
         bases.iter().map(|base| self.resolve_base(&site, *base)).collect()
     }
 

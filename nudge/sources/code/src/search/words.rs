@@ -24,7 +24,7 @@ impl NameWords {
                 entries.push((from..text.len(), view.number()));
             }
         }
-        let word = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
+        let word = |range: &Range<usize>| &text[range.clone()];
         entries.sort_unstable_by(|(range, node), (other, other_node)| {
             word(range).cmp(word(other)).then(node.cmp(other_node))
         });
@@ -34,7 +34,7 @@ impl NameWords {
 
     /// Each word with its nodes, in the order of the alphabet.
     pub fn iter_words(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
-        let word = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
+        let word = |range: &Range<usize>| &self.text[range.clone()];
         let same = self.of.chunk_by(move |(range, _), (other, _)| word(range) == word(other));
         same.filter_map(move |same| Some((word(&same.first()?.0), same.iter().map(|(_, node)| *node))))
     }

@@ -1,5 +1,6 @@
 //! Reads the lines before a node: attributes, conditions among them, and documentation.
 
+use nudge_core::text::before_mark;
 use tree_sitter::Node as Syntax;
 
 use crate::extract::TreeWalk;
@@ -49,8 +50,8 @@ pub(super) fn read_flags(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> u16 {
     }
     for mark in &walk.marks {
         let inner = mark.trim_start_matches("#[").trim_end_matches(']');
-        let path = inner.split(['(', '=']).next().unwrap_or_default().trim();
-        match path.rsplit("::").next().unwrap_or_default() {
+        let path = before_mark(inner, &['(', '=']).trim();
+        match path.rsplit_once("::").map_or(path, |(_, name)| name) {
             "test" | "rstest" | "test_case" | "quickcheck" | "bench" => flags |= flag::TEST,
             "cfg" if !inner.contains("test") => flags |= flag::CONDITIONAL,
             _ => {}
@@ -60,7 +61,7 @@ pub(super) fn read_flags(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> u16 {
 }
 
 fn follows_a_mark(walk: &TreeWalk<'_>, node: Syntax<'_>) -> bool {
-    walk.src.get(..node.start_byte()).unwrap_or_default().trim_end().ends_with(']')
+    walk.text_between(0, node.start_byte()).trim_end().ends_with(']')
 }
 
 pub(super) fn read_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> Option<String> {

@@ -54,7 +54,7 @@ pub(super) fn use_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
             "identifier" | "scoped_identifier" | "self" | "crate" | "super" => {
                 let path = join(walk.node_text(part));
                 let path = path.strip_suffix("::self").unwrap_or(&path);
-                let alias = path.rsplit("::").next().unwrap_or_default().to_owned();
+                let alias = path.rsplit_once("::").map_or(path, |(_, name)| name).to_owned();
                 note_use(walk, path, &alias, part, reexport);
             }
             _ => {}
