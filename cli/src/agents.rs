@@ -18,3 +18,5 @@ mod permission;
 mod plan;
 pub mod record;
 mod within;
+
+pub use here::find_binary;

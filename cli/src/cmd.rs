@@ -40,6 +40,7 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
 use nudge::{Error, ErrorKind, Result};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -187,8 +188,12 @@ fn print_note(text: &str) {
 
 impl RunningSession {
     /// Renders a result for people, or with `--json` as raw JSON.
-    fn render(&self, result: &RawValue, pretty: impl FnOnce(&Value) -> String) -> Result<CommandOutput> {
-        Ok(if self.json { to_raw_output(result) } else { pretty(&parse_value(result)?).into() })
+    fn render<T: DeserializeOwned>(
+        &self,
+        result: &RawValue,
+        pretty: impl FnOnce(&T) -> String,
+    ) -> Result<CommandOutput> {
+        Ok(if self.json { to_raw_output(result) } else { pretty(&parsed_as(result)?).into() })
     }
 
     /// Puts the values of secrets, which only an export returns, into the rows of a result.
@@ -198,15 +203,14 @@ impl RunningSession {
         let secret = |row: &&mut Value| row["hint"]["meta"]["sensitivity"] == "secret";
         for row in value[rows].as_array_mut().into_iter().flatten().filter(secret) {
             let hint = &mut row["hint"];
-            let name = hint["component"].as_str().unwrap_or_default().to_owned();
-            let component = match exports.entry(name) {
+            let (Some(name), Some(key)) = (hint["component"].as_str(), hint["key"].as_str()) else { continue };
+            let component = match exports.entry(name.to_owned()) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => {
                     let exported = self.with_secrets(new.key())?;
                     new.insert(exported)
                 }
             };
-            let key = hint["key"].as_str().unwrap_or_default();
             let others = component["variants"][key].as_array().into_iter().flatten();
             let same = |other: &&Value| other["meta"]["scope"] == hint["meta"]["scope"];
             if let Some(found) = std::iter::once(&component["hints"][key]).chain(others).find(same) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nudge::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::{is_hidden, to_hex};
-use nudge_core::wire::pretty_json;
+use nudge_core::wire::{object_members, pretty_json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -91,7 +91,7 @@ fn read_entries(document: &Value) -> Result<Vec<CommittedHint>, String> {
             variants.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint)));
         for (key, hint) in hints.chain(variants) {
             let (value, meta) = match hint.get("value") {
-                Some(value) => (value.clone(), hint["meta"].as_object().cloned().unwrap_or_default()),
+                Some(value) => (value.clone(), read_meta(hint).map_err(|why| format!("{component} {key} has {why}"))?),
                 None => (hint.clone(), Map::new()),
             };
             if let Some(other) = meta.keys().find(|name| !META.contains(&name.as_str())) {
@@ -109,18 +109,31 @@ fn read_entries(document: &Value) -> Result<Vec<CommittedHint>, String> {
     Ok(all)
 }
 
+/// Returns the `meta` of a hint. A scope in it is an object.
+fn read_meta(hint: &Value) -> Result<Map<String, Value>, &'static str> {
+    let meta = match hint.get("meta") {
+        None => Map::new(),
+        Some(Value::Object(meta)) => meta.clone(),
+        Some(_) => return Err("a `meta` that is no object"),
+    };
+    if meta.get("scope").is_some_and(|scope| !scope.is_object()) {
+        return Err("a `scope` that is no object");
+    }
+    Ok(meta)
+}
+
 impl CommittedHint {
     /// The params of `nudge.set_hint`, which refuses where that variant is there already. Whatever scope it has, it is of
     /// this repository.
     fn to_params(&self, repo: &str) -> Map<String, Value> {
         let mut meta = self.meta.clone();
-        let mut scope = meta.get("scope").and_then(Value::as_object).cloned().unwrap_or_default();
-        scope.insert("repo".into(), repo.into());
-        meta.insert("scope".into(), scope.into());
+        let scope = meta.entry("scope").or_insert_with(|| json!({}));
+        scope["repo"] = repo.into();
         meta.insert("source".into(), "file-import".into());
         meta.insert("added_by".into(), ADDED_BY.into());
-        let params = json!({"component": self.component, "key": self.key, "value": self.value, "meta": meta, "if_match_version": 0});
-        params.as_object().cloned().unwrap_or_default()
+        object_members(
+            json!({"component": self.component, "key": self.key, "value": self.value, "meta": meta, "if_match_version": 0}),
+        )
     }
 }
 
@@ -249,8 +262,11 @@ impl TrustFile {
     /// # Errors
     /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
     pub fn set(&mut self, top: &Path, text: Option<String>) -> Result<()> {
-        let known = text.map(|text| CloneTrust { trusted: Some(text), ..self.get(top) });
-        self.put_known(top, known.unwrap_or_default())
+        let known = match text {
+            Some(text) => CloneTrust { trusted: Some(text), ..self.get(top) },
+            None => CloneTrust::default(),
+        };
+        self.put_known(top, known)
     }
 
     fn put_known(&mut self, top: &Path, known: CloneTrust) -> Result<()> {
@@ -331,7 +347,8 @@ pub fn load_trusted(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<Loa
     let Some(trusted) = known.trusted else { return Ok(None) };
     let Some(document) = CommittedFile::read(top)?.filter(|document| document.text == trusted) else { return Ok(None) };
     let status = call("nudge.status", &Map::new())?;
-    let session = format!("{} {}", status["session_id"].as_str().unwrap_or_default(), document.sha256);
+    let unnamed = || Error::unavailable("The server does not name its session; update it.");
+    let session = format!("{} {}", status["session_id"].as_str().ok_or_else(unnamed)?, document.sha256);
     if known.loaded == session {
         return Ok(None);
     }
@@ -357,6 +374,20 @@ fn hash_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_meta_or_a_scope_that_is_no_object_is_refused() {
+        let entries = |meta: Value| {
+            read_entries(&json!({"components": {"shop": {"hints": {"build": {"value": "make", "meta": meta}}}}}))
+        };
+        for (meta, why) in [
+            (json!("ttl"), "shop build has a `meta` that is no object"),
+            (json!({"scope": "linux"}), "shop build has a `scope` that is no object"),
+        ] {
+            assert_eq!(entries(meta).unwrap_err(), why);
+        }
+        assert_eq!(entries(json!({"scope": {"os": ["linux"]}})).unwrap().len(), 1);
+    }
 
     #[test]
     fn what_is_written_is_read_again_and_of_this_repository() {

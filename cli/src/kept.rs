@@ -464,18 +464,17 @@ pub fn is_lasting(hint: &RawValue) -> bool {
     })
 }
 
-/// Returns the number of hints that are kept by a result of `nudge.status`; 0 where none are.
-pub fn count_kept(status: &RawValue) -> usize {
+/// Returns the number of hints that are kept by a result of `nudge.status`; `None` when it does not say.
+pub fn count_kept(status: &RawValue) -> Option<usize> {
     #[derive(Deserialize)]
     struct KeepingAnswer {
         keeping: KeepingStatus,
     }
     #[derive(Deserialize)]
     struct KeepingStatus {
-        #[serde(default)]
-        hints: usize,
+        hints: Option<usize>,
     }
-    serde_json::from_str::<KeepingAnswer>(status.get()).map_or(0, |status| status.keeping.hints)
+    serde_json::from_str::<KeepingAnswer>(status.get()).ok()?.keeping.hints
 }
 
 #[cfg(test)]

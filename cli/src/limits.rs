@@ -36,13 +36,12 @@ pub fn require_descriptors() -> Result<()> {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
         let limit = getrlimit(Resource::Nofile);
-        let is_enough = |most: Option<u64>| most.is_none_or(|most| most >= MIN_DESCRIPTORS);
-        if !is_enough(limit.current) {
+        if let Some(current) = limit.current.filter(|most| *most < MIN_DESCRIPTORS) {
+            let may_be_raised = limit.maximum.is_none_or(|most| most >= MIN_DESCRIPTORS);
             let raised = Rlimit { current: Some(MIN_DESCRIPTORS), maximum: limit.maximum };
-            if !is_enough(limit.maximum) || setrlimit(Resource::Nofile, raised).is_err() {
+            if !may_be_raised || setrlimit(Resource::Nofile, raised).is_err() {
                 return Err(Error::unavailable(format!(
-                    "A session needs {MIN_DESCRIPTORS} open files at least, and the limit here is {}; raise it (`ulimit -n`).",
-                    limit.current.unwrap_or_default()
+                    "A session needs {MIN_DESCRIPTORS} open files at least, and the limit here is {current}; raise it (`ulimit -n`)."
                 )));
             }
         }

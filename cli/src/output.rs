@@ -14,7 +14,8 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use nudge_core::text::{escape_hidden, is_hidden};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::server::session::keeper::EndSummary;
 
@@ -22,6 +23,7 @@ pub use doctor::render_doctor;
 pub use nudge_core::text::make_visible;
 pub use plain::{render_plain, render_report};
 pub use server::{files_put_back, render_members, render_stats, render_status};
+use tables::DeletionRow;
 pub use tables::{
     all_hints, describe_age, render_components, render_deletions, render_findings, render_hints, render_matches,
     render_seeds, render_why,
@@ -160,9 +162,25 @@ pub fn render_stored(result: &Value) -> String {
     out
 }
 
+/// The parts of a `match_explain` that people read.
+#[derive(Deserialize)]
+struct ExplainedMatch {
+    score: f64,
+    reasons: Vec<String>,
+    /// The addends of the score, by name.
+    parts: Map<String, Value>,
+}
+
+/// A result of `nudge.get_hint`.
+#[derive(Deserialize)]
+pub struct FoundAnswer {
+    hint: Value,
+    match_explain: ExplainedMatch,
+}
+
 /// The output of `get`.
-pub fn render_found(result: &Value, reveal: bool) -> String {
-    let hint = &result["hint"];
+pub fn render_found(result: &FoundAnswer, reveal: bool) -> String {
+    let FoundAnswer { hint, match_explain: explain } = result;
     let mut out = format!("value: {}\n", with_style(STRONG, indent_block(&value_text(hint, reveal), 7)));
     if let Some(reason) = hint["meta"]["reason"].as_str() {
         let _ = writeln!(out, "reason: {}", indent_block(reason, 8));
@@ -170,10 +188,9 @@ pub fn render_found(result: &Value, reveal: bool) -> String {
     let _ = writeln!(out, "scope: {}", tables::describe_scope(hint));
     let _ = writeln!(out, "stored: {}", describe_age(&hint["updated_at"]));
     let _ = writeln!(out, "expires: {}", time::describe_end(hint).unwrap_or_else(|| "with the session".into()));
-    let explain = &result["match_explain"];
-    let _ = writeln!(out, "match:\n  score: {:.2}\n  reasons:", explain["score"].as_f64().unwrap_or_default());
-    for reason in explain["reasons"].as_array().into_iter().flatten() {
-        let _ = writeln!(out, "    - {}", to_text(reason));
+    let _ = writeln!(out, "match:\n  score: {:.2}\n  reasons:", explain.score);
+    for reason in &explain.reasons {
+        let _ = writeln!(out, "    - {}", make_visible(reason));
     }
     out
 }
@@ -199,44 +216,74 @@ pub fn render_deleted(result: &Value) -> String {
     format!("{mark} deleted hint {} ({count}); `nudge undo` brings it back\n", with_style(STRONG, name(hint)))
 }
 
+/// A result of `nudge.undo`.
+#[derive(Deserialize)]
+pub struct UndoneAnswer {
+    #[serde(flatten)]
+    deletion: DeletionRow,
+    restored: u64,
+    skipped: u64,
+}
+
 /// The output of `undo`.
-pub fn render_undone(result: &Value) -> String {
-    let restored = result["restored"].as_u64().unwrap_or_default();
-    let mut out = format!("{} brought back {}\n", with_style(GOOD, "✔"), count_noun(restored, "hint"));
-    for hint in result["hints"].as_array().into_iter().flatten() {
+pub fn render_undone(result: &UndoneAnswer) -> String {
+    let UndoneAnswer { deletion, restored, skipped } = result;
+    let mut out = format!("{} brought back {}\n", with_style(GOOD, "✔"), count_noun(*restored, "hint"));
+    for hint in &deletion.hints {
         let _ = writeln!(out, "  {}", name(hint));
     }
-    let _ = writeln!(out, "  {}", with_style(FAINT, tables::how_and_who(result)));
-    if let Some(skipped @ 1..) = result["skipped"].as_u64() {
-        let _ = writeln!(out, "  {} not: expired or stored anew since", count_noun(skipped, "hint"));
+    let _ = writeln!(out, "  {}", with_style(FAINT, deletion.how_and_who()));
+    if *skipped > 0 {
+        let _ = writeln!(out, "  {} not: expired or stored anew since", count_noun(*skipped, "hint"));
     }
     out
 }
 
+/// A result of `nudge.shutdown`. Without hints there are no counts.
+#[derive(Deserialize)]
+pub struct StoppedAnswer {
+    hints: Option<usize>,
+    kept: Option<usize>,
+    file: Option<String>,
+    why: Option<String>,
+}
+
 /// The output of `stop`: the hints that are kept or gone.
-pub fn render_stopped(result: &Value) -> String {
-    let number = |name: &str| result[name].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
-    let place = match result["file"].as_str() {
-        Some(file) => Ok(make_visible(file)),
-        None => Err(make_visible(result["why"].as_str().unwrap_or_default())),
+pub fn render_stopped(result: &StoppedAnswer) -> String {
+    let place = match (&result.file, &result.why) {
+        (Some(file), _) => Some(Ok(make_visible(file))),
+        (None, Some(why)) => Some(Err(make_visible(why))),
+        (None, None) => None,
     };
-    match (EndSummary { hints: number("hints"), kept: number("kept"), place }).to_text() {
+    let (Some(hints), Some(kept), Some(place)) = (result.hints, result.kept, place) else {
+        return "stopped\n".into();
+    };
+    match (EndSummary { hints, kept, place }).to_text() {
         told if told.is_empty() => "stopped\n".into(),
         told => format!("stopped; {told}\n"),
     }
 }
 
+/// A result of `nudge.import`.
+#[derive(Deserialize)]
+pub struct ImportedAnswer {
+    imported: u64,
+    skipped: u64,
+    errors: Vec<Value>,
+    removed: Option<u64>,
+}
+
 /// The output of `import`.
-pub fn render_imported(result: &Value) -> String {
-    let imported = result["imported"].as_u64().unwrap_or_default();
-    let is_empty = imported == 0 && result["skipped"] == 0 && result["errors"].as_array().is_none_or(Vec::is_empty);
+pub fn render_imported(result: &ImportedAnswer) -> String {
+    let ImportedAnswer { imported, skipped, errors, removed } = result;
+    let is_empty = *imported == 0 && *skipped == 0 && errors.is_empty();
     let mark = if is_empty { with_style(BAD, "!") } else { with_style(GOOD, "✔") };
-    let mut out = format!("{mark} imported {}, skipped {}\n", count_noun(imported, "hint"), result["skipped"]);
+    let mut out = format!("{mark} imported {}, skipped {skipped}\n", count_noun(*imported, "hint"));
     if is_empty {
         let form = r#"{"components": {"api": {"hints": {"build": "make"}}}}"#;
         let _ = writeln!(out, "  there are no hints in it; the form is {form}");
     }
-    if let Some(removed) = result["removed"].as_u64() {
+    if let Some(removed) = *removed {
         let _ = writeln!(
             out,
             "  removed {} that {} stored before",
@@ -244,7 +291,7 @@ pub fn render_imported(result: &Value) -> String {
             if removed == 1 { "was" } else { "were" }
         );
     }
-    for error in result["errors"].as_array().into_iter().flatten() {
+    for error in errors {
         let _ = writeln!(out, "  {} {} {}", with_style(BAD, "✘"), name(error), to_text(&error["reason"]));
     }
     out
@@ -261,45 +308,72 @@ pub fn render_change(change: &Value) -> String {
     let source = to_text(&change["source"]);
     let about = if source != nudge::HINTS {
         // The changes of the other sources say which of their parts it was by `name`.
-        let part = change["name"]
-            .as_str()
-            .map(|part| format!(" {}", with_style(STRONG, make_visible(part))))
-            .unwrap_or_default();
-        format!("{source}{part}")
+        match change["name"].as_str() {
+            Some(part) => format!("{source} {}", with_style(STRONG, make_visible(part))),
+            None => source,
+        }
     } else if let Some(count) = change["count"].as_u64() {
         count_noun(count, "hint")
     } else {
-        let value = tables::one_line(change["value"].as_str().unwrap_or_default());
-        format!("{} v{}  {value}", with_style(STRONG, name(change)), change["version"])
+        let mut about = format!("{} v{}  ", with_style(STRONG, name(change)), change["version"]);
+        about.extend(change["value"].as_str().map(tables::one_line));
+        about
     };
-    format!("{time}  {what:<7}  {about}{}\n", client.unwrap_or_default())
+    let mut line = format!("{time}  {what:<7}  {about}");
+    line.extend(client);
+    line + "\n"
 }
 
-/// The command that makes a call: the verb for the hints', `nudge call` for any other.
-fn call(more: &Value) -> String {
-    let method = more["method"].as_str().unwrap_or_default();
-    let param = |name: &str| more["params"][name].as_str().map(quote_argument);
-    // The recalled variant of a key is the one that `get` returns here.
-    if let ("nudge.get_hint", Some(component), Some(key)) = (method, param("component"), param("key")) {
-        return format!("nudge get {component} {key}");
+/// A result of `nudge.recall`.
+#[derive(Deserialize)]
+pub struct RecalledAnswer {
+    items: Vec<RecalledItem>,
+    omitted: u64,
+    /// The sources that gave no answer in time; absent when all did.
+    late: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct RecalledItem {
+    source: String,
+    line: String,
+    why: String,
+    more: RecalledCall,
+}
+
+/// The call that returns all of an item.
+#[derive(Deserialize)]
+struct RecalledCall {
+    method: String,
+    params: Value,
+}
+
+impl RecalledCall {
+    /// Returns the command that makes the call: the verb for the hints', `nudge call` for any other.
+    fn to_command(&self) -> String {
+        let param = |name: &str| self.params[name].as_str().map(quote_argument);
+        // The recalled variant of a key is the one that `get` returns here.
+        if let ("nudge.get_hint", Some(component), Some(key)) = (&*self.method, param("component"), param("key")) {
+            return format!("nudge get {component} {key}");
+        }
+        let params = quote_argument(&self.params.to_string());
+        format!("nudge call {} {params}", self.method.strip_prefix("nudge.").unwrap_or(&self.method))
     }
-    let params = quote_argument(&more["params"].to_string());
-    format!("nudge call {} {params}", method.strip_prefix("nudge.").unwrap_or(method))
 }
 
 /// The output of `recall`: for each item a line, its source, the reason, and the call that returns all of it.
-pub fn render_recalled(result: &Value) -> String {
+pub fn render_recalled(result: &RecalledAnswer) -> String {
     let mut out = String::new();
-    for item in result["items"].as_array().into_iter().flatten() {
-        let call = call(&item["more"]);
-        let why = format!("{}: {}; {}", to_text(&item["source"]), to_text(&item["why"]), make_visible(&call));
-        let _ = writeln!(out, "{}\n  {}", to_text(&item["line"]), with_style(FAINT, why));
+    for RecalledItem { source, line, why, more } in &result.items {
+        let [source, line, why, call] = [source, line, why, &more.to_command()].map(|text| make_visible(text));
+        let _ = writeln!(out, "{line}\n  {}", with_style(FAINT, format!("{source}: {why}; {call}")));
     }
-    if let Some(omitted @ 1..) = result["omitted"].as_u64() {
+    if let omitted @ 1.. = result.omitted {
         let _ = writeln!(out, "{}", with_style(FAINT, format!("{omitted} more; --limit and --max-bytes make room")));
     }
-    if let Some(late) = join_list(&result["late"]) {
-        let _ = writeln!(out, "{}", with_style(FAINT, format!("no answer in time: {late}")));
+    if let Some(late) = &result.late {
+        let told = format!("no answer in time: {}", make_visible(&late.join(",")));
+        let _ = writeln!(out, "{}", with_style(FAINT, told));
     }
     out
 }
@@ -307,7 +381,7 @@ pub fn render_recalled(result: &Value) -> String {
 /// The output of `config`: each setting with its value and origin; those that are not defaults are bold.
 pub fn render_settings(result: &Value) -> String {
     let rows: Vec<_> = result["settings"].as_array().into_iter().flatten().collect();
-    let width = |name: &str| rows.iter().map(|row| to_text(&row[name]).chars().count()).max().unwrap_or_default();
+    let width = |name: &str| rows.iter().map(|row| to_text(&row[name]).chars().count()).fold(0, usize::max);
     let (names, values) = (width("name"), width("value").min(24));
     let mut out = format!("file  {}\n", to_text(&result["file"]));
     for row in rows {
@@ -325,20 +399,24 @@ mod tests {
 
     use super::*;
 
+    fn read<T: serde::de::DeserializeOwned>(answer: Value) -> T {
+        serde_json::from_value(answer).unwrap()
+    }
+
     /// Promise (command line): Printed text from the store cannot control the terminal.
     #[test]
     fn nothing_steers_the_terminal() {
         assert_eq!(make_visible("a\u{1b}[31m\u{202e}b\u{200b}é"), "a\\u{1b}[31m\\u{202e}b\\u{200b}é");
         let hint = json!({"component": "a\u{7}", "key": "k", "value": "x\n\u{1b}]52;y", "meta": {}});
         let row = json!({"hints": [{"hint": hint, "score": 0.5, "match_explain": {"matched": true, "reasons": []}}]});
-        let plain = anstream::adapter::strip_str(&render_matches(&row, false)).to_string();
+        let plain = anstream::adapter::strip_str(&render_matches(&read(row), false)).to_string();
         assert_eq!(plain, "a\\u{7}/k  0.50  x\n                \\u{1b}]52;y\n");
     }
 
     #[test]
     fn wide_characters_take_two_columns() {
-        let row = |key: &str| json!({"hint": {"component": "a", "key": key, "value": "x"}, "score": 0.5, "match_explain": {"matched": true}});
-        let result = json!({"hints": [row("日本"), row("k")]});
+        let row = |key: &str| json!({"hint": {"component": "a", "key": key, "value": "x"}, "score": 0.5, "match_explain": {"matched": true, "reasons": []}});
+        let result = read(json!({"hints": [row("日本"), row("k")]}));
         assert_eq!(
             anstream::adapter::strip_str(&render_matches(&result, false)).to_string(),
             "a/日本  0.50  x\na/k     0.50  x\n"
@@ -357,13 +435,15 @@ mod tests {
 
     #[test]
     fn an_import_of_nothing_says_what_the_form_is() {
-        let plain = |result: Value| anstream::adapter::strip_str(&render_imported(&result)).to_string();
+        let plain = |result: Value| anstream::adapter::strip_str(&render_imported(&read(result))).to_string();
         let nothing = plain(json!({"imported": 0, "skipped": 0, "errors": []}));
         assert!(
             nothing.starts_with("! imported 0 hints, skipped 0\n  there are no hints in it; the form is {"),
             "{nothing}"
         );
-        for some in [json!({"imported": 1, "skipped": 0}), json!({"imported": 0, "skipped": 1, "errors": []})] {
+        for some in
+            [json!({"imported": 1, "skipped": 0, "errors": []}), json!({"imported": 0, "skipped": 1, "errors": []})]
+        {
             assert!(plain(some.clone()).starts_with("✔ imported") && !plain(some).contains("form"));
         }
     }
@@ -372,7 +452,7 @@ mod tests {
     fn secrets_are_hidden_unless_asked_for() {
         let now = chrono::Utc::now().to_rfc3339();
         let hint = json!({"value": "open", "meta": {"sensitivity": "secret"}, "updated_at": now});
-        let result = json!({"hint": hint, "match_explain": {"score": 0.5, "reasons": ["x"]}});
+        let result = read(json!({"hint": hint, "match_explain": {"score": 0.5, "reasons": ["x"], "parts": {}}}));
         let plain = |reveal| anstream::adapter::strip_str(&render_found(&result, reveal)).to_string();
         assert_eq!(
             plain(false),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, LinkPolicy};
-use nudge_core::wire::pretty_json;
+use nudge_core::wire::{object_members, pretty_json};
 use nudge_seed::{SeedLimits, SeedManifest, SeedReport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -281,7 +281,7 @@ pub fn forget_clone(seeded: &SeededClone, call: Call<'_>) -> Result<usize> {
 
 fn delete_one(call: Call<'_>, seed: &StoredSeed) -> Result<bool> {
     let params = json!({"component": seed.component, "key": seed.key, "variant": seed.variant});
-    match call("nudge.delete_hint", &params.as_object().cloned().unwrap_or_default()) {
+    match call("nudge.delete_hint", &object_members(params)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         done => Ok(done.is_ok()),
     }
@@ -292,7 +292,7 @@ fn read_stored(made: &Made, call: Call<'_>) -> Result<Vec<StoredSeed>> {
     let mut all = Vec::new();
     for component in made.keys() {
         let params = json!({"component": component, "include_ineligible": true, "limit": MAX_HINTS});
-        let answer = call("nudge.query", &params.as_object().cloned().unwrap_or_default())?;
+        let answer = call("nudge.query", &object_members(params))?;
         let hints = answer["hints"].as_array().into_iter().flatten();
         all.extend(hints.filter_map(|row| StoredSeed::from_hint(row.get("hint").unwrap_or(row))));
     }

@@ -254,7 +254,7 @@ fn read_layers(
             }
         }
         if let Some((_, text)) = flags.0.iter().find(|(name, _)| *name == setting.name) {
-            let long = format!("--{}", setting.long_flag().unwrap_or_default());
+            let long = flag_of(setting);
             values.set(setting, ValueOrigin::Flag, &long, text.clone())?;
         }
         values.or_default(setting);
@@ -284,8 +284,8 @@ fn read_file(path: &Path) -> Result<Option<String>> {
 
 fn from_file(text: &str, values: &mut SettingValues) -> Result<()> {
     let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
-        let line = before.matches('\n').count() + 1;
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
         Error::invalid(format!("{FILE} is not TOML in line {line}; correct it."))
     })?;
     visit_values(document.as_table(), "", &mut |name, value| {
@@ -395,7 +395,13 @@ impl FromArgMatches for SettingFlags {
 
 fn lower_first(about: &str) -> String {
     let mut chars = about.chars();
-    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+    let first = chars.next();
+    first.into_iter().flat_map(char::to_lowercase).chain(chars).collect()
+}
+
+/// Writes the long flag of a setting that is given by one.
+fn flag_of(setting: &Setting) -> String {
+    format!("--{}", setting.long_flag().expect("a setting without a flag is not given by one"))
 }
 
 /// The origin of a value, in words.
@@ -407,7 +413,7 @@ pub fn describe_origin(setting: &Setting, origin: ValueOrigin) -> String {
             let is_set = |name: &String| std::env::var_os(name).is_some_and(|text| !text.is_empty());
             setting.env_variables().filter(is_set).last().unwrap_or_else(|| setting.env_variable())
         }
-        ValueOrigin::Flag => format!("--{}", setting.long_flag().unwrap_or_default()),
+        ValueOrigin::Flag => flag_of(setting),
     }
 }
 

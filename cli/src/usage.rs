@@ -141,7 +141,7 @@ fn to_sentence(error: &clap::Error, verb: &str) -> String {
     let said = said.replace("number too large to fit in target type", "that is too large");
     let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
     let mut said = said.chars();
-    let first = said.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let first = said.next().into_iter().flat_map(char::to_uppercase).collect::<String>();
     let said = format!("{first}{}", said.as_str());
     // A user with a component and no key may be looking for its keys.
     let keys = if error.kind() == Kind::MissingRequiredArgument && said.ends_with(" <KEY>") {

@@ -80,8 +80,8 @@ impl Match {
 
     /// Returns the reasons for the match and for its score.
     pub fn reasons(&self) -> Vec<String> {
-        // Unlimited steps suffice: it is one scope, and the choice has compared as much already.
-        explain::collect_reasons(&self.hint, &self.context, self.now, &mut StepBudget::unlimited()).unwrap_or_default()
+        explain::collect_reasons(&self.hint, &self.context, self.now, &mut StepBudget::unlimited())
+            .expect("there are steps for one scope, which the choice has compared already")
     }
 
     /// Returns the whole explanation, as `nudge.get_hint` sends it.

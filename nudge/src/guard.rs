@@ -32,13 +32,18 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
             HintValue::Json(json) => {
                 let data = serde_json::from_str(json.get()).map_err(|_| Error::invalid("value.data must be JSON."))?;
                 check_json("value.data", &data)?;
-                scan_named(component, key, data.as_str().unwrap_or_default(), "value.data")?;
+                if let Some(text) = data.as_str() {
+                    scan_named(component, key, text, "value.data")?;
+                }
             }
         }
     }
-    scan(None, meta.reason.as_deref().unwrap_or_default(), "meta.reason")?;
+    for (text, path) in [(&meta.reason, "meta.reason"), (&meta.added_by, "meta.added_by")] {
+        if let Some(text) = text {
+            scan(None, text, path)?;
+        }
+    }
     meta.tags.iter().try_for_each(|tag| scan(None, tag, "meta.tags"))?;
-    scan(None, meta.added_by.as_deref().unwrap_or_default(), "meta.added_by")?;
     if scope.is_empty() {
         return Ok(());
     }

@@ -261,7 +261,7 @@ impl Source for Nudge {
     }
 
     fn env_names(&self) -> EnvNames {
-        self.env_names(&crate::EnvNamesAsked::default()).unwrap_or_default()
+        self.env_names(&crate::EnvNamesAsked::default()).expect("a question for all names is not refused")
     }
 
     fn report_status(&self) -> Map<String, Value> {

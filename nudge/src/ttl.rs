@@ -83,7 +83,7 @@ fn duration_ms(text: &str) -> Result<Millis, &'static str> {
         }
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or("a unit is missing")?;
         let (number, tail) = rest.split_at(end);
-        let unit = tail.chars().next().unwrap_or_default();
+        let unit = tail.chars().next().expect("the unit begins where the number ends");
         if decimals {
             return Err("only the last unit may have decimals");
         }

@@ -1,6 +1,6 @@
 //! The block for AGENTS.md or CLAUDE.md: five lines that tell a model when to ask Nudge.
 
-use nudge::Result;
+use nudge::{Error, Result};
 
 use super::config::text_of;
 use super::plan::FileChange;
@@ -19,7 +19,7 @@ environment toggle, ask `nudge_get_hint` or `nudge_query`; what finally worked a
 /// # Errors
 /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID` for a link that leads out of the folder.
 pub fn plan_block() -> Result<Option<FileChange>> {
-    let folder = nudge_client::process_cwd().unwrap_or_default();
+    let folder = nudge_client::process_cwd().ok_or_else(|| Error::invalid("Go to the project's folder."))?;
     let claude = folder.join("CLAUDE.md");
     let path = if claude.is_file() && !folder.join("AGENTS.md").exists() { claude } else { folder.join("AGENTS.md") };
     within::check_within(Some(&folder), &path)?;

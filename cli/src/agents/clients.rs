@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use nudge::Result;
+use nudge_core::text::after_mark;
 use serde_json::{Value, json};
 
 use super::config::{ConfigFile, ConfigFormat};
@@ -455,7 +456,7 @@ pub fn starts_nudge(entry: &Value) -> bool {
 }
 
 fn is_nudge(path: &str) -> bool {
-    let name = path.trim_end_matches(['"', '\'']).rsplit(['/', '\\', ' ', '"', '\'']).next().unwrap_or_default();
+    let name = after_mark(path.trim_end_matches(['"', '\'']), &['/', '\\', ' ', '"', '\'']);
     Path::new(name).file_stem().is_some_and(|stem| stem == "nudge")
 }
 

@@ -278,7 +278,7 @@ fn of_item(item: &Item) -> Value {
     if let Some(tables) = item.as_array_of_tables() {
         return tables.iter().map(|table| of_table(table)).collect();
     }
-    item.as_value().map(of_value).unwrap_or_default()
+    item.as_value().map_or(Value::Null, of_value)
 }
 
 fn of_value(value: &toml_edit::Value) -> Value {

@@ -29,7 +29,7 @@ use self::launch::LaunchCommand;
 use self::plain::NotStarted;
 use self::settings::{ClientSettings, HookEntries, ServerEntry};
 use super::clients::ClientSpec;
-use super::here::InitPaths;
+use super::here::{InitPaths, find_binary};
 use super::{event, hook};
 use crate::args::DoctorArgs;
 
@@ -81,7 +81,7 @@ impl DoctorCheck {
 pub fn check_clients(args: &DoctorArgs) -> Result<Vec<Value>> {
     let here = InitPaths::find(args.project)?;
     let chosen = here.choose_clients(&args.clients, false)?;
-    let exe = std::env::current_exe().unwrap_or_default();
+    let exe = find_binary()?;
     let users = if args.project { Some(InitPaths::find(false)?.place) } else { None };
     let report = |client: &'static ClientSpec| {
         let settings = ClientSettings { client, place: &here.place, users: users.as_ref(), exe: &exe };
@@ -458,8 +458,8 @@ fn check_binary(hello: &ServerHello, path: &str, install: &str) -> DoctorCheck {
 
 fn list_tools() -> impl Iterator<Item = String> {
     // The first source is always in use; the tools of the others are listed only when they are in use.
-    let first = crate::sources::list_sources().first().map(|first| (first.methods)()).unwrap_or_default();
-    first.into_iter().filter(|method| method.tool).map(nudge::MethodSpec::tool_name)
+    let first = crate::sources::list_sources().first();
+    first.into_iter().flat_map(|first| (first.methods)()).filter(|method| method.tool).map(nudge::MethodSpec::tool_name)
 }
 
 /// Returns advice about a hook that takes longer than its own limit.

@@ -7,6 +7,15 @@ use nudge::{Error, Result};
 use super::clients::{self, ClientFolders, ClientSpec};
 use nudge_os::programs;
 
+/// Returns the path of the program that runs.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when the system does not tell it.
+pub fn find_binary() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path.")))
+}
+
 /// The paths for `nudge init`: the user's, or a project's.
 pub struct InitPaths {
     pub place: ClientFolders,
@@ -27,9 +36,7 @@ impl InitPaths {
             let message = format!("{} belongs to another user; run this as that user.", home.display());
             return Err(Error::invalid(message));
         }
-        let failed =
-            |error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path."));
-        let exe = std::env::current_exe().map_err(failed)?;
+        let exe = find_binary()?;
         // A link in PATH is preferred: it stays valid when the version behind it changes.
         let links = || programs::find_all("nudge");
         let is_it = |link: &PathBuf| link.canonicalize().is_ok_and(|path| path == exe);

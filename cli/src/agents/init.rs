@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nudge::{Error, ErrorKind, Result};
+use nudge_core::text::before_mark;
 use nudge_os::process::{ChildProgram, RunLimits, StderrUse};
 use nudge_os::programs;
 
@@ -87,7 +88,10 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
             made.push(choice);
         }
     }
-    let offer = offer.filter(|offer| ask_unless_yes(args.yes, &offer.to_question()).unwrap_or_default());
+    let offer = match offer {
+        Some(offer) if ask_unless_yes(args.yes, &offer.to_question())? => Some(offer),
+        _ => None,
+    };
     let keeps = keep::is_on(&made);
     if !keeps && !args.project && !starts_at_login(args, unit.as_ref(), wants_unit) {
         print_note("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
@@ -317,7 +321,7 @@ fn message_of(stderr: &str) -> Option<String> {
     let is_trace = |line: &&str| line.starts_with("at ") || line.starts_with("Node.js v") || line.starts_with("note: ");
     let lines = || plain.lines().map(str::trim).filter(|line| !line.is_empty() && !is_trace(line));
     let says = |line: &&str| {
-        let head = line.split(':').next().unwrap_or_default().to_lowercase();
+        let head = before_mark(line, &[':']).to_lowercase();
         line.contains(':') && !head.contains(['(', '=']) && (head.ends_with("error") || head.ends_with("exception"))
     };
     lines().rfind(says).or_else(|| lines().next_back()).map(str::to_owned)

@@ -129,8 +129,14 @@ impl ToolPermission {
 
 /// Reads a list in order; an element that is no text becomes empty.
 fn read_strings(config: &ConfigFile, list: &[&str]) -> Vec<String> {
-    let there = config.get(list).unwrap_or_default();
-    there.as_array().into_iter().flatten().map(|value| value.as_str().unwrap_or_default().to_owned()).collect()
+    let there = config.get(list);
+    there
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|value| value.as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 fn has_any(config: &ConfigFile, list: &[&str], names: &[String]) -> bool {

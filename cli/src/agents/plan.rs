@@ -58,11 +58,11 @@ impl PriorEntries {
             let list = config.get(&["hooks", event]);
             list.is_some_and(|list| find_handler(&list, hooks.grouped, GroupScan::For(matcher)).is_some())
         };
-        let events = hooks.map(|(hooks, config)| {
-            let there = hooks.events.iter().filter(|(event, matcher)| is_there(hooks, config, event, *matcher));
-            there.map(|(event, _)| (*event).to_owned()).collect()
+        let events = hooks.into_iter().flat_map(|(hooks, config)| {
+            let there = hooks.events.iter().filter(move |(event, matcher)| is_there(hooks, config, event, *matcher));
+            there.map(|(event, _)| (*event).to_owned())
         });
-        Self { words: WORDS.iter().filter_map(word).collect(), events: events.unwrap_or_default(), allowed: Vec::new() }
+        Self { words: WORDS.iter().filter_map(word).collect(), events: events.collect(), allowed: Vec::new() }
     }
 }
 
@@ -214,9 +214,14 @@ pub fn summary_line(what: &str, file: &Path) -> String {
 }
 
 impl FileChange {
+    /// Returns the text before the change, which is empty for a file that is new.
+    pub fn text_before(&self) -> &str {
+        self.before.as_deref().unwrap_or_default()
+    }
+
     /// Returns the change as a unified diff.
     pub fn to_diff(&self) -> String {
-        let (path, before) = (self.path.display().to_string(), self.before.as_deref().unwrap_or_default());
+        let (path, before) = (self.path.display().to_string(), self.text_before());
         let from = if self.before.is_some() { path.as_str() } else { "/dev/null" };
         let changes = TextDiff::from_lines(before, &self.after);
         let diff = changes.unified_diff().context_radius(2).header(from, &path).to_string();
@@ -281,8 +286,8 @@ fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
         for field in WORDS {
             let Some(value) = hooks.handler.get(field) else { continue };
             let field = [&path[..], &[field]].concat();
-            let stands = config.get(&field).unwrap_or_default();
-            config.set(&field, &with_variables(&stands, value))?;
+            let stands = config.get(&field);
+            config.set(&field, &with_variables(stands.as_ref(), value))?;
         }
         count += usize::from(config.get(&path) != stood);
     }
@@ -290,8 +295,8 @@ fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
 }
 
 /// Puts the environment variables that the user has set before a hook's command line before the new one.
-fn with_variables(stands: &Value, ours: &Value) -> Value {
-    let (Some(stands), Some(line)) = (stands.as_str(), ours.as_str()) else { return ours.clone() };
+fn with_variables(stands: Option<&Value>, ours: &Value) -> Value {
+    let (Some(stands), Some(line)) = (stands.and_then(Value::as_str), ours.as_str()) else { return ours.clone() };
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_variable = |word: &&str| {
         word.split_once('=').is_some_and(|(name, value)| is_name(name) && !value.contains(['"', '\'', '$', '`', '\\']))
@@ -321,10 +326,10 @@ pub enum GroupScan<'a> {
 impl GroupScan<'_> {
     fn has_group(self, group: &Value) -> bool {
         let Self::For(wanted) = self else { return true };
-        match (group["matcher"].as_str().unwrap_or_default(), wanted) {
-            ("" | "*", _) => true,
-            (given, Some(wanted)) => given.split('|').any(|part| part == wanted),
-            (_, None) => false,
+        match (group["matcher"].as_str(), wanted) {
+            (None | Some("" | "*"), _) => true,
+            (Some(given), Some(wanted)) => given.split('|').any(|part| part == wanted),
+            (Some(_), None) => false,
         }
     }
 }

@@ -64,7 +64,7 @@ impl RecordedChange {
         made: Vec<PathBuf>,
         file: &FileChange,
     ) -> Self {
-        let (before, after) = (file.before.as_deref().unwrap_or_default(), file.after.as_str());
+        let (before, after) = (file.text_before(), file.after.as_str());
         let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
             pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
         };

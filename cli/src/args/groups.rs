@@ -44,7 +44,7 @@ pub fn build_command() -> Command {
 
 /// Returns the first sentence of a command's description.
 fn first_sentence(command: &Command) -> String {
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let Some(about) = command.get_about().map(ToString::to_string) else { return String::new() };
     // The point in `.nudge.json` ends nothing.
     let end = [". ", ": ", "; "].iter().filter_map(|end| about.find(end)).min();
     about[..end.unwrap_or(about.len())].trim_end_matches('.').to_owned()

@@ -127,27 +127,27 @@ impl VerbParam {
             .collect()
     }
 
-    fn json_type(&self) -> &str {
-        self.schema["type"].as_str().unwrap_or_default()
+    fn json_type(&self) -> Option<&str> {
+        self.schema["type"].as_str()
     }
 
     fn is_list_of_texts(&self) -> bool {
-        self.json_type() == "array" && self.schema["items"]["type"] == "string"
+        self.json_type() == Some("array") && self.schema["items"]["type"] == "string"
     }
 
     /// A list of numbers, such as of records.
     fn is_list_of_numbers(&self) -> bool {
-        self.json_type() == "array" && self.schema["items"]["type"] == "integer"
+        self.json_type() == Some("array") && self.schema["items"]["type"] == "integer"
     }
 
     /// Returns true for a question in words, which need no quotes.
     fn is_words(&self) -> bool {
-        matches!(self.name.as_str(), "query" | "task_description") && self.json_type() == "string"
+        matches!(self.name.as_str(), "query" | "task_description") && self.json_type() == Some("string")
     }
 
     /// A word that says how stands behind its flag.
     fn is_positional(&self) -> bool {
-        let is_plain = matches!(self.json_type(), "string" | "integer") || self.is_list_of_numbers();
+        let is_plain = matches!(self.json_type(), Some("string" | "integer")) || self.is_list_of_numbers();
         (self.is_required || self.is_argument) && is_plain && self.schema["enum"].is_null()
     }
 
@@ -170,21 +170,21 @@ impl VerbParam {
         if self.is_positional() {
             let arg = arg.required(self.is_required).value_name(value);
             return match self.json_type() {
-                "integer" => arg.value_parser(value_parser!(i64)),
-                "array" => arg.value_parser(value_parser!(i64)).num_args(1..).value_delimiter(','),
+                Some("integer") => arg.value_parser(value_parser!(i64)),
+                Some("array") => arg.value_parser(value_parser!(i64)).num_args(1..).value_delimiter(','),
                 _ if self.is_words() => arg.num_args(1..).value_name("WORDS"),
                 _ => self.with_words(arg),
             };
         }
         let arg = arg.long(self.flag_name()).required(self.is_required);
         match self.json_type() {
-            "boolean" => {
+            Some("boolean") => {
                 let arg = arg.value_name("BOOL").value_parser(value_parser!(bool));
                 arg.num_args(0..=1).require_equals(true).default_missing_value("true")
             }
-            "integer" => arg.value_name("N").value_parser(value_parser!(i64)).allow_negative_numbers(true),
-            "number" => arg.value_name("X").value_parser(value_parser!(f64)).allow_negative_numbers(true),
-            "string" => self.with_words(arg.value_name(value)),
+            Some("integer") => arg.value_name("N").value_parser(value_parser!(i64)).allow_negative_numbers(true),
+            Some("number") => arg.value_name("X").value_parser(value_parser!(f64)).allow_negative_numbers(true),
+            Some("string") => self.with_words(arg.value_name(value)),
             _ if self.is_list_of_texts() => arg.value_name(value).action(ArgAction::Append).value_delimiter(','),
             _ if self.is_list_of_numbers() => {
                 arg.value_name(value).value_parser(value_parser!(i64)).action(ArgAction::Append).value_delimiter(',')
@@ -210,14 +210,14 @@ impl VerbParam {
     fn read_value(&self, matches: &ArgMatches) -> Option<Value> {
         let id = self.arg_id();
         match self.json_type() {
-            "boolean" => matches.get_one::<bool>(&id).map(|on| Value::Bool(*on)),
-            "integer" => matches.get_one::<i64>(&id).map(|number| (*number).into()),
-            "number" => matches.get_one::<f64>(&id).map(|number| (*number).into()),
-            "string" if self.is_words() => {
+            Some("boolean") => matches.get_one::<bool>(&id).map(|on| Value::Bool(*on)),
+            Some("integer") => matches.get_one::<i64>(&id).map(|number| (*number).into()),
+            Some("number") => matches.get_one::<f64>(&id).map(|number| (*number).into()),
+            Some("string") if self.is_words() => {
                 let words = matches.get_many::<String>(&id)?.map(String::as_str);
                 Some(words.collect::<Vec<_>>().join(" ").into())
             }
-            "string" => matches.get_one::<String>(&id).map(|text| text.clone().into()),
+            Some("string") => matches.get_one::<String>(&id).map(|text| text.clone().into()),
             _ if self.is_list_of_texts() => {
                 matches.get_many::<String>(&id).map(|texts| texts.cloned().map(Value::from).collect())
             }

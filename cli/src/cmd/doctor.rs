@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::source::open_alone;
 use super::{CommandOutput, RunningSession, parse_value, to_raw};
-use crate::agents::doctor;
+use crate::agents::{doctor, find_binary};
 use crate::args::{DoctorArgs, GlobalFlags};
 use crate::{output, settings, sources};
 
@@ -32,7 +32,7 @@ pub fn run(args: &DoctorArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         }
         clients => clients?,
     };
-    let path = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let path = find_binary()?.to_string_lossy().into_owned();
     let has_failed = |check: &Value| check["ok"] == false;
     let checks = clients.iter().filter_map(|client| client["checks"].as_array());
     let wrong = checks.flatten().chain(&data).chain([&session]).any(has_failed);
@@ -133,7 +133,7 @@ fn check_session(global: &GlobalFlags) -> (Value, Value) {
             for name in ["role", "pid", "port", "version", "hints", "members"] {
                 out[name] = status[name].clone();
             }
-            if let Some(told) = output::files_put_back(&status) {
+            if let Some(told) = output::files_put_back(&status["files_put_back"]) {
                 out["detail"] = told.into();
             }
             (out, status)

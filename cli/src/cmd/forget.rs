@@ -2,9 +2,10 @@
 
 use nudge::{Error, Result, Service as _};
 use nudge_client::{PrimaryLock, RemoteServer, RuntimeDir, SessionState};
+use serde::Deserialize;
 use serde_json::{Map, json};
 
-use super::{CommandOutput, ask_consent, parse_value, to_raw};
+use super::{CommandOutput, ask_consent, parsed_as, to_raw};
 use crate::args::{ForgetArgs, GlobalFlags};
 use crate::kept::{self, KeptDocument, KeptFolder};
 use crate::output;
@@ -24,14 +25,13 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let hints = match &keeper {
         Some(remote) => {
             let status = remote.call("nudge.status", &to_raw(&Map::new())?)?;
-            Some(kept::count_kept(&status))
+            kept::count_kept(&status)
         }
         // A file that cannot be read is emptied too.
         None => folder
             .read()
             .ok()
-            .map(|text| text.map_or(Some(0), |text| KeptDocument::read(&text).ok().map(|all| all.len())))
-            .unwrap_or_default(),
+            .and_then(|text| text.map_or(Some(0), |text| KeptDocument::read(&text).ok().map(|all| all.len()))),
     };
     let killed = keeper.is_none() && find_killed(&folder).is_some();
     let shown = output::make_visible(&file.display().to_string());
@@ -46,8 +46,12 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let beside = if killed { ", and what the last session had not written when it was killed" } else { "" };
     ask_consent(args.yes, &format!("{how_many} kept in {shown}{beside}. Forget them?"))?;
     let forgotten = if let Some(remote) = &keeper {
-        let done = parse_value(&remote.call("nudge.forget", &to_raw(&Map::new())?)?)?;
-        done["forgotten"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
+        #[derive(Deserialize)]
+        struct ForgottenAnswer {
+            forgotten: usize,
+        }
+        let done = remote.call("nudge.forget", &to_raw(&Map::new())?)?;
+        parsed_as::<ForgottenAnswer>(&done)?.forgotten
     } else {
         let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
         let mut lock = folder.lock(None)?.ok_or_else(again)?;

@@ -153,9 +153,13 @@ fn agree_to_replace(session: &RunningSession, args: &ImportArgs) -> Result<()> {
     if args.file == "-" || !stdin().is_terminal() || !stderr().is_terminal() {
         return Ok(());
     }
-    let hints = parse_value(&session.call("nudge.status", &Map::new())?)?["hints"].as_u64().unwrap_or_default();
-    let is = if hints == 1 { "1 hint is" } else { &format!("{hints} hints are") };
-    let is_fine = hints == 0 || ask_yes(&format!("{is} stored, and --mode replace removes all. Go on?"));
+    let hints = parse_value(&session.call("nudge.status", &Map::new())?)?["hints"].as_u64();
+    let is = match hints {
+        Some(1) => "1 hint is",
+        Some(hints) => &format!("{hints} hints are"),
+        None => "Hints that cannot be counted are",
+    };
+    let is_fine = hints == Some(0) || ask_yes(&format!("{is} stored, and --mode replace removes all. Go on?"));
     if is_fine { Ok(()) } else { Err(invalid_error("Nothing was changed.".into())) }
 }
 

@@ -56,13 +56,12 @@ struct HeldBackRows {
 impl HeldBackRows {
     fn from_rows(rows: Value, limit: u64, with_all: bool) -> Self {
         let rows = if let Value::Array(rows) = rows { rows } else { Vec::new() };
-        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        let all = count(rows.len());
+        let all = rows.len() as u64;
         let mut shown = rows;
         shown.retain(|row| with_all || row["match_explain"]["matched"] == true);
-        let asked = count(shown.len());
-        shown.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { all, more: asked - count(shown.len()), elsewhere: all - asked, shown }
+        let asked = shown.len() as u64;
+        let shown: Vec<_> = (0..limit).zip(shown).map(|(_, row)| row).collect();
+        Self { all, more: asked - shown.len() as u64, elsewhere: all - asked, shown }
     }
 
     /// Returns the note for people.

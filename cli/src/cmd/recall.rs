@@ -35,9 +35,8 @@ fn describe_elsewhere(session: &RunningSession, args: &RecallArgs, found: bool) 
     let text = if telling.is_empty() { words.join(" ") } else { telling.join(" ") };
     let Value::Object(params) = json!({"text": text, "include_ineligible": true, "limit": 1000}) else { return None };
     // A search may refuse a long question.
-    let rows =
-        session.call_here("nudge.query", params, &args.here).and_then(|rows| parse_value(&rows)).unwrap_or_default();
-    let elsewhere = rows["hints"].as_array().into_iter().flatten();
+    let rows = session.call_here("nudge.query", params, &args.here).and_then(|rows| parse_value(&rows)).ok();
+    let elsewhere = rows.iter().filter_map(|rows| rows["hints"].as_array()).flatten();
     let elsewhere = elsewhere.filter(|row| row["match_explain"]["matched"] == false).count();
     let words = text.split(' ').map(output::quote_argument).collect::<Vec<_>>().join(" ");
     let (hints, do_not) = match elsewhere {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use nudge::{ErrorKind, Result};
+use nudge::{Error, ErrorKind, Result};
 use nudge_seed::SeedLimits;
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,12 @@ pub fn run(args: &SeedArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     match RunningSession::open(global) {
         Ok(session) => {
             let done = match seed::refresh_clone(&top, &|method, params| call(&session, method, params), true) {
-                Ok(done) => done.unwrap_or_default(),
+                Ok(Some(done)) => done,
+                Ok(None) => {
+                    return Err(Error::unavailable(
+                        "Another process forgot the seeds of this clone meanwhile; try again.",
+                    ));
+                }
                 Err(error) => {
                     if !is_known {
                         SeededClones::open()?.remove_clone(&top)?;

@@ -4,7 +4,7 @@ use nudge::{ErrorKind, Result, Service as _};
 use nudge_client::RuntimeDir;
 use serde_json::Map;
 
-use super::{CommandOutput, connect_session, parse_value, to_raw, to_raw_output};
+use super::{CommandOutput, connect_session, parsed_as, to_raw, to_raw_output};
 use crate::args::GlobalFlags;
 use crate::output;
 
@@ -20,7 +20,7 @@ pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
             Ok(if global.json {
                 to_raw_output(&stopping)
             } else {
-                output::render_stopped(&parse_value(&stopping)?).into()
+                output::render_stopped(&parsed_as(&stopping)?).into()
             })
         }
         Err(error) => {

@@ -10,10 +10,12 @@ use super::{BAD, FAINT, GOOD, STRONG, count_noun, make_visible, to_text, with_st
 pub fn render_doctor(report: &Value) -> String {
     let binary = &report["binary"];
     let mut out = format!("{}\n", with_style(STRONG, "Nudge"));
-    write_check(&mut out, &serde_json::json!({"ok": true, "detail": in_words(binary)}), "binary");
+    let [path, version] = ["path", "version"].map(|name| to_text(&binary[name]));
+    let detail = format!("{path} ({version})");
+    write_check(&mut out, &serde_json::json!({"ok": true, "detail": detail}), "binary");
     write_check(&mut out, &report["session"], "session");
-    let data = report["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for check in data {
+    let data = || report["data"].as_array().into_iter().flatten();
+    for check in data() {
         write_check(&mut out, check, &to_text(&check["name"]));
     }
     let (mut failed, mut warned) = (0, 0);
@@ -21,7 +23,7 @@ pub fn render_doctor(report: &Value) -> String {
         failed += u64::from(check["ok"] == false);
         warned += u64::from(is_warning(check));
     };
-    data.iter().chain([&report["session"]]).for_each(&mut count);
+    data().chain([&report["session"]]).for_each(&mut count);
     for client in report["clients"].as_array().into_iter().flatten() {
         let _ = writeln!(out, "\n{}", with_style(STRONG, to_text(&client["title"])));
         for check in client["checks"].as_array().into_iter().flatten() {
@@ -43,10 +45,6 @@ fn is_warning(check: &Value) -> bool {
     check["ok"] == true && check["fix"].is_string()
 }
 
-fn in_words(binary: &Value) -> String {
-    format!("{} ({})", binary["path"].as_str().unwrap_or_default(), binary["version"].as_str().unwrap_or_default())
-}
-
 fn write_check(out: &mut String, check: &Value, name: &str) {
     let mark = match &check["ok"] {
         Value::Bool(false) => with_style(BAD, "✘"),
@@ -56,8 +54,8 @@ fn write_check(out: &mut String, check: &Value, name: &str) {
     };
     let mut facts = Vec::new();
     // Only the session's check has these fields.
-    if let Some(role) = check["role"].as_str() {
-        let hints = count_noun(check["hints"].as_u64().unwrap_or_default(), "hint");
+    if let (Some(role), Some(hints)) = (check["role"].as_str(), check["hints"].as_u64()) {
+        let hints = count_noun(hints, "hint");
         let [pid, port, version] = ["pid", "port", "version"].map(|name| to_text(&check[name]));
         facts.push(format!("{} (pid {pid}, port {port}, version {version}) with {hints}", make_visible(role)));
     }

@@ -58,7 +58,7 @@ pub fn render_report(report: &AnswerReport) -> String {
 
 /// Prints names and values in two aligned columns.
 fn align_columns(named: &[(String, String)]) -> String {
-    let width = named.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    let width = named.iter().map(|(name, _)| name.chars().count()).fold(0, usize::max);
     named.iter().fold(String::new(), |mut out, (name, value)| {
         // A text of several lines stands below its name.
         let _ = if value.contains('\n') {
@@ -85,11 +85,10 @@ fn render_table(rows: &[&Map<String, Value>]) -> String {
     }
     let head: Vec<_> = names.iter().map(|name| name.to_uppercase()).collect();
     let row =
-        |row: &&Map<String, Value>| names.iter().map(|name| row.get(*name).map(to_cell).unwrap_or_default()).collect();
-    // Columns further left matter more.
-    let goes = |index: usize| u8::try_from(index).unwrap_or(u8::MAX);
-    let columns: Vec<_> =
-        head.iter().enumerate().map(|(index, head)| cut_column(head, LEAST_CELL, goes(index))).collect();
+        |row: &&Map<String, Value>| names.iter().map(|name| to_cell(row.get(*name).unwrap_or(&Value::Null))).collect();
+    // Columns further left matter more; the last ones matter equally little.
+    let goes = (0..u8::MAX).chain(std::iter::repeat(u8::MAX));
+    let columns: Vec<_> = head.iter().zip(goes).map(|(head, goes)| cut_column(head, LEAST_CELL, goes)).collect();
     render_fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
 }
 

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use nudge_core::suggest::SuggestCounts;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::table::{Cells, TableColumn, cut_column, render_fitting, whole_column};
 use super::tables::{self, describe_age};
@@ -16,88 +18,106 @@ const BAR: u64 = 20;
 const COUNTS: [TableColumn<'static>; 4] =
     [whole_column("TOLD", 0), whole_column("FOLLOWED", 1), whole_column("FAILED", 1), whole_column("BYTES", 3)];
 
-/// Members of a `nudge.status` that are told in sentences.
-const TOLD: [&str; 16] = [
-    "version",
-    "session_id",
-    "role",
-    "started",
-    "uptime_s",
-    "pid",
-    "port",
-    "members",
-    "proxies",
-    "journal_bytes",
-    "keeping",
-    "files_put_back",
-    "hints",
-    "hints_understood",
-    "components",
-    "limits",
-];
+/// Members of a `nudge.status` that people do not read: they are of no source.
+const NOT_SHOWN: [&str; 3] = ["role", "uptime_s", "members"];
+
+/// A result of `nudge.status`.
+#[derive(Deserialize)]
+pub struct StatusAnswer {
+    version: String,
+    session_id: String,
+    started: Value,
+    pid: u64,
+    port: u64,
+    proxies: Vec<u64>,
+    /// Absent where the journal is off.
+    journal_bytes: Option<u64>,
+    keeping: Option<KeepingPart>,
+    files_put_back: Option<Value>,
+    hints: Option<u64>,
+    /// The number of hints that are found by meaning; absent without a model.
+    hints_understood: Option<u64>,
+    components: Option<u64>,
+    limits: Option<Value>,
+    /// The members of the other sources, by name.
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct KeepingPart {
+    on: bool,
+    hints: Option<u64>,
+    file: Option<String>,
+    why: Option<String>,
+    failed: Option<String>,
+    aside: Option<String>,
+}
+
+impl KeepingPart {
+    /// Says which hints there are next time, and where.
+    fn describe_kept(&self) -> Option<String> {
+        match self {
+            Self { on: true, hints: Some(hints), file: Some(file), .. } => {
+                Some(format!("{} for next time, in {}", count_noun(*hints, "hint"), make_visible(file)))
+            }
+            Self { why, .. } => why.as_deref().map(|why| format!("nothing: {}", make_visible(why))),
+        }
+    }
+}
 
 /// The output of `status`.
-pub fn render_status(result: &Value) -> String {
-    let number = |name: &str| result[name].as_u64().unwrap_or_default();
-    let head = format!("Nudge {} runs on 127.0.0.1:{}", to_text(&result["version"]), number("port"));
-    let since = match describe_age(&result["started"]).strip_suffix(" ago") {
+pub fn render_status(result: &StatusAnswer) -> String {
+    let head = format!("Nudge {} runs on 127.0.0.1:{}", make_visible(&result.version), result.port);
+    let since = match describe_age(&result.started).strip_suffix(" ago") {
         Some(age) => format!(", for {age}"),
         None => ", since a moment ago".into(),
     };
-    let mut out = format!("{} {}{since} (pid {})\n", with_style(GOOD, "✔"), with_style(STRONG, head), number("pid"));
+    let mut out = format!("{} {}{since} (pid {})\n", with_style(GOOD, "✔"), with_style(STRONG, head), result.pid);
     let mut row = |name: &str, told: &str| {
         let _ = writeln!(out, "  {name:<8} {told}");
     };
-    if !result["hints"].is_null() {
-        let (hints, components) = (count_noun(number("hints"), "hint"), count_noun(number("components"), "component"));
-        let understood = match result["hints_understood"].as_u64() {
+    if let (Some(hints), Some(components), Some(limits)) = (result.hints, result.components, &result.limits) {
+        let (hints, components) = (count_noun(hints, "hint"), count_noun(components, "component"));
+        let understood = match result.hints_understood {
             Some(count) => format!("; {count} found by meaning, too"),
             None => String::new(),
         };
-        let most = to_text(&result["limits"]["hints"]);
+        let most = to_text(&limits["hints"]);
         row("hints", &format!("{hints} in {components}, of {most} at most{understood}"));
     }
-    let proxies: Vec<_> = result["proxies"].as_array().into_iter().flatten().map(to_text).collect();
+    let proxies: Vec<_> = result.proxies.iter().map(u64::to_string).collect();
     match &proxies[..] {
         [] => row("agents", "no other process stands by"),
         [pid] => row("agents", &format!("1 more process stands by (pid {pid})")),
         more => row("agents", &format!("{} more processes stand by (pids {})", more.len(), more.join(", "))),
     }
-    let keeping = &result["keeping"];
-    let kept = match keeping["file"].as_str() {
-        Some(file) if keeping["on"] == true => {
-            format!(
-                "{} for next time, in {}",
-                count_noun(keeping["hints"].as_u64().unwrap_or_default(), "hint"),
-                make_visible(file)
-            )
+    if let Some(keeping) = &result.keeping {
+        if let Some(kept) = keeping.describe_kept() {
+            row("kept", &kept);
         }
-        _ => format!("nothing: {}", to_text(&keeping["why"])),
-    };
-    row("kept", &kept);
-    for (name, what) in [("failed", "not up to date"), ("aside", "put aside")] {
-        if let Some(why) = keeping[name].as_str().filter(|_| keeping["on"] == true) {
-            row("", &format!("{what}: {}", make_visible(why)));
+        for (why, what) in [(&keeping.failed, "not up to date"), (&keeping.aside, "put aside")] {
+            if let Some(why) = why.as_ref().filter(|_| keeping.on) {
+                row("", &format!("{what}: {}", make_visible(why)));
+            }
         }
     }
-    let journal = match result["journal_bytes"].as_u64() {
+    let journal = match result.journal_bytes {
         Some(bytes) => format!("a journal of {}", show_size(bytes)),
         None => "no journal".into(),
     };
-    row("session", &format!("{}, {journal}", to_text(&result["session_id"])));
-    if let Some(told) = files_put_back(result) {
+    row("session", &format!("{}, {journal}", make_visible(&result.session_id)));
+    if let Some(told) = result.files_put_back.as_ref().and_then(files_put_back) {
         row("", &told);
     }
-    // The members of the other sources.
-    for (name, value) in result.as_object().into_iter().flatten().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
+    for (name, value) in result.others.iter().filter(|(name, _)| !NOT_SHOWN.contains(&name.as_str())) {
         row(&make_visible(name), &render_members(value));
     }
     out
 }
 
-/// Says when somebody has removed files of the session, which are there again.
-pub fn files_put_back(status: &Value) -> Option<String> {
-    let put_back_at = &status["files_put_back"];
+/// Says when somebody has removed files of the session, which are there again: at the time of `files_put_back`.
+pub fn files_put_back(put_back_at: &Value) -> Option<String> {
     put_back_at
         .is_string()
         .then(|| format!("somebody removed its files; they were put back {}", describe_age(put_back_at)))
@@ -122,15 +142,38 @@ fn show_size(bytes: u64) -> String {
     }
 }
 
+/// A result of `nudge.stats`.
+#[derive(Deserialize)]
+pub struct StatsAnswer {
+    hints: u64,
+    hits: u64,
+    #[serde(flatten)]
+    counts: SuggestCounts,
+    sessions: Vec<SessionRow>,
+    hours: Vec<HourRow>,
+}
+
+#[derive(Deserialize)]
+struct SessionRow {
+    client_session: String,
+    last_active: Value,
+    #[serde(flatten)]
+    counts: SuggestCounts,
+}
+
+#[derive(Deserialize)]
+struct HourRow {
+    since: String,
+    #[serde(flatten)]
+    counts: SuggestCounts,
+}
+
 /// The output of `stats`.
-pub fn render_stats(result: &Value) -> String {
-    let count = |row: &Value, name: &str| row[name].as_u64().unwrap_or_default();
-    let counts = |row: &Value| ["followed", "failed", "bytes"].map(|field| to_text(&row[field]));
-    let mut out =
-        format!("{}, {}\n", count_noun(count(result, "hints"), "hint"), count_noun(count(result, "hits"), "hit"));
-    let told = count(result, "suggestions");
-    let list = |name: &str| result[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    if told == 0 && list("sessions").is_empty() {
+pub fn render_stats(result: &StatsAnswer) -> String {
+    let cells = |counts: &SuggestCounts| [counts.followed, counts.failed, counts.bytes].map(|count| count.to_string());
+    let mut out = format!("{}, {}\n", count_noun(result.hints, "hint"), count_noun(result.hits, "hit"));
+    let told = result.counts.suggestions;
+    if told == 0 && result.sessions.is_empty() {
         return out
             + &with_style(
                 FAINT,
@@ -138,32 +181,27 @@ pub fn render_stats(result: &Value) -> String {
             )
             + "\n";
     }
-    let most = list("hours").iter().map(|hour| count(hour, "suggestions")).max().unwrap_or_default();
-    let hour = |row: &Value| -> Cells {
-        let told = count(row, "suggestions");
-        let since = row["since"].as_str().and_then(nudge::parse_time).map(time::to_local).unwrap_or_default();
+    let most = result.hours.iter().map(|hour| hour.counts.suggestions).fold(0, u64::max);
+    let hour = |HourRow { since, counts }: &HourRow| -> Cells {
+        let told = counts.suggestions;
+        let since = nudge::parse_time(since).map_or_else(|| make_visible(since), time::to_local);
         // The number comes first: the bar is cut when there is little room.
-        ([since, format!("{told:<4} {}", draw_bar(told, most))].into_iter().chain(counts(row)).collect(), false)
+        ([since, format!("{told:<4} {}", draw_bar(told, most))].into_iter().chain(cells(counts)).collect(), false)
     };
-    let hours: Vec<_> = list("hours").iter().map(hour).collect();
+    let hours: Vec<_> = result.hours.iter().map(hour).collect();
     if !hours.is_empty() {
         out.push('\n');
         let [_, followed, failed, bytes] = COUNTS;
         out +=
             &render_fitting(&[whole_column("HOUR FROM", 0), cut_column("TOLD", 5, 0), followed, failed, bytes], hours);
     }
-    let session = |row: &Value| -> Cells {
-        let who = tables::one_line(row["client_session"].as_str().unwrap_or_default());
-        (
-            [who, describe_age(&row["last_active"]), to_text(&row["suggestions"])]
-                .into_iter()
-                .chain(counts(row))
-                .collect(),
-            false,
-        )
+    let session = |SessionRow { client_session, last_active, counts }: &SessionRow| -> Cells {
+        let head = [tables::one_line(client_session), describe_age(last_active), counts.suggestions.to_string()];
+        (head.into_iter().chain(cells(counts)).collect(), false)
     };
-    let mut rows: Vec<_> = list("sessions").iter().map(session).collect();
-    rows.push((["all".into(), String::new(), told.to_string()].into_iter().chain(counts(result)).collect(), false));
+    let mut rows: Vec<_> = result.sessions.iter().map(session).collect();
+    let sum = ["all".into(), String::new(), told.to_string()];
+    rows.push((sum.into_iter().chain(cells(&result.counts)).collect(), false));
     out.push('\n');
     let [told, followed, failed, bytes] = COUNTS;
     out +=
@@ -173,8 +211,8 @@ pub fn render_stats(result: &Value) -> String {
 
 /// Returns a bar; every count but zero has one.
 fn draw_bar(count: u64, most: u64) -> String {
-    let columns = (count * BAR).div_ceil(most.max(1));
-    "█".repeat(usize::try_from(columns).unwrap_or_default())
+    let columns = count.saturating_mul(BAR).div_ceil(most.max(1)).min(BAR);
+    (0..columns).map(|_| '█').collect()
 }
 
 #[cfg(test)]
@@ -182,6 +220,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn read<T: serde::de::DeserializeOwned>(answer: Value) -> T {
+        serde_json::from_value(answer).unwrap()
+    }
 
     fn plain(text: &str) -> String {
         anstream::adapter::strip_str(text).to_string()
@@ -195,7 +237,7 @@ mod tests {
             "proxies": [8, 9], "journal_bytes": 4096, "keeping": {"on": true, "hints": 1, "file": "/k\u{7}", "aside": "x"},
             "notes": {"count": 2, "last": "y"},
         });
-        let said = plain(&render_status(&result));
+        let said = plain(&render_status(&read(result.clone())));
         let (head, rest) = said.split_once('\n').unwrap();
         assert!(
             head.starts_with("✔ Nudge 0.1.0 runs on 127.0.0.1:8765, for ") && head.ends_with("d (pid 7)"),
@@ -210,9 +252,12 @@ mod tests {
              \x20 session  s1, a journal of 4 KiB\n\
              \x20 notes    count 2, last y\n"
         );
-        let alone = plain(&render_status(
-            &json!({"started": "x", "proxies": [], "keeping": {"on": false, "why": "keep is off"}}),
-        ));
+        let mut alone = result;
+        alone.as_object_mut().unwrap().extend([
+            ("proxies".to_owned(), json!([])),
+            ("keeping".to_owned(), json!({"on": false, "why": "keep is off"})),
+        ]);
+        let alone = plain(&render_status(&read(alone)));
         assert!(alone.contains("  kept     nothing: keep is off\n") && alone.contains("no other process"), "{alone}");
     }
 
@@ -232,9 +277,12 @@ mod tests {
             "sessions": [with(json!({"client_session": "s", "last_active": "2020-01-01T00:00:00Z"}))],
             "hours": [with(json!({"since": "2020-01-01T00:00:00Z"}))],
         }));
-        let said = plain(&render_stats(&result));
+        let said = plain(&render_stats(&read(result)));
         assert!(said.contains("2    ████████████████████  1         0       80\n"), "{said}");
-        let none = plain(&render_stats(&json!({"hints": 1, "hits": 2, "suggestions": 0, "sessions": [], "hours": []})));
+        let nothing = json!({"hints": 1, "hits": 2, "suggestions": 0, "bytes": 0, "followed": 0, "failed": 0});
+        let mut none = nothing;
+        none.as_object_mut().unwrap().extend(["sessions", "hours"].map(|name| (name.to_owned(), json!([]))));
+        let none = plain(&render_stats(&read(none)));
         assert_eq!(
             none,
             "1 hint, 2 hits\nThis server has told no agent anything yet; `nudge doctor` says whether the hooks are in.\n"

@@ -57,7 +57,8 @@ fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<us
     let most = width.unwrap_or(MOST_CHARS);
     let mut faint = Vec::with_capacity(rows.len());
     for (mut cells, is_faint) in rows {
-        let mut cell = |index: usize| shorten_cell(cells.get_mut(index).map(std::mem::take).unwrap_or_default(), most);
+        cells.resize(columns.len(), String::new());
+        let mut cell = |index: usize| shorten_cell(std::mem::take(&mut cells[index]), most);
         let mut row = Row::from(shown.iter().map(|(index, _)| cell(*index)).collect::<Vec<_>>());
         row.max_height(1);
         table.add_row(row);
@@ -89,9 +90,11 @@ fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<us
 
 /// The columns for which there is room, each with the least that it needs.
 fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
-    let content = |index: usize| rows.iter().filter_map(|(cells, _)| cells.get(index)).map(|cell| cell.width()).max();
+    let content = |index: usize| {
+        rows.iter().filter_map(|(cells, _)| cells.get(index)).map(|cell| cell.width()).fold(0, usize::max)
+    };
     let least = |(index, column): (usize, &TableColumn<'_>)| {
-        let content = content(index).unwrap_or_default();
+        let content = content(index);
         // A column in which nothing stands says nothing.
         (content > 0 || column.goes == 0).then(|| (index, content.min(column.least).max(column.head.width())))
     };

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use nudge_core::text::before_mark;
+use serde::Deserialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -9,8 +11,8 @@ use crate::usage::name_commands;
 
 use super::table::{TableColumn, cut_column, render_fitting, whole_column};
 use super::{
-    BAD, FAINT, GOOD, STRONG, count_noun, indent_block, join_list, make_visible, name, time, to_text, value_text,
-    with_style,
+    BAD, ExplainedMatch, FAINT, GOOD, STRONG, count_noun, indent_block, join_list, make_visible, name, time, to_text,
+    value_text, with_style,
 };
 
 /// Characters to which a value is cut in a line; `get` prints all of it.
@@ -18,7 +20,7 @@ const VALUE_CHARS: usize = 60;
 
 /// Returns the first line, cut to [`VALUE_CHARS`].
 pub(super) fn one_line(text: &str) -> String {
-    let line = text.trim_end_matches('\n').split('\n').next().unwrap_or_default();
+    let line = before_mark(text.trim_end_matches('\n'), &['\n']);
     let cut = line.chars().count() > VALUE_CHARS || line.len() < text.trim_end_matches('\n').len();
     let line = make_visible(&line.chars().take(VALUE_CHARS).collect::<String>());
     if cut { format!("{line}…") } else { line }
@@ -177,62 +179,113 @@ pub fn describe_age(time: &Value) -> String {
     }
 }
 
+/// A result of `nudge.query`.
+#[derive(Deserialize)]
+pub struct MatchesAnswer {
+    hints: Vec<MatchRow>,
+}
+
+#[derive(Deserialize)]
+struct MatchRow {
+    hint: Value,
+    score: f64,
+    match_explain: MatchVerdict,
+}
+
+/// Says whether a hint applies here: one that does not has the reason against it.
+#[derive(Deserialize)]
+struct MatchVerdict {
+    matched: bool,
+    reasons: Vec<String>,
+}
+
 /// The output of `query`: name, score and value, aligned.
-pub fn render_matches(result: &Value, reveal: bool) -> String {
-    let rows: Vec<_> = result["hints"].as_array().into_iter().flatten().collect();
-    let names: Vec<_> = rows.iter().map(|row| name(&row["hint"])).collect();
-    let width = names.iter().map(|name| name.width()).max().unwrap_or_default();
+pub fn render_matches(result: &MatchesAnswer, reveal: bool) -> String {
+    let rows = &result.hints;
+    let names: Vec<_> = rows.iter().map(|row| name(&row.hint)).collect();
+    let width = names.iter().map(|name| name.width()).fold(0, usize::max);
     let mut out = String::new();
-    for (row, name) in rows.iter().zip(&names) {
-        let score = row["score"].as_f64().unwrap_or_default();
+    for (MatchRow { hint, score, match_explain }, name) in rows.iter().zip(&names) {
         let pad = width - name.width();
-        let value = indent_block(&value_text(&row["hint"], reveal), width + 8);
+        let value = indent_block(&value_text(hint, reveal), width + 8);
         let _ = writeln!(out, "{}{:pad$}  {score:.2}  {value}", with_style(STRONG, name), "");
-        if row["match_explain"]["matched"] == false {
-            let reason = format!("not here: {}", to_text(&row["match_explain"]["reasons"][0]));
+        if let (false, Some(reason)) = (match_explain.matched, match_explain.reasons.first()) {
+            let reason = format!("not here: {}", make_visible(reason));
             let _ = writeln!(out, "{:width$}        {}", "", with_style(FAINT, reason));
         }
     }
     if out.is_empty() { "no hints\n".into() } else { out }
 }
 
+/// A result of `nudge.why`.
+#[derive(Deserialize)]
+pub struct WhyAnswer {
+    variants: Vec<VariantRow>,
+    verdict: String,
+}
+
+#[derive(Deserialize)]
+struct VariantRow {
+    hint: Value,
+    conditions: Vec<ConditionRow>,
+    match_explain: ExplainedMatch,
+}
+
+#[derive(Deserialize)]
+struct ConditionRow {
+    met: bool,
+    reason: String,
+}
+
 /// The output of `why`.
-pub fn render_why(result: &Value, reveal: bool) -> String {
-    let verdict = name_commands(result["verdict"].as_str().unwrap_or_default());
-    let mut out = format!("{}\n", make_visible(&verdict));
-    for (index, row) in result["variants"].as_array().into_iter().flatten().enumerate() {
-        let hint = &row["hint"];
-        let variant = hint["variant"].as_str().map(|variant| format!("  (variant {variant})")).unwrap_or_default();
+pub fn render_why(result: &WhyAnswer, reveal: bool) -> String {
+    let mut out = format!("{}\n", make_visible(&name_commands(&result.verdict)));
+    for (index, VariantRow { hint, conditions, match_explain: explain }) in result.variants.iter().enumerate() {
+        let variant = hint["variant"].as_str().map_or_else(String::new, |variant| format!("  (variant {variant})"));
         let value = with_style(STRONG, indent_block(&value_text(hint, reveal), 3));
         let _ = writeln!(out, "\n{}. {value}{}", index + 1, with_style(FAINT, variant));
-        let conditions = row["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for condition in conditions {
-            let mark = if condition["met"] == true { with_style(GOOD, "✔") } else { with_style(BAD, "✘") };
-            let _ = writeln!(out, "   {mark} {}", to_text(&condition["reason"]));
+        for ConditionRow { met, reason } in conditions {
+            let mark = if *met { with_style(GOOD, "✔") } else { with_style(BAD, "✘") };
+            let _ = writeln!(out, "   {mark} {}", make_visible(reason));
         }
-        let explain = &row["match_explain"];
-        let told = |reason: &&Value| !conditions.iter().any(|condition| condition["reason"] == **reason);
-        for reason in explain["reasons"].as_array().into_iter().flatten().filter(told) {
-            let _ = writeln!(out, "   - {}", to_text(reason));
+        let is_new = |reason: &&String| !conditions.iter().any(|condition| condition.reason == **reason);
+        for reason in explain.reasons.iter().filter(is_new) {
+            let _ = writeln!(out, "   - {}", make_visible(reason));
         }
-        let part = |(name, part): (&String, &Value)| format!("{name} {:.4}", part.as_f64().unwrap_or_default());
-        let parts: Vec<_> = explain["parts"].as_object().into_iter().flatten().map(part).collect();
-        let score = explain["score"].as_f64().unwrap_or_default();
-        let _ = writeln!(out, "   score {score:.4} = {}", parts.join(" + "));
+        let part = |(name, part): (&String, &Value)| Some(format!("{name} {:.4}", part.as_f64()?));
+        let parts: Vec<_> = explain.parts.iter().filter_map(part).collect();
+        let _ = writeln!(out, "   score {:.4} = {}", explain.score, parts.join(" + "));
     }
     out
 }
 
+/// A result of `nudge.deletions`.
+#[derive(Deserialize)]
+pub struct DeletionsAnswer {
+    deletions: Vec<DeletionRow>,
+}
+
+/// A call that deleted hints, or replaced one.
+#[derive(Deserialize)]
+pub struct DeletionRow {
+    id: u64,
+    at: Value,
+    what: Option<String>,
+    by: Option<String>,
+    count: u64,
+    pub hints: Vec<Value>,
+}
+
 /// The output of `undo --list`.
-pub fn render_deletions(result: &Value) -> String {
+pub fn render_deletions(result: &DeletionsAnswer) -> String {
     let mut out = String::new();
-    for deletion in result["deletions"].as_array().into_iter().flatten() {
-        let hints: Vec<_> = deletion["hints"].as_array().into_iter().flatten().collect();
-        let _ = writeln!(out, "{}  {}", with_style(STRONG, format!("#{}", deletion["id"])), how_and_who(deletion));
-        for hint in &hints {
+    for deletion in &result.deletions {
+        let hints = &deletion.hints;
+        let _ = writeln!(out, "{}  {}", with_style(STRONG, format!("#{}", deletion.id)), deletion.how_and_who());
+        for hint in hints {
             let _ = writeln!(out, "    {}  {}", name(hint), one_line(&value_text(hint, false)));
         }
-        let more = deletion["count"].as_u64().unwrap_or_default().saturating_sub(hints.len() as u64);
+        let more = deletion.count.saturating_sub(hints.len() as u64);
         if more > 0 {
             let _ = writeln!(out, "    and {} more", count_noun(more, "hint"));
         }
@@ -240,9 +293,11 @@ pub fn render_deletions(result: &Value) -> String {
     if out.is_empty() { "nothing was deleted in this session\n".into() } else { out }
 }
 
-/// Returns how something went, when, and by which client.
-pub(super) fn how_and_who(deletion: &Value) -> String {
-    let client = deletion["by"].as_str().map_or_else(|| "an unnamed client".into(), make_visible);
-    let what = deletion["what"].as_str().map_or_else(|| "deleted".into(), make_visible);
-    format!("{what} {} by {client}", describe_age(&deletion["at"]))
+impl DeletionRow {
+    /// Returns how something went, when, and by which client.
+    pub fn how_and_who(&self) -> String {
+        let client = self.by.as_deref().map_or_else(|| "an unnamed client".into(), make_visible);
+        let what = self.what.as_deref().map_or_else(|| "deleted".into(), make_visible);
+        format!("{what} {} by {client}", describe_age(&self.at))
+    }
 }

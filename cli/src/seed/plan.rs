@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nudge_core::text::to_hex;
+use nudge_core::wire::object_members;
 use nudge_seed::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -56,8 +57,8 @@ pub struct StoredSeed {
     pub key: String,
     /// The variant.
     pub variant: String,
-    /// The mark of its content; empty if no seed could have made it.
-    pub mark: String,
+    /// The mark of its content; `None` if no seed could have made it.
+    pub mark: Option<String>,
 }
 
 /// The changes to make.
@@ -95,7 +96,7 @@ impl WantedSeed {
             let folder = crate::reach::escape_pattern(&self.folder);
             scope["cwd_glob"] = json!([format!("**/{folder}"), format!("**/{folder}/**")]);
         }
-        let params = json!({
+        object_members(json!({
             "component": self.component,
             "key": self.key,
             "value": {"type": "command", "cmd": self.command},
@@ -108,8 +109,7 @@ impl WantedSeed {
                 "added_by": ADDED_BY,
                 "scope": scope,
             },
-        });
-        params.as_object().cloned().unwrap_or_default()
+        }))
     }
 
     fn compute_mark(&self) -> String {
@@ -131,17 +131,13 @@ impl StoredSeed {
     pub fn from_hint(hint: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let is_ours = hint["meta"]["added_by"] == ADDED_BY;
-        let mark = is_ours.then(|| {
-            hash_mark(
-                hint["value"]["cmd"].as_str().unwrap_or_default(),
-                hint["meta"]["reason"].as_str().unwrap_or_default(),
-            )
-        });
+        let content = hint["value"]["cmd"].as_str().zip(hint["meta"]["reason"].as_str());
+        let mark = content.filter(|_| is_ours).map(|(command, reason)| hash_mark(command, reason));
         Some(Self {
             component: text(&hint["component"])?,
             key: text(&hint["key"])?,
             variant: text(&hint["variant"]).unwrap_or_default(),
-            mark: mark.unwrap_or_default(),
+            mark,
         })
     }
 }
@@ -157,8 +153,9 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made)
     let find_stored = |component: &str, key: &str| {
         stored.iter().filter(|seed| seed.component == component && seed.key == key).collect::<Vec<_>>()
     };
-    let is_untouched =
-        |seed: &StoredSeed| source_of(&seed.component, &seed.key).is_some_and(|source| source.mark == seed.mark);
+    let is_untouched = |seed: &StoredSeed| {
+        source_of(&seed.component, &seed.key).is_some_and(|source| seed.mark.as_ref() == Some(&source.mark))
+    };
     // If none is left, the session began without any, like one that keeps nothing. A user that deletes seeds deletes
     // only some of them, and does not want those again.
     let begins_anew = !stored.iter().any(|seed| source_of(&seed.component, &seed.key).is_some());
@@ -168,7 +165,7 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made)
         names.insert((seed.component.clone(), seed.key.clone()));
         let there = find_stored(&seed.component, &seed.key);
         let is_new = source_of(&seed.component, &seed.key).is_none();
-        let is_made = there.iter().any(|stored| stored.mark == seed.compute_mark());
+        let is_made = there.iter().any(|stored| stored.mark == Some(seed.compute_mark()));
         let may_be_set =
             is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && (is_new || begins_anew));
         if !may_be_set {

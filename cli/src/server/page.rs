@@ -43,6 +43,7 @@ use subtle::ConstantTimeEq as _;
 use super::http::ports::ServerPorts;
 use super::session::changes::CHANGES;
 use super::token::AccessToken;
+use crate::running::parsed_as;
 
 pub use files::{PageFile, find_file, respond_with_file};
 
@@ -247,11 +248,11 @@ impl SessionPage {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.codes.retain(|code| now - code.made < CODE_S * 1000);
-        let Some(index) = state.codes.iter().position(|known| known.text.is_equal_to(code.as_bytes())) else {
+        let index = state.codes.iter().position(|known| known.text.is_equal_to(code.as_bytes()));
+        let Some(PageCode { here, .. }) = index.and_then(|index| state.codes.remove(index)) else {
             let text = "This address was used before, or is older than a minute; run `nudge ui` again.";
             return refused(StatusCode::FORBIDDEN, text);
         };
-        let here = state.codes.remove(index).map(|code| code.here).unwrap_or_default();
         drop(state);
         let token =
             self.make_token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
@@ -277,7 +278,7 @@ impl SessionPage {
         }
         let now = self.clock.now();
         let mut state = self.state.lock();
-        let last = state.used.get(&token.nonce).copied().unwrap_or_default().max(token.made_at());
+        let last = state.used.get(&token.nonce).map_or(token.made_at(), |used| token.made_at().max(*used));
         if now - last >= IDLE_MS {
             return false;
         }
@@ -355,17 +356,17 @@ impl Service for ForPage {
             return Err(Error::new(ErrorKind::UnknownMethod, message));
         }
         let answer = self.0.call_by(caller, method, params)?;
-        if method == CHANGES { Ok(without_values(&answer)) } else { Ok(answer) }
+        if method == CHANGES { without_values(&answer) } else { Ok(answer) }
     }
 }
 
 /// Returns the changes without their values: one of them may be a secret by now, and the page reads the hints anyway.
-fn without_values(answer: &RawValue) -> Box<RawValue> {
-    let mut told: Value = serde_json::from_str(answer.get()).unwrap_or_default();
+fn without_values(answer: &RawValue) -> Result<Box<RawValue>> {
+    let mut told: Value = parsed_as(answer)?;
     for change in told["changes"].as_array_mut().into_iter().flatten() {
         change.as_object_mut().map(|change| change.remove("value"));
     }
-    raw_json(&told)
+    Ok(raw_json(&told))
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ pub mod rfc3339 {
             let mut text = *b"0000-00-00T00:00:00.000Z";
             let mut write = |place: Range<usize>, mut number: i64| {
                 for digit in text[place].iter_mut().rev() {
-                    *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+                    *digit = b'0' + u8::try_from(number % 10).expect("a digit of a year from 0 to 9999");
                     number /= 10;
                 }
             };
@@ -158,8 +158,7 @@ pub mod rfc3339 {
         /// Returns the text.
         #[inline]
         pub fn as_str(&self) -> &str {
-            // Digits and ASCII signs are always UTF-8.
-            str::from_utf8(&self.0).unwrap_or_default()
+            str::from_utf8(&self.0).expect("digits and ASCII signs are UTF-8")
         }
     }
 

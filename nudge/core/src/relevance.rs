@@ -242,7 +242,7 @@ impl StemIndex {
 
     /// Forgets a text.
     pub fn remove_text(&mut self, text: u32) {
-        for slot in self.texts.remove(&text).unwrap_or_default() {
+        for slot in self.texts.remove(&text).into_iter().flatten() {
             let entry = &mut self.entries[slot as usize];
             entry.texts.retain(|(other, _)| *other != text);
             if entry.texts.is_empty() {
@@ -259,7 +259,7 @@ impl StemIndex {
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(StemEntry::default());
-            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+            u32::try_from(self.entries.len() - 1).expect("memory holds fewer stems than 2^32")
         });
         self.entries[slot as usize] =
             StemEntry { stem: stem.clone(), head: head_of_stem(&stem), ..StemEntry::default() };

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::safety::secrets::SecretGuard;
@@ -60,13 +61,18 @@ pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Resul
 /// Removes the caller's values from a serde message, as one may be a secret.
 fn without_values(reason: &str) -> String {
     // The position is relative to a fragment of the JSON, so that the path says more.
-    let reason = reason.split(" at line ").next().unwrap_or_default().trim_end_matches('.');
+    let reason = without_position(reason).trim_end_matches('.');
     let (cut, rest) = match (reason.find("string \""), reason.find("unknown variant `")) {
         (Some(start), _) => (start + "string".len(), reason.rfind("\", expected").map(|end| end + 1)),
         (None, Some(start)) => (start + "unknown variant".len(), reason.rfind("`, expected").map(|end| end + 1)),
         (None, None) => return reason.to_owned(),
     };
     format!("{}{}", &reason[..cut], rest.map_or("", |rest| &reason[rest.max(cut)..]))
+}
+
+/// Removes the position that ends a message of serde.
+fn without_position(message: &str) -> &str {
+    message.split_once(" at line ").map_or(message, |(reason, _)| reason)
 }
 
 /// Makes a caller's text fit for a message: at most 240 characters, without control characters.
@@ -292,7 +298,7 @@ pub fn compact_json(json: &str) -> Result<Box<RawValue>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     de::DeserializeSeed::deserialize(CompactWriter(&mut out), &mut deserializer)
         .and_then(|()| RawValue::from_string(out))
-        .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())
+        .map_err(|error| without_position(&error.to_string()).to_owned())
 }
 
 /// Returns true when valid JSON contains an integer literal beyond 2^53 - 1. The text is searched because the
@@ -408,6 +414,17 @@ impl<'de> Visitor<'de> for CompactWriter<'_> {
         }
         self.0.push('}');
         Ok(())
+    }
+}
+
+/// Returns the members of an object that is written out, such as params.
+///
+/// # Panics
+/// For JSON that is no object.
+pub fn object_members(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members,
+        _ => panic!("params are written as an object"),
     }
 }
 

@@ -27,8 +27,7 @@ pub fn find_outside(name: &str, folder: &Path) -> Option<PathBuf> {
 pub fn path_outside(path: &OsStr, folder: &Path) -> OsString {
     let folders =
         checkout_around(folder).map_or_else(|| absolute_folders(path), |checkout| folders_outside(path, checkout));
-    // Each part came out of a PATH, so no part holds the separator.
-    std::env::join_paths(folders).unwrap_or_default()
+    std::env::join_paths(folders).expect("a part of a PATH does not hold the separator")
 }
 
 /// The top of the checkout that a folder lies in.
@@ -52,8 +51,7 @@ fn folders_outside(path: &OsStr, folder: &Path) -> Vec<PathBuf> {
 
 /// The PATH for a program that is started: as `path`, without its relative parts.
 pub fn whole_path(path: &OsStr) -> OsString {
-    // Each part came out of a PATH, so no part holds the separator.
-    std::env::join_paths(absolute_folders(path)).unwrap_or_default()
+    std::env::join_paths(absolute_folders(path)).expect("a part of a PATH does not hold the separator")
 }
 
 /// Returns true if a path leads neither by its words nor by its links into a folder.

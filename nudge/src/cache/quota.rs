@@ -90,7 +90,7 @@ impl Nudge {
                 _ => {}
             }
         }
-        let fullest = touched.values().map(|&(_, after)| after).max().unwrap_or_default();
+        let fullest = touched.values().map(|&(_, after)| after).fold(0, usize::max);
         let limits = [
             ("components", sizes.components, self.config.max_components),
             ("hints_per_component", fullest, self.config.max_hints_per_component),

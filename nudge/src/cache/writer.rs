@@ -57,8 +57,7 @@ impl WriterState {
             *uses += 1;
             return Arc::clone(stored);
         }
-        // The conversion cannot fail: there are no more scopes than hints.
-        let next = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
+        let next = u32::try_from(self.scopes.len()).expect("memory holds fewer scopes than 2^32");
         let id = self.free_scopes.pop().unwrap_or(next);
         let stored = Arc::new(scope.with_number(id));
         self.scopes.insert(ByText(Arc::clone(&stored)), (Arc::clone(&stored), 1));

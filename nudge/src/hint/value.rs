@@ -272,6 +272,7 @@ fn some_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Raw
 
 impl HintValueFields {
     fn into_value(self) -> Result<HintValue, String> {
+        const REQUIRED: &str = "a required field is there";
         let (kind, required, allowed): (_, &[&str], &[&str]) = match self.r#type {
             HintValueKind::Command => ("command", &["cmd"], &["shell"]),
             HintValueKind::Path => ("path", &["abs"], &["os"]),
@@ -298,14 +299,12 @@ impl HintValueFields {
         }
         Ok(match self.r#type {
             HintValueKind::Command => {
-                HintValue::Command(CommandValue { shell: self.shell, cmd: self.cmd.unwrap_or_default().into() })
+                HintValue::Command(CommandValue { shell: self.shell, cmd: self.cmd.expect(REQUIRED).into() })
             }
-            HintValueKind::Path => {
-                HintValue::Path(Box::new(PathValue { os: self.os, abs: self.abs.unwrap_or_default() }))
-            }
+            HintValueKind::Path => HintValue::Path(Box::new(PathValue { os: self.os, abs: self.abs.expect(REQUIRED) })),
             HintValueKind::Template => HintValue::Template(Box::new(TemplateValue {
-                format: self.format.unwrap_or(TemplateFormat::Interpolate),
-                body: self.body.unwrap_or_default(),
+                format: self.format.expect(REQUIRED),
+                body: self.body.expect(REQUIRED),
                 defaults: self.defaults,
             })),
             HintValueKind::Json => {

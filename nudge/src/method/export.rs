@@ -80,8 +80,8 @@ impl Nudge {
         };
         let now = self.now();
         hints.retain(|hint| if params.with_waiting { !self.has_ended(hint) } else { !hint.is_expired(now) });
-        if hints.is_empty() && params.component.is_some() {
-            return Err(self.no_such_component(params.component.as_deref().unwrap_or_default()));
+        if let (true, Some(component)) = (hints.is_empty(), &params.component) {
+            return Err(self.no_such_component(component));
         }
         let next = params.after.as_deref().and_then(|after| retain_page(&mut hints, after));
         let all = hints.len();

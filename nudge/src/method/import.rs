@@ -291,8 +291,14 @@ fn check_extra(extra: &Extra) -> Result<()> {
 
 /// Plans the retained top-level keys: `replace` replaces all of them, `merge` overwrites by key.
 fn plan_extra(plan: &mut WritePlan<'_>, extra: Extra, replace: bool) -> Result<()> {
-    let old = plan.extra().map(|raw| serde_json::from_str::<Extra>(raw.get())).transpose();
-    let mut kept = old.ok().flatten().filter(|_| !replace).unwrap_or_default();
+    let mut kept = match plan.extra() {
+        Some(old) if !replace => serde_json::from_str::<Extra>(old.get()).map_err(|_| {
+            Error::unavailable(
+                "The other members of an earlier import cannot be read; import with `mode: \"replace\"`.",
+            )
+        })?,
+        _ => Extra::default(),
+    };
     if extra.is_empty() && !replace {
         return Ok(());
     }

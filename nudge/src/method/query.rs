@@ -115,7 +115,7 @@ impl Nudge {
         }
         let context = params.context.build()?;
         let regex = params.regex.as_deref().map(|regex| self.compile_regex(regex)).transpose()?;
-        let words = compile_words(params.text.as_deref().unwrap_or_default())?;
+        let words: Vec<_> = params.text.as_deref().map(compile_words).transpose()?.into_iter().flatten().collect();
         let now = self.now();
         let filter = HintFilter {
             component: params.component.as_deref(),

@@ -8,6 +8,7 @@ use nudge_core::once::RecordableResult;
 use nudge_core::scope::ScopeSpec;
 use nudge_core::service::{Caller, EarlierCall, MethodSpec};
 use nudge_core::table::{TableRow, answer_typed, build_schema};
+use nudge_core::text::before_mark;
 use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -139,7 +140,7 @@ fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Re
 /// Returns the signature of a hint whose writer gave none: a reader of an agent's hint wants to know the author.
 fn make_signature(caller: Caller<'_>) -> Option<String> {
     // Without its version.
-    let name = caller.name.split('/').next().unwrap_or_default();
+    let name = before_mark(caller.name, &['/']);
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
     let is_one = caller.agent && !name.is_empty() && name.len() <= MAX_SIGNATURE && name.chars().all(plain);
     is_one.then(|| format!("agent:{name}"))

@@ -107,8 +107,9 @@ impl JsonDocument {
 
     /// Returns true when the outermost object has this name and no other.
     pub(super) fn is_alone(&self, name: &str) -> bool {
-        let properties = self.root.object_value().map(|object| object.properties()).unwrap_or_default();
-        matches!(&properties[..], [property] if property.decoded_name().as_deref() == Some(name))
+        self.root.object_value().is_some_and(
+            |object| matches!(&object.properties()[..], [property] if property.decoded_name().as_deref() == Some(name)),
+        )
     }
 
     pub(super) fn to_text(&self) -> String {

@@ -87,10 +87,12 @@ impl ChildProcess {
         let info = self.send_request(1, "initialize", &params)?["serverInfo"].take();
         self.send_message(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         let tools = self.send_request(2, "tools/list", &json!({}))?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let tools = tools["tools"].as_array().into_iter().flatten().map(|tool| text(&tool["name"])).collect();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let tools = tools["tools"].as_array().into_iter().flatten().filter_map(|tool| text(&tool["name"])).collect();
         self.is_server = true;
-        Ok(ServerHello { name: text(&info["name"]), version: text(&info["version"]), tools })
+        let unnamed = "it does not say its name and version";
+        let (name, version) = text(&info["name"]).zip(text(&info["version"])).ok_or(unnamed)?;
+        Ok(ServerHello { name, version, tools })
     }
 
     /// Calls a tool and returns the text of its result.
@@ -100,12 +102,13 @@ impl ChildProcess {
     pub fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
         self.deadline = Instant::now() + PATIENCE;
         let result = self.send_request(3, "tools/call", &json!({"name": name, "arguments": arguments}))?;
-        let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        let text = result["content"][0]["text"].as_str().ok_or_else(|| format!("{name} is answered without a text"))?;
         if result["isError"] == true {
-            let error: Value = serde_json::from_str(&text).unwrap_or_default();
-            return Err(format!("{name} is refused: {}", error["message"].as_str().unwrap_or(&text)));
+            let error = serde_json::from_str::<Value>(text).ok();
+            let message = error.as_ref().and_then(|error| error["message"].as_str());
+            return Err(format!("{name} is refused: {}", message.unwrap_or(text)));
         }
-        Ok(text)
+        Ok(text.to_owned())
     }
 
     /// Writes a message. A failure is ignored: how the process ends will explain it.
@@ -136,7 +139,8 @@ impl ChildProcess {
                 continue;
             }
             if let Some(error) = message.get("error") {
-                return Err(format!("it refuses {method}: {}", error["message"].as_str().unwrap_or_default()));
+                let message = error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned);
+                return Err(format!("it refuses {method}: {message}"));
             }
             return Ok(message["result"].take());
         }

@@ -70,7 +70,7 @@ impl LaunchCommand {
     /// Returns the path of the program, looked up in PATH where necessary.
     pub fn find_program(&self) -> Option<PathBuf> {
         let path = self.find_variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
-        find_as_client(&self.command, &path.unwrap_or_default())
+        find_as_client(&self.command, path.as_deref())
     }
 
     /// Returns the server, to be started in the session of `runtime`.
@@ -95,9 +95,9 @@ impl LaunchCommand {
 }
 
 /// Finds a program as a client does that is started here: in the folders of a PATH, or where its own path leads.
-fn find_as_client(command: &str, path: &OsStr) -> Option<PathBuf> {
+fn find_as_client(command: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
-    which::which_in(command, Some(programs::whole_path(path)), here).ok()
+    which::which_in(command, path.map(programs::whole_path), here).ok()
 }
 
 /// Returns a hook's handler as a client starts it: directly when it has `args`, else by a shell.
@@ -107,7 +107,7 @@ fn find_as_client(command: &str, path: &OsStr) -> Option<PathBuf> {
 pub fn to_program(handler: &Value) -> Result<ChildProgram, String> {
     let line = handler["command"].as_str().ok_or("it names no command")?;
     let Some(args) = handler["args"].as_array() else { return shell_program(line) };
-    let path = find_as_client(line, &std::env::var_os("PATH").unwrap_or_default());
+    let path = find_as_client(line, std::env::var_os("PATH").as_deref());
     let mut program = ChildProgram::new(&path.ok_or_else(|| format!("there is no program {line}"))?);
     program.args(args.iter().filter_map(Value::as_str));
     Ok(program)

@@ -48,7 +48,7 @@ pub fn find_server_program(launch: &LaunchCommand, exe: &Path) -> Result<PathBuf
 /// # Errors
 /// The reason why it is not started.
 pub fn find_hook_program(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
-    let line = handler["command"].as_str().unwrap_or_default();
+    let Some(line) = handler["command"].as_str() else { return Err(NotStarted::Unclear(String::new())) };
     let command = match handler.get("args") {
         Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
         None => line.strip_suffix(" hook").and_then(|path| match path.strip_prefix('"') {

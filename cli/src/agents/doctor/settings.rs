@@ -287,7 +287,7 @@ fn snake_case(name: &str) -> String {
 
 /// Parses a built-in document.
 fn parse_built_in(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
+    serde_json::from_str(text).expect("the plugin's files are JSON")
 }
 
 #[cfg(test)]

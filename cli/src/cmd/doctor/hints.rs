@@ -125,7 +125,7 @@ fn find_faults(
             seen.insert(same, exported);
         }
         let gone = here.filter(|(_, repo)| exported.is_of(repo)).and_then(|(top, _)| {
-            let paths = value.as_ref().map(HintValue::paths).unwrap_or_default();
+            let paths: Vec<_> = value.iter().flat_map(HintValue::paths).collect();
             let is_gone = |path: &&String| !is_there(&top.join(path)) && !is_there_below(top, hint, path, is_there);
             let gone = paths.iter().find(is_gone).map(|path| format!("{path} is not in this clone"));
             let target = || {
@@ -141,10 +141,11 @@ fn find_faults(
                 .get(&format!("{}/{}", exported.component, exported.key))
                 .map(|file| format!("{file} says something else now"))
         });
-        let failures = hint["failure_count"].as_u64().unwrap_or_default();
-        let doubtful = (failures >= u64::from(DOUBTFUL_FAILURES)).then(|| format!("failed {failures} times in a row"));
+        let failures = hint["failure_count"].as_u64().filter(|count| *count >= u64::from(DOUBTFUL_FAILURES));
+        let doubtful = failures.map(|count| format!("failed {count} times in a row"));
         let age = hint["created_at"].as_str().and_then(parse_time).map(|created_at| now.saturating_sub(created_at));
-        let is_unused = hint["use_count"].as_u64().unwrap_or_default() == 0 && age.is_some_and(|age| age > UNUSED_MS);
+        let is_used = hint["use_count"].as_u64().is_some_and(|count| count > 0);
+        let is_unused = !is_used && age.is_some_and(|age| age > UNUSED_MS);
         let unused = is_unused.then(|| "never used in 30 days".to_owned());
         let what = gone.or_else(|| find_unreachable(hint, is_there)).or(doubtful).or(other).or(double).or(unused);
         found.extend(what.map(|what| HintFinding {

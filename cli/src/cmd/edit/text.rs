@@ -36,9 +36,9 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
 
 /// Builds the text to edit: JSON below a comment, without the scope, which is part of the hint's identity.
 pub fn build_document(hint: &EditedHint) -> String {
-    let mut meta = hint.fields.get("meta").cloned().unwrap_or_default();
-    let scope = meta.as_object_mut().and_then(|meta| meta.remove("scope"));
     let field = |name: &str| hint.fields.get(name).unwrap_or(&Value::Null);
+    let mut meta = field("meta").clone();
+    let scope = meta.as_object_mut().and_then(|meta| meta.remove("scope"));
     let name = |name: &str| output::make_visible(field(name).as_str().unwrap_or_default());
     let mut out = String::new();
     let _ = writeln!(out, "// {}/{}, version {}", name("component"), name("key"), field("version"));

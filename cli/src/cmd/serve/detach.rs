@@ -78,9 +78,8 @@ fn last_words(server: &mut Child) -> Error {
     if let Some(stderr) = &mut server.stderr {
         let _ = stderr.read_to_string(&mut said);
     }
-    let last = said.lines().last().unwrap_or_default();
-    serde_json::from_str::<Value>(last)
-        .map_or_else(|_| detach_error("it ends at once"), |error| Error::from_json(&error))
+    let last = said.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+    last.map_or_else(|| detach_error("it ends at once"), |error| Error::from_json(&error))
 }
 
 fn detach_error(what: &str) -> Error {

@@ -76,8 +76,9 @@ fn parse_fields(text: &str, edited: &EditSpec) -> Result<Map<String, Value>> {
         if line.starts_with('#') {
             continue;
         }
-        let (name, value) = line.split_once(':').unwrap_or_default();
-        if !lines.contains(&name.trim()) || found.insert(name.trim().into(), value.trim().into()).is_some() {
+        let named = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+        let known = named.filter(|(name, _)| lines.contains(name));
+        if !known.is_some_and(|(name, value)| found.insert(name.into(), value.into()).is_none()) {
             let names = lines.join(", ");
             let message =
                 format!("Above the empty line there is one line each of {names}, with a colon; edit it again.");

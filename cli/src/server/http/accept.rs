@@ -256,7 +256,7 @@ impl OpenConnections {
 
     /// Waits until all connections have answered and closed, for `patience` at the most.
     pub async fn wait_until_drained(&self, patience: Duration) {
-        let all = u32::try_from(self.places).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.places).expect("there are at most MAX_CONNECTIONS places");
         let both = async {
             let _tcp = self.tcp.acquire_many(all).await;
             let _local = self.local.acquire_many(all).await;

@@ -171,7 +171,7 @@ impl ApiRequest {
     /// Reads the filters for a list from the query.
     fn read_filters(&self) -> Result<Map<String, Value>> {
         let mut params = Map::from_iter([("project".to_owned(), "*".into())]);
-        let pairs = self.query.as_deref().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let pairs = self.query.iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
         for pair in pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if !["project", "kind", "status"].contains(&name) {

@@ -30,6 +30,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use nudge::{Error, Result};
+use nudge_core::text::before_mark;
 
 use super::api::ApiRoute;
 use super::ports::ServerPorts;
@@ -157,7 +158,7 @@ impl HttpDoor {
             ));
         }
         let route = HttpRoute::from_request(head.uri.path(), &head.method);
-        check_sender(route, &head.headers, host.unwrap_or_default())?;
+        check_sender(route, &head.headers, host)?;
         let route = route.ok_or_else(HttpRefusal::not_found)?;
         if is_page_name && !route.is_of_page() {
             return Err(HttpRefusal::forbidden("This name is the page's alone; use 127.0.0.1 with the port."));
@@ -227,12 +228,12 @@ impl HttpDoor {
 }
 
 /// Makes check 3: decides by the browser's headers whether the page that sent the request may do so.
-fn check_sender(route: Option<HttpRoute>, headers: &HeaderMap, host: &str) -> Result<(), HttpRefusal> {
+fn check_sender(route: Option<HttpRoute>, headers: &HeaderMap, host: Option<&str>) -> Result<(), HttpRefusal> {
     let comes_from =
         |sites: &[&str]| headers.get_all(SEC_FETCH_SITE).iter().all(|site| sites.iter().any(|s| site == s));
     let has_origin = headers.contains_key(header::ORIGIN);
     let own = || read_single_header(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
-    let is_own = !has_origin || own().is_some_and(|origin| origin.eq_ignore_ascii_case(host));
+    let is_own = !has_origin || own().zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
     match route {
         Some(HttpRoute::PageSession | HttpRoute::PageRpc)
             if read_single_header(headers, &SEC_FETCH_SITE) == Some("same-origin") && is_own =>
@@ -275,7 +276,7 @@ fn read_single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&
 }
 
 fn is_json(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default();
+    let essence = before_mark(content_type, &[';']);
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 

@@ -150,7 +150,9 @@ async fn without_arguments(body: Bytes, desk: &WorkDesk) -> (Bytes, Option<Box<R
     if body.len() <= MAX_INLINE_BYTES {
         return split(body);
     }
-    desk.run(CallLane::Vital, move || split(body)).await.unwrap_or_default()
+    // Without a place the message goes on whole, so that the call in it is refused, not taken for an empty message.
+    let whole = body.clone();
+    desk.run(CallLane::Vital, move || split(body)).await.unwrap_or((whole, None))
 }
 
 /// Replaces a plain-text refusal of rmcp by a JSON-RPC error with advice.
@@ -239,7 +241,7 @@ impl LimitedSessions {
             *counts.entry(&*session.client).or_default() += 1;
         }
         let id = known.iter().min_by_key(|(_, session)| {
-            let count: i32 = counts.get(&*session.client).copied().unwrap_or_default();
+            let count: i32 = counts[&*session.client];
             (-count, session.last_used)
         });
         let id = id.map(|(id, _)| Arc::clone(id))?;

@@ -191,7 +191,7 @@ pub(super) async fn complete_name(
     let more = names.len() > CompletionInfo::MAX_VALUES;
     names.truncate(CompletionInfo::MAX_VALUES);
     let completion = CompletionInfo::with_pagination(names, total, more);
-    Ok(CompleteResult::new(completion.unwrap_or_default()))
+    Ok(CompleteResult::new(completion.expect("there are at most MAX_VALUES")))
 }
 
 /// The error for an unknown resource; rmcp gives it the code of the client's protocol version.

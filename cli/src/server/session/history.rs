@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use nudge::{Error, MethodSpec, Result};
+use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::once::OnceByKey;
 use nudge_core::source::{ChangeEvent, ChangeSink};
 use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build_schema};
@@ -69,8 +70,7 @@ struct HistoryState {
 }
 
 fn first_number() -> u64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since_1970.as_millis()).unwrap_or_default() * NUMBERS_OF_A_MS
+    SystemClock.now().unsigned_abs().saturating_mul(NUMBERS_OF_A_MS)
 }
 
 /// Params of [`CHANGES`].
@@ -131,7 +131,7 @@ impl ChangeHistory {
             return Err(Error::quota("watchers", MAX_WATCHERS, message));
         };
         let mut news = self.news.subscribe();
-        let since = since.or(*news.borrow()).unwrap_or_default();
+        let Some(since) = since.or(*news.borrow()) else { return Ok(()) };
         let news = news.wait_for(|next| next.is_none_or(|next| next > since));
         // After a timeout the call answers without changes.
         let _ = timeout(Duration::from_secs_f64(wait), news).await;
@@ -148,8 +148,8 @@ impl ChangeHistory {
             ours if (first..=next).contains(&ours) => (ours.max(oldest), Some(oldest.saturating_sub(ours))),
             _ => (oldest, None),
         };
-        let known = usize::try_from(from - oldest).unwrap_or(usize::MAX);
-        ChangesAnswer { changes: events.iter().skip(known).cloned().collect(), next, missed }
+        let news = (oldest..).zip(events).filter(|(number, _)| *number >= from);
+        ChangesAnswer { changes: news.map(|(_, event)| Arc::clone(event)).collect(), next, missed }
     }
 }
 

@@ -10,7 +10,7 @@ use nudge_core::clock::{Clock, Millis};
 use nudge_core::shell::{self, Line};
 use nudge_core::suggest::{CommandOutcome, SuggestRequest, unproven};
 use nudge_core::suggest_service::CommandListener;
-use nudge_core::text::one_line;
+use nudge_core::text::{after_mark, one_line};
 use parking_lot::Mutex;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -242,14 +242,14 @@ fn read_exit_code(error: &str) -> Option<i64> {
 
 /// Why a command was learned, without a word of any output: a model reads it as ours.
 fn describe_failure(failed: &FailedCommand) -> String {
-    let exit = failed.exit_code.map(|code| format!(" (exit {code})")).unwrap_or_default();
+    let exit = failed.exit_code.map_or_else(String::new, |code| format!(" (exit {code})"));
     format!("worked after `{}` failed{exit}", one_line(&failed.command, MAX_TOLD))
 }
 
 /// The key of a command: its program and the first word behind it.
 fn name(line: &Line) -> String {
     let Some(command) = line.heads().last() else { return LEARNED.to_owned() };
-    let program = command.program.rsplit('/').next().unwrap_or_default();
+    let program = after_mark(&command.program, &['/']);
     let first = command
         .arguments()
         .iter()

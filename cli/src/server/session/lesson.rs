@@ -2,6 +2,7 @@
 //! harmless to repeat. Hostile output may have suggested any other.
 
 use nudge_core::shell::{self, Command, Folder, Input, Line};
+use nudge_core::text::after_mark;
 
 /// Programs that run with new arguments each time: a success teaches nothing about a failure.
 const LOOKING: &[&str] = &[
@@ -176,7 +177,7 @@ pub fn is_lesson(failed: &str, worked: &str) -> bool {
 
 fn is_worth_knowing(failed: &Line, worked: &Line) -> bool {
     let (Some(mine), Some(others)) = (failed.heads().last(), worked.heads().last()) else { return false };
-    let program = others.program.rsplit('/').next().unwrap_or_default();
+    let program = after_mark(&others.program, &['/']);
     if LOOKING.contains(&program) || !failed.is_near(worked) {
         return false;
     }

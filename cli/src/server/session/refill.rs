@@ -130,7 +130,7 @@ impl<'a> RefillResult<'a> {
 }
 
 /// How much a hint has been of use: first by how often it was used, then by when it was used or stored last.
-fn rate_usefulness(hint: &RawValue) -> (u64, String) {
+fn rate_usefulness(hint: &RawValue) -> (u64, Option<String>) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct UsedHint {
@@ -138,9 +138,12 @@ fn rate_usefulness(hint: &RawValue) -> (u64, String) {
         last_used_at: Option<String>,
         updated_at: String,
     }
-    let UsedHint { use_count, last_used_at, updated_at } = serde_json::from_str(hint.get()).unwrap_or_default();
+    // A hint that cannot be read is of no use.
+    let Ok(UsedHint { use_count, last_used_at, updated_at }) = serde_json::from_str(hint.get()) else {
+        return (0, None);
+    };
     // Times of one format sort as text.
-    (use_count, last_used_at.unwrap_or_default().max(updated_at))
+    (use_count, last_used_at.max(Some(updated_at)))
 }
 
 #[cfg(test)]

@@ -138,7 +138,8 @@ impl ServerStatus {
             let Some(question) = AskedSources::begin_question(&self.asked, spec.name) else { continue };
             let (sources, tell) = (Arc::clone(&self.sources), tell.clone());
             let ask = move || {
-                let standing = sources.iter().nth(index).map(|(_, source)| source.report_status()).unwrap_or_default();
+                let (_, source) = sources.iter().nth(index).expect("the sources stay as they are");
+                let standing = source.report_status();
                 question.note_standing(&standing);
                 drop(question);
                 // The caller may have stopped waiting.

@@ -12,6 +12,7 @@ use matching::{class_end, literal_head, matches_pattern};
 use crate::error::{Error, Result};
 use crate::held::allocation_bytes;
 use crate::steps::{StepBudget, TooMany};
+use crate::text::before_mark;
 
 /// Longest pattern.
 const MAX_BYTES: usize = 512;
@@ -239,7 +240,7 @@ const RELATIVE: &str =
 
 /// Returns true for a pattern, without braces, that no absolute folder can match: those begin with `/` or a drive.
 pub fn is_relative(pattern: &str) -> bool {
-    let first = pattern.split('/').next().unwrap_or_default();
+    let first = before_mark(pattern, &['/']);
     let literal = &first[..first.find(['*', '?', '[']).unwrap_or(first.len())];
     match literal.as_bytes() {
         // Wildcards may stand for a drive.

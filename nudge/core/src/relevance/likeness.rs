@@ -64,9 +64,8 @@ impl<'a> WordLikeness<'a> {
         let begin = self.head.is_some()
             && self.head == entry.head
             && (begins(&self.word.stem, &entry.stem) || begins(&entry.stem, &self.word.stem));
-        let typo =
-            entry.forms.iter().filter_map(|(form, letters)| self.find_typo_share(form, *letters)).fold(None, max_share);
-        max_share(begin.then_some(BEGIN), typo.unwrap_or_default())
+        let typos = entry.forms.iter().filter_map(|(form, letters)| self.find_typo_share(form, *letters));
+        typos.fold(begin.then_some(BEGIN), max_share)
     }
 
     fn find_typo_share(&self, form: &str, letters: LetterSet) -> Option<f64> {
@@ -87,5 +86,5 @@ impl<'a> WordLikeness<'a> {
 }
 
 pub(super) fn max_share(best: Option<f64>, share: f64) -> Option<f64> {
-    Some(best.unwrap_or_default().max(share)).filter(|share| *share > 0.0)
+    Some(best.map_or(share, |best| best.max(share))).filter(|share| *share > 0.0)
 }

@@ -1,5 +1,7 @@
 //! Finds the words before a program, and the program.
 
+use crate::text::after_mark;
+
 /// A program that runs its other words as a command, and does nothing else.
 struct WrapperProgram {
     name: &'static str,
@@ -54,7 +56,7 @@ pub(super) fn passes_on(program: &str) -> bool {
 
 /// The last path component of a program.
 pub(super) fn base_name(word: &str) -> &str {
-    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = after_mark(word, &['/', '\\']);
     name.strip_suffix(".exe").unwrap_or(name)
 }
 

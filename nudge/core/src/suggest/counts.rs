@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::clock::{Millis, rfc3339};
 
@@ -11,7 +11,7 @@ const HOUR_MS: Millis = 3_600_000;
 const MAX_HOURS: usize = 48;
 
 /// The outcome of suggestions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuggestCounts {
     /// The number of suggestions made.
     pub suggestions: u64,

@@ -210,7 +210,7 @@ impl ClientSession {
 
 /// The hash of a command line, for which white space counts as one space.
 fn line_hash(command: Option<&str>) -> u64 {
-    FixedState::default().hash_one(command.unwrap_or_default().split_whitespace().collect::<Vec<_>>())
+    FixedState::default().hash_one(command.into_iter().flat_map(str::split_whitespace).collect::<Vec<_>>())
 }
 
 impl SuggestMemory {

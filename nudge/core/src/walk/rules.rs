@@ -168,7 +168,7 @@ impl FolderRules {
         let level = |index: usize| self.levels().find_map(|level| matches(level.ignored.get(index)?));
         let first = self.first.as_deref().and_then(matches);
         let lists = || self.lists.iter().find_map(matches);
-        first.or_else(|| level(0)).or_else(|| level(1)).or_else(lists).unwrap_or_default()
+        first.or_else(|| level(0)).or_else(|| level(1)).or_else(lists) == Some(true)
     }
 
     /// The first of the attributes that a file has, by its place among them.

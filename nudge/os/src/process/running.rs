@@ -85,8 +85,8 @@ fn limit_memory(child: &Child, bytes: u64) {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
     // A limit that this process itself has may be lower, and must not be raised.
-    let own = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
-    let limit = Some(bytes.min(own));
+    let own = getrlimit(Resource::Data).maximum;
+    let limit = Some(own.map_or(bytes, |own| own.min(bytes)));
     // A program that has ended already needs no limit.
     let _ = prlimit(Some(Pid::from_child(child)), Resource::Data, Rlimit { current: limit, maximum: limit });
 }

@@ -87,8 +87,7 @@ impl fmt::Display for MendReason {
 
 impl<'a> CommandFailure<'a> {
     pub(super) fn new(request: &'a SuggestRequest) -> Self {
-        let command = request.command.as_deref().unwrap_or_default();
-        let line = shell::parse(command);
+        let line = request.command.as_deref().and_then(shell::parse);
         let mut programs: Vec<_> =
             line.iter().flat_map(Line::heads).map(|command| unwrap_program(&command.program)).collect();
         let error = request.error.to_lowercase();

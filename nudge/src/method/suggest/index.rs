@@ -66,7 +66,7 @@ impl WordIndex {
 
     /// Reads hints that it has not read, and forgets the words of those that are gone.
     fn follow_store(&mut self, store: &HintStore, fitting: &[(u32, *const Hint)]) {
-        let rows = fitting.iter().map(|(row, _)| *row as usize + 1).max().unwrap_or_default();
+        let rows = fitting.iter().map(|(row, _)| *row as usize + 1).fold(0, usize::max);
         if rows > self.read.len() {
             self.read.resize(rows, Weak::new());
         }

@@ -111,8 +111,8 @@ fn to_text(hint: &Hint) -> String {
     let tags: Vec<_> = hint.tags().collect();
     let name = |name: &str| name.replace(['-', '_', '.', '/'], " ");
     let said = format!("{} {}: {value}", name(hint.component()), name(hint.key()));
-    let more = [said, tags.join(", "), hint.reason().unwrap_or_default().to_owned()];
-    more.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(". ")
+    let more = [said, tags.join(", ")].into_iter().chain(hint.reason().map(str::to_owned));
+    more.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(". ")
 }
 
 #[cfg(test)]

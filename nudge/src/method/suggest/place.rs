@@ -55,13 +55,12 @@ impl NearbyNames {
             names.extend(folders_below(cwd, repo.as_deref()).map(fold_identifier));
         }
         names.extend(repo);
-        let command = request.command.as_deref().unwrap_or_default();
         let mut spoken_of: Names = HashSet::default();
-        for text in [&*request.text, command, &*request.error] {
+        for text in [Some(&*request.text), request.command.as_deref(), Some(&*request.error)].into_iter().flatten() {
             spoken_of.extend(find_paths(text).flat_map(split_segments).map(fold_identifier));
             spoken_of.extend(find_identifiers(text).map(fold_identifier));
         }
-        for command in shell::parse(command).iter().flat_map(|line| &line.commands) {
+        for command in request.command.as_deref().and_then(shell::parse).iter().flat_map(|line| &line.commands) {
             if let shell::Folder::At(folder) = &command.folder {
                 spoken_of.extend(split_segments(folder).map(fold_identifier));
             }

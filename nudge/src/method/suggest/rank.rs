@@ -307,8 +307,8 @@ fn is_in_another_language(hint: &Hint) -> bool {
     let mut language = SentenceLanguage::default();
     let text = hint.text();
     let text = &text[..text.floor_char_boundary(LANGUAGE_BYTES.min(text.len()))];
-    let told = [text, hint.reason().unwrap_or_default()];
-    told.iter().flat_map(|text| split_words(text)).for_each(|word| language.hear_word(&word));
+    let told = [Some(text), hint.reason()];
+    told.iter().flatten().flat_map(|text| split_words(text)).for_each(|word| language.hear_word(&word));
     language.is_english() == Some(false)
 }
 

@@ -310,7 +310,7 @@ impl<'a> CommandState<'a> {
         let rest_of = |option: &str| word.strip_prefix(option).filter(|rest| !rest.is_empty());
         let optional = before.starts_with('-') || word.starts_with('-');
         let options = if optional { COMMANDS.get(self.command.as_bytes()).map(Vec::as_slice) } else { None };
-        let found = options.unwrap_or_default().iter().any(|(option, carries)| match carries {
+        let found = options.into_iter().flatten().any(|(option, carries)| match carries {
             OptionPayload::Password => before == *option && is_flag_value(word),
             OptionPayload::LoginPassword => self.login && before == *option && is_flag_value(word),
             OptionPayload::Glued => rest_of(option).is_some_and(|rest| {
