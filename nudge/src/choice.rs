@@ -79,6 +79,9 @@ impl Match {
     }
 
     /// Returns the reasons for the match and for its score.
+    ///
+    /// # Panics
+    /// Never: the choice has compared the same scope before.
     pub fn reasons(&self) -> Vec<String> {
         explain::collect_reasons(&self.hint, &self.context, self.now, &mut StepBudget::unlimited())
             .expect("there are steps for one scope, which the choice has compared already")

@@ -136,12 +136,12 @@ pub(crate) fn write_snapshot<'a>(
     for deleted in trash.iter().collect::<Vec<_>>().into_iter().rev() {
         let put: Vec<_> = deleted.hints.iter().filter(|hint| !hint.is_secret()).map(|hint| NamedHint(hint)).collect();
         if !put.is_empty() {
-            let deleter = deleted.by.clone();
+            let author = deleted.by.clone();
             let (deleted_as, deleted) = (deleted.what, (deleted.id, deleted.at));
             out.push(
                 WrittenRecord {
                     verb: deleted_as.as_str().into(),
-                    by: deleter,
+                    by: author,
                     at: deleted.1,
                     put,
                     deleted: Some(deleted.0),

@@ -56,12 +56,11 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     // An existing unit is updated like all other files.
     let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
     let mut wants_unit = unit.is_some() && (args.login || has_unit);
-    let of_nudge = [
+    shown.add_own(&[
         ("what agents are told of Nudge", &block),
         ("hints and records kept for next time", &keeping),
         ("a server from your login on", if wants_unit { &unit } else { &None }),
-    ];
-    shown.add_own(&of_nudge);
+    ]);
     let offer = if args.project { None } else { commands::SeedOffer::find_here() };
     shown.summary.extend(offer.as_ref().map(commands::SeedOffer::to_line));
     if args.print {

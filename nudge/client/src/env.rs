@@ -2,7 +2,7 @@
 //! (semantics section 9). A call whose answer depends on further variables is refused with their names, and made once
 //! more with these.
 
-use nudge::{Caller, EnvNames, Result};
+use nudge::{Caller, EnvNames, Error, Result};
 use nudge_core::sync::Mutex;
 use serde_json::{Map, Value};
 
@@ -41,7 +41,7 @@ impl AskedEnv {
     /// Takes the names from the refusal of a call that [asked for them](Caller::asking_env). Returns true for such a
     /// refusal: then the call is to be made again, without asking.
     pub fn learn_from<T>(&self, answer: &Result<T>) -> bool {
-        let names = answer.as_ref().err().and_then(|refused| refused.env_names());
+        let names = answer.as_ref().err().and_then(Error::env_names);
         names.map(|names| self.set_names(names)).is_some()
     }
 

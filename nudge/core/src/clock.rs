@@ -131,7 +131,10 @@ pub mod rfc3339 {
     pub struct TimeText([u8; 24]);
 
     impl TimeText {
-        /// Writes `at`; a year that four digits cannot hold becomes the beginning of 1970.
+        /// Writes a time; a year that four digits cannot hold becomes the beginning of 1970.
+        ///
+        /// # Panics
+        /// Never: each digit is one of a number that was divided by 10.
         #[inline]
         pub fn from_millis(millis: Millis) -> Self {
             let millis = if (FIRST..=LAST).contains(&millis) { millis } else { 0 };
@@ -156,6 +159,9 @@ pub mod rfc3339 {
         }
 
         /// Returns the text.
+        ///
+        /// # Panics
+        /// Never: the text is of digits and ASCII signs.
         #[inline]
         pub fn as_str(&self) -> &str {
             str::from_utf8(&self.0).expect("digits and ASCII signs are UTF-8")

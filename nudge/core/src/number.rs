@@ -20,7 +20,8 @@ pub fn from_count(count: i64) -> usize {
 
 /// Returns the milliseconds since a moment of this process.
 pub fn elapsed_ms(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).expect("a process runs for less than 2^64 ms")
+    let elapsed = since.elapsed();
+    elapsed.as_secs().saturating_mul(1_000).saturating_add(elapsed.subsec_millis().into())
 }
 
 /// Returns the nanoseconds from 1970 to a file's time, which others can set: the nearest number when it is before 1970 or

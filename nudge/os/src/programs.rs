@@ -27,7 +27,7 @@ pub fn find_outside(name: &str, folder: &Path) -> Option<PathBuf> {
 pub fn path_outside(path: &OsStr, folder: &Path) -> OsString {
     let folders =
         checkout_around(folder).map_or_else(|| absolute_folders(path), |checkout| folders_outside(path, checkout));
-    std::env::join_paths(folders).expect("a part of a PATH does not hold the separator")
+    join_folders(folders)
 }
 
 /// The top of the checkout that a folder lies in.
@@ -51,7 +51,13 @@ fn folders_outside(path: &OsStr, folder: &Path) -> Vec<PathBuf> {
 
 /// The PATH for a program that is started: as `path`, without its relative parts.
 pub fn whole_path(path: &OsStr) -> OsString {
-    std::env::join_paths(absolute_folders(path)).expect("a part of a PATH does not hold the separator")
+    join_folders(absolute_folders(path))
+}
+
+/// Writes a PATH. A folder that none can name, as one with a quotation mark on Windows, is left out.
+fn join_folders(folders: Vec<PathBuf>) -> OsString {
+    let nameable = folders.into_iter().filter(|folder| std::env::join_paths([folder]).is_ok());
+    std::env::join_paths(nameable).expect("each folder can stand in a PATH")
 }
 
 /// Returns true if a path leads neither by its words nor by its links into a folder.

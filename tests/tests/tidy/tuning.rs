@@ -62,7 +62,8 @@ fn read_constants(code: &str) -> Vec<ConstantGroup> {
                 comment.clear();
             }
             is_joined = false;
-            comment = format!("{comment} {}", text.trim()).trim().to_owned();
+            let space = if comment.is_empty() { "" } else { " " };
+            let _ = write!(comment, "{space}{}", text.trim());
         } else if let Some(found) = constant.captures(line) {
             if ["f32", "f64"].contains(&&found[2]) {
                 let text = format!("`{}` {}", &found[1], found[3].replace("_f64", "").replace("_f32", ""));

@@ -78,10 +78,9 @@ fn parse_fields(text: &str, edited: &EditSpec) -> Result<Map<String, Value>> {
         }
         let named = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
         let known = named.filter(|(name, _)| lines.contains(name));
-        if !known.is_some_and(|(name, value)| found.insert(name.into(), value.into()).is_none()) {
-            let names = lines.join(", ");
-            let message =
-                format!("Above the empty line there is one line each of {names}, with a colon; edit it again.");
+        if known.is_none_or(|(name, value)| found.insert(name.into(), value.into()).is_some()) {
+            let all = lines.join(", ");
+            let message = format!("Above the empty line there is one line each of {all}, with a colon; edit it again.");
             return Err(Error::invalid(message));
         }
     }

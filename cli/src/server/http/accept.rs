@@ -255,6 +255,9 @@ impl OpenConnections {
     }
 
     /// Waits until all connections have answered and closed, for `patience` at the most.
+    ///
+    /// # Panics
+    /// Never: there are fewer places than 2^32.
     pub async fn wait_until_drained(&self, patience: Duration) {
         let all = u32::try_from(self.places).expect("there are at most MAX_CONNECTIONS places");
         let both = async {

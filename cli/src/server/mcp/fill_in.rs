@@ -22,11 +22,14 @@ use crate::server::work::WorkDesk;
 /// stay unknown.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
+/// Finds the folder of a client by the `_meta` of its call.
+type CwdFinder = dyn Fn(&JsonObject) -> Option<PathBuf> + Send + Sync;
+
 /// Fills in the contexts of one client's calls. Files are looked at off the event loop, because a disk may not answer.
 pub struct ContextFiller {
     inference: Arc<ContextInference>,
     /// Finds the folder of the client by its `_meta`.
-    find_cwd: Arc<dyn Fn(&JsonObject) -> Option<PathBuf> + Send + Sync>,
+    find_cwd: Arc<CwdFinder>,
     desk: WorkDesk,
     patience: Duration,
     /// The number of looks that no call waits for any more. While there is one, no call begins another.
@@ -120,13 +123,13 @@ pub async fn call(
         return backend.call_by(caller, &method, params.as_raw()).await;
     };
     let open = Arc::new(filler.look_at_files(open, meta).await);
-    let filled = filler.fill_params(&params, &open).await?;
-    let answer = backend.call_by(caller.asking_env(), &method, &filled).await;
+    let complete = filler.fill_params(&params, &open).await?;
+    let answer = backend.call_by(caller.asking_env(), &method, &complete).await;
     if !filler.inference.env().learn_from(&answer) {
         return answer;
     }
-    let filled = filler.fill_params(&params, &open).await?;
-    backend.call_by(caller, &method, &filled).await
+    let complete = filler.fill_params(&params, &open).await?;
+    backend.call_by(caller, &method, &complete).await
 }
 
 #[cfg(test)]

@@ -307,7 +307,7 @@ impl StateMachineTest for Run {
                 run.change(plain, "add", params);
             }
             Step::SetTitle { at: key, title } => {
-                run.change(plain, "set_field", set(key, "title", json!(TITLES[title].0)))
+                run.change(plain, "set_field", set(key, "title", json!(TITLES[title].0)));
             }
             Step::SetConfidence { at: key, confidence } => {
                 let value: f64 = CONFIDENCES[confidence].parse().unwrap();

@@ -47,7 +47,7 @@ fn change(desk: &Desk, versions: &Versions, paths: &[String], step: usize) {
     let old = versions.lock().unwrap().get(path).and_then(|all| all.last().cloned()).unwrap_or_default();
     match step % 5 {
         0 | 1 => {
-            write(desk, versions, path, format!("{old}\n\nChange {step}: {}.\n", word(step)), step.is_multiple_of(2))
+            write(desk, versions, path, format!("{old}\n\nChange {step}: {}.\n", word(step)), step.is_multiple_of(2));
         }
         2 => write(desk, versions, &format!("new{}/note{step}.md", step % 13), note(step, step), true),
         3 => {

@@ -6,6 +6,7 @@ mod manifest;
 mod store;
 mod targets;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -175,7 +176,8 @@ pub fn is_manifest(path: &str) -> bool {
 
 /// Returns true for the name of a TypeScript configuration, or of a base of one: `tsconfig.base.json`.
 pub(crate) fn is_tsconfig(name: &str) -> bool {
-    name.ends_with(".json") && (name.starts_with("tsconfig") || name.starts_with("jsconfig"))
+    let is_json = Path::new(name).extension().is_some_and(|extension| extension == "json");
+    is_json && (name.starts_with("tsconfig") || name.starts_with("jsconfig"))
 }
 
 /// The id of a node, by its file: `node:src/flask/app.py:Flask.route`.

@@ -191,7 +191,7 @@ pub fn find_records(
         match stands.filter(|(kind, status)| query.can_match(*kind, *status)) {
             None => over_the_cut -= 1,
             Some((_, Status::Archived)) => {
-                archived.push(RecordCandidate { score: candidate.score - ARCHIVED, ..candidate })
+                archived.push(RecordCandidate { score: candidate.score - ARCHIVED, ..candidate });
             }
             Some(_) => best.push(candidate),
         }

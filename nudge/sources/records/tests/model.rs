@@ -384,7 +384,7 @@ impl StateMachineTest for Run {
         match plain.answer {
             Answer::Record(number) => run.check(plain, number),
             Answer::Joined { .. } | Answer::Imported { .. } => {
-                run.ids.keys().for_each(|number| run.check(plain, *number))
+                run.ids.keys().for_each(|number| run.check(plain, *number));
             }
             _ => {}
         }

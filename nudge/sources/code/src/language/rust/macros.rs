@@ -111,13 +111,13 @@ impl<'t> TokenChain<'t> {
         let text = walk.node_text(token);
         let called = self.last.filter(|_| self.joint == ChainJoint::None && !self.value.is_none());
         self.value = match called {
-            Some(callee) if text.starts_with('(') => {
-                let name = walk.name_of(callee);
-                walk.call(name, self.value, callee, false);
+            Some(function) if text.starts_with('(') => {
+                let name = walk.name_of(function);
+                walk.call(name, self.value, function, false);
                 walk.add_expr(Expr::Call(self.value))
             }
             // `T { .. }`
-            Some(callee) if text.starts_with('{') && walk.node_text(callee).starts_with(char::is_uppercase) => {
+            Some(ty) if text.starts_with('{') && walk.node_text(ty).starts_with(char::is_uppercase) => {
                 walk.add_expr(Expr::Of(self.value))
             }
             _ => ExprId::NONE,
@@ -178,7 +178,7 @@ impl TokenBinder {
                 self.bind_name(walk, name, offset, value, (token, to));
             }
             (BinderState::Name(name, offset, NextPart::Value), ";") => {
-                self.bind_name(walk, name, offset, chain, (token, to))
+                self.bind_name(walk, name, offset, chain, (token, to));
             }
             (BinderState::Name(name, offset, NextPart::Open), "," | "|" | ";") => {
                 self.bind_name(walk, name, offset, ExprId::NONE, (token, to));
