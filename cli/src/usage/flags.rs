@@ -162,6 +162,8 @@ mod tests {
             let method = crate::sources::find_method(method).unwrap();
             let mut fields = Vec::new();
             leaves(&(method.params)(), "", &mut fields);
+            // `nudge set` finds out its context itself.
+            fields.retain(|field| verb.get_name() != "set" || !field.starts_with("context."));
             assert!(!fields.is_empty());
             for field in fields {
                 assert!(

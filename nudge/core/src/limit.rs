@@ -107,6 +107,11 @@ impl<const DEFAULT: usize, const MAX: usize, const MIN: usize> Limit<DEFAULT, MA
         BoundedNumber::new(number).map(|number| Self(Some(number)))
     }
 
+    /// Returns true when the caller gives none, so that a request leaves the field out.
+    pub const fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Returns the number that the caller gave, else the default.
     pub fn get(self) -> usize {
         self.get_or(None)

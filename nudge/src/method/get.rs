@@ -175,7 +175,8 @@ fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut StepBudget) ->
     // The fields come in the order in which conditions are explained.
     let missing: Vec<_> =
         ["cwd", "repo", "branch", "os", "env"].into_iter().filter(|field| missing.contains(field)).collect();
-    Ok(Error::not_found(message).with_data("near_misses", near).with_data("missing_context", missing))
+    let error = Error::not_found(message).with_data("near_misses", near).with_data("missing_context", missing.clone());
+    Ok(missing.into_iter().fold(error, Error::about))
 }
 
 fn variants_text(count: usize) -> String {

@@ -13,12 +13,10 @@ use crate::{output, sources};
 
 /// Reads the record, opens it in the editor, and stores the differences.
 pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result<CommandOutput> {
-    let flags = || {
-        let names = edited.fields.iter().map(|name| format!("`{name}`"));
-        names.collect::<Vec<_>>().join(", ")
-    };
     if !editor::is_there() {
-        return Err(Error::invalid(format!("There is no terminal for an editor; give what changes by {}.", flags())));
+        let names: Vec<_> = edited.fields.iter().map(|name| format!("`{name}`")).collect();
+        let message = format!("There is no terminal for an editor; give what changes by {}.", names.join(", "));
+        return Err(edited.fields.iter().fold(Error::invalid(message), |error, name| error.about(name)));
     }
     let read = sources::find_method(edited.read).unwrap_or(call.method);
     let item = parse_value(&ask_source(SourceVerb { method: read, here: None, ..call.clone() }, global)?)?;

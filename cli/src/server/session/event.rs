@@ -79,7 +79,7 @@ pub struct EventParams {
     #[serde(default, deserialize_with = "wire::given_or_default", skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
     /// Most bytes of the text.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Limit::is_absent")]
     pub max_bytes: Limit<2_000, { usize::MAX }, 0>,
     /// Milliseconds in which the caller confirms by `nudge.told` that it showed the text, as for `nudge.suggest`. Looks at
     /// the agent's files end by then, too.
