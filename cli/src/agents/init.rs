@@ -71,8 +71,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     let offer = offer.filter(|_| args.yes || std::io::stdin().is_terminal());
     let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
     if !changes && kept.is_empty() && wanted.is_empty() && offer.is_none() {
-        let done = if broken.is_empty() { "nothing to change\n" } else { "" };
-        return refused_or(&broken, done.into());
+        return refused_or(&broken, if broken.is_empty() { "nothing to change\n" } else { "" }.into());
     }
     if changes && !shown.ask_consent(args.yes)? {
         return Err(Error::invalid("Nothing was changed."));

@@ -218,7 +218,9 @@ impl Demo {
     fn add(&self, caller: Caller<'_>, params: Add) -> Result<Added> {
         let Add { name, text, tags, urgent } = params;
         if name.is_empty() || name.chars().any(char::is_control) {
-            return Err(Error::invalid("`name` must have 1 character or more, and no control characters.").about("name"));
+            return Err(
+                Error::invalid("`name` must have 1 character or more, and no control characters.").about("name")
+            );
         }
         refusal::check_text(None, &name, "name")?;
         refusal::check_text(None, &text, "text")?;
