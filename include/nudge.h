@@ -500,7 +500,7 @@ size_t nudge_match_reason_count(const struct nudge_match *found);
 // Returns a reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. It lives as long as
 // the match.
 struct nudge_str nudge_match_reason(const struct nudge_match *found,
-                                    size_t index);
+                                    size_t position);
 
 // Returns all of it as JSON, `{"hint": ..., "match_explain": ...}`, as `nudge.get_hint` does. It lives as long as the
 // match.
@@ -575,7 +575,7 @@ nudge_status nudge_call(const struct nudge_store *store,
 size_t nudge_method_count(void);
 
 // The name of a method, counted from 0, such as `nudge.get_hint`; "not given" past the last one. Static.
-struct nudge_str nudge_method_name(size_t index);
+struct nudge_str nudge_method_name(size_t position);
 
 // Stores a hint, or updates the variant with an equal scope.
 //

@@ -293,9 +293,9 @@ pub unsafe extern "C" fn nudge_match_reason_count(found: *const nudge_match) -> 
 /// Returns a reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. It lives as long as
 /// the match.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, index: usize) -> nudge_str {
+pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, position: usize) -> nudge_str {
     let reason =
-        |found: &nudge_match| found.reasons().get(index).map_or(nudge_str::NONE, |reason| nudge_str::of(reason));
+        |found: &nudge_match| found.reasons().get(position).map_or(nudge_str::NONE, |reason| nudge_str::of(reason));
     of_match!(found, nudge_str::NONE, reason)
 }
 

@@ -197,8 +197,8 @@ pub extern "C" fn nudge_method_count() -> usize {
 
 /// The name of a method, counted from 0, such as `nudge.get_hint`; "not given" past the last one. Static.
 #[unsafe(no_mangle)]
-pub extern "C" fn nudge_method_name(index: usize) -> nudge_str {
+pub extern "C" fn nudge_method_name(position: usize) -> nudge_str {
     quietly(nudge_str::NONE, || {
-        nudge::methods().get(index).map_or(nudge_str::NONE, |method| nudge_str::of(method.name))
+        nudge::methods().get(position).map_or(nudge_str::NONE, |method| nudge_str::of(method.name))
     })
 }
