@@ -73,8 +73,8 @@ export class Store {
    * of what it finds hides a secret; `console.dir` and `console.table` show it.
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
-  /** Stores a hint, or updates the variant with an equal scope. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. */
-  set(component: string, key: string, value: Value, options?: Options<SetOptions> | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string }
+  /** Stores a hint, or updates the variant with an equal scope. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. `kept`: a hint with a duration is there next time, else `keeping` says why not. */
+  set(component: string, key: string, value: Value, options?: Options<SetOptions> | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string; readonly reach?: string; readonly kept?: boolean; readonly keeping?: string }
   /** Searches the hints that fit, best first. Secret values are not shown. */
   query(params?: Options<QueryParams> | null): { readonly hints: readonly Row[] }
   /** Counts a use of a hint, which raises it for next time. Pass the context it was found with. */

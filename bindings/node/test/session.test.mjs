@@ -33,7 +33,7 @@ test('a session answers as a store does', needs, async (test) => {
   assert(session instanceof Store)
   const store = new Store()
   const dev = new Context({ branch: 'dev', cwd: '/work/api', files_open: ['src/api/x.js'] })
-  /** Both ways, without times. */
+  /** Both ways, without times, and without the reason why a hint is not kept. */
   const both = (call) => {
     const [mine, theirs] = [store, session].map((one) => {
       try {
@@ -43,7 +43,7 @@ test('a session answers as a store does', needs, async (test) => {
         return { code: error.code, rpcCode: error.rpcCode, message: error.message, data: error.data }
       }
     })
-    const plain = (value) => JSON.parse(JSON.stringify(value), (name, field) => (name.endsWith('_at') || ['at', 'by', 'session_id'].includes(name) ? undefined : field))
+    const plain = (value) => JSON.parse(JSON.stringify(value), (name, field) => (name.endsWith('_at') || ['at', 'by', 'session_id', 'keeping'].includes(name) ? undefined : field))
     assert.deepEqual(plain(theirs), plain(mine))
     return theirs
   }

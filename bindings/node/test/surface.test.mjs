@@ -48,7 +48,7 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   const params = (name) => schemas[`nudge.${name}`].properties
   const set = params('set_hint')
   // Where a front end stands, no library does.
-  const { component, key, value, meta, reach, ...beside } = set
+  const { component, key, value, meta, reach, context, ...beside } = set
   assert.deepEqual(fields('SetOptions'), Object.keys({ ...meta.properties, ...beside }).sort())
   assert.deepEqual(fields('Scope'), Object.keys(meta.properties.scope.properties).sort())
   assert.deepEqual(fields('QueryParams'), Object.keys(params('query')).sort())

@@ -31,7 +31,8 @@ function typed(store, method, params) {
   switch (method) {
     case 'set_hint': {
       const { meta = {}, ...beside } = rest
-      const sayable = isObject(meta) && has(meta, ...META) && has(beside, 'if_match_version', 'variant', 'allow_secret')
+      // Where a front end stands, `set` does not take.
+      const sayable = context === undefined && isObject(meta) && has(meta, ...META) && has(beside, 'if_match_version', 'variant', 'allow_secret')
       return sayable && (() => store.set(component, key, value, { ...meta, ...beside }))
     }
     case 'get_hint':

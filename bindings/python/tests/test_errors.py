@@ -51,7 +51,7 @@ def test_what_they_carry(store: nudge.Store) -> None:
     assert isinstance(error, nudge.NotFoundError)
     assert (error.code, error.reason) == (40401, "E_NOT_FOUND")
     assert error.data["missing_context"] == ["branch"]
-    assert error.field is None
+    assert error.field == "branch"
     with pytest.raises(nudge.InvalidError, match=r"`limit` must be a whole number from 1 to 1000") as refused:
         store.call("nudge.query", {"limit": 0})
     assert refused.value.field == "limit"

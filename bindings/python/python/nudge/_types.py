@@ -149,13 +149,16 @@ class GetResult(TypedDict):
 
 class SetResult(TypedDict):
     """The hint as stored, how many variants the key has now, whether it said the same before, and the hint that stood
-    there with another value."""
+    there with another value. For a hint with a duration also whether it is kept for next time, and if not, why."""
 
     hint: Hint
     variants: int
     unchanged: NotRequired[bool]
     previous: NotRequired[Hint]
     note: NotRequired[str]
+    reach: NotRequired[str]
+    kept: NotRequired[bool]
+    keeping: NotRequired[str]
 
 
 class QueryRow(TypedDict):
