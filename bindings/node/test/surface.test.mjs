@@ -47,7 +47,7 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   const schemas = JSON.parse(native.testSchemas())
   const params = (name) => schemas[`nudge.${name}`].properties
   const set = params('set_hint')
-  // Where a front end stands, no library does.
+  // A library takes no place of its caller.
   const { component, key, value, meta, reach, context, ...beside } = set
   assert.deepEqual(fields('SetOptions'), Object.keys({ ...meta.properties, ...beside }).sort())
   assert.deepEqual(fields('Scope'), Object.keys(meta.properties.scope.properties).sort())

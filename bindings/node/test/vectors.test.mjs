@@ -31,7 +31,7 @@ function typed(store, method, params) {
   switch (method) {
     case 'set_hint': {
       const { meta = {}, ...beside } = rest
-      // Where a front end stands, `set` does not take.
+      // The typed `set` takes no context.
       const sayable = context === undefined && isObject(meta) && has(meta, ...META) && has(beside, 'if_match_version', 'variant', 'allow_secret')
       return sayable && (() => store.set(component, key, value, { ...meta, ...beside }))
     }

@@ -89,7 +89,7 @@ impl Desk {
         child
     }
 
-    /// What a hook tells the agent, once it has ended.
+    /// Returns the text that a hook gave the agent, once it has ended.
     pub fn told_by(hook: Child) -> String {
         let output = hook.wait_with_output().unwrap();
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an earlier version left behind (`tests/fixtures`), read by this one; a session of another protocol, and caches of
+//! Reads what an earlier version left behind (`tests/fixtures`); a session of another protocol, and caches of
 //! other versions, which are made anew or left alone.
 #![cfg(unix)]
 

@@ -49,7 +49,7 @@ impl AskedEnv {
     /// each time.
     ///
     /// # Errors
-    /// Those of the last try.
+    /// The errors of the last try.
     pub fn call<'a, T>(&self, caller: Caller<'a>, try_call: impl Fn(Caller<'a>) -> Result<T>) -> Result<T> {
         let answer = try_call(caller.asking_env());
         if self.learn_from(&answer) { try_call(caller) } else { answer }

@@ -32,7 +32,7 @@ pub fn parse_params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
 }
 
 /// Parses JSON text. The path of an error is looked for in a second pass, so that correct JSON takes only one. `root` names
-/// the text as a whole; a field of [`PARAMS`] is named without it.
+/// the text as a whole; a field of `params` is named without it.
 ///
 /// # Errors
 /// `E_INVALID` about the field: its type's own sentence when that begins with "must", else one that begins with "Correct".

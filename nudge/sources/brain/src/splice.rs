@@ -177,13 +177,13 @@ fn find_comment(value: &str) -> &str {
     let closing = match trimmed.chars().next() {
         Some('|' | '>' | '&' | '*') => return "",
         Some('[' | '{') => {
-            let Some(index) = closing_bracket(trimmed) else { return "" };
-            Some(index)
+            let Some(offset) = closing_bracket(trimmed) else { return "" };
+            Some(offset)
         }
         _ => find_closing_quote(trimmed),
     };
     // A quoted text ends at its quote, a list at its bracket; in any other, a comment begins after a blank.
-    let from = closing.map_or(0, |index| value.len() - trimmed.len() + index + 1);
+    let from = closing.map_or(0, |offset| value.len() - trimmed.len() + offset + 1);
     let begin = value[from..].match_indices('#').map(|(offset, _)| from + offset);
     let mut begin = begin.filter(|offset| value[..*offset].ends_with([' ', '\t']));
     begin.next().map_or("", |offset| &value[value[..offset].trim_end().len()..])

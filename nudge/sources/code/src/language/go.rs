@@ -311,7 +311,7 @@ fn visit_short_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
         return;
     };
-    let is_tuple = right.named_child_count() == 1 && left.named_child_count() > 1;
+    let is_spread = right.named_child_count() == 1 && left.named_child_count() > 1;
     let values = walk.lower_all(right);
     let frame = walk.current_frame();
     let mut cursor = left.walk();
@@ -321,7 +321,7 @@ fn visit_short_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
             right.named_child(0).map(|call| call.kind()),
             Some("type_assertion_expression" | "index_expression")
         );
-        let value = if is_tuple {
+        let value = if is_spread {
             let whole = pick_nth(walk, values, 0);
             if whole.is_none() || asks && place == 0 { whole } else { walk.add_expr(Expr::Part(whole, place.into())) }
         } else {

@@ -130,7 +130,7 @@ impl RootState {
     pub fn put_file(&mut self, path: &str, known: LastRead, read: ReadResult) -> bool {
         let is_late = |order: u64| order > known.order;
         if self.files.get(path).is_some_and(|now| is_late(now.order))
-            || self.gone.get(path).is_some_and(|gone_at| is_late(*gone_at))
+            || self.gone.get(path).is_some_and(|order| is_late(*order))
         {
             return false;
         }

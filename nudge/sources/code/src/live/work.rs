@@ -256,7 +256,7 @@ impl RootWorker {
         let Some(git_dir) = self.live.root.git_dir() else { return false };
         let Ok(lock) = git_dir.join("index.lock").symlink_metadata() else { return false };
         // The clock may have gone back since.
-        let apart = |age_of| SystemTime::now().duration_since(age_of).unwrap_or_else(|ahead| ahead.duration());
+        let apart = |modified| SystemTime::now().duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
         lock.modified().ok().map(apart).is_none_or(|apart| apart < GIT_LOCK_OLD)
     }
 
