@@ -95,7 +95,7 @@ impl<const MIN: usize, const MAX: usize> JsonSchema for BoundedNumber<MIN, MAX> 
 /// let given: Limit<5, 50> = serde_json::from_str("7")?;
 /// assert_eq!((given.get(), Limit::<5, 50>::default().get()), (7, 5));
 /// let refused = serde_json::from_str::<Limit<5, 50>>("51").unwrap_err();
-/// assert_eq!(refused.to_string(), "must be a whole number from 1 to 50");
+/// assert!(refused.to_string().starts_with("must be a whole number from 1 to 50"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
