@@ -95,7 +95,7 @@ struct HookRun {
 }
 
 impl HookRun {
-    /// Asks the server; `None` without one, and for an event of which no reader is left.
+    /// Asks the server. `None` when none runs, and at an end of a turn that no user watches.
     fn ask(global: &GlobalFlags, event: &HookEvent, max_bytes: usize, patience_ms: u64) -> Option<Self> {
         let HookMoment::Ask(params) = &event.moment else { return None };
         // No user is there to read a further turn, and the caller would get it in the place of the answer.

@@ -14,7 +14,7 @@ use crate::wire;
 /// The member of a schema with its range in words; [`build_schema`](crate::table::build_schema) moves it into the description.
 pub(crate) const RANGE_WORDS: &str = "x-range";
 
-/// A whole number from `MIN` to `MAX`; a `MAX` of `usize::MAX` is none.
+/// A whole number from `MIN` to `MAX`. With a `MAX` of `usize::MAX` there is no upper bound.
 ///
 /// Any other number is refused: `confirm_ms` must be a whole number from 1 to 60000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -123,7 +123,7 @@ impl EventParams {
         }
     }
 
-    /// The question for lines at an event, which is this one or the start before it.
+    /// Returns the params that ask for lines at this event, or at the start that comes before it.
     fn to_question(&self, event: SuggestEvent) -> SuggestParams {
         let Self { context, prompt, command, error, tool, file, client_session, fresh, confirm_ms, .. } = self.clone();
         let (fresh, limit) = (fresh && event == self.event, BoundedNumber::new(event.max_lines()));
@@ -252,7 +252,7 @@ impl EventService {
         });
     }
 
-    /// Adds to each line what the agent's files say against it.
+    /// Adds to each line the doubt that the agent's files cast on it.
     fn mark_doubts<I>(&self, answer: &mut SuggestAnswer<I>, look: &FolderLook) {
         let lines: Vec<_> = answer
             .suggestions
@@ -276,7 +276,7 @@ impl EventService {
         }
     }
 
-    /// Looks at files of the agent. `None` where they do not answer in time, or did not before.
+    /// Looks at the agent's files. `None` when the disk does not answer in time, or did not answer an earlier look.
     fn run_look<T: Send + 'static>(
         &self,
         name: &str,
