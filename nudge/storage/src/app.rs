@@ -11,8 +11,6 @@ use rusqlite::Connection;
 
 /// The `application_id` of every database of ours: `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
-/// The `application_id` of a file that its own copy has replaced: the copy has all its data.
-pub(crate) const EXCHANGED_ID: i32 = 0x4E55_4448;
 /// The migration that adds the generation: a name that changes when a backup replaces the file. A cache of row numbers
 /// learns by it that the rows are others now ([`read_generation`]).
 pub const GENERATION: &str = "\

@@ -13,7 +13,6 @@ use nudge_core::error::{Error, Result};
 use nudge_os::dir::{FileKind, PrivateDir};
 use rusqlite::Connection;
 
-use crate::app::EXCHANGED_ID;
 use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::open;
 
@@ -218,7 +217,7 @@ pub(crate) fn keep_replaced(
     now: Millis,
 ) -> Result<Option<PathBuf>, TransactionFailure> {
     let kept = open::read_header(c).and_then(|seen| {
-        if seen.is_empty || seen.application == EXCHANGED_ID {
+        if seen.is_empty {
             return Ok(None);
         }
         keep_apart(place, now, "replaced", |part| vacuum_into(c, part)).map(Some)

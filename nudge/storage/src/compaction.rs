@@ -1,19 +1,13 @@
 //! Writing a file anew, so that no deleted text is left in it. A mark in the database says that this is due. The mark
 //! is committed together with the deletion and goes when all is done, so a process that dies in between loses nothing.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use nudge_core::error::Result;
-use nudge_os::dir::PrivateDir;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction};
 
-use crate::app::EXCHANGED_ID;
 use crate::db::Db;
-use crate::fault::{DatabasePlace, TransactionFailure};
-use crate::open::STEPS_BETWEEN_LOOKS;
-use crate::{backup, open};
+use crate::fault::TransactionFailure;
 
 /// The migration that makes the table of the marks; part of every [`DatabaseKind`](crate::DatabaseKind) that calls [`Db::compact`].
 pub const COMPACTION: &str = "CREATE TABLE compaction(seq INTEGER PRIMARY KEY AUTOINCREMENT) STRICT;";
@@ -82,67 +76,6 @@ impl Db {
         self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| ())
     }
 
-    /// As [`compact`](Self::compact), and no writer waits for it: a thread copies the file, and the copy takes its place if
-    /// nothing was written meanwhile. Returns false where a copy cannot take its place, as without a write-ahead log.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when somebody has written meanwhile, or the disk has no room for a copy. The mark stays then.
-    pub fn compact_beside_writers(&self) -> Result<bool> {
-        let Some(mark) = self.last_mark()? else { return Ok(true) };
-        if !cfg!(unix) || self.journal_mode() != "wal" {
-            return Ok(false);
-        }
-        for table in self.app.full_text {
-            self.merge_index(table)?;
-        }
-        if !self.copies.wait_for_copy(Instant::now() + self.wait) {
-            return Err(self.place.busy_error());
-        }
-        self.place.map_failure(self.exchange())?;
-        self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| true)
-    }
-
-    /// Puts a copy in the place of the file. It is one of all that was committed: that is seen under the lock of writers.
-    fn exchange(&self) -> Result<(), TransactionFailure> {
-        let folder = PrivateDir::open(&self.place.folder, false)
-            .map_err(|unfit| self.place.refusal_error(&format!("cannot be written anew: its folder {unfit}")))?;
-        let unwritten = |error: std::io::Error| self.place.refusal_error(&format!("cannot be written anew ({error})"));
-        remove_parts(&self.place, &folder);
-        let part = format!("{}{}", part_prefix(&self.place), backup::unique_suffix());
-        drop(folder.create_new(&part).map_err(unwritten)?);
-        let exchanged = self.exchange_for(&part, || folder.rename(&part, &self.place.file_name()).map_err(unwritten));
-        if exchanged.is_err() {
-            let _ = folder.remove(&part);
-        }
-        exchanged
-    }
-
-    fn exchange_for(&self, part: &str, rename: impl Fn() -> Result<()>) -> Result<(), TransactionFailure> {
-        let mut reader = open::connect_to_read(&self.place, self.wait)?;
-        reader.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        let seen = data_version(&reader)?;
-        let (committed, before) = (self.commits(), self.commits().load(Ordering::Relaxed));
-        // A copy that is outdated already is given up.
-        reader.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || committed.load(Ordering::Relaxed) != before))?;
-        backup::vacuum_into(&reader, &self.place.folder.join(part))?;
-        reader.progress_handler(0, None::<fn() -> bool>)?;
-        let deadline = Instant::now() + self.wait;
-        let mut writer = self.lock_writer(deadline)?;
-        self.stay_in_place(&mut writer, deadline)?;
-        let c = writer.as_mut().ok_or_else(|| self.closed_error())?;
-        c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
-        let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if data_version(&reader)? != seen || !self.is_in_place() {
-            return Err(self.place.busy_error().into());
-        }
-        self.fence.commit(&mut || rename())?;
-        // The file has no name any more. A process that has it open keeps no copy of it.
-        let told = tx.pragma_update(None, "application_id", EXCHANGED_ID).and_then(|()| tx.commit());
-        drop(reader);
-        self.stay_in_place(&mut writer, deadline)?;
-        Ok(told?)
-    }
-
     fn last_mark(&self) -> Result<Option<i64>> {
         self.read(|c| Ok(c.prepare_cached("SELECT max(seq) FROM compaction")?.query_row([], |row| row.get(0))?))
     }
@@ -181,24 +114,6 @@ impl Db {
         let is_log_read: bool = c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_log_read { Err(self.place.busy_error().into()) } else { Ok(()) }
     }
-}
-
-/// Removes the copies of a process that died. Another process that copies finds its copy gone, and tries again.
-fn remove_parts(place: &DatabasePlace, folder: &PrivateDir) {
-    let names = std::fs::read_dir(&place.folder).into_iter().flatten().flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    for name in names.filter(|name| name.starts_with(&part_prefix(place))) {
-        let _ = folder.remove(&name);
-    }
-}
-
-/// The beginning of the name of a copy that is to take the place of the file.
-fn part_prefix(place: &DatabasePlace) -> String {
-    format!(".{}.compact-", place.file_name())
-}
-
-fn data_version(c: &Connection) -> rusqlite::Result<i64> {
-    c.query_row("PRAGMA data_version", [], |row| row.get(0))
 }
 
 fn count_changes(c: &Connection) -> rusqlite::Result<i64> {

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge_core::clock::Clock;
@@ -65,8 +64,6 @@ pub struct Db {
     /// `None` once closed.
     writer: Mutex<Option<Connection>>,
     pub(crate) copies: DailyCopies,
-    /// The number of transactions that this process has committed.
-    commits: Arc<AtomicU64>,
 }
 
 impl Db {
@@ -94,7 +91,6 @@ impl Db {
             readers: ReaderPool::new(),
             writer: Mutex::new(Some(opened.connection)),
             copies,
-            commits: Arc::default(),
         })
     }
 
@@ -173,16 +169,8 @@ impl Db {
         match (kept, failed) {
             (_, Some(error)) => Err(error.into()),
             (Err(_), None) if is_moved => Ok(None),
-            (kept, None) => {
-                self.commits.fetch_add(1, Ordering::Relaxed);
-                Ok(kept.map(|()| Some(value))?)
-            }
+            (kept, None) => Ok(kept.map(|()| Some(value))?),
         }
-    }
-
-    /// The number of transactions that this process has committed.
-    pub(crate) fn commits(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.commits)
     }
 
     pub(crate) fn is_in_place(&self) -> bool {

@@ -15,6 +15,7 @@ use nudge_os::lock::{FileLock, LockKind, LockPatience};
 use crate::app::DataRetention;
 use crate::backup;
 use crate::fault::DatabasePlace;
+use crate::files::{DatabaseFiles, FileStanding};
 
 /// Most bytes of a note; it has less than two hundred.
 const MAX_BYTES: u64 = 1024;
@@ -92,12 +93,16 @@ fn keep_log(place: &DatabasePlace, log: &str, date: &str) -> io::Result<()> {
     std::fs::rename(place.folder.join(log), free)
 }
 
-/// Notes that the present log belongs to the present database. `note` is the file that [`set_foreign_log_aside`] has
-/// locked.
-pub(crate) fn write(place: &DatabasePlace, note: Option<FileLock>) {
+/// Notes that the log belongs to the database, both of which were opened. `note` is the file that
+/// [`set_foreign_log_aside`] has locked.
+pub(crate) fn write(place: &DatabasePlace, opened: &DatabaseFiles, note: Option<FileLock>) {
     let (Ok(folder), Some(owner)) = (PrivateDir::open(&place.folder, false), LogOwner::identify_files(place)) else {
         return;
     };
+    // Another file that got the name meanwhile does not go with this log.
+    if opened.check_standing() != FileStanding::InPlace {
+        return;
+    }
     let is_noted = |file: &File| LogOwner::read(file).is_some_and(|noted| noted == owner);
     // A note that says so already is not locked, and no process waits for another.
     if note.is_none() && folder.open_lock(&name(place), false).is_ok_and(|file| is_noted(&file)) {

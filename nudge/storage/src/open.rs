@@ -28,7 +28,7 @@ const STATEMENTS: usize = 64;
 /// anyway, and a session has three connections for each source.
 const PAGES_KIB: i64 = 1_000;
 /// SQLite's steps between two looks at whether the call of a statement is over; some 100 microseconds.
-pub(crate) const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 /// Between two tries to open.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Longest wait of the first try for others. Without locks, SQLite waits as if they were held.
@@ -111,11 +111,31 @@ fn try_open(
     left: Duration,
 ) -> Result<Option<OpenedDatabase>, TransactionFailure> {
     create_file(place)?;
-    let unseen = |error: std::io::Error| place.refusal_error(&format!("cannot be looked at ({error})"));
+    let remember = || {
+        DatabaseFiles::remember_files(place)
+            .map_err(|error| place.refusal_error(&format!("cannot be looked at ({error})")))
+    };
+    // Before the log is looked at: SQLite replays the one that has the name.
+    let Some(before) = remember()? else { return Ok(None) };
     let note = log_owner::set_foreign_log_aside(place, app.kept, date).map_err(|error| {
         place.refusal_error(&format!("has the log of another file, which cannot be moved away ({error})"))
     })?;
-    let before = DatabaseFiles::remember_files(place).map_err(unseen)?;
+    let connected = connect_checked(place, app, date, left);
+    let Some(files) = remember()?.filter(|files| before.is_same_database(files)) else { return Ok(None) };
+    let (connection, journal, is_new) = connected?;
+    // The file is Nudge's and the log is its own: it may be copied back when the last connection ends.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    log_owner::write(place, &files, note);
+    Ok(Some(OpenedDatabase { connection, files, journal, is_new }))
+}
+
+/// Connects to it, and makes sure that it is Nudge's and of this version.
+fn connect_checked(
+    place: &DatabasePlace,
+    app: &DatabaseKind,
+    date: &str,
+    left: Duration,
+) -> Result<(Connection, String, bool), TransactionFailure> {
     let mut c = connect_writer(place, left)?;
     // Before the database is looked at: another process may make it and its first copy between two looks.
     let backup = backup::find_newest(place);
@@ -127,8 +147,6 @@ fn try_open(
         seen => seen?,
     };
     check_header(place, app, &seen, backup)?;
-    // The file is Nudge's: its log may be copied back when the last connection ends.
-    c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     let is_data = app.kept == DataRetention::Data;
     c.pragma_update(None, "synchronous", if is_data { "FULL" } else { "NORMAL" })?;
@@ -139,11 +157,7 @@ fn try_open(
     run_migrations(&mut c, place, app, date, seen.version)?;
     // Whatever it found, SQLite has its log by now.
     read_version(&c)?;
-    let files = DatabaseFiles::remember_files(place).map_err(unseen)?;
-    let (Some(before), Some(files)) = (before, files) else { return Ok(None) };
-    log_owner::write(place, note);
-    let opened = OpenedDatabase { connection: c, files, journal, is_new: seen.is_empty };
-    Ok(before.is_same_database(&opened.files).then_some(opened))
+    Ok((c, journal, seen.is_empty))
 }
 
 /// Makes an empty file of mode 0600 if none is there. An existing file must be a regular file of this user's.

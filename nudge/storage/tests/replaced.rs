@@ -4,8 +4,10 @@
 mod kit;
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use kit::{Desk, OLD, add, count, names, raw, titles};
+use kit::{Desk, OLD, SetAtEnd, add, count, names, raw, titles};
 
 /// The copies that were kept of what was replaced.
 fn replaced(desk: &Desk) -> Vec<String> {
@@ -65,6 +67,44 @@ fn a_change_goes_on_in_the_file_that_took_the_place_meanwhile() {
     })
     .unwrap();
     assert_eq!((calls, reopened(&desk, &db)), (2, vec!["before".to_owned(), "within".into()]));
+}
+
+/// Promise: see `a_write_after_a_copy_was_moved_over_the_file_is_in_the_copy`.
+#[test]
+fn no_log_goes_with_a_file_that_gets_the_name_while_others_open_it() {
+    const COPIES: usize = 20;
+    let desk = Desk::new();
+    let db = desk.open(&OLD);
+    // Copies of many sizes: a page of one is another's in the next.
+    let copies = (0..COPIES).map(|number| {
+        for row in 0..20 {
+            add(&db, &format!("before {number}.{row}")).unwrap();
+        }
+        let copy = desk.folder.path().join(format!("copy-{number}.db"));
+        db.backup(&copy).unwrap();
+        copy
+    });
+    let copies: Vec<_> = copies.collect();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                if is_done.load(Ordering::Relaxed) {
+                    break;
+                }
+                // Whoever has no time between two of them is told so.
+                if let Err(refused) = add(&db, &format!("meanwhile {number}")) {
+                    assert!(refused.message().contains("again and again"), "{refused}");
+                }
+            }
+        });
+        let _end = SetAtEnd(&is_done);
+        for copy in &copies {
+            fs::rename(copy, desk.path()).unwrap();
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    });
+    assert!(reopened(&desk, &db).len() >= 20 * COPIES);
 }
 
 /// Promise: see `a_write_after_a_copy_was_moved_over_the_file_is_in_the_copy`.

@@ -391,9 +391,6 @@ impl RecordSource {
         if self.written_before.swap(written, Ordering::Relaxed) != written {
             return Ok(false);
         }
-        if db.file_bytes()? > MAX_COMPACTED_AT_ONCE_BYTES && db.compact_beside_writers()? {
-            return Ok(true);
-        }
         db.compact().map(|()| true)
     }
 
