@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
+use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::wire::json_text;
 use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
@@ -387,8 +388,8 @@ impl KeptFolder {
     /// # Errors
     /// When that is not possible; then it stays.
     pub fn set_aside(&self, _lock: &KeptLock) -> io::Result<PathBuf> {
-        let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
-        let aside = self.0.join(format!("kept-aside-{since_1970}.json"));
+        let now = SystemClock.now();
+        let aside = self.0.join(format!("kept-aside-{now}.json"));
         fs::rename(self.file_path(), &aside)?;
         Ok(aside)
     }

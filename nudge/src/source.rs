@@ -104,7 +104,7 @@ fn read_names(listed: &RawValue) -> Vec<String> {
     struct ListedComponent {
         name: String,
     }
-    let listed: ListedComponents = serde_json::from_str(listed.get()).unwrap_or_default();
+    let listed: ListedComponents = serde_json::from_str(listed.get()).expect("the list is of this version");
     listed.components.into_iter().map(|component| component.name).collect()
 }
 

@@ -72,7 +72,7 @@ impl nudge_error {
 
     fn data(&self) -> &str {
         self.data.get_or_init(|| match &self.error {
-            Some(error) => serde_json::to_string(error.data()).unwrap_or_default(),
+            Some(error) => serde_json::to_string(error.data()).expect("a map of values is JSON"),
             None => r#"{"reason":"E_INTERNAL"}"#.into(),
         })
     }

@@ -23,7 +23,7 @@ impl nudge_result {
 
     /// Returns the value at a pointer.
     fn at(&self, pointer: &str) -> Result<&Value> {
-        let value = self.read.get_or_init(|| serde_json::from_str(self.json.get()).unwrap_or_default());
+        let value = self.read.get_or_init(|| serde_json::from_str(self.json.get()).expect("an answer is JSON"));
         let missing = || Error::not_found("The result has nothing at this pointer; print it whole.");
         value.pointer(pointer).ok_or_else(missing)
     }

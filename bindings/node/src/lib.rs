@@ -231,7 +231,7 @@ fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> 
     let context = raw(context)?;
     let asked = to_raw_value(&ContextProbe { component: "x", key: "x", context: &context });
     EMPTY.call("nudge.why", &asked.map_err(|_| no_json())?)?;
-    let spec: Option<ContextSpec> = serde_json::from_str(context.get()).unwrap_or_default();
+    let spec: Option<ContextSpec> = serde_json::from_str(context.get()).map_err(|_| no_json())?;
     let context = spec.unwrap_or_default().build()?;
     let Some(env) = env else { return Ok(context) };
     Ok(context.with_env(variables(&env)?))

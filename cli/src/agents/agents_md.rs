@@ -24,7 +24,7 @@ pub fn plan_block() -> Result<Option<FileChange>> {
     let path = if claude.is_file() && !folder.join("AGENTS.md").exists() { claude } else { folder.join("AGENTS.md") };
     within::check_within(Some(&folder), &path)?;
     let before = text_of(&path)?;
-    let old = before.as_deref().unwrap_or_default();
+    let old = before.as_deref().unwrap_or("");
     let after = match split_block(old) {
         // A text between the marks that is not the block is its user's.
         Some(_) => return Ok(None),

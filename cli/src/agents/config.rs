@@ -54,7 +54,7 @@ impl ConfigFile {
     /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID`, with the position, when it is broken.
     pub fn read(path: &Path, form: ConfigFormat) -> Result<Self> {
         let before = text_of(path)?;
-        let text = before.as_deref().unwrap_or_default();
+        let text = before.as_deref().unwrap_or("");
         let content = ConfigContent::parse(path, form, text)?;
         let (has_mark, has_returns) = (text.starts_with(MARK), form == ConfigFormat::Toml && text.contains("\r\n"));
         Ok(Self { path: path.to_owned(), content, touched: Vec::new(), has_mark, has_returns, before })

@@ -14,10 +14,11 @@ mod settings;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nudge::{Error, Result};
 use nudge_client::RuntimeDir;
+use nudge_core::number::unix_ns;
 use nudge_os::lock::{FileLock, LockKind, LockPatience};
 use nudge_os::process::ChildProgram;
 use serde::Serialize;
@@ -464,7 +465,7 @@ fn list_tools() -> impl Iterator<Item = String> {
 
 /// Returns advice about a hook that takes longer than its own limit.
 fn advise_on_time(took: f64, patience_ms: u64) -> Option<String> {
-    let most = f64::from(u32::try_from(patience_ms).unwrap_or(u32::MAX));
+    let most = Duration::from_millis(patience_ms).as_secs_f64() * 1e3;
     if took <= most + START_MS {
         return None;
     }
@@ -481,7 +482,7 @@ struct TestHint {
 
 impl TestHint {
     fn new() -> Self {
-        let nanos = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().subsec_nanos();
+        let nanos = unix_ns(SystemTime::now());
         Self { component: "nudge", key: "doctor", value: format!("test hint {} of {}", nanos, std::process::id()) }
     }
 

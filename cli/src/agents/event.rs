@@ -193,7 +193,7 @@ fn read_failure(given: &Map<String, Value>) -> Option<EventParams> {
     if given.get("is_interrupt") == Some(&Value::Bool(true)) {
         return None;
     }
-    let error = given.get("error").and_then(Value::as_str).unwrap_or_default();
+    let error = given.get("error").and_then(Value::as_str).unwrap_or("");
     let code = error.strip_prefix("Exit code ").and_then(|rest| rest.split_whitespace().next());
     let exit_code = code.and_then(|code| code.parse().ok());
     Some(make_failure(find_command(given, "Bash")?, error, exit_code))

@@ -135,7 +135,7 @@ fn read_strings(config: &ConfigFile, list: &[&str]) -> Vec<String> {
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .map(|value| value.as_str().unwrap_or_default().to_owned())
+        .map(|value| value.as_str().unwrap_or("").to_owned())
         .collect()
 }
 

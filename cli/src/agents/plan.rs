@@ -216,7 +216,7 @@ pub fn summary_line(what: &str, file: &Path) -> String {
 impl FileChange {
     /// Returns the text before the change, which is empty for a file that is new.
     pub fn text_before(&self) -> &str {
-        self.before.as_deref().unwrap_or_default()
+        self.before.as_deref().unwrap_or("")
     }
 
     /// Returns the change as a unified diff.

@@ -151,7 +151,7 @@ impl MissedIntervals {
 #[cfg(unix)]
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::try_from(time).unwrap_or_default()
+    Duration::try_from(time).expect("it counts up from zero")
 }
 
 /// Zero: here it is not asked for, and a process counts as idle.

@@ -278,8 +278,9 @@ fn make_clock() -> Clock {
 /// Moves the clock of a test by `ms`.
 #[cfg(feature = "test-clock")]
 fn advance_clock(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue>> {
-    let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
-    let ms = params["ms"].as_i64().ok_or_else(|| Error::invalid("Give `ms`, a whole number."))?;
+    let params: Option<Value> = serde_json::from_str(params.get()).ok();
+    let ms =
+        params.and_then(|params| params["ms"].as_i64()).ok_or_else(|| Error::invalid("Give `ms`, a whole number."))?;
     to_raw(&serde_json::json!({"now_ms": clock.advance_by(ms)}))
 }
 

@@ -152,7 +152,7 @@ pub(crate) fn describe_in_range(description: &str, range: &str) -> String {
     let is_end = |index: &usize| description[index + 1..].chars().next().is_none_or(char::is_whitespace);
     let end = description.match_indices('.').map(|(index, _)| index).find(is_end).unwrap_or(description.len());
     let (first, rest) = description.split_at(end);
-    format!("{first}{range}.{}", rest.strip_prefix('.').unwrap_or_default())
+    format!("{first}{range}.{}", rest.strip_prefix('.').unwrap_or(""))
 }
 
 /// Writes a number for people: 60000 is `60,000`.

@@ -77,8 +77,7 @@ impl StepBudget {
 
 impl From<TooMany> for Error {
     fn from(_: TooMany) -> Self {
-        // It fits: the limit has 24 bits.
-        let max = usize::try_from(MAX_STEPS).unwrap_or(usize::MAX);
+        let max = usize::try_from(MAX_STEPS).expect("the limit has 24 bits");
         Self::quota(
             LIMIT,
             max,

@@ -92,7 +92,7 @@ impl HeldFolder {
         if !meta.is_file() {
             return Err(refused());
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(max_bytes)).unwrap_or_default() + 1);
+        let mut bytes = Vec::new();
         file.take(max_bytes + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > max_bytes {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {max_bytes} bytes")));

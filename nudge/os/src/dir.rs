@@ -320,7 +320,7 @@ mod unix {
             Ok(match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => FileKind::Directory,
                 FileType::RegularFile if stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1 => {
-                    FileKind::Ours { bytes: u64::try_from(stat.st_size).unwrap_or_default(), id: FileId::from(&stat) }
+                    FileKind::Ours { bytes: stat.st_size.cast_unsigned(), id: FileId::from(&stat) }
                 }
                 _ => FileKind::Other,
             })

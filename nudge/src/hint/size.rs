@@ -30,8 +30,8 @@ impl Hint {
         let mut count = ByteCounter(self.key.len() + 4);
         // Writing to a counter cannot fail.
         let _ = serde_json::to_writer(&mut count, &HintInExport(self));
-        self.bytes = u32::try_from(count.0).unwrap_or(u32::MAX);
-        self.held = u32::try_from(self.held_bytes()).unwrap_or(u32::MAX);
+        self.bytes = u32::try_from(count.0).expect("a hint has less than 4 GiB");
+        self.held = u32::try_from(self.held_bytes()).expect("a hint has less than 4 GiB");
     }
 
     fn held_bytes(&self) -> usize {

@@ -162,7 +162,7 @@ fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut StepBudget) ->
             near.push(json!({"variant": hint.variant(), "failed": first.field, "reason": reason}));
         }
     }
-    let nearest = near.first().and_then(|miss| miss["reason"].as_str()).unwrap_or_default();
+    let nearest = near.first().and_then(|miss| miss["reason"].as_str()).unwrap_or("");
     let message = if missing.is_empty() {
         format!(
             "{} stored, but none fits here: {nearest}; `nudge.why` explains each condition.",

@@ -100,6 +100,11 @@ impl DatabasePlace {
         Error::unavailable(format!("The database {} {rest}.", self.path().display()))
     }
 
+    /// The refusal of a file that no version of Nudge wrote.
+    pub(crate) fn foreign_error(&self) -> Error {
+        self.refusal_error("is another program's and is left alone; move it away")
+    }
+
     /// The refusal of a file that a later version wrote.
     pub(crate) fn newer_error(&self) -> Error {
         self.refusal_error("was written by a newer nudge; update this one").with_data("newer", true)

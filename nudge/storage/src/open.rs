@@ -242,8 +242,8 @@ fn check_header(
     backup: Option<PathBuf>,
 ) -> Result<(), TransactionFailure> {
     let is_unused = seen.application == 0 && seen.version == 0 && seen.is_empty;
-    if seen.application != APPLICATION_ID && !is_unused {
-        return Err(place.refusal_error("is another program's and is left alone; move it away").into());
+    if seen.version < 0 || (seen.application != APPLICATION_ID && !is_unused) {
+        return Err(place.foreign_error().into());
     }
     if seen.version > app.version() {
         return Err(place.newer_error().into());
@@ -282,7 +282,8 @@ fn run_migrations(
     if now > app.version() {
         return Err(place.newer_error().into());
     }
-    for script in app.migrations.iter().skip(usize::try_from(now).unwrap_or_default()) {
+    let done = usize::try_from(now).map_err(|_| place.foreign_error())?;
+    for script in app.migrations.iter().skip(done) {
         tx.execute_batch(script)?;
     }
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;

@@ -145,7 +145,7 @@ impl RecoveredDatabase {
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         connection.pragma_update(None, "foreign_keys", false)?;
-        for script in app.migrations.iter().take(usize::try_from(version).unwrap_or_default()) {
+        for script in app.migrations.iter().take(usize::try_from(version).expect("a version of at least 1")) {
             connection.execute_batch(script)?;
         }
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;

@@ -134,11 +134,12 @@ fn a_file_that_is_no_database_is_left_alone() {
 /// Promise: see `damage_is_told_and_nothing_is_moved`.
 #[test]
 fn a_database_of_another_program_is_left_alone() {
-    for id in [0, 0x0f05_5111, APPLICATION_ID + 1] {
+    for (id, version) in [(0, 0), (0x0f05_5111, 0), (APPLICATION_ID + 1, 1), (APPLICATION_ID, -1)] {
         let desk = Desk::new();
         desk.folder.create_folder().unwrap();
         let theirs = raw(&desk.path());
         theirs.pragma_update(None, "application_id", id).unwrap();
+        theirs.pragma_update(None, "user_version", version).unwrap();
         theirs.pragma_update(None, "journal_mode", "wal").unwrap();
         theirs.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE t(x); INSERT INTO t VALUES(1)").unwrap();
         // As a process that was killed leaves it.

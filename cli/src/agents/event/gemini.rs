@@ -66,7 +66,7 @@ fn read_output(said: &str) -> &str {
 /// The folder in which the tool ran: the client's, or the one that the call names. `None` where that is not plain.
 pub(super) fn find_folder(given: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> {
     let input = given.get("tool_input")?;
-    let named = ["dir_path", "directory"].iter().find_map(|name| input.get(name)?.as_str()).unwrap_or_default();
+    let named = ["dir_path", "directory"].iter().find_map(|name| input.get(name)?.as_str()).unwrap_or("");
     let plain = !Path::new(named).components().any(|part| part == Component::ParentDir);
     plain.then(|| cwd.join(named).components().collect())
 }

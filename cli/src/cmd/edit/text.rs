@@ -25,7 +25,7 @@ pub struct EditedHint {
 
 impl EditedHint {
     pub fn variant(&self) -> &str {
-        self.fields.get("variant").and_then(Value::as_str).unwrap_or_default()
+        self.fields.get("variant").and_then(Value::as_str).unwrap_or("")
     }
 }
 
@@ -39,7 +39,7 @@ pub fn build_document(hint: &EditedHint) -> String {
     let field = |name: &str| hint.fields.get(name).unwrap_or(&Value::Null);
     let mut meta = field("meta").clone();
     let scope = meta.as_object_mut().and_then(|meta| meta.remove("scope"));
-    let name = |name: &str| output::make_visible(field(name).as_str().unwrap_or_default());
+    let name = |name: &str| output::make_visible(field(name).as_str().unwrap_or(""));
     let mut out = String::new();
     let _ = writeln!(out, "// {}/{}, version {}", name("component"), name("key"), field("version"));
     match scope {

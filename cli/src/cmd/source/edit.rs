@@ -44,7 +44,7 @@ pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result
 /// The text to edit.
 fn build_document(item: &Value, edited: &EditSpec) -> String {
     let (lines, rest) = edited.fields.split_at(edited.fields.len() - 1);
-    let text = |name: &str| item[name].as_str().unwrap_or_default();
+    let text = |name: &str| item[name].as_str().unwrap_or("");
     let mut out = format!(
         "# Version {} of {}. The {} stands below the empty line; an empty file changes nothing.\n",
         item[edited.version.0], item[edited.id], rest[0]

@@ -60,7 +60,7 @@ impl CallerHeaders {
             }
         }
         // `to_str` accepts only visible ASCII, so that the name can be cut anywhere.
-        let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
         let caller = Caller::with_name(&name[..name.len().min(MAX_NAME_BYTES)]);
         let caller = if self.asks_env { caller.asking_env() } else { caller };
         let caller = if self.agent { caller.by_agent() } else { caller };

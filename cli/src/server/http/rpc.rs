@@ -135,12 +135,12 @@ fn write_result(out: &mut Vec<u8>, request: &RpcRequest<'_>, result: Result<Box<
 }
 
 fn answer_batch(service: &dyn Service, caller: Caller<'_>, batch: &RawValue, out: &mut Vec<u8>) -> bool {
-    let requests: Vec<&RawValue> = serde_json::from_str(batch.get()).unwrap_or_default();
-    if requests.is_empty() || requests.len() > MAX_BATCH {
+    let requests: serde_json::Result<Vec<&RawValue>> = serde_json::from_str(batch.get());
+    let Some(requests) = requests.ok().filter(|requests| (1..=MAX_BATCH).contains(&requests.len())) else {
         let message = "A batch must hold 1 to 1000 requests.";
         write_fault(out, "null", INVALID_REQUEST, "E_INVALID_REQUEST", message);
         return true;
-    }
+    };
     if caller.key.is_some() {
         let message = "An Idempotency-Key names one call; send the calls of this batch alone.";
         write_fault(out, "null", INVALID_REQUEST, "E_INVALID_REQUEST", message);

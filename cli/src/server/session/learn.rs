@@ -128,7 +128,7 @@ impl CommandLearner {
             let next = if ok { (confidence + A_SUCCESS).min(MOST) } else { confidence - A_FAILURE };
             // Another may change it at the same time; then that counts.
             let _ = if next < LEAST {
-                let which = json!({"component": hint["component"], "key": hint["key"], "variant": hint["variant"].as_str().unwrap_or_default()});
+                let which = json!({"component": hint["component"], "key": hint["key"], "variant": hint["variant"].as_str().unwrap_or("")});
                 self.call("nudge.delete_hint", &which)
             } else {
                 let mut meta = hint["meta"].clone();
@@ -140,7 +140,7 @@ impl CommandLearner {
                     let is_of_another = |tag: &str| unproven::is_tag(tag) && !unproven::is_of(tag, client_session);
                     tags.retain(|tag| !tag.as_str().is_some_and(is_of_another));
                 }
-                let variant = hint["variant"].as_str().unwrap_or_default();
+                let variant = hint["variant"].as_str().unwrap_or("");
                 self.call(SET_HINT, &json!({"component": hint["component"], "key": hint["key"], "variant": variant, "value": hint["value"], "meta": meta, "if_match_version": hint["version"]}))
             };
         }

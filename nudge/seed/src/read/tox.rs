@@ -14,7 +14,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
         for (name, table) in iter_members(&config["env"]).filter(|(_, table)| table.is_object()) {
             out.extend(env_command(
                 Some(name),
-                table["description"].as_str().unwrap_or_default(),
+                table["description"].as_str().unwrap_or(""),
                 file.line_of(&["env", name]),
             ));
         }

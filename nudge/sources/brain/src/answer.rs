@@ -86,7 +86,7 @@ fn iter_units(found: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn text_field<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
+    value[name].as_str().unwrap_or("")
 }
 
 /// Reads the model's answer and the units that it names; units that were not sent are listed apart.

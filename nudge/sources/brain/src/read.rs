@@ -199,7 +199,7 @@ impl BrainSource {
                    AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(unit.tags) WHERE lower(value) = lower(?3)))
                  ORDER BY path LIMIT ?5"
             );
-            let after = after.as_deref().unwrap_or_default();
+            let after = after.as_deref().unwrap_or("");
             let most = to_column(limit);
             let mut statement = c.prepare_cached(&sql)?;
             let units = statement.query_map(params![domain, kind, tag, after, most], read_entry)?;

@@ -197,10 +197,10 @@ fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Resu
     let (mut line, mut counted) = (1, 0);
     let names = unit.join_names();
     for (ord, chunk) in (0_i64..).zip(&unit.chunks) {
-        let own = text.get(chunk.range.clone()).unwrap_or_default();
+        let own = text.get(chunk.range.clone()).expect("a chunk lies within its text");
         // A piece may begin before the end of the last one.
         let (from, to) = (counted.min(chunk.range.start), counted.max(chunk.range.start));
-        let between = count_lines(text.get(from..to).unwrap_or_default());
+        let between = count_lines(text.get(from..to).expect("a chunk lies within its text"));
         line = if counted <= chunk.range.start { line + between } else { line - between };
         counted = chunk.range.start;
         let head = match (ord, &*chunk.breadcrumb) {

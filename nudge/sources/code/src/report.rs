@@ -221,7 +221,7 @@ fn as_of(answer: &Value) -> Vec<String> {
 
 /// Splits an id: file and name.
 fn split_id(id: &Value) -> (String, String) {
-    let id = id.as_str().unwrap_or_default();
+    let id = id.as_str().unwrap_or("");
     let bare = id.strip_prefix("node:").unwrap_or(id);
     let (path, name) = bare.rsplit_once(':').unwrap_or((bare, ""));
     (path.to_owned(), name.to_owned())

@@ -240,5 +240,5 @@ impl BriefNode {
 
 /// The first line of a documentation.
 pub fn first_line(doc: &str) -> String {
-    nudge_core::text::clip_text(doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default(), DOC_CHARS)
+    nudge_core::text::clip_text(doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(""), DOC_CHARS)
 }

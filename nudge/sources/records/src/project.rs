@@ -40,7 +40,7 @@ impl ProjectLocation {
     pub fn from_context(context: &Context) -> Option<Self> {
         match context.repo_name() {
             Some(RepoName::Path { host, path }) => {
-                let host = host.as_deref().unwrap_or_default();
+                let host = host.as_deref().unwrap_or("");
                 let alias = format!("{host}/{path}");
                 let base = path.rsplit('/').next().unwrap_or(path).to_owned();
                 let names = if host.is_empty() || HOSTS.contains(&host) {

@@ -54,7 +54,7 @@ impl RecordSource {
             ModelState::Loading => return uncompared("the embedding model is being loaded"),
             ModelState::Failed(error) => return uncompared(error.message().trim_end_matches('.')),
         };
-        let body = params.body.as_deref().unwrap_or_default();
+        let body = params.body.as_deref().unwrap_or("");
         let vectors = match embed_parts(title, body, &*model) {
             Ok(vectors) => vectors,
             Err(error) => return uncompared(error.message().trim_end_matches('.')),

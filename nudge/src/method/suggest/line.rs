@@ -61,7 +61,7 @@ pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
         (hint.key(), usize::MAX),
         (hint.text(), MAX_VALUE_CHARS),
         (source(hint), MAX_REASON_CHARS),
-        (hint.reason().unwrap_or_default(), MAX_REASON_CHARS),
+        (hint.reason().unwrap_or(""), MAX_REASON_CHARS),
     ] {
         // No byte more than it takes to know.
         known += plain_bytes(text, most.min((bytes + 1).saturating_sub(known)));
