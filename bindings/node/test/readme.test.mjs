@@ -34,7 +34,7 @@ blocks.forEach((block, at) => {
     const env = { ...process.env }
     if (needsServer) {
       env.NUDGE_RUNTIME_DIR = runtimeDir(test)
-      await serve(test, env.NUDGE_RUNTIME_DIR, program)
+      await serve(env.NUDGE_RUNTIME_DIR, program)
     }
     const cwd = project(test)
     const file = join(cwd, `example-${at + 1}.mjs`)

@@ -28,7 +28,7 @@ test('no server runs', (test) => {
 
 test('a session answers as a store does', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  await serve(test, runtime_dir)
+  await serve(runtime_dir)
   const session = connect({ runtime_dir, name: 'the test' })
   assert(session instanceof Store)
   const store = new Store()
@@ -91,7 +91,7 @@ test('a session answers as a store does', needs, async (test) => {
 
 test('of the environment a session is told what scopes mention', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  await serve(test, runtime_dir)
+  await serve(runtime_dir)
   const session = connect({ runtime_dir })
   session.set('api', 'build', 'make staging', { scope: { env_match: { NUDGE_TEST_STAGE: ['staging', 'prod'] } } })
   session.set('api', 'test', 'make test', { scope: { env_required: ['NUDGE_TEST_CI'] } })
@@ -118,7 +118,7 @@ test('of the environment a session is told what scopes mention', needs, async (t
 
 test('a thread finds the session that its own variables name', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  await serve(test, runtime_dir)
+  await serve(runtime_dir)
   const module = new URL('../index.mjs', import.meta.url).href
   const body = `import(${JSON.stringify(module)}).then(({ connect }) => connect().set('api', 'k', 'v'))`
   const worker = new Worker(body, { eval: true, env: { ...process.env, NUDGE_RUNTIME_DIR: runtime_dir } })
@@ -129,12 +129,12 @@ test('a thread finds the session that its own variables name', needs, async (tes
 
 test('a server that is killed, and the next', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  const first = await serve(test, runtime_dir)
+  const first = await serve(runtime_dir)
   const session = connect({ runtime_dir })
   session.set('api', 'build', 'make')
   await first.kill()
   assert.throws(() => session.get('api', 'build'), { code: 'E_UNAVAILABLE' })
-  await serve(test, runtime_dir)
+  await serve(runtime_dir)
   assert.equal(session.get('api', 'build'), null, 'another session began')
   session.set('api', 'build', 'make again')
   assert.equal(session.get('api', 'build').value, 'make again')
@@ -142,7 +142,7 @@ test('a server that is killed, and the next', needs, async (test) => {
 
 test('a server that is killed while another of the session lives', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  const first = await serve(test, runtime_dir)
+  const first = await serve(runtime_dir)
   const session = connect({ runtime_dir })
   session.set('api', 'build', 'make')
   const { spawn } = await import('node:child_process')
@@ -161,7 +161,7 @@ test('a server that is killed while another of the session lives', needs, async 
 
 test('a worker may end with a session open', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  await serve(test, runtime_dir)
+  await serve(runtime_dir)
   const module = new URL('../index.mjs', import.meta.url).href
   for (let round = 0; round < 3; round++) {
     const worker = new Worker(`import(${JSON.stringify(module)}).then(({ connect }) => connect({ runtime_dir: ${JSON.stringify(runtime_dir)} }).set('api', 'k', 'v'))`, { eval: true })
@@ -173,7 +173,7 @@ test('a worker may end with a session open', needs, async (test) => {
 
 test('ctrl-c ends a program that waits for a server that says nothing', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  const { pid } = await serve(test, runtime_dir)
+  const { pid } = await serve(runtime_dir)
   const { spawn } = await import('node:child_process')
   const { once } = await import('node:events')
   const module = new URL('../index.mjs', import.meta.url).href

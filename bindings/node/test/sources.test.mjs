@@ -10,7 +10,7 @@ const needs = { skip: demoBinary ? false : 'NUDGE_DEMO_BIN names no binary' }
 
 test('a source is a property of a session, and its verbs are functions', needs, async (test) => {
   const runtime_dir = runtimeDir(test)
-  await serve(test, runtime_dir, demoBinary)
+  await serve(runtime_dir, demoBinary)
   const store = connect({ runtime_dir })
   assert.deepEqual(store.sources(), ['demo'])
   assert.deepEqual(Object.keys(store.demo).sort(), ['add', 'get', 'hang', 'list', 'wait'])
@@ -44,17 +44,17 @@ test('a store of this process has hints alone', () => {
 
 test('a promotion may bring others', { skip: binary ? needs.skip : 'NUDGE_BIN names no binary' }, async (test) => {
   const runtime_dir = runtimeDir(test)
-  const first = await serve(test, runtime_dir)
+  const first = await serve(runtime_dir)
   const store = connect({ runtime_dir })
   assert.deepEqual([store.sources(), store.demo], [['signals', 'records', 'code', 'brain'], undefined])
   await first.kill()
-  const second = await serve(test, runtime_dir, demoBinary)
+  const second = await serve(runtime_dir, demoBinary)
   assert.deepEqual(store.sources(), ['demo'])
   assert.deepEqual(store.demo.list(), { notes: [] })
   await second.kill()
   // Who cannot ask keeps what was told.
   assert.throws(() => store.sources(), { code: 'E_UNAVAILABLE' })
   assert(store.demo)
-  await serve(test, runtime_dir)
+  await serve(runtime_dir)
   assert.deepEqual([store.sources(), store.demo], [['signals', 'records', 'code', 'brain'], undefined])
 })

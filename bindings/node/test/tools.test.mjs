@@ -65,7 +65,7 @@ test('what is said is answered in its form', () => {
 
 test('those of a session, after what it keeps for views was forgotten', { skip: demoBinary ? false : 'NUDGE_DEMO_BIN names no binary' }, async (test) => {
   const runtimeDirectory = runtimeDir(test)
-  await serve(test, runtimeDirectory, demoBinary)
+  await serve(runtimeDirectory, demoBinary)
   const session = connect({ runtimeDir: runtimeDirectory })
   session.demo.add({ name: 'a', text: 'b' })
   const all = tools(session, { context: { branch: 'dev' } })

@@ -159,7 +159,7 @@ class SessionRun {
 
 async function runOnSession(test, { steps }) {
   const runtime_dir = runtimeDir(test)
-  await serve(test, runtime_dir, binary)
+  await serve(runtime_dir, binary)
   const store = connect({ runtime_dir })
   try {
     // What tests alone have is not listed.

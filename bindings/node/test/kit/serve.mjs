@@ -11,11 +11,19 @@ export const binary = [process.env.NUDGE_BIN].find((path) => path && existsSync(
 /** The same with one source more, `demo`, or undefined. */
 export const demoBinary = [process.env.NUDGE_DEMO_BIN].find((path) => path && existsSync(path))
 
-/** A folder for a runtime directory, gone with the test. */
+/** How to end each server, by runtime directory. */
+const endings = new Map()
+
+/** A folder for a runtime directory, gone with the test. Its servers end first: they would put their files back. */
 export function runtimeDir(test) {
   const home = mkdtempSync(join(tmpdir(), 'nudge-node-'))
-  test.after(() => rmSync(home, { recursive: true, force: true }))
-  return join(home, 'run')
+  const runtime = join(home, 'run')
+  endings.set(runtime, [])
+  test.after(async () => {
+    await Promise.all(endings.get(runtime).map((kill) => kill()))
+    rmSync(home, { recursive: true, force: true })
+  })
+  return runtime
 }
 
 /** Waits until `probe` gives something. */
@@ -29,7 +37,7 @@ async function until(what, probe) {
 }
 
 /** Starts one that lives until its stdin is closed; resolves when it says where it is. */
-export async function serve(test, runtime, program = binary) {
+export async function serve(runtime, program = binary) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NUDGE_')))
   const child = spawn(program, ['serve', '--port', '0'], { env: { ...env, NUDGE_RUNTIME_DIR: runtime, NUDGE_DATA_DIR: `${runtime}-data` }, stdio: ['pipe', 'ignore', 'ignore'] })
   const ended = once(child, 'exit')
@@ -37,7 +45,7 @@ export async function serve(test, runtime, program = binary) {
     child.kill('SIGKILL')
     await ended
   }
-  test.after(kill)
+  endings.get(runtime).push(kill)
   await until('the server', () => {
     try {
       return JSON.parse(readFileSync(join(runtime, 'server.pid'), 'utf8')).pid === child.pid
