@@ -40,15 +40,19 @@ impl<'a> SignalInbox<'a> {
     }
 
     /// Reads the signal: `None` when there is none, and the reason in a few words when there is a file that cannot be
-    /// read as one, which counts as none.
+    /// read as one, which counts as none. So does a signal that is dated more than a minute after `now`.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
-    pub fn read(&self) -> Result<Option<Result<Signal, String>>> {
+    pub fn read(&self, now: Millis) -> Result<Option<Result<Signal, String>>> {
         Ok(self.state.of_agent(self.agent)?.and_then(|folder| {
             let found = read(&folder.held)?;
-            let is_tracked = is_tracked(&folder.path.join(LATEST));
-            Some(if is_tracked { Err("git tracks it, so that it came with the checkout".into()) } else { found })
+            if is_tracked(&folder.path.join(LATEST)) {
+                return Some(Err("git tracks it, so that it came with the checkout".into()));
+            }
+            let is_ahead = |signal: &Signal| stamp::is_ahead(&signal.timestamp, now);
+            // It would be the newest for ever.
+            Some(found.and_then(|signal| if is_ahead(&signal) { Err("it is dated ahead".into()) } else { Ok(signal) }))
         }))
     }
 
@@ -121,11 +125,11 @@ mod tests {
         let state = StateDir::find(None, Some(folder.path())).unwrap();
         let agent = AgentId::parse("a").unwrap();
         let inbox = state.inbox(&agent);
-        assert_eq!(inbox.read().unwrap(), None);
+        assert_eq!(inbox.read(0).unwrap(), None);
         let first = inbox.send(draft("one"), 0).unwrap();
         let second = inbox.send(draft("two"), 0).unwrap();
         assert!(stamp::is_newer(&second.timestamp, &first.timestamp, 0));
-        assert_eq!(inbox.read().unwrap(), Some(Ok(second)));
+        assert_eq!(inbox.read(0).unwrap(), Some(Ok(second)));
         let own = folder.path().join(".chipset/state/nudge/a");
         let names: Vec<_> = fs::read_dir(own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, [LATEST]);
@@ -179,9 +183,9 @@ mod tests {
             (&vec![b' '; 65_537], "it has more than 65536 bytes"),
         ] {
             fs::write(own.join(LATEST), bytes).unwrap();
-            assert_eq!(inbox.read().unwrap(), Some(Err(why.into())));
+            assert_eq!(inbox.read(0).unwrap(), Some(Err(why.into())));
             inbox.send(draft("x"), 0).unwrap();
-            assert!(matches!(inbox.read().unwrap(), Some(Ok(_))));
+            assert!(matches!(inbox.read(0).unwrap(), Some(Ok(_))));
         }
     }
 
@@ -200,9 +204,9 @@ mod tests {
         ];
         for make in make {
             make();
-            assert!(matches!(inbox.read().unwrap(), Some(Err(_))));
+            assert!(matches!(inbox.read(0).unwrap(), Some(Err(_))));
             inbox.send(draft("y"), 0).unwrap();
-            assert!(matches!(inbox.read().unwrap(), Some(Ok(_))), "it is replaced");
+            assert!(matches!(inbox.read(0).unwrap(), Some(Ok(_))), "it is replaced");
             fs::remove_file(&path).unwrap();
         }
         assert_eq!(fs::read_to_string(&elsewhere).unwrap(), good, "nothing is written through a link");

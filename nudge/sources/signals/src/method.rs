@@ -75,7 +75,7 @@ pub static TABLE: MethodTable<SignalsSource> = MethodTable(&[
         )
         .read_only()
         .inferred(),
-        run: |_, _, params| answer_typed(params, |params: SignalListParams| params.list_agents()),
+        run: |signals, _, params| answer_typed(params, |params: SignalListParams| params.list_agents(signals.now())),
     },
 ]);
 
@@ -233,11 +233,11 @@ impl SignalSendParams {
 }
 
 impl SignalRespondParams {
-    pub(crate) fn prepare_answer(self) -> Result<ReadySignal> {
+    pub(crate) fn prepare_answer(self, now: Millis) -> Result<ReadySignal> {
         let context = self.context.build()?;
         let from = agent_or_own("agent", self.agent.as_deref(), &context)?;
         let state = state_for(&context)?;
-        let asked = state.inbox(&from).read()?.and_then(Result::ok);
+        let asked = state.inbox(&from).read(now)?.and_then(Result::ok);
         // An answer to an answer would go on without end.
         let asked = asked.filter(|signal| signal.kind != SignalType::NudgeResponse).ok_or_else(|| {
             Error::not_found("There is no signal to answer; `nudge.signals.send` sends one of your own.")
@@ -252,7 +252,7 @@ impl SignalCheckParams {
     fn check_inbox(self, now: Millis) -> Result<SignalCheck> {
         let context = self.context.build()?;
         let agent = agent_or_own("agent", self.agent.as_deref(), &context)?;
-        let (found, problem) = split_read(state_for(&context)?.inbox(&agent).read()?);
+        let (found, problem) = split_read(state_for(&context)?.inbox(&agent).read(now)?);
         let Some(signal) = found else {
             return Ok(SignalCheck { agent, signal: None, last_seen: self.last_seen, problem });
         };
@@ -263,7 +263,7 @@ impl SignalCheckParams {
 }
 
 impl SignalListParams {
-    fn list_agents(self) -> Result<SignalList> {
+    fn list_agents(self, now: Millis) -> Result<SignalList> {
         let state = state_for(&self.context.build()?)?;
         let (mut agents, omitted) = state.list_agents()?;
         let mut hooks = hook::read_hooks(&state)?;
@@ -277,7 +277,7 @@ impl SignalListParams {
         agents.dedup();
         let told = |agent: AgentId| {
             // An agent whose folder is a link does not hide the others.
-            let (signal, problem) = match state.inbox(&agent).read() {
+            let (signal, problem) = match state.inbox(&agent).read(now) {
                 Ok(read) => split_read(read),
                 Err(error) => (None, Some(error.message().to_owned())),
             };
@@ -310,6 +310,6 @@ impl SignalsSource {
     }
 
     fn respond(&self, caller: Caller<'_>, params: SignalRespondParams) -> Result<SentSignal> {
-        self.deliver(caller, params.prepare_answer()?)
+        self.deliver(caller, params.prepare_answer(self.now())?)
     }
 }

@@ -37,8 +37,8 @@ pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
     let Some(agent) = named.or(request.client_session.as_deref()).and_then(AgentId::parse) else {
         return (none(), true);
     };
-    let Ok(Some(Ok(signal))) = state.inbox(&agent).read() else { return (none(), true) };
-    // A signal that is dated ahead would be the newest for ever.
+    let Ok(Some(Ok(signal))) = state.inbox(&agent).read(request.now) else { return (none(), true) };
+    // A text that is no time never grows old.
     let Some(sent) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
     let offer = make_offer(&agent, &signal, sent, request.now);
     // After a failure, lines that were told before may be told again, but no signal is told twice.

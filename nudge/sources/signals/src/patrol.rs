@@ -220,7 +220,7 @@ impl DeaconPatrol {
         let mut hooks = hook::read_hooks(&self.state)?;
         // It asks neither itself nor the mayor.
         hooks.retain(|agent, _| *agent != self.own && *agent != self.mayor);
-        let inbox = self.state.inbox(&self.own).read()?.and_then(Result::ok);
+        let inbox = self.state.inbox(&self.own).read(now)?.and_then(Result::ok);
         let news = self.known.observe(now, &hooks, inbox.as_ref());
         // Write first, then tell: a reader of the output may end this process.
         self.write_state()?;
@@ -253,7 +253,7 @@ impl DeaconPatrol {
     /// order. Silence about the order tells as much.
     fn ask_or_wait(&self, agent: &AgentId, work: &str, active_at: Millis, now: Millis) -> Result<Option<Signal>> {
         let inbox = self.state.inbox(agent);
-        let there = inbox.read()?.and_then(Result::ok);
+        let there = inbox.read(now)?.and_then(Result::ok);
         if let Some(order) = there.filter(|signal| is_order_since(signal, active_at, now)) {
             return Ok(Some(order));
         }

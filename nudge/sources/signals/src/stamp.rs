@@ -13,6 +13,11 @@ pub fn parse_past(text: &str, now: Millis) -> Option<Millis> {
     parse_stamp(text).filter(|time| *time <= now.saturating_add(MAX_AHEAD_MS))
 }
 
+/// Returns true for a time that is ahead of `now` by more than a minute.
+pub fn is_ahead(text: &str, now: Millis) -> bool {
+    parse_stamp(text).is_some() && parse_past(text, now).is_none()
+}
+
 /// Reads a time: RFC 3339, or as programs write it: without offset, which is UTC, or one without its colon.
 pub fn parse_stamp(text: &str) -> Option<Millis> {
     if !text.is_ascii() || text.len() > 64 {

@@ -59,8 +59,9 @@ pub fn run_watch(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -
         };
         // First followed, then looked at: nothing comes in between.
         news.follow_folders(list_folders(&state, &agents).iter().map(PathBuf::as_path));
+        let now = host.clock.now();
         for agent in agents {
-            let found = state.inbox(&agent).read()?.and_then(Result::ok);
+            let found = state.inbox(&agent).read(now)?.and_then(Result::ok);
             let before = seen.insert(agent.clone(), found.clone());
             let Some(signal) =
                 found.filter(|found| before.as_ref().is_none_or(|earlier| earlier.as_ref() != Some(found)))
@@ -99,7 +100,7 @@ fn format_line(agent: &AgentId, signal: &Signal, now: Millis) -> String {
     let answer = signal.requires_response && signal.kind != SignalType::NudgeResponse;
     let answer = if answer { " (waits for an answer)" } else { "" };
     let when =
-        stamp::parse_past(&signal.timestamp, now).map_or_else(|| "dated ahead".into(), |sent| format_ago(sent, now));
+        stamp::parse_past(&signal.timestamp, now).map_or_else(|| "at no time".into(), |sent| format_ago(sent, now));
     let said = one_line(&signal.message, MAX_MESSAGE_CHARS);
     format!("{agent}: {} from {}, {when}: {said}{answer}", signal.kind.as_str(), signal.from)
 }

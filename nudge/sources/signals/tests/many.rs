@@ -36,7 +36,7 @@ fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
         let reader = scope.spawn(move || {
             let mut seen: Vec<Signal> = Vec::new();
             while !done.load(Ordering::SeqCst) {
-                let Some(signal) = state.inbox(to).read().unwrap() else { continue };
+                let Some(signal) = state.inbox(to).read(SystemClock.now()).unwrap() else { continue };
                 let signal = signal.expect("no torn read");
                 match seen.last() {
                     Some(last) if last.timestamp == signal.timestamp => assert_eq!(*last, signal),
@@ -70,7 +70,7 @@ fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
     });
     let different: HashSet<_> = sent.iter().collect();
     assert_eq!(different.len(), WRITERS * SENDS, "each counts as newer than the one before");
-    let last = state.inbox(&to).read().unwrap().unwrap().unwrap();
+    let last = state.inbox(&to).read(SystemClock.now()).unwrap().unwrap().unwrap();
     assert_eq!(Some(&last.timestamp), sent.iter().max());
     assert!(!seen.is_empty());
     let left = std::fs::read_dir(folder.path().join("nudge/polecat")).unwrap().count();
@@ -107,7 +107,7 @@ fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
         let mut changes = 0;
         while changes <= round % 5 {
             assert!(child.try_wait().unwrap().is_none(), "it goes on until it is killed");
-            let now = inbox.read().unwrap().map(|signal| signal.expect("no torn read"));
+            let now = inbox.read(SystemClock.now()).unwrap().map(|signal| signal.expect("no torn read"));
             if now.is_some() && now != last {
                 changes += 1;
                 last = now;
@@ -116,7 +116,7 @@ fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let left = inbox.read().unwrap().unwrap().expect("the old file or the new");
+        let left = inbox.read(SystemClock.now()).unwrap().unwrap().expect("the old file or the new");
         let before = last.replace(left.clone()).unwrap();
         assert!(left == before || is_newer(&left.timestamp, &before.timestamp, SystemClock.now()));
     }

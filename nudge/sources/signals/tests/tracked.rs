@@ -12,7 +12,7 @@ fn is_tracked(file: &Path) -> bool {
     let folder = file.parent().unwrap();
     let state = StateDir::find(folder.parent().unwrap().parent().unwrap().to_str(), None).unwrap();
     let agent = AgentId::parse(folder.file_name().unwrap().to_str().unwrap()).unwrap();
-    state.inbox(&agent).read().unwrap().is_some_and(|read| read.unwrap_err().contains("git tracks it"))
+    state.inbox(&agent).read(0).unwrap().is_some_and(|read| read.unwrap_err().contains("git tracks it"))
 }
 
 fn git(folder: &Path, args: &[&str]) -> bool {

@@ -303,7 +303,8 @@ impl StateMachineTest for Run {
     fn check_invariants(run: &Self, plain: &Plain) {
         let state = run.state();
         for (agent, (name, _)) in AGENTS.iter().enumerate() {
-            let said = state.inbox(&id(agent)).read().unwrap().map(|said| said.expect("no half of a signal"));
+            let said =
+                state.inbox(&id(agent)).read(Millis::MAX).unwrap().map(|said| said.expect("no half of a signal"));
             let told =
                 said.map(|said| (said.from.to_string(), said.kind, stamp::parse_stamp(&said.timestamp).unwrap()));
             let wanted = plain.inboxes.get(&agent).map(|said| (AGENTS[said.from].0.to_owned(), said.kind, said.at));

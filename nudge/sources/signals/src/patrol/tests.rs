@@ -67,7 +67,7 @@ impl Town {
     }
 
     fn signal(&self, agent: &str) -> Option<Signal> {
-        self.state().inbox(&AgentId::parse(agent).unwrap()).read().unwrap().and_then(Result::ok)
+        self.state().inbox(&AgentId::parse(agent).unwrap()).read(self.now).unwrap().and_then(Result::ok)
     }
 
     fn send(&self, to: &str, from: &str, kind: SignalType) {
