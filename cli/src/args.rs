@@ -5,7 +5,6 @@
 mod complete;
 mod groups;
 mod hints;
-mod init;
 mod source;
 mod ttl;
 
@@ -13,9 +12,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
-
-use crate::server::mcp::profile;
-use crate::settings::SettingFlags;
+use nudge_app::settings::SettingFlags;
+use nudge_server::mcp::profile;
 
 pub use complete::VARIABLE as COMPLETE_VARIABLE;
 pub use groups::build_command;
@@ -23,7 +21,7 @@ pub use hints::{
     BumpArgs, ContextFlags, DeleteArgs, EditArgs, ExportArgs, GetArgs, HintName, ImportArgs, ImportModeFlag, ListArgs,
     QueryArgs, SetArgs, UndoArgs, ValueKind, WatchArgs, WhyArgs, split_globs,
 };
-pub use init::{CLIENTS, DoctorArgs, InitArgs, RecordCapture};
+pub use nudge_agents::args::{CLIENTS, DoctorArgs, GlobalFlags, InitArgs, RecordCapture};
 pub use source::SourceVerb;
 
 /// Small, high-value hints for coding agents: stored once, back at the right moment, with the reason.
@@ -73,20 +71,6 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 not found (`serve`: it cannot serve; `doctor`: something failed), 2 invalid
 input or usage, 3 no server, 4 any other refusal.
 Results go to stdout, everything else to stderr; on failure stdout stays empty.";
-
-/// Flags that stand before or after the command.
-#[derive(Debug, Clone, ClapArgs)]
-pub struct GlobalFlags {
-    /// Print the exact result as JSON; errors go to stderr as JSON.
-    #[arg(long, global = true, display_order = 100)]
-    pub json: bool,
-    /// Port of the running server (`serve`: 8765 or the next free; `ui`: the page's).
-    #[arg(short, long, global = true, display_order = 101)]
-    pub port: Option<u16>,
-    /// Folder of the running session (default NUDGE_RUNTIME_DIR, else /tmp/nudge).
-    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, display_order = 102)]
-    pub runtime_dir: Option<PathBuf>,
-}
 
 /// The commands.
 #[derive(Debug, Subcommand)]

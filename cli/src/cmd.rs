@@ -36,21 +36,21 @@ mod why;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write};
+use std::io::{IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
 use nudge::{Error, ErrorKind, Result};
+use nudge_agents::ask::ask_yes;
+use nudge_agents::hook;
+use nudge_agents::running::{RunningSession, connect_session};
+use nudge_app::wire::{parsed_as, to_raw};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::agents::hook;
 use crate::args::{CliCommand, HintName};
 use crate::output;
-use crate::running::{RunningSession, add_field, connect_session, parsed_as, to_context, to_raw};
 use crate::usage::{self, ParsedCommandLine};
-
-pub use source::start_in_background;
 
 /// The output of a command, and its exit code.
 pub struct CommandOutput {
@@ -186,48 +186,46 @@ fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
-impl RunningSession {
-    /// Renders a result for people, or with `--json` as raw JSON.
-    fn render<T: DeserializeOwned>(
-        &self,
-        result: &RawValue,
-        pretty: impl FnOnce(&T) -> String,
-    ) -> Result<CommandOutput> {
-        Ok(if self.json { to_raw_output(result) } else { pretty(&parsed_as(result)?).into() })
-    }
+/// Renders a result for people, or with `--json` as raw JSON.
+fn render_answer<T: DeserializeOwned>(
+    session: &RunningSession,
+    result: &RawValue,
+    pretty: impl FnOnce(&T) -> String,
+) -> Result<CommandOutput> {
+    Ok(if session.json { to_raw_output(result) } else { pretty(&parsed_as(result)?).into() })
+}
 
-    /// Puts the values of secrets, which only an export returns, into the rows of a result.
-    fn reveal_secrets(&self, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
-        let mut value = parse_value(result)?;
-        let mut exports = BTreeMap::new();
-        let secret = |row: &&mut Value| row["hint"]["meta"]["sensitivity"] == "secret";
-        for row in value[rows].as_array_mut().into_iter().flatten().filter(secret) {
-            let hint = &mut row["hint"];
-            let (Some(name), Some(key)) = (hint["component"].as_str(), hint["key"].as_str()) else { continue };
-            let component = match exports.entry(name.to_owned()) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let exported = self.with_secrets(new.key())?;
-                    new.insert(exported)
-                }
-            };
-            let others = component["variants"][key].as_array().into_iter().flatten();
-            let same = |other: &&Value| other["meta"]["scope"] == hint["meta"]["scope"];
-            if let Some(found) = std::iter::once(&component["hints"][key]).chain(others).find(same) {
-                hint["value"] = found["value"].clone();
+/// Puts the values of secrets, which only an export returns, into the rows of a result.
+fn reveal_secrets(session: &RunningSession, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
+    let mut value = parse_value(result)?;
+    let mut exports = BTreeMap::new();
+    let secret = |row: &&mut Value| row["hint"]["meta"]["sensitivity"] == "secret";
+    for row in value[rows].as_array_mut().into_iter().flatten().filter(secret) {
+        let hint = &mut row["hint"];
+        let (Some(name), Some(key)) = (hint["component"].as_str(), hint["key"].as_str()) else { continue };
+        let component = match exports.entry(name.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let exported = export_with_secrets(session, new.key())?;
+                new.insert(exported)
             }
+        };
+        let others = component["variants"][key].as_array().into_iter().flatten();
+        let same = |other: &&Value| other["meta"]["scope"] == hint["meta"]["scope"];
+        if let Some(found) = std::iter::once(&component["hints"][key]).chain(others).find(same) {
+            hint["value"] = found["value"].clone();
         }
-        to_raw(&value)
     }
+    to_raw(&value)
+}
 
-    /// Exports a whole component, with its secrets.
-    fn with_secrets(&self, component: &str) -> Result<Value> {
-        let mut params = Map::new();
-        add_field(&mut params, "component", component);
-        add_field(&mut params, "include_secrets", true);
-        let mut export = parse_value(&self.call("nudge.export", &params)?)?;
-        Ok(export["payload"]["components"][component].take())
-    }
+/// Exports a whole component, with its secrets.
+fn export_with_secrets(session: &RunningSession, component: &str) -> Result<Value> {
+    let mut params = Map::new();
+    add_field(&mut params, "component", component);
+    add_field(&mut params, "include_secrets", true);
+    let mut export = parse_value(&session.call("nudge.export", &params)?)?;
+    Ok(export["payload"]["components"][component].take())
 }
 
 /// Returns a result as raw JSON.
@@ -253,24 +251,6 @@ fn ask_consent(yes: bool, question: &str) -> Result<()> {
     if ask_yes(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
 }
 
-/// Asks the user at the terminal.
-pub fn ask_yes(question: &str) -> bool {
-    is_yes(&ask_which(question, "y/N"))
-}
-
-/// Asks the user at the terminal to choose; returns the answer in lower case.
-pub fn ask_which(question: &str, choices: &str) -> String {
-    let _ = write!(std::io::stderr(), "{question} [{choices}] ");
-    let mut answer = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    answer.trim().to_lowercase()
-}
-
-/// Returns true for an answer that consents.
-pub fn is_yes(answer: &str) -> bool {
-    matches!(answer, "y" | "yes")
-}
-
 /// Returns the text, or all of stdin for `-`.
 fn text_or_stdin(text: String) -> Result<String> {
     if text != "-" {
@@ -280,6 +260,20 @@ fn text_or_stdin(text: String) -> Result<String> {
     let read = std::io::stdin().read_to_string(&mut text);
     read.map_err(|_| Error::invalid("Standard input must be UTF-8 text."))?;
     Ok(text)
+}
+
+/// Adds a field unless it is empty.
+pub fn add_field(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+    let value = value.into();
+    let empty = match &value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    if !empty {
+        params.insert(name.into(), value);
+    }
 }
 
 /// Returns params with a component and a key, which most verbs begin with.

@@ -1,21 +1,11 @@
-//! The binary `nudge`: a server that agents reach over MCP and everything else over HTTP.
+//! The command `nudge`: its arguments, its commands and what they print.
 //!
 //! The binary knows nothing of scoring: all of it hangs on [`nudge::Service`].
 
-pub mod agents;
 pub mod args;
 pub mod cmd;
-pub mod committed;
-pub mod context;
-pub mod kept;
 pub mod limits;
 pub mod output;
-pub mod reach;
-pub mod running;
-pub mod seed;
-pub mod server;
-pub mod settings;
-pub mod sources;
 pub mod usage;
 
 /// The command line of this process.

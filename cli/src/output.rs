@@ -14,13 +14,12 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use nudge_core::text::{escape_hidden, is_hidden};
+use nudge_server::session::keeper::EndSummary;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::server::session::keeper::EndSummary;
-
 pub use doctor::render_doctor;
-pub use nudge_core::text::make_visible;
+pub use nudge_core::text::{make_visible, visible_lines};
 pub use plain::{render_plain, render_report};
 pub use server::{files_put_back, render_members, render_stats, render_status};
 use tables::DeletionRow;
@@ -43,16 +42,6 @@ pub fn exit_code(error: &nudge::Error) -> u8 {
         Kind::Unavailable => 3,
         _ => 4,
     }
-}
-
-/// As [`make_visible`], with line breaks and tabs kept.
-pub fn visible_lines(text: &str) -> String {
-    text.split_inclusive(['\n', '\t']).fold(String::new(), |mut out, part| {
-        let kept = part.len() - usize::from(part.ends_with(['\n', '\t']));
-        out.push_str(&make_visible(&part[..kept]));
-        out.push_str(&part[kept..]);
-        out
-    })
 }
 
 /// Escapes hidden characters in JSON with `\u`, which does not change its meaning. Line breaks stay, as they occur

@@ -7,6 +7,6 @@ use nudge_core::source::SourceSpec;
 static SOURCES: &[&SourceSpec] = &[&nudge::SOURCE, &nudge_demo::SOURCE];
 
 fn main() -> ExitCode {
-    nudge_cli::sources::replace_sources(SOURCES);
+    nudge_app::sources::replace_sources(SOURCES);
     nudge_cli::main()
 }

@@ -113,8 +113,8 @@ fn files_and_values_are_locked_and_replaced_in_one_way() {
     let writers = (
         vec!["fs::rename(", "renameat", ".persist(", "hard_link(", "linkat("],
         vec![
-            ("cli/src/agents/doctor.rs", "a file that is locked before it has its name"),
-            ("cli/src/kept.rs", "a file of unknown content that is set aside"),
+            ("cli/agents/src/doctor.rs", "a file that is locked before it has its name"),
+            ("cli/app/src/kept.rs", "a file of unknown content that is set aside"),
             ("nudge/embed/src/folder.rs", "a whole folder"),
             ("nudge/os/src/beneath.rs", "the writer"),
             ("nudge/storage/src/log_owner.rs", "a log that is set aside"),
@@ -123,7 +123,7 @@ fn files_and_values_are_locked_and_replaced_in_one_way() {
     let mutexes = (
         vec!["std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar", "PoisonError"],
         vec![
-            ("cli/src/server/log.rs", "the type that `tracing_subscriber` writes to"),
+            ("cli/server/src/log.rs", "the type that `tracing_subscriber` writes to"),
             ("nudge/core/src/sync.rs", "the locks whose order a test chooses"),
         ],
     );
@@ -165,17 +165,17 @@ fn shipped() -> Vec<(String, String)> {
 #[test]
 fn connections_and_programs_are_known() {
     const KNOWN: [(&str, &str); 23] = [
-        ("cli/src/agents/doctor.rs", "Nudge itself, to be tried out"),
-        ("cli/src/agents/doctor/launch.rs", "what stands in the settings of a client, as that would"),
-        ("cli/src/agents/init.rs", "a client's own command that registers a server"),
-        ("cli/src/agents/login.rs", "systemctl or launchctl"),
+        ("cli/agents/src/doctor.rs", "Nudge itself, to be tried out"),
+        ("cli/agents/src/doctor/launch.rs", "what stands in the settings of a client, as that would"),
+        ("cli/agents/src/init.rs", "a client's own command that registers a server"),
+        ("cli/agents/src/login.rs", "systemctl or launchctl"),
         ("cli/src/args/source.rs", "no program: a word of the command line"),
         ("cli/src/cmd/editor.rs", "the user's editor"),
         ("cli/src/cmd/serve/detach.rs", "Nudge itself"),
-        ("cli/src/cmd/source.rs", "Nudge itself"),
+        ("cli/app/src/background.rs", "Nudge itself"),
         ("cli/src/cmd/tour.rs", "Nudge itself"),
         ("cli/src/cmd/ui/open.rs", "the user's browser"),
-        ("cli/src/context.rs", "git, which looks at files"),
+        ("cli/app/src/context.rs", "git, which looks at files"),
         ("nudge/client/src/connection.rs", "this machine's loopback"),
         ("nudge/embed/src/fetch.rs", "curl: a model that its user has asked for"),
         ("nudge/git/src/lib.rs", "git; who uses it stands below"),
@@ -207,7 +207,7 @@ fn programs_are_started_by_one_module() {
         ("cli/src/args/source.rs", "no program: a word of the command line"),
         ("cli/src/cmd/editor.rs", "the user's editor has the terminal, and its signals"),
         ("cli/src/cmd/serve/detach.rs", "Nudge itself, which is to outlive this process"),
-        ("cli/src/cmd/source.rs", "Nudge itself, which is to outlive this process"),
+        ("cli/app/src/background.rs", "Nudge itself, which is to outlive this process"),
         ("cli/src/cmd/tour.rs", "Nudge itself, which ends with its stdin"),
         ("cli/src/cmd/ui/open.rs", "the user's browser, which is to outlive this process"),
         ("nudge/os/src/process.rs", "the module"),
@@ -293,7 +293,7 @@ fn assert_named_tests_exist(page: &str, section: &str) {
 #[test]
 fn the_pages_list_every_item() {
     let methods = read("nudge/docs/methods.md");
-    for method in nudge_cli::server::methods::list_methods() {
+    for method in nudge_server::methods::list_methods() {
         let row = methods.lines().find_map(|line| line.strip_prefix(&format!("| `{}` |", method.name)));
         let row = row.unwrap_or_else(|| panic!("{} is missing", method.name));
         // What it takes is named, with a question mark where it may be left out.
@@ -340,7 +340,7 @@ fn has_generated_part(name: &str, begins: &str, ends: &str, made: &str) {
 
 fn settings_table() -> String {
     let code = |text: String| if text.is_empty() { text } else { format!("`{text}`") };
-    let rows = nudge_cli::settings::list_settings().map(|setting| {
+    let rows = nudge_app::settings::list_settings().map(|setting| {
         let flag = setting.long_flag().map_or_else(String::new, |long| format!("--{long}"));
         let cells = [setting.name.into(), setting.env_variable(), flag, setting.default.into()].map(code);
         format!("| {} | {} |\n", cells.join(" | "), setting.about.replace('|', "\\|"))
@@ -508,6 +508,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-embed", &["nudge-core", "nudge-os"]),
     ("nudge-seed", &["nudge-core"]),
     ("nudge-client", &["nudge-core", "nudge-hints", "nudge-os"]),
+    ("nudge-app", &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-git", "nudge-os", "nudge-seed"]),
+    ("nudge-server", &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc", "nudge-os", "nudge-app"]),
+    (
+        "nudge-agents",
+        &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc", "nudge-os", "nudge-app", "nudge-server"],
+    ),
     (
         "nudge-cli",
         &[
@@ -515,16 +521,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nudge-hints",
             "nudge-client",
             "nudge-embed",
-            "nudge-git",
-            "nudge-malloc",
             "nudge-os",
             "nudge-seed",
+            "nudge-app",
+            "nudge-server",
+            "nudge-agents",
         ],
     ),
     ("nudge-capi", &["nudge-hints", "nudge-client"]),
     ("nudge-python", &["nudge-hints", "nudge-client"]),
     ("nudge-node", &["nudge-hints", "nudge-client"]),
-    ("nudge-tests", &["nudge-core", "nudge-hints", "nudge-client", "nudge-cli", "nudge-demo"]),
+    (
+        "nudge-tests",
+        &["nudge-core", "nudge-hints", "nudge-client", "nudge-app", "nudge-server", "nudge-cli", "nudge-demo"],
+    ),
     ("nudge-instructions", &["nudge-core", "nudge-hints"]),
     (
         "nudge-bench",
@@ -570,8 +580,8 @@ fn no_crate_depends_upward_or_sideways() {
             if dependency["kind"] == "dev" || !names.contains(&used) {
                 continue;
             }
-            // The binary has the one list of sources.
-            let is_listed = name == "nudge-cli" && sources.contains(&used);
+            // It has the one list of sources.
+            let is_listed = name == "nudge-app" && sources.contains(&used);
             assert!(is_listed || allowed.contains(&used), "{name} may not use {used}; see ARCHITECTURE.md");
         }
     }

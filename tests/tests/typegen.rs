@@ -70,7 +70,7 @@ fn with_demo() -> Vec<Namespace> {
 /// Promise: see `test_a_source_is_an_attribute_and_its_verbs_are_methods`.
 #[test]
 fn the_types_in_the_tree_are_those_of_the_sources() {
-    let sources = namespaces(nudge_cli::sources::list_sources());
+    let sources = namespaces(nudge_app::sources::list_sources());
     is_in_the_tree(PYTHON, &python::stubs(&sources));
     is_in_the_tree(TYPESCRIPT, &typescript::declarations(&sources));
 }
@@ -78,7 +78,7 @@ fn the_types_in_the_tree_are_those_of_the_sources() {
 /// Promise: see `the_pages_list_every_item`.
 #[test]
 fn the_files_for_programs_are_those_of_the_methods() {
-    let methods = nudge_cli::server::methods::list_methods();
+    let methods = nudge_server::methods::list_methods();
     is_in_the_tree(OPENRPC, &openrpc::document(&methods));
     let schemas = openrpc::schemas(&methods);
     for (name, schema) in &schemas {

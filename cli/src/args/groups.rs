@@ -53,7 +53,7 @@ fn first_sentence(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources;
+    use nudge_app::sources;
 
     #[test]
     fn every_command_has_one_place() {

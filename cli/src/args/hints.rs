@@ -4,8 +4,10 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+use serde_json::{Map, Value};
 
 use super::{complete, ttl::parse_ttl};
+use crate::cmd::add_field;
 
 /// The shells that a command can be for.
 const SHELLS: [&str; 6] = ["bash", "sh", "zsh", "fish", "powershell", "cmd"];
@@ -141,6 +143,24 @@ pub struct ContextFlags {
     /// A file that is open: hints of its component rank a little higher (may be repeated).
     #[arg(long, value_name = "FILE")]
     pub files_open: Vec<String>,
+}
+
+impl ContextFlags {
+    /// Converts the flags to a context; an empty flag means unknown.
+    pub fn to_context(&self) -> Map<String, Value> {
+        let fields = [("cwd", &self.cwd), ("repo", &self.repo), ("branch", &self.branch), ("os", &self.os)];
+        let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+        let mut out: Map<_, _> =
+            fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), value(text.as_deref()?)))).collect();
+        let env: Map<_, _> = self.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        if env.contains_key("") {
+            out.insert("env".into(), Value::Null);
+        } else {
+            add_field(&mut out, "env", env);
+        }
+        add_field(&mut out, "files_open", self.files_open.clone());
+        out
+    }
 }
 
 /// The arguments that most verbs begin with.

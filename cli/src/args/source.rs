@@ -9,12 +9,12 @@
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
 use nudge::{ContextUse, MethodSpec};
+use nudge_app::sources;
 use nudge_core::service::EditSpec;
 use nudge_core::source::{LongCommand, SourceSpec};
 use serde_json::{Map, Value};
 
 use super::ContextFlags;
-use crate::sources;
 
 /// A call of a source's method.
 #[derive(Debug, Clone)]

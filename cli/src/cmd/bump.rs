@@ -1,11 +1,11 @@
 //! `nudge bump`
 
 use nudge::{ErrorKind, Result};
+use nudge_client::process_cwd;
 
-use super::{CommandOutput, RunningSession, add_field, to_context, to_name_params};
+use super::{CommandOutput, RunningSession, add_field, render_answer, to_name_params};
 use crate::args::{BumpArgs, GlobalFlags};
 use crate::output;
-use nudge_client::process_cwd;
 
 /// Bumps a hint. Without a context flag it bumps a sole variant wherever that applies, else the variant that `get`
 /// returns here.
@@ -14,7 +14,7 @@ pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut params = to_name_params(&args.name);
     add_field(&mut params, "delta", args.delta);
     add_field(&mut params, "variant", args.variant);
-    let result = if to_context(&args.here).is_empty() {
+    let result = if args.here.to_context().is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
             // `E_INVALID` may also mean several variants, where a context helps; any other cause repeats.
             ErrorKind::Invalid => {
@@ -23,7 +23,7 @@ pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
             _ => Err(error),
         })
     } else {
-        session.call_here("nudge.bump", params, &args.here)
+        session.call_here("nudge.bump", params, args.here.to_context())
     }?;
-    session.render(&result, output::render_bumped)
+    render_answer(&session, &result, output::render_bumped)
 }

@@ -1,12 +1,13 @@
 //! `nudge config`
 
 use nudge::Result;
+use nudge_app::settings;
 use nudge_core::settings::ValueOrigin;
 use serde_json::{Value, json};
 
 use super::{CommandOutput, TextForm};
 use crate::args::GlobalFlags;
-use crate::{output, settings};
+use crate::output;
 
 pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     let values = settings::read()?;

@@ -3,7 +3,7 @@
 use nudge::Result;
 use serde_json::Value;
 
-use super::{CommandOutput, RunningSession, add_field, to_name_params};
+use super::{CommandOutput, RunningSession, add_field, render_answer, to_name_params};
 use crate::args::{DeleteArgs, GlobalFlags};
 use crate::output;
 
@@ -12,5 +12,5 @@ pub fn run(args: DeleteArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut params = to_name_params(&args.name);
     add_field(&mut params, "variant", args.variant);
     add_field(&mut params, "all", args.all.then_some(Value::Bool(true)));
-    session.render(&session.call("nudge.delete_hint", &params)?, output::render_deleted)
+    render_answer(&session, &session.call("nudge.delete_hint", &params)?, output::render_deleted)
 }

@@ -5,14 +5,15 @@ mod hints;
 use std::time::{Duration, Instant};
 
 use nudge::{Error, ErrorKind, Result};
+use nudge_agents::{doctor, find_binary};
+use nudge_app::{settings, sources};
 use nudge_client::RuntimeDir;
 use serde_json::{Map, Value, json};
 
 use super::source::open_alone;
 use super::{CommandOutput, RunningSession, parse_value, to_raw};
-use crate::agents::{doctor, find_binary};
 use crate::args::{DoctorArgs, GlobalFlags};
-use crate::{output, settings, sources};
+use crate::output;
 
 /// Longest wait for a PRIMARY whose files were removed: it puts them back within milliseconds.
 const LIFE_PATIENCE: Duration = Duration::from_millis(500);

@@ -4,11 +4,11 @@ mod text;
 
 use nudge::{Error, Result, Service as _};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, editor, parse_value, to_name_params};
-use crate::args::{ContextFlags, EditArgs, GlobalFlags};
+use super::{CommandOutput, RunningSession, editor, parse_value, render_answer, to_name_params};
+use crate::args::{EditArgs, GlobalFlags};
 use crate::output;
 use text::EditedHint;
 
@@ -22,7 +22,7 @@ pub fn run(args: &EditArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     editor::edit_text("hint.jsonc", &text::build_document(&hint), says_secret, |after| {
         let params = text::to_set_params(after, &hint, args.allow_secret)?;
         still_there(&session, args, &hint)?;
-        session.render(&session.remote.call("nudge.set_hint", &params)?, output::render_stored)
+        render_answer(&session, &session.remote.call("nudge.set_hint", &params)?, output::render_stored)
     })
 }
 
@@ -61,7 +61,7 @@ fn pick_variant(session: &RunningSession, args: &EditArgs) -> Result<EditedHint>
 
 fn ask_why(session: &RunningSession, args: &EditArgs) -> Result<Box<RawValue>> {
     let params = to_name_params(&args.name);
-    session.call_here("nudge.why", params, &ContextFlags::default())
+    session.call_here("nudge.why", params, Map::new())
 }
 
 /// Refuses when the hint was deleted meanwhile. The version alone does not tell: a hint that was deleted and set anew

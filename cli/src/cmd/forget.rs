@@ -1,13 +1,13 @@
 //! `nudge forget`
 
 use nudge::{Error, Result, Service as _};
+use nudge_app::kept::{self, KeptDocument, KeptFolder};
 use nudge_client::{PrimaryLock, RemoteServer, RuntimeDir, SessionState};
 use serde::Deserialize;
 use serde_json::{Map, json};
 
 use super::{CommandOutput, ask_consent, parsed_as, to_raw};
 use crate::args::{ForgetArgs, GlobalFlags};
-use crate::kept::{self, KeptDocument, KeptFolder};
 use crate::output;
 
 /// Empties the kept hints: by the session that keeps now, else in the file.

@@ -2,7 +2,7 @@
 
 use nudge::{Error, ErrorKind, Result};
 
-use super::{CommandOutput, RunningSession, TextForm, add_field, parse_value, to_name_params};
+use super::{CommandOutput, RunningSession, TextForm, add_field, parse_value, render_answer, to_name_params};
 use crate::args::{GetArgs, GlobalFlags};
 use crate::output;
 
@@ -10,12 +10,12 @@ pub fn run(args: GetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = to_name_params(&args.name);
     add_field(&mut params, "variant", args.variant);
-    let result = session.call_here("nudge.get_hint", params, &args.here)?;
+    let result = session.call_here("nudge.get_hint", params, args.here.to_context())?;
     // With `--json` the whole result is printed, not only the value.
     if args.value && !global.json {
         let value = output::exact_value(&parse_value(&result)?["hint"], args.reveal);
         let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");
         return Ok(CommandOutput { form: TextForm::Bare, ..format!("{}\n", value.ok_or_else(hidden)?).into() });
     }
-    session.render(&result, |result| output::render_found(result, args.reveal))
+    render_answer(&session, &result, |result| output::render_found(result, args.reveal))
 }

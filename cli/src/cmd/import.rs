@@ -6,16 +6,16 @@ use std::fs::File;
 use std::io::{IsTerminal as _, Read as _, stderr, stdin};
 
 use nudge::{Error, Result, Service as _};
+use nudge_app::kept::KeptDocument;
+use nudge_server::MAX_BODY_BYTES;
+use nudge_server::session::refill::RefillResult;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, ask_yes, parse_value, parsed_as, text_or_stdin, to_raw};
+use super::{CommandOutput, RunningSession, ask_yes, parse_value, parsed_as, render_answer, text_or_stdin, to_raw};
 use crate::args::{GlobalFlags, ImportArgs, ImportModeFlag};
-use crate::kept::KeptDocument;
 use crate::output;
-use crate::server::MAX_BODY_BYTES;
-use crate::server::session::refill::RefillResult;
 
 /// Most that is read of a file: a device has no end.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -79,7 +79,7 @@ pub fn run(args: &ImportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         Some(params) => call(&params)?,
         None => import_in_pieces(payload, name, |payload| call(&params(payload)?))?,
     };
-    session.render(&answer, output::render_imported)
+    render_answer(&session, &answer, output::render_imported)
 }
 
 /// Imports a store that is too large for one call, the hints of most use first. `import` imports a payload.

@@ -1,9 +1,9 @@
 //! `nudge init`
 
 use nudge::Result;
+use nudge_agents::init;
 
 use super::CommandOutput;
-use crate::agents::init;
 use crate::args::InitArgs;
 
 pub fn run(args: &InitArgs) -> Result<CommandOutput> {

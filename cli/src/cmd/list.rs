@@ -2,12 +2,12 @@
 
 use nudge::{Error, Result};
 use nudge_core::near::find_nearest;
+use nudge_server::session::learn::LEARNED;
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, add_field, parse_value, print_note};
-use crate::args::{ContextFlags, GlobalFlags, ListArgs};
+use super::{CommandOutput, RunningSession, add_field, parse_value, print_note, render_answer, reveal_secrets};
+use crate::args::{GlobalFlags, ListArgs};
 use crate::output;
-use crate::server::session::learn::LEARNED;
 
 /// Largest number of hints that a query returns; a component holds fewer unless its limit was raised.
 const LIMIT: u64 = 1000;
@@ -20,22 +20,22 @@ pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     if args.learned {
         let mut params = query_params(None);
         add_field(&mut params, "tags", vec![LEARNED.to_owned()]);
-        let learned = session.call_here("nudge.query", params, &ContextFlags::default())?;
+        let learned = session.call_here("nudge.query", params, Map::new())?;
         if parse_value(&learned)?["hints"].as_array().is_some_and(Vec::is_empty) && !session.json {
             print_note("nothing was learned; `nudge init --learn` switches it on, for agents that have hooks");
         }
-        return session.render(&learned, output::all_hints);
+        return render_answer(&session, &learned, output::all_hints);
     }
     let Some(component) = args.component else {
         let all = session.call("nudge.list_components", &Map::new())?;
         let hints = read_counts(&parse_value(&all)?).map(|(_, count)| count).sum::<u64>();
         if session.json || !(1..=FEW).contains(&hints) {
-            return session.render(&all, output::render_components);
+            return render_answer(&session, &all, output::render_components);
         }
-        let all = session.call_here("nudge.query", query_params(None), &ContextFlags::default())?;
-        return session.render(&all, output::all_hints);
+        let all = session.call_here("nudge.query", query_params(None), Map::new())?;
+        return render_answer(&session, &all, output::all_hints);
     };
-    let mut result = session.call_here("nudge.query", query_params(Some(&component)), &ContextFlags::default())?;
+    let mut result = session.call_here("nudge.query", query_params(Some(&component)), Map::new())?;
     let rows = parse_value(&result)?["hints"].as_array().map_or(0, Vec::len) as u64;
     if rows == LIMIT || rows == 0 {
         match stored_in(&session, &component)? {
@@ -49,9 +49,9 @@ pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         }
     }
     if args.reveal {
-        result = session.reveal_secrets(&result, "hints")?;
+        result = reveal_secrets(&session, &result, "hints")?;
     }
-    session.render(&result, |result| output::render_hints(result, args.reveal))
+    render_answer(&session, &result, |result| output::render_hints(result, args.reveal))
 }
 
 /// Params for every hint, or every one of a component.

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use nudge::Result;
+use nudge_app::{settings, sources};
 use nudge_embed::{KNOWN, ModelDownload, ModelFolder, StoredModel};
 use serde_json::{Value, json};
 
 use super::{CommandOutput, ask_consent};
 use crate::args::{GlobalFlags, ModelArgs, ModelVerb};
-use crate::{output, settings, sources};
+use crate::output;
 
 /// Adds, lists or removes.
 pub fn run(args: &ModelArgs, global: &GlobalFlags) -> Result<CommandOutput> {

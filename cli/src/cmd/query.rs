@@ -4,7 +4,7 @@ use nudge::Result;
 use serde_json::{Map, Value, json};
 
 use super::list::stored_in;
-use super::{CommandOutput, RunningSession, add_field, parse_value, to_raw};
+use super::{CommandOutput, RunningSession, add_field, parse_value, render_answer, reveal_secrets, to_raw};
 use crate::args::{GlobalFlags, QueryArgs};
 use crate::output;
 
@@ -25,7 +25,7 @@ pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let limit = if counts { Some(MOST) } else { args.limit };
     add_field(&mut params, "limit", limit);
     add_field(&mut params, "include_ineligible", (args.all || counts).then_some(Value::Bool(true)));
-    let mut result = session.call_here("nudge.query", params, &args.here)?;
+    let mut result = session.call_here("nudge.query", params, args.here.to_context())?;
     let mut notes = Vec::new();
     if counts {
         let limit = args.limit.unwrap_or(SHOWN);
@@ -37,9 +37,9 @@ pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         result = to_raw(&json!({"hints": found.shown}))?;
     }
     if args.reveal {
-        result = session.reveal_secrets(&result, "hints")?;
+        result = reveal_secrets(&session, &result, "hints")?;
     }
-    let done = session.render(&result, |result| output::render_matches(result, args.reveal))?;
+    let done = render_answer(&session, &result, |result| output::render_matches(result, args.reveal))?;
     Ok(CommandOutput { notes, ..done })
 }
 

@@ -3,7 +3,7 @@
 use nudge::Result;
 use serde_json::{Map, Value, json};
 
-use super::{CommandOutput, RunningSession, add_field, parse_value};
+use super::{CommandOutput, RunningSession, add_field, parse_value, render_answer};
 use crate::args::{GlobalFlags, RecallArgs};
 use crate::output;
 
@@ -17,8 +17,8 @@ pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut params, "limit", args.limit);
     add_field(&mut params, "max_bytes", args.max_bytes);
     add_field(&mut params, "sources", args.sources.clone());
-    let result = session.call_here("nudge.recall", params, &args.here)?;
-    let done = session.render(&result, output::render_recalled)?;
+    let result = session.call_here("nudge.recall", params, args.here.to_context())?;
+    let done = render_answer(&session, &result, output::render_recalled)?;
     if session.json || !(args.sources.is_empty() || args.sources.iter().any(|name| name == nudge::HINTS)) {
         return Ok(done);
     }
@@ -35,7 +35,8 @@ fn describe_elsewhere(session: &RunningSession, args: &RecallArgs, found: bool) 
     let text = if telling.is_empty() { words.join(" ") } else { telling.join(" ") };
     let Value::Object(params) = json!({"text": text, "include_ineligible": true, "limit": 1000}) else { return None };
     // A search may refuse a long question.
-    let rows = session.call_here("nudge.query", params, &args.here).and_then(|rows| parse_value(&rows)).ok();
+    let rows =
+        session.call_here("nudge.query", params, args.here.to_context()).and_then(|rows| parse_value(&rows)).ok();
     let elsewhere = rows.iter().filter_map(|rows| rows["hints"].as_array()).flatten();
     let elsewhere = elsewhere.filter(|row| row["match_explain"]["matched"] == false).count();
     let words = text.split(' ').map(output::quote_argument).collect::<Vec<_>>().join(" ");

@@ -1,15 +1,15 @@
 //! `nudge save`
 
 use nudge::{Error, Result};
+use nudge_agents::running::RunningSession;
+use nudge_app::committed::{self, FILE, TrustFile};
+use nudge_app::files;
+use nudge_app::seed;
 use nudge_core::safety::secrets::SecretGuard;
 use serde_json::{Map, Value, json};
 
 use super::{CommandOutput, add_field, parse_value};
-use crate::agents::record;
 use crate::args::{GlobalFlags, SaveArgs};
-use crate::committed::{self, FILE, TrustFile};
-use crate::running::RunningSession;
-use crate::seed;
 
 pub fn run(args: &SaveArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let (top, repo) = seed::find_repository()?;
@@ -35,7 +35,7 @@ pub fn run(args: &SaveArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
         return Err(Error::invalid(format!("{FILE} is no regular file here; remove it first.")));
     }
-    record::write(&path, &text)?;
+    files::write(&path, &text)?;
     // The writer need not look at it again.
     TrustFile::open()?.set(&top, Some(text))?;
     if global.json {

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use nudge::{Error, ErrorKind, Result};
+use nudge_agents::running::RunningSession;
+use nudge_app::seed::{self, SeedOutcome, SeededClones, WantedSeed};
 use nudge_seed::SeedLimits;
 use serde_json::{Map, Value, json};
 
 use super::{CommandOutput, parse_value};
 use crate::args::{GlobalFlags, SeedArgs};
 use crate::output;
-use crate::running::RunningSession;
-use crate::seed::{self, SeedOutcome, SeededClones, WantedSeed};
 
 pub fn run(args: &SeedArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let (top, repo) = seed::find_repository()?;

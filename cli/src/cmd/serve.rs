@@ -7,21 +7,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nudge::{Error, Result};
+use nudge_app::background::leave_the_terminal;
+use nudge_app::context::ContextInference;
+use nudge_app::{reach, settings};
 use nudge_client::RuntimeDir;
 use nudge_core::settings::SettingValues;
+use nudge_server::http::door::HttpDoor;
+use nudge_server::http::ports::ServerPorts;
+use nudge_server::mcp::profile::{self, ServerProfile};
+use nudge_server::session::history::ChangeHistory;
+use nudge_server::session::role::{self, RequiredToken, ServeSettings};
+use nudge_server::token::AccessToken;
+use nudge_server::{StdioUse, log, run_server};
 use tracing::level_filters::LevelFilter;
 
 use super::CommandOutput;
 use crate::args::{GlobalFlags, ServeFlags};
-use crate::context::ContextInference;
-use crate::server::http::door::HttpDoor;
-use crate::server::http::ports::ServerPorts;
-use crate::server::mcp::profile::{self, ServerProfile};
-use crate::server::session::history::ChangeHistory;
-use crate::server::session::role::{self, RequiredToken, ServeSettings};
-use crate::server::token::AccessToken;
-use crate::server::{self, StdioUse, log};
-use crate::{limits, reach, settings};
+use crate::limits;
 
 /// The arguments and settings of `nudge serve`.
 struct ServeArgs {
@@ -79,7 +81,7 @@ fn read(args: &ServeFlags, global: &GlobalFlags) -> Result<ServeArgs> {
 /// Serves until the server is stopped.
 fn serve_until_stopped(args: ServeArgs) -> Result<()> {
     if args.detached {
-        detach::leave_the_terminal();
+        leave_the_terminal();
     }
     limits::require_descriptors()?;
     limits::require_threads()?;
@@ -109,7 +111,7 @@ fn serve_until_stopped(args: ServeArgs) -> Result<()> {
         let inference = ContextInference::default().with_reach_limit(reach::is_of_repository(&settings.values));
         StdioUse::Mcp { inference: Arc::new(inference), profile: args.profile }
     };
-    server::run_server(role, &settings, &history, stdio)
+    run_server(role, &settings, &history, stdio)
 }
 
 /// Leaves the process group of the client on stdin. Ctrl-Z on its terminal would stop this process with it, and so

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use nudge::{Error, Result, Service as _};
+use nudge_app::{reach, settings};
+use nudge_client::process_cwd;
+use nudge_core::place::glob::{collapse_path, has_parent_segment, is_drive, is_relative};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use nudge_client::process_cwd;
-use nudge_core::place::glob::{collapse_path, has_parent_segment, is_drive, is_relative};
-
-use super::{CommandOutput, RunningSession, add_field, text_or_stdin, to_raw};
+use super::{CommandOutput, RunningSession, add_field, render_answer, text_or_stdin, to_raw};
 use crate::args::{GlobalFlags, SetArgs, ValueKind, split_globs};
-use crate::{output, reach, settings};
+use crate::output;
 
 /// Params of `nudge.set_hint`. The value is raw JSON text, which keeps key order, duplicate keys and numbers.
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub fn run(args: &SetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     }
     let params = RawSetParams { component: &args.component, key: &args.key, value, meta, rest };
     let stored = session.remote.call(reach::SET_HINT, &to_raw(&params)?)?;
-    session.render(&stored, output::render_stored)
+    render_answer(&session, &stored, output::render_stored)
 }
 
 /// Says where a hint applies: replaces the shorthands for this repository and this folder. Returns the repository to which

@@ -4,28 +4,28 @@ mod document;
 mod edit;
 
 use std::io::IsTerminal as _;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use nudge::{Error, ErrorKind, Result, Service as _};
+use nudge_agents::running::connect_session;
+use nudge_app::context::ContextInference;
+use nudge_app::wire::to_raw;
+use nudge_app::{background, settings, sources};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
 use nudge_core::settings::{SettingValues, ValueOrigin};
 use nudge_core::source::{CommandHost, LongCommand, Source, SourceHost, SourceSpec, StopFlag};
 use nudge_os::programs;
+use nudge_server::stop_signal;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::serve::detach::{leave_the_terminal, set_apart};
 use super::watch::{ReaderWait, nobody_reads};
 use super::{
     CommandOutput, RunningSession, TextForm, ask_yes, parse_value, print_note, print_text, text_or_stdin, to_raw_output,
 };
 use crate::args::{GlobalFlags, SourceVerb};
-use crate::context::ContextInference;
-use crate::running::{connect_session, to_context, to_raw};
-use crate::server::stop_signal;
-use crate::{output, settings, sources};
+use crate::output;
 
 pub fn run(call: SourceVerb, global: &GlobalFlags) -> Result<CommandOutput> {
     if let Some(long) = call.long {
@@ -109,7 +109,7 @@ fn show_result(result: &RawValue, global: &GlobalFlags) -> Result<CommandOutput>
 fn in_session(call: &SourceVerb, global: &GlobalFlags) -> Result<Box<RawValue>> {
     let session = RunningSession::open(global)?;
     match &call.here {
-        Some(here) => session.call_here(call.method.name, call.params.clone(), here),
+        Some(here) => session.call_here(call.method.name, call.params.clone(), here.to_context()),
         None => session.call(call.method.name, &call.params),
     }
 }
@@ -145,7 +145,7 @@ fn host_alone(source: &SourceSpec, values: &SettingValues) -> Result<SourceHost<
 fn with_context(call: SourceVerb) -> Map<String, Value> {
     let mut params = call.params;
     if let Some(here) = &call.here {
-        params.insert("context".into(), Value::Object(to_context(here)));
+        params.insert("context".into(), Value::Object(here.to_context()));
         ContextInference::default().fill_in(call.method.context, &mut params, process_cwd().as_deref());
     }
     params
@@ -201,23 +201,9 @@ fn with_host<T>(
         open: &|| host_alone(source, &settings::read()?),
         list: &|name| Ok(settings::read()?.get_list(name)),
         program: &programs::find_program,
-        behind: &|words| start_in_background(source, words),
+        behind: &|words| background::start_in_background(source, words),
     };
     run(&host)
-}
-
-/// Starts another command of a source in a process of its own. This process leaves the terminal first, so that the end
-/// of its caller, or of the caller's session, does not end the new one.
-pub fn start_in_background(source: &SourceSpec, words: &[&str]) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        Error::unavailable(format!("Nothing can be started in the background ({error}); try again without --detach."))
-    };
-    let program = std::env::current_exe().map_err(failed)?;
-    leave_the_terminal();
-    let mut command = Command::new(program);
-    command.arg(source.name).args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    set_apart(&mut command);
-    command.spawn().map(drop).map_err(failed)
 }
 
 /// Writes a setting of a source into the settings file, and tells why it may not count at once.

@@ -3,11 +3,11 @@
 use nudge::Result;
 use serde_json::Map;
 
-use super::{CommandOutput, RunningSession};
+use super::{CommandOutput, RunningSession, render_answer};
 use crate::args::GlobalFlags;
 use crate::output;
 
 pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    session.render(&session.call("nudge.stats", &Map::new())?, output::render_stats)
+    render_answer(&session, &session.call("nudge.stats", &Map::new())?, output::render_stats)
 }

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use nudge::{Error, ErrorKind, Result};
+use nudge_agents::running::RunningSession;
+use nudge_app::committed::{self, CommittedFile, FILE, TrustFile};
+use nudge_app::seed;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::{CommandOutput, ask_consent, parse_value, print_note};
 use crate::args::{GlobalFlags, TrustArgs};
-use crate::committed::{self, CommittedFile, FILE, TrustFile};
 use crate::output::{make_visible, visible_lines};
-use crate::running::RunningSession;
-use crate::seed;
 
 pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let (top, repo) = seed::find_repository()?;

@@ -6,13 +6,12 @@ use std::io::IsTerminal as _;
 
 use nudge::{ContextUse, EnvNames, Error, Result};
 use nudge_client::process_cwd;
+use nudge_server::page::OPEN_PAGE;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{CommandOutput, RunningSession, parsed_as, print_note, to_raw_output};
 use crate::args::{GlobalFlags, UiArgs};
-use crate::running::to_context;
-use crate::server::page::OPEN_PAGE;
 
 const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
 
@@ -48,7 +47,7 @@ pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         if error.message().starts_with("No Nudge server is running") { error.with_message(NO_SERVER) } else { error }
     })?;
     let mut params = Map::new();
-    params.insert("context".into(), Value::Object(to_context(&args.here)));
+    params.insert("context".into(), Value::Object(args.here.to_context()));
     if let Some(port) = port {
         params.insert("port".into(), port.into());
     }

@@ -3,14 +3,14 @@
 use nudge::{ErrorKind, Result};
 use serde_json::Map;
 
-use super::{CommandOutput, RunningSession, add_field};
+use super::{CommandOutput, RunningSession, add_field, render_answer};
 use crate::args::{GlobalFlags, UndoArgs};
 use crate::output;
 
 pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     if args.list {
-        return session.render(&session.call("nudge.deletions", &Map::new())?, output::render_deletions);
+        return render_answer(&session, &session.call("nudge.deletions", &Map::new())?, output::render_deletions);
     }
     let mut params = Map::new();
     add_field(&mut params, "id", args.id);
@@ -20,5 +20,5 @@ pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         }
         _ => error,
     })?;
-    session.render(&undone, output::render_undone)
+    render_answer(&session, &undone, output::render_undone)
 }

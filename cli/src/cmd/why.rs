@@ -2,18 +2,18 @@
 
 use nudge::Result;
 
-use super::{CommandOutput, RunningSession, parse_value, to_name_params};
+use super::{CommandOutput, RunningSession, parse_value, render_answer, reveal_secrets, to_name_params};
 use crate::args::{GlobalFlags, WhyArgs};
 use crate::output;
 
 /// Prints the explanation, also when no variant fits; the exit code is that of `get`.
 pub fn run(args: &WhyArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
-    let mut result = session.call_here("nudge.why", to_name_params(&args.name), &args.here)?;
+    let mut result = session.call_here("nudge.why", to_name_params(&args.name), args.here.to_context())?;
     if args.reveal {
-        result = session.reveal_secrets(&result, "variants")?;
+        result = reveal_secrets(&session, &result, "variants")?;
     }
     let chosen = parse_value(&result)?["variants"][0]["match_explain"]["matched"] == true;
-    let done = session.render(&result, |result| output::render_why(result, args.reveal))?;
+    let done = render_answer(&session, &result, |result| output::render_why(result, args.reveal))?;
     Ok(CommandOutput { code: u8::from(!chosen), ..done })
 }

@@ -7,13 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::usage::name_commands;
-
 use super::table::{TableColumn, cut_column, render_fitting, whole_column};
 use super::{
     BAD, ExplainedMatch, FAINT, GOOD, STRONG, count_noun, indent_block, join_list, make_visible, name, time, to_text,
     value_text, with_style,
 };
+use crate::usage::name_commands;
 
 /// Characters to which a value is cut in a line; `get` prints all of it.
 const VALUE_CHARS: usize = 60;

@@ -5,9 +5,9 @@
 
 use clap::{Arg, Command, CommandFactory as _};
 use nudge::Error;
+use nudge_app::sources;
 
 use crate::args::CliArgs;
-use crate::sources;
 
 /// Returns the message of an error for people who ran a verb. A verb of a source is named after that: `records search`.
 pub fn describe_error(error: &Error, verb: &str) -> String {
@@ -40,10 +40,10 @@ pub fn name_commands(text: &str) -> String {
 
 /// The command that calls a method: `nudge.records.search` is `nudge records search`.
 fn name_command(args: &Command, method: &str) -> Option<String> {
-    let method = method.strip_prefix("nudge.")?;
-    if let Some((source, own)) = method.split_once('.') {
-        return Some(format!("nudge {} {}", args.find_subcommand(source)?.get_name(), own.replace(['.', '_'], "-")));
+    if let Some(command) = sources::name_command(method) {
+        return Some(command);
     }
+    let method = method.strip_prefix("nudge.")?;
     let name = method.strip_suffix("_hint").unwrap_or(method).replace('_', "-");
     Some(format!("nudge {}", args.find_subcommand(name)?.get_name()))
 }
@@ -159,7 +159,7 @@ mod tests {
             ("import", "nudge.import"),
         ] {
             let verb = args.find_subcommand(verb).unwrap();
-            let method = crate::sources::find_method(method).unwrap();
+            let method = nudge_app::sources::find_method(method).unwrap();
             let mut fields = Vec::new();
             leaves(&(method.params)(), "", &mut fields);
             // `nudge set` finds out its context itself.

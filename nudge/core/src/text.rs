@@ -16,6 +16,16 @@ pub fn make_visible(text: &str) -> String {
     })
 }
 
+/// As [`make_visible`], with line breaks and tabs kept.
+pub fn visible_lines(text: &str) -> String {
+    text.split_inclusive(['\n', '\t']).fold(String::new(), |mut out, part| {
+        let kept = part.len() - usize::from(part.ends_with(['\n', '\t']));
+        out.push_str(&make_visible(&part[..kept]));
+        out.push_str(&part[kept..]);
+        out
+    })
+}
+
 /// Bytes as hexadecimal digits.
 ///
 /// ```

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge_cli::agents::event;
+use nudge_agents::event;
 
 fuzz_target!(|text: &str| {
     let _ = event::read(text);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use nudge::{Caller, Config, Nudge, SetHint};
-use nudge_cli::server::http::rpc;
+use nudge_server::http::rpc;
 use serde_json::Value;
 
 static STORE: LazyLock<Nudge> = LazyLock::new(|| {

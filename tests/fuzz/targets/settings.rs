@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use nudge_cli::agents::config::{Config, Form};
+use nudge_app::config::{Config, Form};
 use serde_json::json;
 use tempfile::TempDir;
 

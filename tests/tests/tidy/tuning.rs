@@ -15,7 +15,7 @@ const SECTIONS: [(&str, &[&str]); 8] = [
     ("Words of a prompt", &["nudge/core/src/relevance.rs", "nudge/core/src/relevance/likeness.rs"]),
     ("Hints at a start and a prompt", &["nudge/src/method/suggest/rank.rs", "nudge/src/method/suggest/index.rs"]),
     ("Hints after a failed command", &["nudge/src/method/suggest/failure.rs"]),
-    ("Learned commands", &["cli/src/server/session/learn.rs"]),
+    ("Learned commands", &["cli/server/src/session/learn.rs"]),
     ("Full-text search", &["nudge/storage/src/rank.rs", "nudge/storage/src/search.rs"]),
     (
         "Records",

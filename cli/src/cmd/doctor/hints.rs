@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nudge::{DOUBTFUL_FAILURES, HintValue, Millis, Result, parse_time};
+use nudge_app::checkout::{AgentCheckout, Others};
+use nudge_app::context::ContextInference;
+use nudge_app::seed;
 use nudge_client::process_cwd;
 use nudge_core::clock::{Clock as _, SystemClock};
 use serde_json::{Map, Value, json};
 
-use crate::agents::checkout::{AgentCheckout, Others};
 use crate::args::GlobalFlags;
 use crate::cmd::{CommandOutput, RunningSession, parse_value};
-use crate::context::ContextInference;
-use crate::{output, seed};
+use crate::output;
 
 /// Age from which a hint that was never used is reported.
 const UNUSED_MS: Millis = 30 * 24 * 3600 * 1000;

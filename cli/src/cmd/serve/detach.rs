@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nudge::{Error, Result, Service as _};
+use nudge_app::background::set_apart;
 use nudge_client::{RemoteServer, RuntimeDir, ServerFile};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -86,24 +87,3 @@ fn detach_error(what: &str) -> Error {
     let message = format!("The server cannot be started in the background: {what}; try `nudge serve` to see why.");
     Error::unavailable(message)
 }
-
-/// Detaches the server from the terminal and its signals, and from the folder in which it was started, which can then
-/// be removed.
-pub(in crate::cmd) fn leave_the_terminal() {
-    #[cfg(unix)]
-    let _ = rustix::process::setsid();
-    let root = if cfg!(windows) { std::env::temp_dir() } else { "/".into() };
-    let _ = std::env::set_current_dir(root);
-}
-
-#[cfg(windows)]
-pub(in crate::cmd) fn set_apart(command: &mut Command) {
-    use std::os::windows::process::CommandExt as _;
-
-    const DETACHED_PROCESS: u32 = 0x8;
-    const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
-    command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
-}
-
-#[cfg(not(windows))]
-pub(in crate::cmd) fn set_apart(_: &mut Command) {}

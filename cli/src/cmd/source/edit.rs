@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use nudge::{Error, Result};
+use nudge_app::sources;
 use nudge_core::service::EditSpec;
 use serde_json::{Map, Value};
 
 use super::super::{CommandOutput, editor, parse_value};
 use super::{ask_source, show_result};
 use crate::args::{GlobalFlags, SourceVerb};
-use crate::{output, sources};
+use crate::output;
 
 /// Reads the record, opens it in the editor, and stores the differences.
 pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result<CommandOutput> {

@@ -31,7 +31,7 @@ fn every_tool_is_allowed_by_its_name_and_undo_takes_just_these_away() {
     home.write(".config/zed/settings.json", "{\"agent\": {\"tool_permissions\": {\"default\": \"confirm\"}}}\n");
     let before = home.files();
     home.init(&["--yes"]);
-    let methods = nudge_cli::sources::list_methods().into_iter();
+    let methods = nudge_app::sources::list_methods().into_iter();
     let tools: Vec<_> = methods.filter(|row| row.tool).map(nudge::MethodSpec::tool_name).collect();
     assert!(tools.contains(&"nudge_recall".to_owned()) && tools.len() >= 9);
     for tool in &tools {

@@ -1,0 +1,56 @@
+//! Does a hook's work for captures. The end of a session is noted and worked on by a process that outlives the client;
+//! its start tells the user, and goes on with work that was left.
+
+use std::path::Path;
+
+use nudge::Result;
+use nudge_app::background::start_in_background;
+use nudge_app::settings;
+use nudge_app::sources;
+use nudge_app::sources::capture::{JobFolder, SessionEnd, find_brain_root, is_denied};
+use nudge_core::clock::{Clock as _, SystemClock};
+use nudge_core::settings::SettingValues;
+
+use super::event::HookEvent;
+
+/// The source that sessions go to, and its command that works on noted sessions, in the background.
+const SOURCE: &str = "brain";
+const WORDS: [&str; 2] = ["capture", "--detach"];
+/// How long after its beginning a job counts as left behind.
+const LEFT_MS: i64 = 60_000;
+
+/// Returns the brain for sessions in this folder; `None` when they are not captured.
+fn find_brain(values: &SettingValues, cwd: Option<&Path>) -> Option<std::path::PathBuf> {
+    let is_wanted = values.is_on("capture") && !is_denied(&values.get_list("capture_deny"), cwd);
+    find_brain_root(values).filter(|_| is_wanted)
+}
+
+/// Notes the end of a session and starts the work on it.
+pub fn note_end(event: &HookEvent, transcript: &Path, values: &SettingValues) -> Result<()> {
+    let Some(brain) = find_brain(values, event.cwd.as_deref()) else { return Ok(()) };
+    let end = SessionEnd {
+        session: event.session.clone().unwrap_or_default(),
+        transcript: transcript.to_owned(),
+        cwd: event.cwd.clone(),
+    };
+    let noted = JobFolder::open(&settings::data_dir(values))?.note_end(&end, &brain, SystemClock.now())?;
+    if noted.is_some() { start_work() } else { Ok(()) }
+}
+
+/// Returns the text for the user when a session begins. Work that was left is begun again.
+pub fn announce_capture(event: &HookEvent, values: &SettingValues) -> Option<String> {
+    let brain = find_brain(values, event.cwd.as_deref())?;
+    if let Ok(jobs) = JobFolder::open(&settings::data_dir(values))
+        && jobs.are_left(SystemClock.now().saturating_sub(LEFT_MS))
+    {
+        let _ = start_work();
+    }
+    Some(format!(
+        "Nudge: when this session ends it will be analysed for {} (`nudge brain jobs` says what became of it)",
+        brain.display()
+    ))
+}
+
+fn start_work() -> Result<()> {
+    sources::find_source(SOURCE).map_or(Ok(()), |source| start_in_background(source, &WORDS))
+}

@@ -1,0 +1,491 @@
+//! The coding agents that Nudge can be put into: where each keeps its settings, and the entries that Nudge writes
+//! there.
+//!
+//! This is the file to change when a client changes its files. A new one comes here and into the list of
+//! `args/init.rs`; hooks of a form of their own into `event.rs`.
+
+use std::path::{Path, PathBuf};
+
+use nudge::Result;
+use nudge_app::config::{ConfigFile, ConfigFormat};
+use nudge_core::text::after_mark;
+use serde_json::{Value, json};
+
+use super::permission::{PermissionGrant, ToolPermission, list_tools};
+use super::plan::shell_line;
+use super::within;
+
+/// A coding agent.
+pub struct ClientSpec {
+    /// The client's name for `nudge init`.
+    pub name: &'static str,
+    /// The client's name for people.
+    pub title: &'static str,
+    /// The client's command.
+    pub program: Option<&'static str>,
+    /// The place where an MCP server is registered.
+    pub server: fn(&ClientFolders) -> McpServerEntry,
+    /// The place of its hooks; `None` when it has no hooks that can tell a model something.
+    pub hooks: Option<fn(&ClientFolders) -> ClientHooks>,
+    /// The place where it notes that Nudge's plugin is switched on, by true or an object; `None` without plugins.
+    pub plugin: Option<fn(&ClientFolders) -> PluginSwitch>,
+    /// The permission to use Nudge's tools without asking, its user's own or the plugin's; `None` for a client that
+    /// never asks, or that notes the answers where only the client writes.
+    pub permission: Option<fn(&ClientFolders) -> ToolPermission>,
+    /// The same for the tools of the plugin.
+    pub plugin_permission: Option<fn(&ClientFolders) -> ToolPermission>,
+    /// A folder or file by which the client is found when its command is not.
+    pub trace: fn(&ClientFolders) -> PathBuf,
+}
+
+impl ClientSpec {
+    /// Returns the permission of the user's client to use the tools without asking. A project's settings give no
+    /// permission: that is each user's own.
+    pub fn find_permission(&self, place: &ClientFolders) -> Option<ToolPermission> {
+        let given = if self.plugin_file(place).is_some() { self.plugin_permission } else { self.permission };
+        given.filter(|_| place.project.is_none()).map(|permission| permission(place))
+    }
+
+    /// Returns the file in which Nudge's plugin is switched on; `None` when it is not.
+    pub fn plugin_file(&self, place: &ClientFolders) -> Option<PathBuf> {
+        let plugin = (self.plugin?)(place);
+        let value = place.read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
+        let is_on = value == true || (value.is_object() && value["enabled"] != false);
+        is_on.then_some(plugin.file)
+    }
+}
+
+/// The folders in which clients' files are looked for.
+#[derive(Clone)]
+pub struct ClientFolders {
+    /// The user's home.
+    pub home: PathBuf,
+    /// The project's folder, for `--project`; `None` for the user's settings.
+    pub project: Option<PathBuf>,
+    /// The command that settings start: the binary's absolute path, or its name in a project that others use too.
+    pub binary: String,
+    /// Looks up an environment variable, as some move a client's files.
+    pub env: fn(&str) -> Option<String>,
+}
+
+/// The entry of an MCP server.
+pub struct McpServerEntry {
+    pub file: PathBuf,
+    pub form: ConfigFormat,
+    pub path: &'static [&'static str],
+    pub entry: Value,
+    /// The client's own command that adds it, at user scope.
+    pub command: Option<Vec<String>>,
+}
+
+/// The place where a client notes which plugins are switched on.
+pub struct PluginSwitch {
+    pub file: PathBuf,
+    pub form: ConfigFormat,
+    pub path: &'static [&'static str],
+}
+
+/// Hooks, in the file format of Claude Code.
+pub struct ClientHooks {
+    pub file: PathBuf,
+    /// The events, each with its matcher.
+    pub events: &'static [(&'static str, Option<&'static str>)],
+    /// The handler of every event.
+    pub handler: Value,
+    /// True when the file holds handlers in groups with a matcher.
+    pub grouped: bool,
+    /// The number that the file must have as `version`.
+    pub version: Option<u64>,
+    /// The TOML file of a client that asks before it runs a hook, in which it notes the answer, at
+    /// `hooks.state."FILE:EVENT:GROUP:HANDLER".trusted_hash`.
+    pub trust: Option<PathBuf>,
+}
+
+/// Every client, in the order in which they are reported.
+pub const ALL: &[ClientSpec] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
+
+impl ClientFolders {
+    /// Reads a client's file; of a project nothing outside it.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a link that leads out of the project; and as [`Config::read`].
+    pub fn read(&self, file: &Path, form: ConfigFormat) -> Result<ConfigFile> {
+        within::check_within(self.project.as_deref(), file)?;
+        ConfigFile::read(file, form)
+    }
+
+    /// Returns the project's file, or the user's.
+    fn choose_file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
+        self.project.as_ref().map_or_else(user, |folder| folder.join(project))
+    }
+
+    fn find_folder(&self, variable: &str, default: &str) -> PathBuf {
+        (self.env)(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .unwrap_or_else(|| self.home.join(default))
+    }
+
+    /// Returns the folder in which programs keep their settings.
+    fn config_home(&self) -> PathBuf {
+        if cfg!(windows) {
+            self.find_folder("APPDATA", "AppData/Roaming")
+        } else {
+            self.find_folder("XDG_CONFIG_HOME", ".config")
+        }
+    }
+
+    fn build_words(&self, command: &[&str], rest: &[&str]) -> Option<Vec<String>> {
+        let all = command.iter().copied().chain([self.binary.as_str()]).chain(rest.iter().copied());
+        self.project.is_none().then(|| all.map(str::to_owned).collect())
+    }
+
+    /// Returns the command of a hook as one string for a shell.
+    fn build_hook_line(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:\\".contains(c);
+        let binary = &self.binary;
+        if binary.chars().all(plain) {
+            format!("{binary} hook")
+        } else if cfg!(windows) {
+            // On Windows no file name has a quote.
+            format!("\"{binary}\" hook")
+        } else {
+            format!("{} hook", shell_line(std::slice::from_ref(binary)))
+        }
+    }
+
+    /// Returns the entry of the server in the format that most clients share.
+    fn build_stdio_entry(&self) -> Value {
+        json!({"type": "stdio", "command": self.binary, "args": ["serve"], "env": {}})
+    }
+}
+
+/// The events at which something can be told or an outcome learned. Failures and outcomes depend on how a command
+/// ended, which only Claude Code reports. A signal of another agent is told after any tool. Before a turn ends, the
+/// agent hears of records that it should have saved. At the end of a session a capture begins, if the user has switched
+/// that on.
+const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
+    ("SessionStart", None),
+    ("SubagentStart", None),
+    ("UserPromptSubmit", None),
+    ("PostToolUse", None),
+    ("PostToolUseFailure", None),
+    ("Stop", None),
+    ("SubagentStop", Some("Plan")),
+    ("SessionEnd", None),
+];
+
+const CLAUDE: ClientSpec = ClientSpec {
+    name: "claude",
+    title: "Claude Code",
+    program: Some("claude"),
+    server: |place| McpServerEntry {
+        file: place.choose_file(".mcp.json", || match (place.env)("CLAUDE_CONFIG_DIR") {
+            Some(folder) => PathBuf::from(folder).join(".claude.json"),
+            None => place.home.join(".claude.json"),
+        }),
+        form: ConfigFormat::Json,
+        path: &["mcpServers", "nudge"],
+        entry: place.build_stdio_entry(),
+        command: place.build_words(&["claude", "mcp", "add", "--scope", "user", "nudge", "--"], &["serve"]),
+    },
+    hooks: Some(|place| ClientHooks {
+        file: claude_settings(place),
+        events: CLAUDE_EVENTS,
+        handler: json!({"type": "command", "command": place.binary, "args": ["hook"], "timeout": 2}),
+        grouped: true,
+        version: None,
+        trust: None,
+    }),
+    plugin: Some(|place| PluginSwitch {
+        file: claude_settings(place),
+        form: ConfigFormat::Json,
+        path: &["enabledPlugins", "nudge@nudge"],
+    }),
+    permission: Some(|place| claude_permission(place, "mcp__nudge")),
+    plugin_permission: Some(|place| claude_permission(place, "mcp__plugin_nudge_nudge")),
+    trace: |place| place.find_folder("CLAUDE_CONFIG_DIR", ".claude"),
+};
+
+/// Returns the rules for every tool of a server: a wildcard would also allow the tools of a later version.
+fn claude_permission(place: &ClientFolders, server: &str) -> ToolPermission {
+    ToolPermission {
+        file: claude_settings(place),
+        form: ConfigFormat::Json,
+        grant: PermissionGrant::Names {
+            list: &["permissions", "allow"],
+            names: list_tools().into_iter().map(|tool| format!("{server}__{tool}")).collect(),
+            covered_by: vec![server.to_owned(), format!("{server}__*")],
+            makes: true,
+        },
+    }
+}
+
+fn claude_settings(place: &ClientFolders) -> PathBuf {
+    place.choose_file(".claude/settings.json", || {
+        place.find_folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json")
+    })
+}
+
+const CODEX: ClientSpec = ClientSpec {
+    name: "codex",
+    title: "Codex",
+    program: Some("codex"),
+    server: |place| McpServerEntry {
+        file: place.choose_file(".codex/config.toml", || place.find_folder("CODEX_HOME", ".codex").join("config.toml")),
+        form: ConfigFormat::Toml,
+        path: &["mcp_servers", "nudge"],
+        entry: json!({"command": place.binary, "args": ["serve"]}),
+        command: place.build_words(&["codex", "mcp", "add", "nudge", "--"], &["serve"]),
+    },
+    hooks: Some(|place| ClientHooks {
+        file: place.choose_file(".codex/hooks.json", || place.find_folder("CODEX_HOME", ".codex").join("hooks.json")),
+        events: &[
+            ("SessionStart", None),
+            ("SubagentStart", None),
+            ("UserPromptSubmit", None),
+            ("PostToolUse", None),
+            ("SessionEnd", None),
+        ],
+        handler: json!({"type": "command", "command": place.build_hook_line(), "timeout": 2}),
+        grouped: true,
+        version: None,
+        trust: Some(codex_config(place)),
+    }),
+    plugin: Some(|place| PluginSwitch {
+        file: codex_config(place),
+        form: ConfigFormat::Toml,
+        path: &["plugins", "nudge@nudge"],
+    }),
+    permission: Some(|place| ToolPermission {
+        file: codex_config(place),
+        form: ConfigFormat::Toml,
+        grant: PermissionGrant::Values(vec![make_setting(
+            &["mcp_servers", "nudge", "default_tools_approval_mode"],
+            "approve",
+        )]),
+    }),
+    plugin_permission: None,
+    trace: |place| place.find_folder("CODEX_HOME", ".codex"),
+};
+
+/// Returns the user's own configuration file, to which Codex itself writes.
+fn codex_config(place: &ClientFolders) -> PathBuf {
+    place.find_folder("CODEX_HOME", ".codex").join("config.toml")
+}
+
+fn make_setting(path: &[&str], value: impl Into<Value>) -> (Vec<String>, Value) {
+    (path.iter().map(|&name| name.to_owned()).collect(), value.into())
+}
+
+const CURSOR: ClientSpec = ClientSpec {
+    name: "cursor",
+    title: "Cursor",
+    program: None,
+    server: |place| McpServerEntry {
+        file: place.choose_file(".cursor/mcp.json", || place.home.join(".cursor/mcp.json")),
+        form: ConfigFormat::Json,
+        path: &["mcpServers", "nudge"],
+        entry: place.build_stdio_entry(),
+        command: None,
+    },
+    hooks: Some(|place| ClientHooks {
+        file: place.choose_file(".cursor/hooks.json", || place.home.join(".cursor/hooks.json")),
+        events: &[("sessionStart", None)],
+        handler: json!({"command": place.build_hook_line()}),
+        grouped: false,
+        version: Some(1),
+        trust: None,
+    }),
+    plugin: None,
+    permission: Some(|place| ToolPermission {
+        file: place.home.join(".cursor/permissions.json"),
+        form: ConfigFormat::Json,
+        grant: PermissionGrant::Names {
+            list: &["mcpAllowlist"],
+            names: list_tools().into_iter().map(|tool| format!("nudge:{tool}")).collect(),
+            covered_by: vec!["nudge:*".into(), "*:*".into()],
+            // Such a list takes the place of the one in Cursor's own settings.
+            makes: false,
+        },
+    }),
+    plugin_permission: None,
+    trace: |place| place.home.join(".cursor"),
+};
+
+const VSCODE: ClientSpec = ClientSpec {
+    name: "vscode",
+    title: "VS Code",
+    program: Some("code"),
+    server: |place| McpServerEntry {
+        file: place.choose_file(".vscode/mcp.json", || vscode_folder(place).join("User/mcp.json")),
+        form: ConfigFormat::Json,
+        path: &["servers", "nudge"],
+        entry: json!({"type": "stdio", "command": place.binary, "args": ["serve"]}),
+        command: place.project.is_none().then(|| {
+            let entry = json!({"name": "nudge", "type": "stdio", "command": place.binary, "args": ["serve"]});
+            vec!["code".into(), "--add-mcp".into(), entry.to_string()]
+        }),
+    },
+    hooks: None,
+    plugin: None,
+    // It notes the answers in a store of its own.
+    permission: None,
+    plugin_permission: None,
+    trace: vscode_folder,
+};
+
+fn vscode_folder(place: &ClientFolders) -> PathBuf {
+    if cfg!(target_os = "macos") {
+        place.home.join("Library/Application Support/Code")
+    } else {
+        place.config_home().join("Code")
+    }
+}
+
+const GEMINI: ClientSpec = ClientSpec {
+    name: "gemini",
+    title: "Gemini CLI",
+    program: Some("gemini"),
+    server: |place| McpServerEntry {
+        file: gemini_settings(place),
+        form: ConfigFormat::Json,
+        path: &["mcpServers", "nudge"],
+        entry: json!({"command": place.binary, "args": ["serve"]}),
+        command: place.build_words(&["gemini", "mcp", "add", "--scope", "user", "nudge"], &["serve"]),
+    },
+    hooks: Some(|place| ClientHooks {
+        file: gemini_settings(place),
+        events: &[("SessionStart", None), ("BeforeAgent", None), ("AfterTool", Some("run_shell_command"))],
+        // Gemini CLI takes the timeout in milliseconds.
+        handler: json!({"type": "command", "command": place.build_hook_line(), "timeout": 2000}),
+        grouped: true,
+        version: None,
+        trust: None,
+    }),
+    plugin: None,
+    permission: Some(|place| ToolPermission {
+        file: gemini_settings(place),
+        form: ConfigFormat::Json,
+        grant: PermissionGrant::Values(vec![make_setting(&["mcpServers", "nudge", "trust"], true)]),
+    }),
+    plugin_permission: None,
+    trace: |place| gemini_home(place).join(".gemini"),
+};
+
+fn gemini_settings(place: &ClientFolders) -> PathBuf {
+    place.choose_file(".gemini/settings.json", || gemini_home(place).join(".gemini/settings.json"))
+}
+
+fn gemini_home(place: &ClientFolders) -> PathBuf {
+    place.find_folder("GEMINI_CLI_HOME", "")
+}
+
+const OPENCODE: ClientSpec = ClientSpec {
+    name: "opencode",
+    title: "opencode",
+    program: Some("opencode"),
+    server: |place| McpServerEntry {
+        file: place.choose_file("opencode.json", || {
+            let folder = place.find_folder("XDG_CONFIG_HOME", ".config").join("opencode");
+            let jsonc = folder.join("opencode.jsonc");
+            if jsonc.is_file() { jsonc } else { folder.join("opencode.json") }
+        }),
+        form: ConfigFormat::Json,
+        path: &["mcp", "nudge"],
+        entry: json!({"type": "local", "command": [place.binary, "serve"], "enabled": true}),
+        // opencode's own command is interactive.
+        command: None,
+    },
+    hooks: None,
+    plugin: None,
+    // It asks only where its user has told it to.
+    permission: None,
+    plugin_permission: None,
+    trace: |place| place.find_folder("XDG_CONFIG_HOME", ".config").join("opencode"),
+};
+
+const ZED: ClientSpec = ClientSpec {
+    name: "zed",
+    title: "Zed",
+    program: None,
+    server: |place| McpServerEntry {
+        file: place.choose_file(".zed/settings.json", || zed_folder(place).join("settings.json")),
+        form: ConfigFormat::Json,
+        path: &["context_servers", "nudge"],
+        entry: json!({"command": place.binary, "args": ["serve"], "env": {}}),
+        command: None,
+    },
+    hooks: None,
+    plugin: None,
+    permission: Some(|place| {
+        let allowed = |tool: String| {
+            make_setting(&["agent", "tool_permissions", "tools", &format!("mcp:nudge:{tool}"), "default"], "allow")
+        };
+        ToolPermission {
+            file: zed_folder(place).join("settings.json"),
+            form: ConfigFormat::Json,
+            grant: PermissionGrant::Values(list_tools().into_iter().map(allowed).collect()),
+        }
+    }),
+    plugin_permission: None,
+    trace: zed_folder,
+};
+
+fn zed_folder(place: &ClientFolders) -> PathBuf {
+    if cfg!(windows) {
+        place.config_home().join("Zed")
+    } else {
+        place.find_folder("XDG_CONFIG_HOME", ".config").join("zed")
+    }
+}
+
+/// Returns true when a hook's handler runs Nudge, wherever its binary was.
+pub fn is_ours(handler: &Value) -> bool {
+    let Some(command) = handler["command"].as_str() else { return false };
+    match command.strip_suffix(" hook") {
+        Some(path) => is_nudge(path),
+        None => is_nudge(command) && handler["args"] == json!(["hook"]),
+    }
+}
+
+/// Returns true when a server's entry starts Nudge, wherever its binary was.
+pub fn starts_nudge(entry: &Value) -> bool {
+    let command = &entry["command"];
+    [command, &command[0], &command["path"]].into_iter().filter_map(Value::as_str).any(is_nudge)
+}
+
+fn is_nudge(path: &str) -> bool {
+    let name = after_mark(path.trim_end_matches(['"', '\'']), &['/', '\\', ' ', '"', '\'']);
+    Path::new(name).file_stem().is_some_and(|stem| stem == "nudge")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_offers_every_client() {
+        assert_eq!(ALL.iter().map(|client| client.name).collect::<Vec<_>>(), crate::args::CLIENTS);
+    }
+
+    #[test]
+    fn our_handlers_are_known_wherever_the_binary_is() {
+        for command in [
+            "NUDGE_HOOK_MS=90 /x/nudge hook",
+            "'/a $b/nudge' hook",
+            "nudge hook",
+            "/a/b/nudge hook",
+            "\"/a b/nudge\" hook",
+            "\"C:\\x\\nudge.exe\" hook",
+        ] {
+            assert!(is_ours(&json!({"command": command})), "{command}");
+        }
+        assert!(is_ours(&json!({"command": "/x/nudge", "args": ["hook"]})));
+        for other in
+            [json!({"command": "nudge"}), json!({"command": "/x/nudger hook"}), json!({"command": "hook"}), json!({})]
+        {
+            assert!(!is_ours(&other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `nudge hook`: one command for every event of every client.
+//!
+//! An agent waits for it, so it never fails and never blocks: its exit code is 0, and it prints nothing
+//! when there is nothing to say, or when it would take too long.
+
+use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nudge_app::settings;
+use nudge_app::{committed, seed};
+use nudge_core::limit::{BoundedNumber, Limit};
+use nudge_core::settings::SettingValues;
+use nudge_core::suggest::{MAX_CONFIRM_MS, SuggestEvent};
+use nudge_server::session::event::{EVENT, EventAnswer, EventParams};
+use serde_json::{Value, json};
+
+use super::capture;
+use super::event::{self, HookEvent, HookMoment};
+use crate::args::GlobalFlags;
+use crate::running::RunningSession;
+
+/// Largest event that is read; clients send less.
+const MAX_EVENT_BYTES: u64 = 8 << 20;
+/// Stack of the watching thread; the system rounds it up where it needs more.
+const WATCH_STACK_BYTES: usize = 64 << 10;
+/// Further time for the end of a session: no user waits for a prompt then, and an end that is not noted is lost.
+const MORE_FOR_AN_END: Duration = Duration::from_secs(1);
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// The variable of Claude Code that is 0 where a program reads its answer, as under `claude -p`.
+const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
+
+/// Reads an event from stdin and answers it.
+pub fn run_hook(global: &GlobalFlags) -> ! {
+    let values = read_values();
+    let patience_ms = patience_ms(&values);
+    let deadline = Instant::now() + Duration::from_millis(patience_ms);
+    // The watching thread ends the process when a read or a call hangs. It does nothing else: doing the work on a
+    // second thread would cost as much as the calls.
+    let watch = move || {
+        std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+        if IS_ENDING.load(Ordering::Relaxed) {
+            std::thread::sleep(MORE_FOR_AN_END);
+        }
+        std::process::exit(0);
+    };
+    std::panic::set_hook(Box::new(|_| {}));
+    nudge_malloc::share_one_arena();
+    if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(watch).is_ok() {
+        let _ = std::panic::catch_unwind(|| answer_event(global, &values, patience_ms));
+    }
+    std::process::exit(0);
+}
+
+/// Prints the output, if there is any, and confirms it.
+fn answer_event(global: &GlobalFlags, values: &SettingValues, patience_ms: u64) -> Option<()> {
+    let mut given = Vec::new();
+    std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
+    let event = event::read(&String::from_utf8_lossy(&given))?;
+    if let HookMoment::End(transcript) = &event.moment {
+        IS_ENDING.store(true, Ordering::Relaxed);
+        return capture::note_end(&event, transcript, values).ok();
+    }
+    let notice = event.begins.then(|| build_notice(&event, values)).flatten();
+    let asked = HookRun::ask(global, &event, values.get_count("hook.bytes"), patience_ms);
+    let text = asked.as_ref().map(|asked| asked.answer.text.as_str()).filter(|text| !text.is_empty());
+    let mut said = match text {
+        None if notice.is_none() => return None,
+        None => json!({}),
+        Some(text) => event.answer.build_output(text),
+    };
+    if let Some(notice) = notice {
+        said["systemMessage"] = notice.into();
+    }
+    // A single write prints the text in one piece, or not at all.
+    let mut stdout = std::io::stdout();
+    stdout.write_all(format!("{said}\n").as_bytes()).and_then(|()| stdout.flush()).ok()?;
+    // Lines without a confirmation, because the process ends here, are told once more: better twice than never.
+    asked?.confirm()
+}
+
+/// Returns the text for the user when a session begins.
+fn build_notice(event: &HookEvent, values: &SettingValues) -> Option<String> {
+    let top = event.cwd.clone().or_else(nudge_client::process_cwd).and_then(|cwd| seed::top_of(&cwd));
+    let untrusted = top.and_then(|top| committed::mention_untrusted(&top).ok().flatten());
+    let all: Vec<_> = capture::announce_capture(event, values).into_iter().chain(untrusted).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
+}
+
+/// The server's answer to an event, and the connection by which it is confirmed.
+struct HookRun {
+    session: RunningSession,
+    answer: EventAnswer,
+    client_session: Option<String>,
+}
+
+impl HookRun {
+    /// Asks the server. `None` when none runs, and at an end of a turn that no user watches.
+    fn ask(global: &GlobalFlags, event: &HookEvent, max_bytes: usize, patience_ms: u64) -> Option<Self> {
+        let HookMoment::Ask(params) = &event.moment else { return None };
+        // No user is there to read a further turn, and the caller would get it in the place of the answer.
+        if params.event == SuggestEvent::Stop && std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") {
+            return None;
+        }
+        // No longer than this process lives: after that no process shows the answer.
+        let confirm_ms = usize::try_from(patience_ms).unwrap_or(MAX_CONFIRM_MS).clamp(1, MAX_CONFIRM_MS);
+        let max_bytes = Limit::new(max_bytes).expect("any number of bytes is in the range");
+        let params = EventParams { max_bytes, confirm_ms: BoundedNumber::new(confirm_ms), ..(**params).clone() };
+        let Ok(Value::Object(params)) = serde_json::to_value(params) else { return None };
+        // The end of the process does not wait for git.
+        let session = RunningSession::open(global).ok()?.without_git();
+        let cwd = event.cwd.clone().or_else(nudge_client::process_cwd);
+        // The key makes an outcome count once when hooks are in the settings of both the user and the project.
+        let key = event.key.as_deref();
+        let answer = session.call_from(cwd.as_deref(), EVENT, &params, key).ok()?;
+        Some(Self { session, answer, client_session: event.session.clone() })
+    }
+
+    /// Tells the server that the answer was shown.
+    fn confirm(&self) -> Option<()> {
+        let confirmed = json!({"client_session": self.client_session, "ticket": self.answer.ticket.as_ref()?});
+        self.session.call("nudge.told", confirmed.as_object()?).ok().map(drop)
+    }
+}
+
+/// Returns the time limit of the hook, from the start of the process to the end of its output.
+pub fn patience_ms(values: &SettingValues) -> u64 {
+    values.get_count("hook.ms") as u64
+}
+
+/// Returns the configured values. The hook has no flags, as clients decide how it is called. An invalid setting does
+/// not fail the agent; `nudge config` and `nudge serve` refuse it.
+pub fn read_values() -> SettingValues {
+    settings::read().unwrap_or_else(|_| settings::load_defaults())
+}

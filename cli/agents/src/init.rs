@@ -1,0 +1,465 @@
+//! `nudge init`: puts Nudge into the coding agents of a machine, and takes it out again.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nudge::{Error, ErrorKind, Result};
+use nudge_app::config::text_of;
+use nudge_app::files::{remove_file, write, write_own};
+use nudge_core::text::before_mark;
+use nudge_os::process::{ChildProgram, RunLimits, StderrUse};
+use nudge_os::programs;
+
+use super::clients::{self, ClientFolders, ClientSpec};
+use super::here::InitPaths;
+use super::plan::{ClientPlan, FileChange, PriorEntries, shell_line, summary_line};
+use super::record::{ChangeRecord, FileBefore, RecordedChange, missing_folders};
+use super::{agents_md, commands, keep, login, within};
+use crate::args::{InitArgs, RecordCapture};
+use crate::ask::{ask_which, ask_yes, is_yes};
+
+/// The name under which changes are recorded that belong to no client.
+const OURS: &str = "nudge";
+
+/// Time limit of a client's own command; some start slowly.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Most bytes that a client's own command may print; they are not shown.
+const MAX_OUTPUT_BYTES: usize = 4 << 20;
+
+/// Carries out the command. The planned changes and questions go to stderr; the result lists the changes made.
+///
+/// # Errors
+/// `E_INVALID` when no user can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be written. The
+/// failure of one client does not stop the others.
+pub fn run_init(args: &InitArgs) -> Result<String> {
+    let here = InitPaths::find(args.project)?;
+    if args.undo {
+        return undo_changes(&here, args);
+    }
+    let chosen = match here.choose_clients(&args.clients, args.all) {
+        // The block and the login service need no client.
+        Err(error) if error.kind() == ErrorKind::NotFound && (args.agents_md || args.login) => Vec::new(),
+        chosen => chosen?,
+    };
+    let ClientSurvey { mut wanted, mut broken, mut shown } = look_at_clients(&here, chosen);
+    let block = if args.agents_md { agents_md::plan_block()? } else { None };
+    // A project is shared, and kept hints are each user's own.
+    let mut kept = if args.project {
+        Vec::new()
+    } else {
+        keep::list_open_choices(args.records.map(RecordCapture::name), args.capture, args.learn)?
+    };
+    let keeping = keep::plan_settings(&kept)?;
+    let unit =
+        if args.login || (!args.project && login::is_possible()) { login::plan_unit(&here.place)? } else { None };
+    // An existing unit is updated like all other files.
+    let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
+    let mut wants_unit = unit.is_some() && (args.login || has_unit);
+    shown.add_own(&[
+        ("what agents are told of Nudge", &block),
+        ("hints and records kept for next time", &keeping),
+        ("a server from your login on", if wants_unit { &unit } else { &None }),
+    ]);
+    let offer = if args.project { None } else { commands::SeedOffer::find_here() };
+    shown.summary.extend(offer.as_ref().map(commands::SeedOffer::to_line));
+    if args.print {
+        return refused_or(&broken, shown.summary + &shown.lines);
+    }
+    print_note(shown.summary.trim_end());
+    // If no user can be asked, the offer is dropped and nothing is refused.
+    let offer = offer.filter(|_| args.yes || std::io::stdin().is_terminal());
+    let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
+    if !changes && kept.is_empty() && wanted.is_empty() && offer.is_none() {
+        return refused_or(&broken, if broken.is_empty() { "nothing to change\n" } else { "" }.into());
+    }
+    if changes && !shown.ask_consent(args.yes)? {
+        return Err(Error::invalid("Nothing was changed."));
+    }
+    for wanted in wanted.iter_mut().filter(|wanted| wanted.allow) {
+        let question = format!("Let {} use Nudge's tools without asking?", wanted.client.title);
+        wanted.allow = ask_unless_yes(args.yes, &question)?;
+    }
+    let mut made = Vec::new();
+    for choice in kept.drain(..) {
+        if choice.said || ask_unless_yes(args.yes, choice.question)? {
+            made.push(choice);
+        }
+    }
+    let offer = match offer {
+        Some(offer) if ask_unless_yes(args.yes, &offer.to_question())? => Some(offer),
+        _ => None,
+    };
+    let keeps = keep::is_on(&made);
+    if !keeps && !args.project && !starts_at_login(args, unit.as_ref(), wants_unit) {
+        print_note("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
+    }
+    let mut starts_now = args.login;
+    // Hints that are kept outlive the agents by themselves.
+    if let (Some(unit), false, false, false) = (&unit, wants_unit, keeps, args.yes) {
+        print_note(unit.to_diff().trim_end());
+        starts_now = ask_yes("Hints end with the last agent. Start a server at your login, too?");
+        wants_unit = starts_now;
+    }
+    let mut record = ChangeRecord::open(&here.record)?;
+    let mut done = String::new();
+    let mut ready = Vec::new();
+    for WantedClient { client, entries, allow } in wanted {
+        match carry_out(client, allow, &here, &mut record) {
+            Ok(()) if !entries && !allow => {}
+            Ok(()) => {
+                let what = if args.project { "written for all who work here" } else { "ready; restart it" };
+                let _ = writeln!(done, "{}: {what}", client.title);
+                ready.push(client.title);
+            }
+            Err(error) => broken.push(with_title(client, &error)),
+        }
+    }
+    // Files are read again, as the question may have waited for long.
+    let block = if block.is_some() { agents_md::plan_block()? } else { None };
+    let unit = if wants_unit { login::plan_unit(&here.place)? } else { None };
+    let keeping = keep::plan_settings(&made)?;
+    for file in block.into_iter().chain(unit).chain(keeping) {
+        write_recorded(OURS, PriorEntries::default(), &file, &here, &mut record)?;
+        let _ = writeln!(done, "{}: written", file.path.display());
+    }
+    done += &offer.map_or(Ok(String::new()), |offer| offer.accept())?;
+    if starts_now {
+        done += &login::start_service();
+    } else if wants_unit {
+        done += "The server of your login is the new one from your next login on.\n";
+    }
+    if done.contains("Codex") {
+        done += "Codex asks once whether it may run the hooks.\n";
+    }
+    if args.project && !ready.is_empty() {
+        done += "Each of them needs `nudge` in PATH and is asked by the client whether it may start; what it may do and\n\
+                 whether hints are kept is their own: `nudge init`.\n";
+    } else if let Some(client) = ready.first() {
+        done += &one_thing_to_try(client, keeps);
+    }
+    refused_or(&broken, done)
+}
+
+/// Returns a trial that shows in a minute that it works.
+fn one_thing_to_try(client: &str, keeps: bool) -> String {
+    let then = if keeps { "Close it, start it again there" } else { "Start another one there beside it" };
+    format!(
+        "Try it: in a project of yours, tell {client}: \"Remember with Nudge how the tests are run here.\"\n\
+         {then}, and ask it to run the tests. `nudge doctor` says whether all is well.\n"
+    )
+}
+
+/// Returns true when the user is not asked about a server at login, though it is possible: then it is mentioned.
+fn starts_at_login(args: &InitArgs, unit: Option<&FileChange>, wants_unit: bool) -> bool {
+    let mentions = args.yes && unit.is_some() && !wants_unit;
+    if mentions {
+        print_note("Hints end with the last agent; `nudge init --login` has a server from your login on.");
+    }
+    mentions
+}
+
+/// A client with something to change.
+struct WantedClient {
+    client: &'static ClientSpec,
+    /// The server's entry or hooks are missing.
+    entries: bool,
+    /// The client asks before it uses the tools, and need not.
+    allow: bool,
+}
+
+/// The findings of a look at all clients.
+#[derive(Default)]
+struct ClientSurvey {
+    wanted: Vec<WantedClient>,
+    broken: Vec<Error>,
+    shown: ShownChanges,
+}
+
+/// The changes as people see them.
+#[derive(Default)]
+struct ShownChanges {
+    /// The purpose of each, and its file.
+    summary: String,
+    /// Every line that changes.
+    lines: String,
+}
+
+impl ShownChanges {
+    /// Adds changes that belong to no client.
+    fn add_own(&mut self, changes: &[(&str, &Option<FileChange>)]) {
+        let mut title = "Nudge itself\n";
+        for (what, file) in changes.iter().filter_map(|(what, file)| Some((what, file.as_ref()?))) {
+            self.summary += std::mem::take(&mut title);
+            self.summary += &summary_line(what, &file.path);
+            self.lines += &file.to_diff();
+        }
+    }
+
+    /// Asks for consent, unless `yes`; shows every line if the user wants to see them first.
+    fn ask_consent(&self, yes: bool) -> Result<bool> {
+        if yes {
+            return Ok(true);
+        }
+        need_somebody()?;
+        loop {
+            match ask_which("Make these changes?", "y/N, d to see every line").as_str() {
+                "d" | "diff" => print_note(self.lines.trim_end()),
+                answer => return Ok(is_yes(answer)),
+            }
+        }
+    }
+}
+
+fn look_at_clients(here: &InitPaths, chosen: Vec<&'static ClientSpec>) -> ClientSurvey {
+    let mut looked = ClientSurvey::default();
+    for client in chosen {
+        let title = client.title;
+        let plan = |allow| ClientPlan::new(client, &here.place, here.has_program(client), allow);
+        match plan(true).and_then(|whole| Ok((whole, plan(false)?))) {
+            Ok((whole, _)) if whole.is_empty() => {
+                let why = client.plugin_file(&here.place).map_or_else(String::new, |file| {
+                    format!(", the plugin that {} switches on brings it all", file.display())
+                });
+                let _ = writeln!(looked.shown.summary, "{title}: nothing to change{why}");
+            }
+            Ok((whole, entries)) => {
+                let _ = write!(looked.shown.summary, "{title}\n{}", whole.summarize());
+                let _ = write!(looked.shown.lines, "{title}\n{}", whole.describe_lines());
+                let allow = whole.files != entries.files;
+                looked.wanted.push(WantedClient { client, entries: !entries.is_empty(), allow });
+            }
+            Err(error) => looked.broken.push(with_title(client, &error)),
+        }
+    }
+    looked
+}
+
+/// Puts the client's title before an error's message.
+fn with_title(client: &ClientSpec, error: &Error) -> Error {
+    Error::new(error.kind(), format!("{}: {}", client.title, error.message()))
+}
+
+/// Returns the result, or one error with all failures, after everything else was done.
+fn refused_or(broken: &[Error], done: String) -> Result<String> {
+    let Some(first) = broken.first() else { return Ok(done) };
+    print_note(done.trim_end());
+    let all: Vec<_> = broken.iter().map(Error::message).collect();
+    Err(Error::new(first.kind(), all.join(" ")))
+}
+
+fn print_note(text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(std::io::stderr(), "{}", nudge_core::text::visible_lines(text));
+    }
+}
+
+/// Asks for consent, unless `yes`.
+fn ask_unless_yes(yes: bool, question: &str) -> Result<bool> {
+    if !yes {
+        need_somebody()?;
+    }
+    Ok(yes || ask_yes(question))
+}
+
+fn need_somebody() -> Result<()> {
+    if std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    Err(Error::invalid("Nobody can be asked here; add --yes to make these changes, or --print to see every line."))
+}
+
+fn carry_out(client: &'static ClientSpec, allow: bool, here: &InitPaths, record: &mut ChangeRecord) -> Result<()> {
+    let place = &here.place;
+    let ClientPlan { mut files, command, stood, .. } = ClientPlan::new(client, place, here.has_program(client), allow)?;
+    if let Some((words, path)) = command {
+        let (before, made) = (text_of(&path)?, missing_folders(&path));
+        // Some take ten seconds.
+        print_note(&format!("{}: `{}` runs ...", client.title, shell_line(&words)));
+        let failed = ask_client(&words).err();
+        // The command may have written the file even when it failed.
+        let after = text_of(&path)?.filter(|after| before.as_ref() != Some(after));
+        if let Some(after) = after {
+            let file = FileChange { path, before, after };
+            record.add_change(RecordedChange::new(
+                client.name,
+                place.project.as_deref(),
+                stood.clone(),
+                made,
+                &file,
+            ))?;
+        }
+        if let Some(why) = failed {
+            print_note(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
+        }
+        // The command may have changed the hooks' file too, or done less than it was asked to.
+        files = ClientPlan::new(client, place, false, allow)?.files;
+    }
+    files.iter().try_for_each(|file| write_recorded(client.name, stood.clone(), file, here, record))
+}
+
+/// Runs a client's own command.
+fn ask_client(words: &[String]) -> Result<(), String> {
+    // The program is started by its path: on Windows a script is not found by its name.
+    let program = programs::find_program(&words[0]).ok_or("it is not in PATH")?;
+    let limits = RunLimits { time: PATIENCE, output_bytes: MAX_OUTPUT_BYTES, is_given_up: &|| false };
+    let output = ChildProgram::new(&program).args(&words[1..]).errors(StderrUse::Kept).run(limits);
+    let output = output.map_err(|failure| format!("it {failure}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(message_of(&text).unwrap_or_else(|| output.status.to_string()))
+}
+
+/// Returns the line with the error: the last that begins as messages of errors do, else the last. Runtimes print the
+/// place in the program below its message.
+fn message_of(stderr: &str) -> Option<String> {
+    let plain = anstream::adapter::strip_str(stderr).to_string();
+    let is_trace = |line: &&str| line.starts_with("at ") || line.starts_with("Node.js v") || line.starts_with("note: ");
+    let lines = || plain.lines().map(str::trim).filter(|line| !line.is_empty() && !is_trace(line));
+    let says = |line: &&str| {
+        let head = before_mark(line, &[':']).to_lowercase();
+        line.contains(':') && !head.contains(['(', '=']) && (head.ends_with("error") || head.ends_with("exception"))
+    };
+    lines().rfind(says).or_else(|| lines().next_back()).map(str::to_owned)
+}
+
+/// Writes a file, after its state before was recorded.
+fn write_recorded(
+    client: &str,
+    stood: PriorEntries,
+    file: &FileChange,
+    here: &InitPaths,
+    record: &mut ChangeRecord,
+) -> Result<()> {
+    let project = here.place.project.as_deref();
+    within::check_within(project, &file.path)?;
+    record.add_change(RecordedChange::new(client, project, stood, missing_folders(&file.path), file))?;
+    // The settings of Nudge's own may name a token.
+    let write_file = if keep::is_settings(&file.path) { write_own } else { write };
+    write_file(&file.path, &file.after).or_else(|error| {
+        record.drop_last()?;
+        Err(error)
+    })
+}
+
+/// Restores files byte for byte if they were not changed since; else takes out Nudge's entries, and no more than the
+/// record says. With `--project`, only the project's files; only the named clients', or all.
+fn undo_changes(here: &InitPaths, args: &InitArgs) -> Result<String> {
+    let mut record = ChangeRecord::open(&here.record)?;
+    let named_ones = here.choose_clients(&args.clients, args.clients.is_empty())?;
+    let concerns = |change: &RecordedChange| {
+        (args.clients.is_empty() || named_ones.iter().any(|client| client.name == change.client))
+            && (!args.project || change.project == here.place.project)
+    };
+    let (ours, kept): (Vec<_>, Vec<_>) = record.changes.drain(..).partition(concerns);
+    let mut files: Vec<(PathBuf, Vec<RecordedChange>)> = Vec::new();
+    for change in ours {
+        match files.iter_mut().find(|(path, _)| *path == change.path) {
+            Some((_, changes)) => changes.push(change),
+            None => files.push((change.path.clone(), vec![change])),
+        }
+    }
+    let ends_seeds = args.clients.is_empty() && !args.project && commands::is_any();
+    if files.is_empty() && !ends_seeds {
+        return Ok("nothing to undo\n".into());
+    }
+    let changed =
+        files.iter().fold("Nudge has changed:".into(), |out, (path, _)| format!("{out}\n  {}", path.display()));
+    print_note(if files.is_empty() { "Agents are told commands that repositories name." } else { &changed });
+    if !ask_unless_yes(args.yes, "Take Nudge out of them?")? {
+        return Err(Error::invalid("Nothing was changed."));
+    }
+    record.changes = kept;
+    let (mut done, mut broken) = (String::new(), Vec::new());
+    if ends_seeds {
+        done += &commands::undo_offers()?;
+    }
+    for (show_path, changes) in files.into_iter().rev() {
+        match undo_file(here, &show_path, &changes) {
+            Ok("") => {}
+            Ok(what) => drop(writeln!(done, "{}: {what}", show_path.display())),
+            Err(error) => {
+                // A failed change stays on record, to be tried again.
+                record.changes.extend(changes);
+                broken.push(error);
+            }
+        }
+    }
+    record.save()?;
+    refused_or(&broken, if done.is_empty() { "nothing to undo\n".into() } else { done })
+}
+
+/// Undoes the changes of one file; returns the outcome, in words.
+fn undo_file(here: &InitPaths, path: &Path, changes: &[RecordedChange]) -> Result<&'static str> {
+    within::check_within(changes[0].project.as_deref(), path)?;
+    let Some(now) = text_of(path)? else { return Ok("") };
+    if login::is_unit(&here.place, path) {
+        login::stop_service();
+    }
+    let back = changes.iter().rev().try_fold(FileBefore::Text(now.clone()), |text, change| match text {
+        FileBefore::Text(text) => change.find_before(&text),
+        FileBefore::Absent => None,
+    });
+    match back {
+        Some(FileBefore::Text(text)) => write(path, &text)?,
+        Some(FileBefore::Absent) => {
+            remove_file(path)?;
+            changes.iter().for_each(RecordedChange::remove_folders);
+        }
+        None => return take_out(here, path, &changes[0], &now),
+    }
+    Ok("as it was")
+}
+
+/// Takes Nudge's entries out of a file that somebody has changed since.
+fn take_out(here: &InitPaths, path: &Path, first: &RecordedChange, now: &str) -> Result<&'static str> {
+    if let Some(client) = clients::ALL.iter().find(|client| client.name == first.client) {
+        let place = ClientFolders { project: first.project.clone(), ..here.place.clone() };
+        let Some(file) = ClientPlan::plan_removal(client, &place, path, &first.stood)? else { return Ok("") };
+        write(path, &file.after)?;
+    } else if login::is_unit(&here.place, path) {
+        remove_file(path)?;
+        first.remove_folders();
+    } else if keep::is_settings(path) {
+        let Some(file) = keep::plan_removal(path)? else { return Ok("") };
+        write(path, &file.after)?;
+    } else {
+        let Some(text) = agents_md::remove_block(now) else { return Ok("") };
+        write(path, &text)?;
+    }
+    Ok("taken out")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_by_its_message() {
+        for (stderr, told) in [
+            ("", None),
+            ("it is broken\n", Some("it is broken")),
+            (
+                "usage: x\nerror: unexpected argument '--scope' found\n\nFor more information, try '--help'.\n",
+                Some("error: unexpected argument '--scope' found"),
+            ),
+            (
+                "/x/cli.js:3\nthrow new Error(\"x\");\n      ^\n\nError: EACCES: permission denied\n    at f (/x/cli.js:3:7)\n\nNode.js v24.1.0\n",
+                Some("Error: EACCES: permission denied"),
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"x.py\", line 1, in <module>\n    import y\nModuleNotFoundError: No module named 'y'\n",
+                Some("ModuleNotFoundError: No module named 'y'"),
+            ),
+            (
+                "\u{1b}[31mMCP server nudge already exists\u{1b}[0m\n    at run (x.js:1)\n",
+                Some("MCP server nudge already exists"),
+            ),
+        ] {
+            assert_eq!(message_of(stderr).as_deref(), told, "{stderr}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Plans the changes of `nudge init` in the user's own settings: hints that are kept for next time (semantics section
+//! 12), records (section 17), the capture of sessions (section 19), and learning (section 20).
+
+use std::path::Path;
+
+use nudge::{Error, Result};
+use nudge_app::config::{ConfigFile, ConfigFormat};
+use nudge_app::{settings, sources};
+use nudge_core::settings::ValueOrigin;
+use serde_json::Value;
+
+use super::plan::FileChange;
+
+/// The setting that keeps hints.
+const KEEP: &str = "keep";
+/// The settings of records: whether their tools are offered, and when an agent hears that it saved none.
+const RECORDS: &str = "records.on";
+const CAPTURE: &str = "records.capture";
+/// The setting that makes knowledge of sessions that end.
+const SESSIONS: &str = "capture";
+/// The setting that makes hints of commands that worked where near ones had failed.
+const LEARN: &str = "learn";
+
+/// A change that the user may agree to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeepChoice {
+    /// The question for the user.
+    pub question: &'static str,
+    /// Is true when the command line says so: the user is not asked.
+    pub said: bool,
+    values: Vec<(&'static str, Value)>,
+}
+
+/// Lists the choices that the user has not made yet. `capture` is the command line's word on records. `sessions` is
+/// true when it captures sessions that end, `learn` when it learns commands. The user is not asked about these, and
+/// they are off unless the command line says so.
+///
+/// # Errors
+/// `E_INVALID` for settings that make no sense; `E_UNAVAILABLE` to capture sessions where they could go nowhere.
+pub fn list_open_choices(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<KeepChoice>> {
+    let values = settings::read()?;
+    if sessions && sources::capture::find_brain_root(&values).is_none() {
+        return Err(Error::unavailable("Sessions go into a brain; `nudge brain use DIR` names yours first."));
+    }
+    let is_open = |name: &str| values.get_origin(name) == ValueOrigin::Default;
+    let mut choices = Vec::new();
+    if is_open(KEEP) {
+        let question = "Keep hints for next time?";
+        choices.push(KeepChoice { question, said: false, values: vec![(KEEP, true.into())] });
+    }
+    if capture.is_some() || is_open(RECORDS) {
+        let question = "Keep records of what was fixed, decided and planned, for all projects?";
+        let mut wanted = vec![(RECORDS, true.into())];
+        wanted.extend(capture.map(|when| (CAPTURE, when.into())));
+        let differs = |(name, value): &(&str, Value)| match value {
+            Value::Bool(on) => is_open(name) || values.is_on(name) != *on,
+            value => values.get_text(name) != value,
+        };
+        wanted.retain(differs);
+        if !wanted.is_empty() {
+            choices.push(KeepChoice { question, said: capture.is_some(), values: wanted });
+        }
+    }
+    if sessions && !values.is_on(SESSIONS) {
+        let question = "Have a model read sessions that end, for what is worth knowing?";
+        choices.push(KeepChoice { question, said: true, values: vec![(SESSIONS, true.into())] });
+    }
+    if learn && !values.is_on(LEARN) {
+        let question = "Learn which commands work where near ones failed?";
+        choices.push(KeepChoice { question, said: true, values: vec![(LEARN, true.into())] });
+    }
+    Ok(choices)
+}
+
+/// Plans the change; `None` when there is none.
+///
+/// # Errors
+/// `E_INVALID` for a file that cannot be changed; `E_UNAVAILABLE` for one that cannot be read.
+pub fn plan_settings(choices: &[KeepChoice]) -> Result<Option<FileChange>> {
+    let Some(path) = settings::file_path().filter(|_| !choices.is_empty()) else { return Ok(None) };
+    let mut config = ConfigFile::read(&path, ConfigFormat::Toml)?;
+    for (name, value) in choices.iter().flat_map(|choice| &choice.values) {
+        config.set(&to_path(name), value)?;
+    }
+    Ok(Some(to_file_change(&config)))
+}
+
+/// Returns true where hints are kept once these choices are made.
+pub fn is_on(made: &[KeepChoice]) -> bool {
+    made.iter().flat_map(|choice| &choice.values).any(|(name, _)| *name == KEEP)
+        || settings::read().is_ok_and(|values| values.is_on(KEEP))
+}
+
+/// Returns true for the file that [`plan_settings`] changes.
+pub fn is_settings(path: &Path) -> bool {
+    settings::file_path().is_some_and(|file| file == path)
+}
+
+/// Plans to take the change out of settings that somebody has changed since.
+///
+/// # Errors
+/// As [`Config::read`].
+pub fn plan_removal(path: &Path) -> Result<Option<FileChange>> {
+    let mut config = ConfigFile::read(path, ConfigFormat::Toml)?;
+    let made: Vec<_> = [KEEP, RECORDS, SESSIONS, LEARN]
+        .into_iter()
+        .filter(|name| config.get(&to_path(name)) == Some(true.into()))
+        .collect();
+    if made.is_empty() {
+        return Ok(None);
+    }
+    for name in made.into_iter().chain([CAPTURE]) {
+        config.remove(&to_path(name));
+    }
+    Ok(Some(to_file_change(&config)))
+}
+
+/// Returns the path of a setting in the file.
+fn to_path(name: &str) -> Vec<&str> {
+    name.split('.').collect()
+}
+
+fn to_file_change(config: &ConfigFile) -> FileChange {
+    FileChange { path: config.path().to_owned(), before: config.before().map(str::to_owned), after: config.to_text() }
+}

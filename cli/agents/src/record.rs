@@ -1,0 +1,181 @@
+//! The record of the changes of `nudge init`, from which `--undo` can restore every byte.
+//!
+//! For each file it holds the removed text and its position, and not the rest, which may be private. Only the user
+//! can read it all the same (0600), and undoing everything removes it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nudge::{Error, Result};
+use nudge_app::alone::ProcessLock;
+use nudge_app::config::MAX_BYTES;
+use nudge_app::files::{remove_file, resolve_target, write_private};
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::text::to_hex;
+use nudge_core::wire::pretty_json;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::plan::{FileChange, PriorEntries};
+
+/// A change of a file.
+#[derive(Serialize, Deserialize)]
+pub struct RecordedChange {
+    /// The client's name for `nudge init`.
+    pub client: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The file behind the links of the path.
+    real: PathBuf,
+    /// The project's folder; `None` for the user's settings.
+    pub project: Option<PathBuf>,
+    /// Nudge's entries before the change.
+    pub stood: PriorEntries,
+    /// The folders that were created for the file, outermost first.
+    made: Vec<PathBuf>,
+    /// True when the file existed before.
+    existed: bool,
+    /// The number of unchanged bytes at the start and at the end, and the old text between them.
+    head: usize,
+    tail: usize,
+    between: String,
+    /// SHA-256 of the file after the change.
+    left: String,
+}
+
+/// The state of a file before a change.
+pub enum FileBefore {
+    /// The file did not exist.
+    Absent,
+    /// The file had this text.
+    Text(String),
+}
+
+impl RecordedChange {
+    /// Describes the change `file`.
+    ///
+    /// `made` are the [`missing_folders`] before the file was written.
+    pub fn new(
+        client: &str,
+        project: Option<&Path>,
+        stood: PriorEntries,
+        made: Vec<PathBuf>,
+        file: &FileChange,
+    ) -> Self {
+        let (before, after) = (file.text_before(), file.after.as_str());
+        let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
+            pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+        };
+        let head = same(&mut before.chars().zip(after.chars()));
+        let (rest, rest_after) = (&before[head..], &after[head..]);
+        let tail = same(&mut rest.chars().rev().zip(rest_after.chars().rev()));
+        Self {
+            client: client.to_owned(),
+            path: file.path.clone(),
+            real: resolve_target(&file.path),
+            project: project.map(Path::to_owned),
+            stood,
+            made,
+            existed: file.before.is_some(),
+            head,
+            tail,
+            between: rest[..rest.len() - tail].to_owned(),
+            left: hash_text(after),
+        }
+    }
+
+    /// Returns the state before this change; `None` when the file was changed again since: `now` differs from the text
+    /// that the change left, or the path leads elsewhere.
+    pub fn find_before(&self, now: &str) -> Option<FileBefore> {
+        if hash_text(now) != self.left || self.real != resolve_target(&self.path) {
+            return None;
+        }
+        if !self.existed {
+            return Some(FileBefore::Absent);
+        }
+        let tail = now.len().checked_sub(self.tail)?;
+        Some(FileBefore::Text(format!("{}{}{}", now.get(..self.head)?, self.between, now.get(tail..)?)))
+    }
+
+    /// Removes the folders that were created for the file, if they are empty.
+    pub fn remove_folders(&self) {
+        for folder in self.made.iter().rev() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Returns the missing parent folders of a file, outermost first.
+pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let mut folders: Vec<_> = path.ancestors().skip(1).take_while(missing).map(Path::to_owned).collect();
+    folders.reverse();
+    folders
+}
+
+fn hash_text(text: &str) -> String {
+    to_hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// All changes that have not been undone.
+#[derive(Default, Serialize, Deserialize)]
+pub struct ChangeRecord {
+    /// In the order in which they were made.
+    pub changes: Vec<RecordedChange>,
+    #[serde(skip)]
+    path: PathBuf,
+    #[serde(skip)]
+    alone: Option<ProcessLock>,
+}
+
+impl ChangeRecord {
+    /// Reads the record of a user, and keeps all others from it as long as it lives.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it cannot be read, or another process has it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed = |why: &dyn std::fmt::Display| {
+            Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
+        };
+        let alone = ProcessLock::acquire(&path.with_extension("lock"))?;
+        let mut record = match foreign::read(path, LinkPolicy::Refused, MAX_BYTES) {
+            Ok(text) => serde_json::from_slice::<Self>(&text).map_err(|error| failed(&error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
+            Err(error) => return Err(failed(&error)),
+        };
+        path.clone_into(&mut record.path);
+        record.alone = Some(alone);
+        Ok(record)
+    }
+
+    /// Adds a change and saves the record.
+    ///
+    /// # Errors
+    /// As [`ChangeRecord::save`].
+    pub fn add_change(&mut self, change: RecordedChange) -> Result<()> {
+        self.changes.push(change);
+        self.save()
+    }
+
+    /// Removes the last change, which could not be made, and saves the record.
+    ///
+    /// # Errors
+    /// As [`ChangeRecord::save`].
+    pub fn drop_last(&mut self) -> Result<()> {
+        self.changes.pop();
+        self.save()
+    }
+
+    /// Writes the record; an empty one is removed.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when it cannot be written.
+    pub fn save(&self) -> Result<()> {
+        if self.changes.is_empty() {
+            return remove_file(&self.path);
+        }
+        let text = pretty_json(self);
+        write_private(&self.path, &text)
+    }
+}

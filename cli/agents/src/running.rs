@@ -1,0 +1,133 @@
+//! The running session that commands and hooks call.
+
+use std::path::Path;
+
+use nudge::{Caller, ContextUse, EnvNames, Error, Result, Service as _};
+use nudge_app::context::ContextInference;
+use nudge_app::sources;
+use nudge_app::wire::{parsed_as, to_raw};
+use nudge_client::{RemoteServer, RuntimeDir, process_cwd};
+use nudge_core::table::TableService as _;
+use nudge_server::session::event::EventService;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::args::GlobalFlags;
+
+/// The caller name of the command line, for `nudge undo --list` and `nudge watch`.
+const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
+
+/// Connects to the running session of the folder that the flags name.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when no server runs there, or not on the port that the flags name.
+pub fn connect_session(global: &GlobalFlags) -> Result<RemoteServer> {
+    let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
+    let Some(asked) = global.port else { return Ok(RemoteServer::connect(&dir)?.with_name(NAME)) };
+    let remote = RemoteServer::connect_by_port(&dir)?.with_name(NAME);
+    // The port cannot be chosen: the token is sent only to the port in server.pid.
+    match dir.read_server_file() {
+        Some(file) if file.port != asked => Err(Error::unavailable(format!(
+            "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
+            file.port
+        ))),
+        _ => Ok(remote),
+    }
+}
+
+/// A connection to the running session.
+pub struct RunningSession {
+    /// The connection.
+    pub remote: RemoteServer,
+    /// Set when results are wanted as JSON.
+    pub json: bool,
+    inference: ContextInference,
+}
+
+impl RunningSession {
+    /// Connects.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when no server runs.
+    pub fn open(global: &GlobalFlags) -> Result<Self> {
+        Ok(Self { remote: connect_session(global)?, json: global.json, inference: ContextInference::default() })
+    }
+
+    /// The same, which never starts git: for a caller that ends soon and must leave nothing behind.
+    #[must_use]
+    pub fn without_git(self) -> Self {
+        Self { inference: ContextInference::of_files_alone(), ..self }
+    }
+
+    /// Has later calls send these environment variables.
+    pub fn set_env_names(&self, names: EnvNames) {
+        self.inference.env().set_names(names);
+    }
+
+    /// The repository that a folder lies in, if any.
+    pub fn find_repository(&self, cwd: &Path) -> Option<String> {
+        self.inference.find_repository(cwd)
+    }
+
+    /// Calls a method that takes no context.
+    ///
+    /// # Errors
+    /// The method's own error; `E_UNAVAILABLE`.
+    pub fn call(&self, name: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
+        self.remote.call(name, &to_raw(params)?)
+    }
+
+    /// Calls a method, filling in what `context` leaves out.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_here(
+        &self,
+        name: &str,
+        mut params: Map<String, Value>,
+        context: Map<String, Value>,
+    ) -> Result<Box<RawValue>> {
+        params.insert("context".into(), Value::Object(context));
+        self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
+    }
+
+    /// Calls a method as from `cwd`; `key` is the idempotency key.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_from<T: DeserializeOwned>(
+        &self,
+        cwd: Option<&Path>,
+        name: &str,
+        params: &Map<String, Value>,
+        key: Option<&str>,
+    ) -> Result<T> {
+        parsed_as(&self.call_in(name, context_use(name), params, cwd, key)?)
+    }
+
+    /// Calls a method with a context filled in, and a second time when the answer depends on variables that it lacks.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn call_in(
+        &self,
+        name: &str,
+        usage: ContextUse,
+        params: &Map<String, Value>,
+        cwd: Option<&Path>,
+        key: Option<&str>,
+    ) -> Result<Box<RawValue>> {
+        self.inference.env().call(Caller::default().with_key(key), |caller| {
+            let mut params = params.clone();
+            self.inference.fill_in(usage, &mut params, cwd);
+            self.remote.call_by(caller, name, &to_raw(&params)?)
+        })
+    }
+}
+
+/// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
+fn context_use(name: &str) -> ContextUse {
+    let row = sources::find_method(name).or_else(|| EventService::TABLE.find_method(name));
+    row.map_or(ContextUse::InferredIfGiven, |row| row.context)
+}

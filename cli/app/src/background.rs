@@ -1,0 +1,46 @@
+//! Processes that outlast their caller and its terminal.
+
+use std::process::{Command, Stdio};
+
+use nudge::{Error, Result};
+use nudge_core::source::SourceSpec;
+
+/// Starts another command of a source in a process of its own. This process leaves the terminal first, so that the end
+/// of its caller, or of the caller's session, does not end the new one.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when the program cannot be started.
+pub fn start_in_background(source: &SourceSpec, words: &[&str]) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Error::unavailable(format!("Nothing can be started in the background ({error}); try again without --detach."))
+    };
+    let program = std::env::current_exe().map_err(failed)?;
+    leave_the_terminal();
+    let mut command = Command::new(program);
+    command.arg(source.name).args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    set_apart(&mut command);
+    command.spawn().map(drop).map_err(failed)
+}
+
+/// Detaches this process from the terminal and its signals, and from the folder in which it was started, which can then
+/// be removed.
+pub fn leave_the_terminal() {
+    #[cfg(unix)]
+    let _ = rustix::process::setsid();
+    let root = if cfg!(windows) { std::env::temp_dir() } else { "/".into() };
+    let _ = std::env::set_current_dir(root);
+}
+
+/// Gives a program a process group of its own, without a console.
+#[cfg(windows)]
+pub fn set_apart(command: &mut Command) {
+    use std::os::windows::process::CommandExt as _;
+
+    const DETACHED_PROCESS: u32 = 0x8;
+    const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+    command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
+}
+
+/// Gives a program a process group of its own: here [`leave_the_terminal`] has done it.
+#[cfg(not(windows))]
+pub fn set_apart(_: &mut Command) {}

@@ -1,0 +1,92 @@
+//! Writing the user's files and Nudge's own: atomically, through links, with the rights that they had.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nudge::{Error, Result};
+use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
+use nudge_os::dir::{advise_on_disk, create_private};
+
+/// Replaces a file atomically, following links; its permissions stay.
+///
+/// # Errors
+/// `E_UNAVAILABLE`; the file is as it was.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    replace(path, text, FileAccess::Usual)
+}
+
+/// Replaces a file of Nudge's own atomically, following links; its permissions stay. A new one is readable by the user
+/// alone, and so is its folder.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_own(path: &Path, text: &str) -> Result<()> {
+    replace(path, text, FileAccess::Own)
+}
+
+/// Replaces a file atomically; it is readable by the user alone.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_private(path: &Path, text: &str) -> Result<()> {
+    replace(path, text, FileAccess::Private)
+}
+
+/// Removes a file, if it is there; links to it stay.
+///
+/// # Errors
+/// `E_UNAVAILABLE`.
+pub fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(resolve_target(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable_error(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// The permissions that a file has once it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileAccess {
+    /// Keeps the rights of before; a new file has those that the umask leaves.
+    Usual,
+    /// Keeps the rights of before; a new file is the user's alone.
+    Own,
+    /// It is the user's alone.
+    Private,
+}
+
+fn replace(path: &Path, text: &str, access: FileAccess) -> Result<()> {
+    let written = || -> io::Result<()> {
+        let path = resolve_target(path);
+        let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        if access == FileAccess::Usual { fs::create_dir_all(folder) } else { create_private(folder) }?;
+        let old = fs::metadata(&path).ok().filter(|_| access != FileAccess::Private);
+        let rights = match (old, access) {
+            (Some(old), _) => FileRights::Same(old.permissions()),
+            (None, FileAccess::Usual) => FileRights::Usual,
+            (None, FileAccess::Own | FileAccess::Private) => FileRights::Private,
+        };
+        write_atomic(&path, text.as_bytes(), rights, DiskSync::Flushed)
+    };
+    written().map_err(|error| unwritable_error(path, &error))
+}
+
+/// Resolves links in a path, also when the target does not exist yet: the links stay.
+pub fn resolve_target(path: &Path) -> PathBuf {
+    /// Longest chain of links, as of the kernel's.
+    const MAX_LINKS: usize = 40;
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = target.parent().unwrap_or(Path::new("")).join(next);
+    }
+    // Only the last name may be missing.
+    let (folder, name) = (target.parent().and_then(|folder| fs::canonicalize(folder).ok()), target.file_name());
+    folder.zip(name).map_or(target.clone(), |(folder, name)| folder.join(name))
+}
+
+fn unwritable_error(path: &Path, error: &io::Error) -> Error {
+    let advice = advise_on_disk(error).unwrap_or("make it writable");
+    let message = format!("Cannot write {}: {error}; {advice} and try again.", path.display());
+    Error::unavailable(message)
+}

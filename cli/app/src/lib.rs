@@ -1,0 +1,16 @@
+//! What the server, the hooks and the commands of Nudge share: the one list of sources, the settings, the context of the
+//! caller, the files of the user and of Nudge, and what a repository brings along.
+
+pub mod alone;
+pub mod background;
+pub mod checkout;
+pub mod committed;
+pub mod config;
+pub mod context;
+pub mod files;
+pub mod kept;
+pub mod reach;
+pub mod seed;
+pub mod settings;
+pub mod sources;
+pub mod wire;

@@ -1,0 +1,300 @@
+//! Seeds: the commands that a clone's own files name, as hints (semantics section 20). The seeded clones stand in
+//! `seeds.json` beside the kept hints; the hints themselves are in the session like any others.
+
+mod plan;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nudge::{Error, ErrorKind, Result};
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::wire::{object_members, pretty_json};
+use nudge_seed::{SeedLimits, SeedManifest, SeedReport};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::alone::ProcessLock;
+use crate::context::ContextInference;
+use crate::files;
+use crate::settings;
+
+pub use plan::{ADDED_BY, Made, SeedPlan, SeedSource, StoredSeed, WantedSeed};
+
+const FILE: &str = "seeds.json";
+const LOCK: &str = "seeds.lock";
+const MAX_BYTES: u64 = 16 << 20;
+/// Most hints of a component that are looked at.
+const MAX_HINTS: u64 = 1000;
+/// Most folders between a cwd and the top of its repository.
+const MAX_DEPTH: usize = 64;
+
+/// How a method is called: by its name, with its params.
+pub type Call<'a> = &'a dyn Fn(&str, &Map<String, Value>) -> Result<Value>;
+
+/// A clone that is seeded.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SeededClone {
+    /// The name of its repository.
+    pub repo: String,
+    /// The files that were read, each with the SHA-256 of its bytes.
+    pub manifests: BTreeMap<String, String>,
+    /// The hints that were made of them.
+    pub made: Made,
+    /// Is true when `nudge init` began it, and so `nudge init --undo` ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_init: bool,
+}
+
+impl SeededClone {
+    /// The hints of which their file says something else now, as `component/key`, with the file: somebody has changed them,
+    /// so they do not follow it.
+    pub fn list_changed(&self) -> impl Iterator<Item = (String, String)> {
+        let list_others = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
+            let others = keys.iter().filter(|(_, source)| source.is_other);
+            others.map(|(key, source)| (format!("{component}/{key}"), source.file.clone())).collect::<Vec<_>>()
+        };
+        self.made.iter().flat_map(list_others)
+    }
+}
+
+/// The clones of this user that are seeded, by the absolute folder of each.
+#[derive(Default, Serialize, Deserialize)]
+pub struct SeededClones {
+    #[serde(rename = "clones", default)]
+    by_top: BTreeMap<String, SeededClone>,
+    #[serde(skip)]
+    path: PathBuf,
+    #[serde(skip)]
+    _alone: Option<ProcessLock>,
+}
+
+/// The outcome of a refresh.
+#[derive(Debug, Default)]
+pub struct SeedOutcome {
+    /// The report on the files.
+    pub report: SeedReport,
+    /// The hints that were made or refreshed.
+    pub set: Vec<WantedSeed>,
+    /// The number of hints that are gone with their source.
+    pub deleted: usize,
+    /// All that the files name.
+    pub wanted: Vec<WantedSeed>,
+    /// Hints that were left as people or agents made them.
+    pub left: Vec<(String, String)>,
+    /// Hints that were refused, with why.
+    pub refused: Vec<(String, String)>,
+}
+
+/// The top of the repository that a folder lies in: the first folder above it that has a `.git`.
+pub fn top_of(cwd: &Path) -> Option<PathBuf> {
+    let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+    cwd.ancestors().take(MAX_DEPTH).find(has_git).map(Path::to_owned)
+}
+
+/// The short name of a repository: the last part of its name.
+pub fn short_name(repo: &str) -> &str {
+    let name = repo.trim_end_matches('/').rsplit('/').next().unwrap_or(repo);
+    name.strip_suffix(".git").unwrap_or(name)
+}
+
+/// The top and the name of the repository that this process is in.
+///
+/// # Errors
+/// `E_INVALID` outside of one, and where it has no name.
+pub fn find_repository() -> Result<(PathBuf, String)> {
+    let outside = || Error::invalid("This folder is in no git repository; go into one.");
+    let top = nudge_client::process_cwd().and_then(|cwd| top_of(&cwd)).ok_or_else(outside)?;
+    let nameless = || Error::invalid("This repository has no name; make a commit, or add a remote.");
+    let repo = ContextInference::default().find_repository(&top).ok_or_else(nameless)?;
+    Ok((top, repo))
+}
+
+fn find_folder() -> Result<PathBuf> {
+    settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))
+}
+
+impl SeededClones {
+    /// Reads which clones are seeded, without a lock: for a look.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` for a file that cannot be read.
+    pub fn read_unlocked() -> Result<Self> {
+        Self::read(find_folder()?.join(FILE))
+    }
+
+    /// The same, and keeps others from it as long as it lives.
+    ///
+    /// # Errors
+    /// As [`read_unlocked`](Self::read_unlocked); where somebody else keeps it for long.
+    pub fn open() -> Result<Self> {
+        let folder = find_folder()?;
+        let alone = ProcessLock::acquire(&folder.join(LOCK))?;
+        Ok(Self { _alone: Some(alone), ..Self::read(folder.join(FILE))? })
+    }
+
+    fn read(path: PathBuf) -> Result<Self> {
+        let unreadable = |why: &dyn std::fmt::Display| {
+            Error::unavailable(format!("Cannot read {}: {why}; move it away and seed again.", path.display()))
+        };
+        match foreign::read(&path, LinkPolicy::Refused, MAX_BYTES) {
+            Ok(text) => {
+                let clones: Self = serde_json::from_slice(&text).map_err(|error| unreadable(&error))?;
+                Ok(Self { path, ..clones })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path, ..Self::default() }),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    /// Returns true when `nudge init` began with any.
+    pub fn is_by_init(&self) -> bool {
+        self.by_top.values().any(|clone| clone.by_init)
+    }
+
+    /// The clone at this folder, if it is seeded.
+    pub fn get(&self, top: &Path) -> Option<&SeededClone> {
+        self.by_top.get(top.to_str()?)
+    }
+
+    /// Has a clone seeded from now on; the next [`refresh_clone`] reads its files.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
+    pub fn add_clone(&mut self, top: &Path, repo: &str, by_init: bool) -> Result<()> {
+        let name = top.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; rename it."))?;
+        let clone = self.by_top.entry(name.to_owned()).or_default();
+        repo.clone_into(&mut clone.repo);
+        clone.by_init = by_init;
+        self.save()
+    }
+
+    /// Has a clone no longer seeded; returns its last state.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn remove_clone(&mut self, top: &Path) -> Result<Option<SeededClone>> {
+        let gone = top.to_str().and_then(|name| self.by_top.remove(name));
+        self.save()?;
+        Ok(gone)
+    }
+
+    /// Has no clone seeded any more that `nudge init` began with; their number.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn undo_init(&mut self) -> Result<usize> {
+        let before = self.by_top.len();
+        self.by_top.retain(|_, clone| !clone.by_init);
+        let gone = before - self.by_top.len();
+        if gone > 0 {
+            self.save()?;
+        }
+        Ok(gone)
+    }
+
+    fn save(&self) -> Result<()> {
+        if self.by_top.is_empty() {
+            return files::remove_file(&self.path);
+        }
+        let text = pretty_json(self);
+        files::write_private(&self.path, &text)
+    }
+}
+
+/// A clone that is not seeded and could be: its top, the name of its repository, and the number of commands.
+pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
+    let top = top_of(cwd)?;
+    if SeededClones::read_unlocked().ok()?.get(&top).is_some() {
+        return None;
+    }
+    let repo = ContextInference::default().find_repository(&top)?;
+    let count = nudge_seed::read(&top, &SeedLimits::default()).seeds.len();
+    (count > 0).then_some((top, repo, count))
+}
+
+/// Brings the hints of a clone in step with its files, if it is seeded; `None` where there is nothing to do. `must` reads
+/// the files though none has changed.
+///
+/// # Errors
+/// The errors of the file of clones and of calls; the refusal of one seed is told with the others.
+pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<SeedOutcome>> {
+    let limits = SeedLimits::default();
+    let Some(known) = SeededClones::read_unlocked()?.get(top).cloned() else { return Ok(None) };
+    let manifests: Vec<_> = known
+        .manifests
+        .iter()
+        .map(|(file, sha256)| SeedManifest { file: file.clone(), sha256: sha256.clone() })
+        .collect();
+    let is_changed = || manifests.is_empty() || nudge_seed::has_changed(top, &manifests, &limits);
+    // In this order: while a lock is there, another process may have stored only some of them.
+    let are_stored =
+        || Ok::<_, Error>(!read_stored(&known.made, call)?.is_empty() && !find_folder()?.join(LOCK).exists());
+    if !must && !is_changed() && are_stored()? {
+        return Ok(None);
+    }
+    let mut clones = SeededClones::open()?;
+    // Another process may have done it meanwhile.
+    let Some(known) = clones.get(top).cloned() else { return Ok(None) };
+    let report = nudge_seed::read(top, &limits);
+    let wanted = WantedSeed::from_seeds(short_name(&known.repo), &report.seeds);
+    let mut looked_at = known.made.clone();
+    for seed in &wanted {
+        looked_at.entry(seed.component.clone()).or_default();
+    }
+    let SeedPlan { set, delete, left, mut made } =
+        plan::plan_changes(wanted.clone(), &read_stored(&looked_at, call)?, &known.made);
+    let mut done = SeedOutcome { wanted, left, ..SeedOutcome::default() };
+    for seed in set {
+        match call(crate::reach::SET_HINT, &seed.to_params(&known.repo)) {
+            Ok(_) => done.set.push(seed),
+            Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+            Err(error) => {
+                if let Some(keys) = made.get_mut(&seed.component) {
+                    keys.remove(&seed.key);
+                }
+                done.refused.push((format!("{} {}", seed.component, seed.key), error.to_string()));
+            }
+        }
+    }
+    for seed in delete {
+        done.deleted += usize::from(delete_one(call, &seed)?);
+    }
+    if let Some(clone) = top.to_str().and_then(|name| clones.by_top.get_mut(name)) {
+        clone.made = made;
+        clone.manifests =
+            report.manifests.iter().map(|manifest| (manifest.file.clone(), manifest.sha256.clone())).collect();
+    }
+    clones.save()?;
+    done.report = report;
+    Ok(Some(done))
+}
+
+/// Takes away the hints that were made of a clone and not changed since; returns their number.
+///
+/// # Errors
+/// The errors of the calls.
+pub fn forget_clone(seeded: &SeededClone, call: Call<'_>) -> Result<usize> {
+    let SeedPlan { delete, .. } = plan::plan_changes(Vec::new(), &read_stored(&seeded.made, call)?, &seeded.made);
+    delete.iter().try_fold(0, |count, seed| Ok(count + usize::from(delete_one(call, seed)?)))
+}
+
+fn delete_one(call: Call<'_>, seed: &StoredSeed) -> Result<bool> {
+    let params = json!({"component": seed.component, "key": seed.key, "variant": seed.variant});
+    match call("nudge.delete_hint", &object_members(params)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        done => Ok(done.is_ok()),
+    }
+}
+
+/// Reads the stored hints in the components of these hints.
+fn read_stored(made: &Made, call: Call<'_>) -> Result<Vec<StoredSeed>> {
+    let mut all = Vec::new();
+    for component in made.keys() {
+        let params = json!({"component": component, "include_ineligible": true, "limit": MAX_HINTS});
+        let answer = call("nudge.query", &object_members(params))?;
+        let hints = answer["hints"].as_array().into_iter().flatten();
+        all.extend(hints.filter_map(|row| StoredSeed::from_hint(row.get("hint").unwrap_or(row))));
+    }
+    Ok(all)
+}

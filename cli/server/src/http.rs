@@ -1,0 +1,306 @@
+//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, [`door`] decides which
+//! requests are let in; [`rpc`], under `/mcp` [`mcp`] and under `/api` [`api`] answer them.
+
+pub mod accept;
+pub mod api;
+pub mod door;
+pub mod mcp;
+pub mod ports;
+pub mod reply;
+pub mod request;
+pub mod rpc;
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use nudge::Service;
+use nudge_core::service::CallLane;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_io_timeout::TimeoutStream;
+
+use super::memory;
+use super::page::{self, SessionPage};
+use super::session::history::ChangeHistory;
+use super::session::proxies::{ConnectedProxies, ConnectedProxy};
+use super::work::{CallerId, WorkDesk, WorkPool};
+use accept::{AcceptedConnection, ConnectionPeer, OpenConnections, ServerListeners};
+use door::{HttpDoor, HttpRefusal, HttpRoute};
+use mcp::McpHttp;
+use reply::{empty_response, json_response};
+use request::CallerHeaders;
+
+/// Request header with the pid of the PROXY that calls; for `nudge.status`, never for a decision.
+pub const PROXY_HEADER: &str = "nudge-proxy";
+
+/// Total time for a head, and so the longest idle time of a kept connection. With
+/// [`BODY_TIMEOUT`] a request has 30 seconds in all, however slowly it is sent.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// Total time for a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time for which a peer may read nothing of an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time for which the body of a refused request is read and dropped, so that the sender gets to read the refusal.
+const LINGER: Duration = Duration::from_secs(2);
+/// Time between two log lines about refused requests.
+const REFUSALS_PAUSE: Duration = Duration::from_mins(1);
+/// Largest request line and headers.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// A whole answer, or the answer of `/mcp`, which may be a stream.
+type HttpResponse = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
+
+/// Serves connections until `stopped` becomes true.
+pub fn serve_connections(
+    listeners: ServerListeners,
+    endpoint: HttpEndpoint,
+    stopped: &watch::Receiver<bool>,
+) -> OpenConnections {
+    let (builder, endpoint, told) = (make_builder(), Arc::new(endpoint), stopped.clone());
+    OpenConnections::start_accepting(listeners, stopped, move |accepted| {
+        tokio::spawn(serve_connection(builder.clone(), accepted, Arc::clone(&endpoint), told.clone()));
+    })
+}
+
+/// The state that all connections share.
+pub struct HttpEndpoint {
+    /// The checks of a request's head.
+    pub door: HttpDoor,
+    /// The service that answers calls.
+    pub service: Arc<dyn Service>,
+    /// The page, with its codes and tokens.
+    pub page: Arc<SessionPage>,
+    /// The service that answers the page's calls.
+    pub for_page: Arc<dyn Service>,
+    /// The last changes, for `nudge.changes`.
+    pub history: Arc<ChangeHistory>,
+    /// The PROXYs among the callers.
+    pub proxies: Arc<ConnectedProxies>,
+    /// The places of calls.
+    pub work: Arc<WorkPool>,
+    /// The handler of `/mcp`.
+    pub mcp: McpHttp,
+    /// The refusals, for the log.
+    pub refused: RefusalLog,
+}
+
+/// Logs refusals. Anybody on this machine can cause them, so they get a line a minute at most, or they would roll
+/// everything else out of the log.
+#[derive(Default)]
+pub struct RefusalLog(Mutex<Option<(Instant, u64)>>);
+
+impl RefusalLog {
+    fn note_refusal(&self, status: StatusCode) {
+        let mut last = self.0.lock();
+        match &mut *last {
+            Some((logged_at, more)) if logged_at.elapsed() < REFUSALS_PAUSE => *more += 1,
+            _ => {
+                let unsaid = last.take().map_or(0, |(_, more)| more);
+                tracing::info!(status = status.as_u16(), unsaid, "refused a request");
+                *last = Some((Instant::now(), 0));
+            }
+        }
+    }
+}
+
+fn make_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_buf_size(BUFFER_BYTES);
+    builder
+}
+
+async fn serve_connection(
+    builder: http1::Builder,
+    accepted: AcceptedConnection,
+    endpoint: Arc<HttpEndpoint>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let AcceptedConnection { stream, peer, place: _place } = accepted;
+    let peer = Arc::new(peer);
+    let (proxy, other) = (Arc::new(OnceLock::new()), Arc::clone(&peer));
+    let service = service_fn(move |request| {
+        let (endpoint, proxy, peer) = (Arc::clone(&endpoint), Arc::clone(&proxy), Arc::clone(&other));
+        async move { Ok::<_, Infallible>(endpoint.answer_request(request, &peer, &proxy).await) }
+    });
+    // hyper and `read` limit the time for reading; this limit is for peers that do not read the answer.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    let stream = TokioIo::new(Box::pin(stream));
+    let mut connection = pin!(builder.serve_connection(stream, service));
+    // Errors of a connection are ignored: only its peer is affected.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = peer.wait_for_dismissal() => return,
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+impl HttpEndpoint {
+    /// Answers a request. `proxy` is set by the first request on the connection that has a [`PROXY_HEADER`].
+    async fn answer_request(
+        &self,
+        request: Request<Incoming>,
+        peer: &ConnectionPeer,
+        proxy: &OnceLock<ConnectedProxy>,
+    ) -> HttpResponse {
+        let (head, mut body) = request.into_parts();
+        peer.has_spoken();
+        if peer.is_over_its_share() {
+            return HttpRefusal::over_its_share().into_response().map(Either::Left);
+        }
+        let checked = self.door.check_head(&head, peer.is_local(), &self.page);
+        if checked.as_ref().is_ok_and(|route| route.takes_token()) {
+            peer.is_let_in();
+        }
+        let read = match checked {
+            Ok(HttpRoute::Health) => return answer_health().map(Either::Left),
+            Ok(HttpRoute::PageFile(file)) => return page::respond_with_file(file).map(Either::Left),
+            // The bodies of GET and DELETE are ignored.
+            Ok(HttpRoute::Mcp) if head.method != Method::POST => {
+                return self
+                    .mcp
+                    .answer_request(head, Bytes::new(), &self.desk_for_peer(peer, proxy))
+                    .await
+                    .map(Either::Right);
+            }
+            Ok(HttpRoute::PageSession) => match read(&mut body, HttpRoute::PageSession.max_body_bytes()).await {
+                Ok(bytes) => self.enter_page(bytes, peer).await.map(|answer| (HttpRoute::PageSession, answer)),
+                Err(refusal) => Err(refusal),
+            },
+            Ok(route) => read(&mut body, route.max_body_bytes()).await.map(|bytes| (route, bytes)),
+            Err(refusal) => Err(refusal),
+        };
+        match read {
+            Ok((HttpRoute::Mcp, bytes)) => {
+                memory::note_use(bytes.len());
+                self.mcp.answer_request(head, bytes, &self.desk_for_peer(peer, proxy)).await.map(Either::Right)
+            }
+            Ok((HttpRoute::Api { api, by_page }, body)) => {
+                let (service, caller, desk) = if by_page {
+                    (&self.for_page, CallerHeaders::of_page(&head.headers), self.work.desk_for(CallerId::Page))
+                } else {
+                    (&self.service, CallerHeaders::read(&head.headers), self.desk_for_peer(peer, proxy))
+                };
+                let query = head.uri.query().map(str::to_owned);
+                let asked = api::ApiRequest { api, method: head.method, query, body };
+                let (status, answer) = api::answer_api(&desk, Arc::clone(service), caller, asked).await;
+                memory::note_use(answer.len());
+                json_response(status, answer).map(Either::Left)
+            }
+            Ok((HttpRoute::PageSession, answer)) => {
+                with_connection_close(json_response(StatusCode::OK, answer)).map(Either::Left)
+            }
+            Ok((route, bytes)) => {
+                memory::note_use(bytes.len());
+                if let Some(pid) = head.headers.get(PROXY_HEADER).filter(|_| route == HttpRoute::Rpc) {
+                    let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
+                    pid.map(|pid| proxy.get_or_init(|| self.proxies.add_connection(pid)));
+                }
+                let (service, caller, desk) = match route {
+                    HttpRoute::PageRpc => {
+                        (&self.for_page, CallerHeaders::of_page(&head.headers), self.work.desk_for(CallerId::Page))
+                    }
+                    _ => (&self.service, CallerHeaders::read(&head.headers), self.desk_for_peer(peer, proxy)),
+                };
+                let asked = request::CallTarget { service: Arc::clone(service), history: &self.history, desk };
+                match request::answer_http_body(asked, caller, bytes).await {
+                    Some(answer) => {
+                        memory::note_use(answer.len());
+                        json_response(StatusCode::OK, answer).map(Either::Left)
+                    }
+                    None => empty_response(StatusCode::ACCEPTED).map(Either::Left),
+                }
+            }
+            Err(refusal) => {
+                self.refused.note_refusal(refusal.status());
+                // With `Expect: 100-continue` the client waits for a go-ahead, so that there is no body to drop.
+                if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
+                    tokio::spawn(drain_body(body));
+                }
+                refusal.into_response().map(Either::Left)
+            }
+        }
+    }
+}
+
+impl HttpEndpoint {
+    /// Returns the places of the caller at the other end.
+    fn desk_for_peer(&self, peer: &ConnectionPeer, proxy: &OnceLock<ConnectedProxy>) -> WorkDesk {
+        self.work.desk_for(peer.caller_id(proxy.get().map(ConnectedProxy::pid)))
+    }
+
+    /// Takes a code of the page. Looks up the sender's process in a file of the system.
+    async fn enter_page(&self, code: Bytes, peer: &ConnectionPeer) -> Result<Bytes, HttpRefusal> {
+        let (page, ends) = (Arc::clone(&self.page), peer.tcp_ends());
+        let desk = self.work.desk_for(CallerId::Page);
+        let entered = desk.run(CallLane::Vital, move || page.exchange_code(&code, ends)).await;
+        entered
+            .map_err(|error| HttpRefusal::from_status((StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned())))?
+            .map_err(HttpRefusal::from_status)
+    }
+}
+
+/// Reads a body within the limits of size and time.
+async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, HttpRefusal> {
+    let deadline = Instant::now() + BODY_TIMEOUT;
+    let mut whole = Bytes::new();
+    let mut parts = BytesMut::new();
+    loop {
+        let frame = match timeout_at(deadline, body.frame()).await {
+            Err(_) => return Err(HttpRefusal::too_slow()),
+            Ok(None) => break,
+            Ok(Some(Err(_))) => return Err(HttpRefusal::broken_body()),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + parts.len() + data.len() > max_bytes {
+            return Err(HttpRefusal::too_large());
+        }
+        // Most bodies come in one piece, which needs no copy.
+        if whole.is_empty() && parts.is_empty() {
+            whole = data;
+        } else {
+            parts.extend_from_slice(&std::mem::take(&mut whole));
+            parts.extend_from_slice(&data);
+        }
+    }
+    Ok(if parts.is_empty() { whole } else { parts.freeze() })
+}
+
+/// Reads and drops the rest of a body: closing with unread bytes would reset the connection before the sender has
+/// read the refusal.
+async fn drain_body(mut body: Incoming) {
+    let _ = timeout(LINGER, async { while let Some(Ok(_)) = body.frame().await {} }).await;
+}
+
+fn answer_health() -> Response<Full<Bytes>> {
+    with_connection_close(json_response(
+        StatusCode::OK,
+        concat!("{\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}").into(),
+    ))
+}
+
+/// A response that needed no token: its connection is closed, as after a refusal.
+fn with_connection_close(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}

@@ -1,0 +1,177 @@
+//! Completes the calls of the stdio client: adds the context that it leaves out, and the environment variables that
+//! turn out to matter (semantics section 9).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nudge::{Caller, ContextUse, Result};
+use nudge_app::context::{ContextInference, OpenContext, client_cwd};
+use nudge_client::CallParams;
+use nudge_core::service::CallLane;
+use rmcp::model::JsonObject;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use crate::session::backend::CallBackend;
+use crate::session::calls::MAX_INLINE_BYTES;
+use crate::work::WorkDesk;
+
+/// Time for which a call waits for its context, a little longer than git is waited for. Fields that are not known then
+/// stay unknown.
+const PATIENCE: Duration = Duration::from_millis(2500);
+
+/// Finds the folder of a client by the `_meta` of its call.
+type CwdFinder = dyn Fn(&JsonObject) -> Option<PathBuf> + Send + Sync;
+
+/// Fills in the contexts of one client's calls. Files are looked at off the event loop, because a disk may not answer.
+pub struct ContextFiller {
+    inference: Arc<ContextInference>,
+    /// Finds the folder of the client by its `_meta`.
+    find_cwd: Arc<CwdFinder>,
+    desk: WorkDesk,
+    patience: Duration,
+    /// The number of looks that no call waits for any more. While there is one, no call begins another.
+    overdue: Arc<AtomicUsize>,
+}
+
+impl ContextFiller {
+    /// Makes one for a client, with places to look at files.
+    pub fn new(inference: Arc<ContextInference>, desk: WorkDesk) -> Self {
+        Self { inference, find_cwd: Arc::new(client_cwd), desk, patience: PATIENCE, overdue: Arc::default() }
+    }
+
+    /// Returns true when hints without a scope are limited to the client's repository.
+    pub fn limits_reach(&self) -> bool {
+        self.inference.limits_reach()
+    }
+
+    /// Looks at files for the facts that a context lacks. Those that files do not tell in time stay unknown.
+    async fn look_at_files(&self, open: OpenContext, meta: JsonObject) -> OpenContext {
+        if !open.needs_files() || self.overdue.load(Ordering::Relaxed) > 0 {
+            return open;
+        }
+        let (desk, inference, find_cwd) = (self.desk.clone(), Arc::clone(&self.inference), Arc::clone(&self.find_cwd));
+        let mut looked = open.clone();
+        let look = move || {
+            inference.look_at_files(&mut looked, || find_cwd(&meta));
+            looked
+        };
+        let mut look = Box::pin(async move { desk.run(CallLane::Work, look).await });
+        if let Ok(looked) = timeout(self.patience, &mut look).await {
+            return looked.unwrap_or(open);
+        }
+        self.overdue.fetch_add(1, Ordering::Relaxed);
+        let overdue = Arc::clone(&self.overdue);
+        tokio::spawn(async move {
+            // The call has gone on without these facts.
+            drop(look.await);
+            overdue.fetch_sub(1, Ordering::Relaxed);
+        });
+        open
+    }
+
+    /// Works on the text of params: off the event loop if they are large.
+    async fn work_on_text<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        if bytes <= MAX_INLINE_BYTES { Ok(work()) } else { self.desk.run(CallLane::Work, work).await }
+    }
+
+    /// The params with all that is known of the context.
+    async fn fill_params(&self, params: &Arc<CallParams>, open: &Arc<OpenContext>) -> Result<Box<RawValue>> {
+        let bytes = params.as_raw().get().len();
+        let (params, open, inference) = (Arc::clone(params), Arc::clone(open), Arc::clone(&self.inference));
+        self.work_on_text(bytes, move || params.with_context(&inference.complete_context(&open))).await.flatten()
+    }
+}
+
+/// A call of a tool.
+pub struct ToolCall {
+    /// The method behind it.
+    pub method: String,
+    /// How its context is filled in.
+    pub context: ContextUse,
+    /// The arguments as they came.
+    pub params: Box<RawValue>,
+    /// The client's `_meta`.
+    pub meta: JsonObject,
+}
+
+/// Makes a call, with the context that `filler` infers; once more when the PRIMARY names variables that it lacks.
+///
+/// # Errors
+/// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer.
+pub async fn call(
+    backend: &CallBackend,
+    by: &str,
+    call: ToolCall,
+    filler: Option<&ContextFiller>,
+) -> Result<Box<RawValue>> {
+    let caller = Caller::with_name(by).by_agent();
+    let ToolCall { method, context, params, meta } = call;
+    let Some(filler) = filler.filter(|_| context != ContextUse::None) else {
+        return backend.call_by(caller, &method, &params).await;
+    };
+    let bytes = params.get().len();
+    let params = Arc::new(filler.work_on_text(bytes, move || CallParams::read(params)).await?);
+    let begun = params.can_be_filled().then(|| filler.inference.begin_context(context, params.given_context()));
+    let Some(open) = begun.flatten() else {
+        return backend.call_by(caller, &method, params.as_raw()).await;
+    };
+    let open = Arc::new(filler.look_at_files(open, meta).await);
+    let complete = filler.fill_params(&params, &open).await?;
+    let answer = backend.call_by(caller.asking_env(), &method, &complete).await;
+    if !filler.inference.env().learn_from(&answer) {
+        return answer;
+    }
+    let complete = filler.fill_params(&params, &open).await?;
+    backend.call_by(caller, &method, &complete).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::work::{CallerId, WorkPool};
+
+    #[test]
+    fn a_disk_that_does_not_answer_is_waited_for_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            // A disk that does not answer until the barrier falls.
+            let barrier = Arc::new(Barrier::new(2));
+            let hanging = Arc::clone(&barrier);
+            let desk = Arc::new(WorkPool::default()).desk_for(CallerId::Looks);
+            let filler = ContextFiller {
+                patience: Duration::from_millis(20),
+                find_cwd: Arc::new(move |_| {
+                    hanging.wait();
+                    Some("/".into())
+                }),
+                ..ContextFiller::new(Arc::default(), desk)
+            };
+            let open = filler.inference.begin_context(ContextUse::Inferred, None).unwrap();
+            // The second would hang for good if it looked, as the first takes the barrier's other place.
+            for _ in 0..2 {
+                let looked = filler.look_at_files(open.clone(), JsonObject::new()).await;
+                assert_eq!(filler.inference.complete_context(&looked).get("cwd"), None);
+                assert_eq!(filler.overdue.load(Ordering::Relaxed), 1);
+            }
+            barrier.wait();
+            while filler.overdue.load(Ordering::Relaxed) > 0 {
+                tokio::task::yield_now().await;
+            }
+            // Now it is looked at again.
+            let waits = std::thread::spawn(move || barrier.wait().is_leader());
+            let patient = ContextFiller { patience: PATIENCE, ..filler };
+            let looked = patient.look_at_files(open, JsonObject::new()).await;
+            assert_eq!(patient.inference.complete_context(&looked)["cwd"], "/");
+            waits.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,183 @@
+//! Profiles: instead of the tools of the sources, exactly those of another specification, under its names.
+//!
+//! A profile is a matter of the surface alone. The tools call the same methods of the same session as any others. So a
+//! server with a profile is PRIMARY or PROXY like any other, and the things that it stores are there for all.
+
+mod dude;
+mod nugget;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use nudge::{ContextUse, Error, Result};
+use nudge_app::sources;
+use nudge_core::service::MethodSpec;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::fill_in::{self, ContextFiller, ToolCall};
+use super::tools;
+use crate::session::backend::CallBackend;
+
+/// The tools that a server offers in place of everything else.
+pub struct ServerProfile {
+    /// The name by which `nudge serve --profile` knows it, and that of the server.
+    pub name: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// The instructions that a host shows to the model.
+    pub instructions: &'static str,
+    /// The tools, in the order in which they are listed.
+    pub tools: &'static [ProfileTool],
+}
+
+/// A tool of a profile.
+pub struct ProfileTool {
+    /// The bare name.
+    pub name: &'static str,
+    /// A few words for people.
+    pub title: &'static str,
+    /// The tool's effect, and when to call it, for models.
+    pub description: &'static str,
+    /// JSON Schema of its arguments.
+    pub params: fn() -> Value,
+    /// The method behind the tool; both change the same things.
+    pub method: &'static str,
+    /// Answers a call.
+    pub run: Run,
+}
+
+/// Answers a call of a tool, given its arguments, by calls of methods.
+pub type Run = for<'a> fn(&'a SessionMethods<'a>, &'a RawValue) -> Answer<'a>;
+
+/// The answer to a call of a tool.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Box<RawValue>>> + Send + 'a>>;
+
+/// Every profile.
+static PROFILES: &[&ServerProfile] = &[&dude::PROFILE, &nugget::PROFILE];
+
+/// The names of all profiles.
+pub fn list_profile_names() -> impl Iterator<Item = &'static str> {
+    PROFILES.iter().map(|profile| profile.name)
+}
+
+/// The profile of this name.
+pub fn find_profile(name: &str) -> Option<&'static ServerProfile> {
+    PROFILES.iter().copied().find(|profile| profile.name == name)
+}
+
+impl ServerProfile {
+    /// The tool of this name.
+    pub fn find_tool(&self, name: &str) -> Option<&'static ProfileTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// A refusal, which names the profile's tools in place of the methods behind them, and the command in place of a
+    /// method that it has no tool for.
+    pub fn in_its_words(&self, refused: Error) -> Error {
+        let name_tool =
+            |text: String, tool: &ProfileTool| text.replace(&format!("`{}`", tool.method), &format!("`{}`", tool.name));
+        let told = self.tools.iter().fold(refused.message().to_owned(), name_tool);
+        let name_others = |text: String, method: &MethodSpec| match sources::name_command(method.name) {
+            Some(command) => text.replace(&format!("`{}`", method.name), &format!("`{command}`")),
+            None => text,
+        };
+        refused.with_message(sources::list_methods().into_iter().fold(told, name_others))
+    }
+
+    /// The tools, as they are listed.
+    pub fn list_tools(&self) -> Vec<Tool> {
+        self.tools.iter().map(ProfileTool::to_tool).collect()
+    }
+}
+
+impl ProfileTool {
+    fn find_method(&self) -> Option<&'static MethodSpec> {
+        sources::find_method(self.method)
+    }
+
+    fn to_tool(&self) -> Tool {
+        let schema = match (self.params)() {
+            Value::Object(schema) => schema,
+            _ => JsonObject::new(),
+        };
+        let annotations = self.find_method().map_or_else(ToolAnnotations::new, |row| {
+            ToolAnnotations::new().read_only(row.read_only).destructive(row.destructive).idempotent(row.idempotent)
+        });
+        let tool = Tool::new(self.name, self.description, Arc::new(schema))
+            .with_title(self.title)
+            .with_annotations(annotations.open_world(false));
+        if self.find_method().is_some_and(|row| row.frequent) { tools::at_once(tool) } else { tool }
+    }
+}
+
+/// The methods of the session, for one call of a tool.
+pub struct SessionMethods<'a> {
+    /// The backend that answers them.
+    pub backend: &'a CallBackend,
+    /// Fills in their contexts.
+    pub filler: Option<&'a ContextFiller>,
+    /// The client's name.
+    pub by: &'a str,
+    /// The client's `_meta`.
+    pub meta: JsonObject,
+}
+
+impl SessionMethods<'_> {
+    /// Calls a method, in the context in which the client stands.
+    ///
+    /// # Errors
+    /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer, or knows no such method.
+    pub async fn call<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T> {
+        let unreadable = |_| {
+            Error::unavailable(
+                "The server answers in a form that is not known here; `nudge stop`, then start it again.",
+            )
+        };
+        let call = ToolCall {
+            method: method.to_owned(),
+            context: sources::find_method(method).map_or(ContextUse::None, |row| row.context),
+            params: to_raw_value(params).map_err(unreadable)?,
+            meta: self.meta.clone(),
+        };
+        let answer = fill_in::call(self.backend, self.by, call, self.filler).await?;
+        serde_json::from_str(answer.get()).map_err(unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use nudge::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_speaks_of_tools_and_commands() {
+        let refused = Error::not_found("Look by `nudge.records.search`, or `nudge.records.restore`; not `id`.");
+        let told = dude::PROFILE.in_its_words(refused.with_data("merged_into", 5));
+        assert_eq!(told.message(), "Look by `search`, or `nudge records restore`; not `id`.");
+        assert_eq!((told.kind(), &told.data()["merged_into"]), (ErrorKind::NotFound, &5.into()));
+    }
+
+    #[test]
+    fn every_profile_is_whole() {
+        assert_eq!(list_profile_names().collect::<BTreeSet<_>>().len(), PROFILES.len(), "a name stands for one");
+        for profile in PROFILES {
+            assert!(profile.instructions.len() <= 2_000, "some hosts cut instructions at 2 KB");
+            let names: BTreeSet<_> = profile.tools.iter().map(|tool| tool.name).collect();
+            assert_eq!(names.len(), profile.tools.len());
+            for tool in profile.tools {
+                let row = tool.find_method().unwrap_or_else(|| panic!("{}: there is no {}", tool.name, tool.method));
+                assert!(row.destructive || row.read_only || row.tool, "{}", tool.name);
+                assert_eq!((tool.params)()["type"], "object", "{}", tool.name);
+            }
+            let listed = serde_json::to_string(&profile.list_tools()).unwrap();
+            assert!(listed.len() <= 16_000, "{}: {} bytes", profile.name, listed.len());
+        }
+    }
+}

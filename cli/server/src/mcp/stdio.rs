@@ -1,0 +1,550 @@
+//! MCP over stdin and stdout, one message per line, with three things that rmcp's own transport does not do:
+//!
+//! - `arguments` of `tools/call` reach the service as raw JSON text, and its result goes out the
+//!   same way: key order, duplicate keys and large integers would not survive rmcp's `Value`, and a
+//!   large export would be parsed only to be written again;
+//! - notifications that come before the first request are ignored instead of ending the server;
+//! - a malformed request is answered with its id;
+//! - while the client leaves `MAX_UNREAD_BYTES` of answers unread, or `MAX_UNANSWERED` requests have no answer that it has
+//!   read, no further one is read.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientNotification, ClientRequest,
+    ContentBlock, ErrorData, GetExtensions, JsonRpcMessage, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+    ServerResult,
+};
+use rmcp::transport::Transport;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{Mutex, Notify};
+
+use crate::MAX_BODY_BYTES;
+
+/// Longest line, as large as a body over HTTP.
+const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
+/// Bytes of answers that the client has not read, from which on its requests wait.
+const MAX_UNREAD_BYTES: usize = 4 << 20;
+/// Requests that are handled, or whose answers are not read, from which on further ones wait. Each takes 11 KB besides its
+/// answer, measured with 150,000 pings; a list of tools takes 100 KB until it is a line.
+const MAX_UNANSWERED: usize = 256;
+const READ_BUFFER_BYTES: usize = 16 << 10;
+/// Size to which the line buffer shrinks after a large line.
+const KEPT_LINE_BYTES: usize = 64 << 10;
+
+/// The `arguments` of a `tools/call` as raw JSON text; passed in the request's extensions.
+#[derive(Clone)]
+pub struct RawArguments(pub Box<RawValue>);
+
+/// rmcp's transport over a pair of pipes.
+pub struct StdioTransport<R, W> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    /// Set while the rest of a line that is too long is dropped.
+    dropping: bool,
+    /// Set once a request has come: from then on rmcp takes notifications too.
+    opened: bool,
+    write: Arc<Mutex<W>>,
+    /// The requests that rmcp has, until it answers them or the client cancels them. rmcp drops a second answer to an id.
+    open: HashMap<RequestId, CountedRequest>,
+    unread: Arc<UnreadAnswers>,
+    /// Notified when the input has ended.
+    ended: Arc<Notify>,
+}
+
+impl<R, W> StdioTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    /// Makes a transport that reads requests from `read` and writes answers to `write`.
+    pub fn new(read: R, write: W) -> Self {
+        Self {
+            read: BufReader::with_capacity(READ_BUFFER_BYTES, read),
+            line: Vec::new(),
+            dropping: false,
+            opened: false,
+            write: Arc::new(Mutex::new(write)),
+            open: HashMap::new(),
+            unread: Arc::default(),
+            ended: Arc::default(),
+        }
+    }
+
+    /// Returns the notification of the end of the input; answers to earlier requests may still be under way.
+    pub fn ended(&self) -> Arc<Notify> {
+        Arc::clone(&self.ended)
+    }
+
+    /// Puts the next line into `self.line`; false at the end of the input.
+    ///
+    /// Cancel-safe: bytes that were read stay in `self.line`, and the next call reads on.
+    async fn next_line(&mut self) -> bool {
+        loop {
+            let room = MAX_LINE_BYTES + 1 - self.line.len();
+            let read = (&mut self.read).take(room as u64).read_until(b'\n', &mut self.line).await;
+            let ended = self.line.last() == Some(&b'\n');
+            match read {
+                Ok(0) | Err(_) if self.line.is_empty() || self.dropping => return false,
+                // The last line may lack its newline.
+                Ok(0) | Err(_) => return true,
+                Ok(_) if ended && !self.dropping => return true,
+                Ok(_) if ended => {
+                    self.dropping = false;
+                    self.line.clear();
+                }
+                Ok(_) if self.line.len() > MAX_LINE_BYTES => {
+                    if !self.dropping {
+                        tracing::warn!("a line on stdin was over 32 MiB and is ignored");
+                    }
+                    self.dropping = true;
+                    self.line.clear();
+                }
+                // The input ended within a line; the next read returns 0.
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+impl<R, W> StdioTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    /// Answers a request that rmcp does not get. A task of its own writes that: rmcp drops what waits in `receive`, and
+    /// half a line may have gone by then.
+    fn refuse(&mut self, id: RequestId, message: &str) {
+        let error = ErrorData::invalid_request(message.to_owned(), None);
+        let write = Arc::clone(&self.write);
+        // The id may be that of a request that rmcp still has.
+        let answer = to_line(&ServerJsonRpcMessage::error(error, Some(id)));
+        let answer = answer.map(|line| self.unread.add_answer(line, Some(self.unread.count_pending())));
+        tokio::spawn(async move { write_line(&write, &answer?.line).await });
+    }
+}
+
+impl<R, W> Transport<RoleServer> for StdioTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let write = Arc::clone(&self.write);
+        let request = answered_id(&item).map(|id| self.open.remove(id).unwrap_or_else(|| self.unread.count_pending()));
+        let answer = to_line(&item).map(|line| self.unread.add_answer(line, request));
+        async move { write_line(&write, &answer?.line).await }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            self.unread.are_few().await;
+            if !self.next_line().await {
+                self.ended.notify_one();
+                return None;
+            }
+            let parsed = parse_message(&self.line);
+            let id = if parsed.is_err() { find_request_id(&self.line) } else { None };
+            self.line.clear();
+            self.line.shrink_to(KEPT_LINE_BYTES);
+            match parsed {
+                Ok(JsonRpcMessage::Request(request)) if self.open.contains_key(&request.id) => {
+                    self.refuse(request.id, "This id is that of a request without an answer; give each its own.");
+                }
+                Ok(JsonRpcMessage::Request(mut request)) => {
+                    self.opened = true;
+                    self.open.insert(request.id.clone(), self.unread.count_pending());
+                    request.request.extensions_mut().insert(Arc::new(self.unread.count_handled()));
+                    return Some(JsonRpcMessage::Request(request));
+                }
+                Ok(message) if self.opened => {
+                    if let Some(id) = cancelled_id(&message) {
+                        self.open.remove(id);
+                    }
+                    return Some(message);
+                }
+                Ok(_) => {}
+                // Garbage without an id gets no answer: no client waits for one, and it could cause more garbage.
+                Err(error) => {
+                    if let Some(id) = id {
+                        self.refuse(id, &format!("This is not an MCP request: {error}."));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.write.lock().await.shutdown().await
+    }
+}
+
+/// The answers that are not written yet, by their bytes, and the requests that wait for one.
+#[derive(Default)]
+struct UnreadAnswers {
+    bytes: AtomicUsize,
+    /// Requests whose handler runs, also cancelled ones.
+    handled: AtomicUsize,
+    /// Requests whose answer is not written, other than cancelled ones.
+    pending: AtomicUsize,
+    written: Notify,
+}
+
+impl UnreadAnswers {
+    fn add_answer(self: &Arc<Self>, line: Vec<u8>, request: Option<CountedRequest>) -> UnreadAnswer {
+        self.bytes.fetch_add(line.len(), Ordering::Relaxed);
+        UnreadAnswer { all: Arc::clone(self), line, _request: request }
+    }
+
+    fn count_handled(self: &Arc<Self>) -> CountedRequest {
+        CountedRequest::new(self, |all| &all.handled)
+    }
+
+    fn count_pending(self: &Arc<Self>) -> CountedRequest {
+        CountedRequest::new(self, |all| &all.pending)
+    }
+
+    /// Waits until there is room for answers. It may be dropped and called again.
+    async fn are_few(&self) {
+        while self.bytes.load(Ordering::Relaxed) > MAX_UNREAD_BYTES
+            || self.handled.load(Ordering::Relaxed) >= MAX_UNANSWERED
+            || self.pending.load(Ordering::Relaxed) >= MAX_UNANSWERED
+        {
+            self.written.notified().await;
+        }
+    }
+}
+
+/// A request that is counted until this is dropped.
+struct CountedRequest {
+    all: Arc<UnreadAnswers>,
+    counter: fn(&UnreadAnswers) -> &AtomicUsize,
+}
+
+impl CountedRequest {
+    fn new(all: &Arc<UnreadAnswers>, counter: fn(&UnreadAnswers) -> &AtomicUsize) -> Self {
+        counter(all).fetch_add(1, Ordering::Relaxed);
+        Self { all: Arc::clone(all), counter }
+    }
+}
+
+impl Drop for CountedRequest {
+    fn drop(&mut self) {
+        (self.counter)(&self.all).fetch_sub(1, Ordering::Relaxed);
+        // The permit stays for the next task that waits.
+        self.all.written.notify_one();
+    }
+}
+
+/// An answer that is not written yet, counted until this is dropped.
+struct UnreadAnswer {
+    all: Arc<UnreadAnswers>,
+    line: Vec<u8>,
+    _request: Option<CountedRequest>,
+}
+
+impl Drop for UnreadAnswer {
+    fn drop(&mut self) {
+        self.all.bytes.fetch_sub(self.line.len(), Ordering::Relaxed);
+        self.all.written.notify_one();
+    }
+}
+
+/// The id of the request that a message answers.
+fn answered_id(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    }
+}
+
+/// The id of the request that a message cancels.
+fn cancelled_id(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Notification(notification) => match &notification.notification {
+            ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.as_ref(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io::Result<()> {
+    let mut write = write.lock().await;
+    write.write_all(line).await?;
+    write.flush().await
+}
+
+/// Parses a message. The arguments of a tool call are taken out of the text before rmcp parses the rest.
+fn parse_message(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    if let Some(call) = tool_call(line) {
+        return Ok(call);
+    }
+    let (message, arguments) = without_arguments(line);
+    let mut message: ClientJsonRpcMessage = serde_json::from_slice(&message)?;
+    if let (JsonRpcMessage::Request(request), Some(arguments)) = (&mut message, arguments) {
+        request.request.extensions_mut().insert(RawArguments(arguments));
+    }
+    Ok(message)
+}
+
+/// Parses a plain `tools/call`, the most frequent message, directly: rmcp's way of finding a message's type costs
+/// more than the call. `None` for anything unusual, which rmcp parses.
+fn tool_call(line: &[u8]) -> Option<ClientJsonRpcMessage> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ToolCallMessage<'a> {
+        jsonrpc: &'a str,
+        id: RequestId,
+        method: &'a str,
+        #[serde(borrow)]
+        params: ToolCallParams<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ToolCallParams<'a> {
+        name: String,
+        #[serde(borrow)]
+        arguments: &'a RawValue,
+        #[serde(rename = "_meta")]
+        meta: Option<RequestMetaObject>,
+    }
+    let ToolCallMessage { jsonrpc: "2.0", id, method: "tools/call", params } = serde_json::from_slice(line).ok()?
+    else {
+        return None;
+    };
+    let mut request = CallToolRequest::new(CallToolRequestParams::new(params.name));
+    request.extensions.insert(RawArguments(params.arguments.to_owned()));
+    if let Some(meta) = params.meta {
+        request.extensions.insert(meta);
+    }
+    Some(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
+}
+
+type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
+    taken_apart(line).map_or((Cow::Borrowed(line), None), |(rest, arguments)| (Cow::Owned(rest), Some(arguments)))
+}
+
+/// Splits a tool call into the message without `arguments`, and these; `None` for other messages.
+pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
+    let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
+    if members.get("method")?.get() != "\"tools/call\"" {
+        return None;
+    }
+    let mut params: Members<'_> = serde_json::from_str(members.get("params")?.get()).ok()?;
+    let arguments = params.remove("arguments")?.to_owned();
+    let params = to_raw_value(&params).ok()?;
+    members.insert("params".into(), &params);
+    Some((serde_json::to_vec(&members).ok()?, arguments))
+}
+
+/// Finds the id of a request that rmcp cannot parse.
+pub fn find_request_id(line: &[u8]) -> Option<RequestId> {
+    let members: Members<'_> = serde_json::from_slice(line).ok()?;
+    members.get("method")?;
+    serde_json::from_str(members.get("id")?.get()).ok()
+}
+
+/// Writes a message as one line.
+fn to_line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let mut line = match with_structured_content(message) {
+        Some(reply) => serde_json::to_vec(&reply)?,
+        None => serde_json::to_vec(message)?,
+    };
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[derive(Serialize)]
+struct ToolCallReply<'a> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    result: StructuredResult<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StructuredResult<'a> {
+    #[serde(flatten)]
+    result: &'a CallToolResult,
+    structured_content: &'a RawValue,
+}
+
+/// Adds `structuredContent` to the result of a tool call that succeeded, copied from its one JSON text. It must be an
+/// object for clients of before 2026, so that a list is told as text alone.
+fn with_structured_content(message: &ServerJsonRpcMessage) -> Option<ToolCallReply<'_>> {
+    let JsonRpcMessage::Response(response) = message else { return None };
+    let ServerResult::CallToolResult(result) = &response.result else { return None };
+    let ([ContentBlock::Text(content)], None, Some(false)) =
+        (&result.content[..], &result.structured_content, result.is_error)
+    else {
+        return None;
+    };
+    let structured_content: &RawValue = serde_json::from_str(&content.text).ok()?;
+    if !structured_content.get().starts_with('{') {
+        return None;
+    }
+    Some(ToolCallReply { jsonrpc: "2.0", id: &response.id, result: StructuredResult { result, structured_content } })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::io::DuplexStream;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_reads_no_answers_is_not_read_from() {
+        const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+        const ANSWERS: usize = 10;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut theirs, requests) = tokio::io::duplex(1 << 10);
+            let (answers, mut read) = tokio::io::duplex(1 << 10);
+            let mut transport = StdioTransport::new(requests, answers);
+            theirs.write_all(PING).await.unwrap();
+            assert!(transport.receive().await.is_some());
+            let text = "x".repeat(MAX_UNREAD_BYTES / ANSWERS + 1);
+            for id in 0..ANSWERS {
+                let error = ErrorData::internal_error(text.clone(), None);
+                let id = RequestId::Number(i64::try_from(id).unwrap());
+                tokio::spawn(transport.send(ServerJsonRpcMessage::error(error, Some(id))));
+            }
+            theirs.write_all(PING).await.unwrap();
+            let waited = timeout(std::time::Duration::from_millis(20), transport.receive()).await;
+            assert!(waited.is_err(), "a request was read while {MAX_UNREAD_BYTES} bytes are unread");
+            let mut half = vec![0; text.len()];
+            read.read_exact(&mut half).await.unwrap();
+            assert!(transport.receive().await.is_some(), "there is room again");
+        });
+    }
+
+    fn ping(id: usize) -> Vec<u8> {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n").into_bytes()
+    }
+
+    fn number(id: usize) -> RequestId {
+        RequestId::Number(i64::try_from(id).unwrap())
+    }
+
+    /// Runs `play` with a transport, what its client writes to, and what it reads from.
+    fn with_client<P>(play: impl FnOnce(StdioTransport<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) -> P)
+    where
+        P: Future<Output = ()>,
+    {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (theirs, requests) = tokio::io::duplex(1 << 20);
+            let (answers, read) = tokio::io::duplex(64);
+            play(StdioTransport::new(requests, answers), theirs, read).await;
+        });
+    }
+
+    async fn is_read_from<R, W>(transport: &mut StdioTransport<R, W>) -> bool
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        timeout(std::time::Duration::from_millis(20), transport.receive()).await.is_ok()
+    }
+
+    #[test]
+    fn requests_wait_while_many_are_handled() {
+        with_client(async |mut transport, mut theirs, _read| {
+            let mut handled = Vec::new();
+            for id in 0..MAX_UNANSWERED {
+                theirs.write_all(&ping(id)).await.unwrap();
+                handled.push(transport.receive().await.expect("a request"));
+                // A client may cancel it: its handler runs until it looks.
+                transport.open.remove(&number(id));
+            }
+            theirs.write_all(&ping(MAX_UNANSWERED)).await.unwrap();
+            assert!(!is_read_from(&mut transport).await, "a request was read while {MAX_UNANSWERED} are handled");
+            // As rmcp drops one that is answered or cancelled.
+            handled.pop();
+            assert!(is_read_from(&mut transport).await, "there is room again");
+        });
+    }
+
+    /// The answers to pings are small, and what rmcp keeps of each is not.
+    #[test]
+    fn requests_wait_while_many_have_no_answer_that_is_read() {
+        with_client(async |mut transport, mut theirs, mut read| {
+            for id in 0..MAX_UNANSWERED {
+                theirs.write_all(&ping(id)).await.unwrap();
+                // rmcp drops a request once it is handled, and its answer may wait.
+                drop(transport.receive().await.expect("a request"));
+            }
+            theirs.write_all(&ping(MAX_UNANSWERED)).await.unwrap();
+            assert!(!is_read_from(&mut transport).await, "a request was read while no answer is sent");
+            for id in 0..MAX_UNANSWERED {
+                // The pipe has room for half of it.
+                let error = ErrorData::internal_error("x".repeat(64), None);
+                tokio::spawn(transport.send(ServerJsonRpcMessage::error(error, Some(number(id)))));
+            }
+            assert!(!is_read_from(&mut transport).await, "a request was read while no answer is read");
+            let mut some = [0; 200];
+            read.read_exact(&mut some).await.unwrap();
+            assert!(is_read_from(&mut transport).await, "there is room again");
+        });
+    }
+
+    #[test]
+    fn a_request_that_is_cancelled_gives_its_place_back() {
+        with_client(async |mut transport, mut theirs, _read| {
+            for id in 0..=MAX_UNANSWERED {
+                let cancel =
+                    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+                theirs.write_all(&[ping(id), format!("{cancel}\n").into_bytes()].concat()).await.unwrap();
+                drop(transport.receive().await.expect("a request"));
+                assert!(matches!(transport.receive().await, Some(JsonRpcMessage::Notification(_))));
+            }
+            assert!(transport.open.is_empty());
+        });
+    }
+
+    #[test]
+    fn an_id_that_is_in_use_is_refused_and_its_request_stays() {
+        with_client(async |mut transport, mut theirs, read| {
+            theirs.write_all(&[ping(1), ping(1), ping(2)].concat()).await.unwrap();
+            for id in [1, 2] {
+                let Some(JsonRpcMessage::Request(request)) = transport.receive().await else { panic!("a request") };
+                assert_eq!(request.id, number(id));
+            }
+            let refused = BufReader::new(read).lines().next_line().await.unwrap().unwrap();
+            assert!(refused.contains("\"id\":1") && refused.contains("give each its own"), "{refused}");
+            assert_eq!(transport.open.len(), 2);
+        });
+    }
+
+    /// rmcp drops what waits in `receive` whenever something else happens.
+    #[test]
+    fn the_answer_to_a_malformed_request_is_written_whole_by_a_receive_that_is_dropped() {
+        with_client(async |mut transport, mut theirs, read| {
+            let malformed = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":5}"#;
+            theirs.write_all(format!("{malformed}\n").repeat(3).as_bytes()).await.unwrap();
+            // The pipe has room for half of an answer.
+            assert!(!is_read_from(&mut transport).await);
+            let mut lines = BufReader::new(read).lines();
+            for _ in 0..3 {
+                let answer: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+                assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32600)), "{answer}");
+            }
+        });
+    }
+}

@@ -1,0 +1,62 @@
+//! The hints of the files of a clone that an agent works in (semantics section 20).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nudge_app::committed::{self, TrustFile};
+use nudge_app::context::ContextInference;
+use nudge_app::seed::{self, Call, SeededClones};
+use nudge_app::wire::{parsed_as, to_raw};
+use nudge_client::process_cwd;
+use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+use super::StdioUse;
+use super::session::backend::CallBackend;
+
+/// Brings the hints of this process's clone in step with its files, beside everything else, for clients without hooks.
+/// If no clone was ever seeded, this is one look for a file.
+pub fn follow_clone_files(stdio: &StdioUse, backend: &Arc<CallBackend>) {
+    if !matches!(stdio, StdioUse::Mcp { profile: None, .. }) {
+        return;
+    }
+    let Some(top) = process_cwd().and_then(|cwd| seed::top_of(&cwd)) else { return };
+    let is_seeded = SeededClones::read_unlocked().is_ok_and(|clones| clones.get(&top).is_some());
+    if !is_seeded && !committed::is_there(&top) {
+        return;
+    }
+    let (backend, here) = (Arc::clone(backend), Handle::current());
+    spawn_blocking(move || {
+        let call = |method: &str, params: &Map<String, Value>| {
+            parsed_as(&here.block_on(backend.call(method, &to_raw(params)?))?)
+        };
+        let repo = || ContextInference::of_files_alone().find_repository(&top);
+        follow_clone(&top, repo, &call);
+    });
+}
+
+/// Brings the hints of a clone in step with its files, as far as its user wants that. `repo` names its repository.
+pub fn follow_clone(top: &Path, repo: impl FnOnce() -> Option<String>, call: Call<'_>) {
+    if committed::is_there(top)
+        && let Some(repo) = repo()
+        && let Err(error) = committed::load_trusted(top, &repo, call)
+    {
+        tracing::warn!(error = error.message(), "the hints that come with this clone are not told");
+    }
+    match seed::refresh_clone(top, call, false) {
+        Ok(Some(done)) => {
+            tracing::info!(set = done.set.len(), deleted = done.deleted, "followed this clone's files");
+        }
+        Ok(None) => {}
+        Err(error) => tracing::warn!(error = error.message(), "the commands of this clone are not told"),
+    }
+}
+
+/// Returns true if the user wants a clone followed that a folder may lie in. No file of the clone is looked at for it.
+pub fn may_follow(cwd: &Path) -> bool {
+    let has_seeds =
+        || SeededClones::read_unlocked().is_ok_and(|clones| cwd.ancestors().any(|top| clones.get(top).is_some()));
+    let is_trusted = || TrustFile::read_unlocked().is_ok_and(|trust| cwd.ancestors().any(|top| trust.is_trusted(top)));
+    has_seeds() || is_trusted()
+}

@@ -1,0 +1,151 @@
+//! Routes calls to this process's own store or to the PRIMARY elsewhere. The route changes when a PROXY becomes PRIMARY,
+//! or goes over to the session that took the place of its own; a call under way is then sent again, with the same
+//! idempotency key.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nudge::{Caller, Result, Service};
+use nudge_app::sources;
+use nudge_client::{Client, is_displaced, new_key};
+use nudge_core::service::CallLane;
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::calls;
+use crate::memory;
+use crate::work::{self, CallerId, MAX_WAITING, PLACES_OF_A_CALLER, WorkDesk};
+
+/// Most calls of a PROXY that the PRIMARY has not answered. Calls that it can answer at once are not counted.
+const MAX_FORWARDED: usize = PLACES_OF_A_CALLER + MAX_WAITING;
+
+/// Time for which a call waits until its PROXY belongs to the session that took the place of its own.
+const DISPLACED_PATIENCE: Duration = Duration::from_secs(6);
+
+/// The target of the calls of one caller.
+pub struct CallBackend {
+    route: Arc<watch::Sender<AnsweringSide>>,
+    desk: WorkDesk,
+    forwarded: AtomicUsize,
+}
+
+#[derive(Clone)]
+enum AnsweringSide {
+    Here(Arc<dyn Service>),
+    There(Arc<Client>),
+}
+
+impl CallBackend {
+    /// Routes calls to the store of this process.
+    pub fn from_service(service: Arc<dyn Service>, desk: WorkDesk) -> Self {
+        Self::from_target(AnsweringSide::Here(service), desk)
+    }
+
+    /// Routes calls to the PRIMARY elsewhere.
+    pub fn from_client(client: Arc<Client>, desk: WorkDesk) -> Self {
+        Self::from_target(AnsweringSide::There(client), desk)
+    }
+
+    fn from_target(target: AnsweringSide, desk: WorkDesk) -> Self {
+        Self { route: Arc::new(watch::Sender::new(target)), desk, forwarded: AtomicUsize::new(0) }
+    }
+
+    /// The same target, with the places of another caller.
+    #[must_use]
+    pub fn for_caller(&self, caller: CallerId) -> Self {
+        let (route, desk) = (Arc::clone(&self.route), self.desk.for_caller(caller));
+        Self { route, desk, forwarded: AtomicUsize::new(0) }
+    }
+
+    /// The places of its caller.
+    pub fn desk(&self) -> &WorkDesk {
+        &self.desk
+    }
+
+    /// Routes calls to the store of this process, which has become PRIMARY.
+    pub fn promote(&self, service: Arc<dyn Service>) {
+        self.route.send_replace(AnsweringSide::Here(service));
+    }
+
+    /// Routes calls to the PRIMARY of another session, to which this PROXY belongs now.
+    pub fn go_over(&self, client: Arc<Client>) {
+        self.route.send_replace(AnsweringSide::There(client));
+    }
+
+    /// Makes a call without a caller's name.
+    ///
+    /// # Errors
+    /// The method's own errors; `E_UNAVAILABLE` when the PRIMARY does not answer.
+    pub async fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        self.call_by(Caller::default(), method, params).await
+    }
+
+    /// Makes a call.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
+        let mut route = self.route.subscribe();
+        let mut target = route.borrow_and_update().clone();
+        let _forwarded = match &target {
+            AnsweringSide::There(_) => ForwardedCall::begin_call(&self.forwarded, method)?,
+            AnsweringSide::Here(service) => {
+                return calls::call(&self.desk, Arc::clone(service), caller, method, params).await;
+            }
+        };
+        // All tries carry one idempotency key, as the dead PRIMARY may have done and journalled the change.
+        let key = new_key();
+        let caller = caller.with_key(Some(&key));
+        loop {
+            let client = match target {
+                AnsweringSide::There(client) => client,
+                AnsweringSide::Here(service) => return calls::call(&self.desk, service, caller, method, params).await,
+            };
+            let reply = tokio::select! {
+                biased;
+                () = has_changed(&mut route) => None,
+                reply = client.call(caller, method, params) => Some(reply),
+            };
+            if let Some(reply) = reply {
+                memory::note_use(params.get().len() + reply.as_ref().map_or(0, |reply| reply.get().len()));
+                let goes_over = reply.as_ref().is_err_and(is_displaced)
+                    && timeout(DISPLACED_PATIENCE, has_changed(&mut route)).await.is_ok();
+                if !goes_over {
+                    return reply;
+                }
+            }
+            target = route.borrow_and_update().clone();
+        }
+    }
+}
+
+/// Resolves when the route has changed; never where it cannot change any more.
+async fn has_changed(route: &mut watch::Receiver<AnsweringSide>) {
+    if route.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// A call that the PRIMARY has, counted until this is dropped.
+struct ForwardedCall<'a>(&'a AtomicUsize);
+
+impl<'a> ForwardedCall<'a> {
+    fn begin_call(forwarded: &'a AtomicUsize, method: &str) -> Result<Self> {
+        let entered = Self(forwarded);
+        let before = forwarded.fetch_add(1, Ordering::Relaxed);
+        if before < MAX_FORWARDED || is_vital(method) { Ok(entered) } else { Err(work::crowded_error(MAX_WAITING)) }
+    }
+}
+
+impl Drop for ForwardedCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns true for a method that waits for no work, as far as this process knows it.
+fn is_vital(method: &str) -> bool {
+    sources::find_method(method).is_some_and(|row| row.lane == CallLane::Vital)
+}

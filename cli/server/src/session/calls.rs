@@ -1,0 +1,64 @@
+//! Runs calls on threads of their callers' places, so that none delays another; a few run on the event loop.
+
+use std::sync::Arc;
+
+use nudge::{Caller, Error, Result, Service};
+use nudge_core::service::CallLane;
+use serde_json::value::RawValue;
+
+use crate::memory;
+use crate::work::WorkDesk;
+
+/// Largest call that runs on the event loop's thread. Larger ones go to a thread of their own, and so do
+/// batches, which may hold a thousand calls.
+pub const MAX_INLINE_BYTES: usize = 64 << 10;
+
+/// Makes one call: on a thread of the caller's places, or here if it is inline and short. An inline call changes nothing,
+/// so one that has too few steps here is made again on a thread.
+///
+/// # Errors
+/// The method's own errors.
+pub async fn call(
+    desk: &WorkDesk,
+    service: Arc<dyn Service>,
+    caller: Caller<'_>,
+    method: &str,
+    params: &RawValue,
+) -> Result<Box<RawValue>> {
+    let row = service.find_method(method);
+    let sent = params.get().len();
+    if sent <= MAX_INLINE_BYTES && row.is_some_and(|row| row.inline) {
+        let tried = service.call_by(caller.inline(), method, params);
+        if !tried.as_ref().is_err_and(Error::lacks_steps) {
+            return tried;
+        }
+    }
+    let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
+    let run = move || service.call_by(caller.as_caller(), &method, &params);
+    memory::note_use(sent);
+    let answer = desk.run(row.map_or(CallLane::Work, |row| row.lane), run).await.flatten();
+    memory::note_use(answer.as_ref().map_or(0, |answer| answer.get().len()));
+    answer
+}
+
+/// A caller that can go to another thread.
+struct OwnedCaller {
+    name: String,
+    agent: bool,
+    key: Option<String>,
+    asks_env: bool,
+}
+
+impl From<Caller<'_>> for OwnedCaller {
+    fn from(caller: Caller<'_>) -> Self {
+        Self { name: caller.name.into(), agent: caller.agent, key: caller.key.map(Into::into), asks_env: caller.env }
+    }
+}
+
+impl OwnedCaller {
+    fn as_caller(&self) -> Caller<'_> {
+        let caller = Caller::with_name(&self.name).with_key(self.key.as_deref());
+        let caller = if self.agent { caller.by_agent() } else { caller };
+        if self.asks_env { caller.asking_env() } else { caller }
+    }
+}

@@ -1,0 +1,429 @@
+//! Change notifications: collects the changes of the sources for clients that subscribe.
+//!
+//! Every committed change sends one [`TouchedThing`]. They are gathered for a moment, so that a burst of
+//! changes is one [`ChangeBatch`], and each subscribed client reads the batches from a [`ChangeFeed`].
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nudge::{Caller, ErrorKind, Result};
+use nudge_app::sources;
+use nudge_client::Client;
+use nudge_core::source::{SourceSpec, TouchedResource};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use tokio::time::sleep;
+
+use super::backend::CallBackend;
+
+/// The thing that a committed change touched.
+#[derive(Debug, Clone)]
+pub enum TouchedThing {
+    /// A resource of a source.
+    Resource {
+        /// The source of the resource.
+        source: &'static str,
+        /// The name of the resource.
+        name: Arc<str>,
+        /// True when the resource has more or fewer parts than before.
+        count_changed: bool,
+    },
+    /// The list of tools.
+    Tools,
+    /// All resources: some changes were missed.
+    Everything,
+}
+
+/// The method that returns changes.
+pub const CHANGES: &str = "nudge.changes";
+/// The `what` of a change that brings a source into use or out of it, so that its tools are listed or not.
+pub const IN_USE: &str = "in_use";
+
+/// Capacity of the channel of changes; a receiver that falls behind further takes everything as changed.
+pub const TOUCHED_CAPACITY: usize = 1024;
+/// Time for which changes are gathered before clients are notified.
+const GATHER: Duration = Duration::from_millis(20);
+/// Largest number of batches that wait for a slow client.
+const BATCH_CAPACITY: usize = 16;
+/// Time for which the PRIMARY holds a PROXY's `nudge.changes` call when nothing changes.
+const WAIT_S: f64 = 5.0;
+/// Pause before a PROXY calls again after a failed call.
+const RELAY_PAUSE: Duration = Duration::from_millis(50);
+
+/// All changes of a moment.
+#[derive(Debug, Default)]
+pub struct ChangeBatch {
+    /// Set when changes were missed, so that any resource may have changed.
+    everything: bool,
+    /// The sources with a resource that has more or fewer parts than before.
+    counts: BTreeSet<&'static str>,
+    /// Set when resources were added or removed.
+    names: bool,
+    /// Set when the list of tools has changed.
+    tools: bool,
+    resources: HashSet<(&'static str, Arc<str>)>,
+}
+
+impl ChangeBatch {
+    fn new_everything() -> Self {
+        Self { everything: true, names: true, ..Self::default() }
+    }
+
+    fn add(&mut self, touched: TouchedThing) {
+        match touched {
+            TouchedThing::Resource { source, name, count_changed } => {
+                if count_changed {
+                    self.counts.insert(source);
+                }
+                self.resources.insert((source, name));
+            }
+            TouchedThing::Tools => self.tools = true,
+            TouchedThing::Everything => *self = Self { tools: self.tools, ..Self::new_everything() },
+        }
+    }
+
+    fn mark_missed(&mut self) {
+        *self = Self { tools: true, ..Self::new_everything() };
+    }
+
+    /// Returns true when this resource of a source may have changed.
+    pub fn touches_resource(&self, source: &'static str, name: &str) -> bool {
+        self.everything || self.resources.contains(&(source, Arc::from(name)))
+    }
+
+    /// Returns true when the list of a source's resources, with the number of parts in each, may have changed.
+    pub fn touches_list(&self, source: &'static str) -> bool {
+        self.everything || self.counts.contains(source)
+    }
+
+    /// Returns true when resources may have been added or removed.
+    pub fn touches_names(&self) -> bool {
+        self.names
+    }
+
+    /// Returns true when the list of tools may have changed.
+    pub fn touches_tools(&self) -> bool {
+        self.tools
+    }
+}
+
+/// The source of [`ChangeFeed`]s.
+#[derive(Clone)]
+pub struct ChangeFeeds {
+    /// The sender of batches; weak, so that the feeds end with the task that gathers.
+    batches: broadcast::WeakSender<Arc<ChangeBatch>>,
+    known: Arc<KnownNames>,
+}
+
+/// The resources that existed when clients were last notified.
+struct KnownNames {
+    backend: Arc<CallBackend>,
+    /// The names; `None` while no client listens, as they are not kept up to date then.
+    names: Mutex<Option<Names>>,
+}
+
+/// Sources, and the names of their resources.
+type Names = BTreeSet<(&'static str, String)>;
+
+impl ChangeFeeds {
+    /// Gathers everything that `touched` sends until `stopped` becomes true; then all feeds end.
+    pub fn start_gathering(
+        touched: &broadcast::Sender<TouchedThing>,
+        backend: Arc<CallBackend>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        let (batches, _) = broadcast::channel(BATCH_CAPACITY);
+        let changes = Self::new(&batches, backend);
+        tokio::spawn(gather_batches(touched.subscribe(), batches, Arc::clone(&changes.known), stopped));
+        changes
+    }
+
+    /// Makes an instance without any changes.
+    pub fn without_changes(backend: Arc<CallBackend>) -> Self {
+        Self::new(&broadcast::channel(1).0, backend)
+    }
+
+    fn new(batches: &broadcast::Sender<Arc<ChangeBatch>>, backend: Arc<CallBackend>) -> Self {
+        Self { batches: batches.downgrade(), known: Arc::new(KnownNames { backend, names: Mutex::default() }) }
+    }
+
+    /// Returns a feed of all changes from now on.
+    pub fn open_feed(&self) -> ChangeFeed {
+        ChangeFeed(self.batches.upgrade().map(|batches| batches.subscribe()))
+    }
+
+    /// Notes the current resources, unless they are known. Without this the first batch takes them as changed.
+    pub async fn note_names(&self) {
+        if self.known.names.lock().is_none()
+            && let Ok(names) = read_names(&self.known.backend).await
+        {
+            self.known.names.lock().get_or_insert(names);
+        }
+    }
+}
+
+impl KnownNames {
+    /// Updates the names; returns true when they differ from the last time.
+    async fn renew_names(&self) -> bool {
+        let now = read_names(&self.backend).await.ok();
+        let mut known = self.names.lock();
+        let changed = known.is_none() || now.is_none() || *known != now;
+        *known = now;
+        changed
+    }
+}
+
+async fn read_names(backend: &Arc<CallBackend>) -> Result<Names> {
+    let mut all = Names::new();
+    for (source, _) in sources::with_resources() {
+        all.extend(list_resource_names(backend, source).await?.into_iter().map(|name| (source.name, name)));
+    }
+    Ok(all)
+}
+
+/// Lists the names of all resources of a source, in byte order; none when a PRIMARY elsewhere lacks the source.
+pub async fn list_resource_names(backend: &CallBackend, source: &SourceSpec) -> Result<Vec<String>> {
+    let Some(resources) = source.resources else { return Ok(Vec::new()) };
+    let listed = match backend.call(resources.list, &no_params()).await {
+        Err(error) if error.kind() == ErrorKind::UnknownMethod => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut names = (resources.names)(&listed);
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Returns the params of a call to a method that takes none.
+pub fn no_params() -> Box<RawValue> {
+    serde_json::from_str("{}").unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// A client's view of the changes.
+pub struct ChangeFeed(Option<broadcast::Receiver<Arc<ChangeBatch>>>);
+
+impl ChangeFeed {
+    /// Returns the next batch; `None` when there will be no more.
+    pub async fn next(&mut self) -> Option<Arc<ChangeBatch>> {
+        match self.0.as_mut()?.recv().await {
+            Ok(batch) => Some(batch),
+            Err(RecvError::Lagged(_)) => {
+                let mut batch = ChangeBatch::default();
+                batch.mark_missed();
+                Some(Arc::new(batch))
+            }
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+/// Relays changes from the PRIMARY, for as long as this process is a PROXY of a session that goes on.
+pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThing>, is_over: impl Fn() -> bool) {
+    #[derive(Deserialize)]
+    struct RelayedChanges {
+        changes: Vec<ChangeTold>,
+        next: u64,
+        missed: Option<u64>,
+    }
+    let mut since = None;
+    loop {
+        let params = serde_json::json!({"since": since, "wait_s": WAIT_S});
+        let Ok(params) = to_raw_value(&params) else { return };
+        let told = client.call(Caller::default(), CHANGES, &params).await;
+        // A PRIMARY that ends answers all waiting calls, so that the end of the session is noticed at once.
+        if is_over() {
+            return;
+        }
+        let Some(told) = told.ok().and_then(|told| serde_json::from_str::<RelayedChanges>(told.get()).ok()) else {
+            sleep(RELAY_PAUSE).await;
+            continue;
+        };
+        let heard = match (since, told.missed) {
+            (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::into_touched).collect(),
+            // At the start only resources are reported, as the tools have just been asked for.
+            (None, _) => vec![TouchedThing::Everything],
+            (Some(_), _) => vec![TouchedThing::Everything, TouchedThing::Tools],
+        };
+        for touch in heard {
+            // An error means only that no task is listening.
+            let _ = touched.send(touch);
+        }
+        since = Some(told.next);
+    }
+}
+
+/// A change in the answer of the PRIMARY.
+#[derive(Deserialize)]
+struct ChangeTold {
+    /// The source; absent when the PRIMARY's version has only hints.
+    source: Option<String>,
+    what: String,
+    /// The resources; absent when the PRIMARY's version has only hints: their changes name a component.
+    touched: Option<Vec<TouchedResource>>,
+    component: Option<String>,
+    version: Option<u64>,
+}
+
+impl ChangeTold {
+    fn into_touched(self) -> Vec<TouchedThing> {
+        if self.what == IN_USE {
+            return vec![TouchedThing::Tools];
+        }
+        let first = sources::list_sources().first().map_or("", |first| first.name);
+        // A source that is unknown here has no subscribers here.
+        let Some(source) = sources::find_source(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
+        let touched = match (self.touched, self.component) {
+            (Some(touched), _) => touched,
+            (None, Some(component)) => {
+                let is_same =
+                    matches!(&*self.what, "bump" | "outcome") || (self.what == "set" && self.version > Some(1));
+                vec![TouchedResource { resource: component.into(), count_changed: !is_same }]
+            }
+            (None, None) => return vec![TouchedThing::Everything],
+        };
+        let touch = |TouchedResource { resource, count_changed }| TouchedThing::Resource {
+            source: source.name,
+            name: resource,
+            count_changed,
+        };
+        touched.into_iter().map(touch).collect()
+    }
+}
+
+async fn gather_batches(
+    mut touched: broadcast::Receiver<TouchedThing>,
+    batches: broadcast::Sender<Arc<ChangeBatch>>,
+    known: Arc<KnownNames>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    loop {
+        let batch = tokio::select! {
+            batch = next_batch(&mut touched) => batch,
+            _ = stopped.wait_for(|stop| *stop) => return,
+        };
+        let Some(mut batch) = batch else { return };
+        if batches.receiver_count() == 0 {
+            if !batch.counts.is_empty() || batch.everything {
+                known.names.lock().take();
+            }
+            continue;
+        }
+        batch.names |= !batch.counts.is_empty() && known.renew_names().await;
+        // An error means only that no client listens any more.
+        let _ = batches.send(Arc::new(batch));
+    }
+}
+
+/// Waits for a change, and gathers those that follow it within [`GATHER`].
+async fn next_batch(touched: &mut broadcast::Receiver<TouchedThing>) -> Option<ChangeBatch> {
+    let mut batch = ChangeBatch::default();
+    match touched.recv().await {
+        Ok(first) => batch.add(first),
+        Err(RecvError::Lagged(_)) => batch.mark_missed(),
+        Err(RecvError::Closed) => return None,
+    }
+    sleep(GATHER).await;
+    loop {
+        match touched.try_recv() {
+            Ok(next) => batch.add(next),
+            Err(TryRecvError::Lagged(_)) => batch.mark_missed(),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Some(batch),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::Nudge;
+
+    use super::*;
+    use crate::work::{CallerId, WorkPool};
+
+    fn touched(component: &str, count_changed: bool) -> TouchedThing {
+        TouchedThing::Resource { source: "hints", name: component.into(), count_changed }
+    }
+
+    fn store() -> Arc<CallBackend> {
+        let desk = Arc::new(WorkPool::default()).desk_for(CallerId::OwnClient);
+        Arc::new(CallBackend::from_service(Arc::new(Nudge::default()), desk))
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(test);
+    }
+
+    #[test]
+    fn a_burst_is_one_batch() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (_stop, stopped) = watch::channel(false);
+            let changes = ChangeFeeds::start_gathering(&sender, store(), stopped);
+            let mut feed = changes.open_feed();
+            changes.note_names().await;
+            for component in ["a", "b", "a"] {
+                sender.send(touched(component, false)).unwrap();
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(
+                batch.touches_resource("hints", "a")
+                    && batch.touches_resource("hints", "b")
+                    && !batch.touches_resource("hints", "c")
+            );
+            assert!(!batch.touches_list("hints") && !batch.touches_names());
+            sender.send(touched("c", true)).unwrap();
+            let batch = feed.next().await.unwrap();
+            assert!(
+                batch.touches_resource("hints", "c")
+                    && !batch.touches_resource("hints", "a")
+                    && batch.touches_list("hints")
+            );
+            assert!(!batch.touches_names(), "the store is as empty as before");
+        });
+    }
+
+    #[test]
+    fn who_falls_behind_takes_everything_as_changed() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (_stop, stopped) = watch::channel(false);
+            let changes = ChangeFeeds::start_gathering(&sender, store(), stopped);
+            let mut feed = changes.open_feed();
+            for _ in 0..=TOUCHED_CAPACITY {
+                sender.send(touched("a", false)).unwrap();
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(
+                batch.touches_resource("hints", "never named") && batch.touches_list("hints") && batch.touches_names()
+            );
+
+            // `feed` is not read for a while, as by a slow client.
+            let mut quick = changes.open_feed();
+            for _ in 0..=BATCH_CAPACITY {
+                sender.send(touched("a", false)).unwrap();
+                assert!(!quick.next().await.unwrap().touches_resource("hints", "never named"));
+            }
+            let batch = feed.next().await.unwrap();
+            assert!(
+                batch.touches_resource("hints", "never named") && batch.touches_list("hints") && batch.touches_names()
+            );
+            assert!(feed.next().await.unwrap().touches_resource("hints", "a"), "it goes on");
+        });
+    }
+
+    #[test]
+    fn feeds_end_with_the_server() {
+        run(async {
+            let (sender, _) = broadcast::channel(TOUCHED_CAPACITY);
+            let (stop, stopped) = watch::channel(false);
+            let changes = ChangeFeeds::start_gathering(&sender, store(), stopped);
+            let mut feed = changes.open_feed();
+            stop.send_replace(true);
+            assert!(feed.next().await.is_none());
+            assert!(changes.open_feed().next().await.is_none());
+        });
+    }
+}

@@ -1,0 +1,57 @@
+//! Ends a session after all its processes were killed, as some clients do to their servers when they close. It ends as
+//! any other does before the next one begins: its kept hints are written from its journal.
+
+use std::sync::Arc;
+
+use nudge::{Error, JoinedServices, Result};
+use nudge_app::sources;
+use nudge_client::{PrimaryLock, SessionFile, SessionState};
+use nudge_core::embed::NoModels;
+use nudge_core::source::SessionIdentity;
+
+use super::journal::SessionJournal;
+use super::keeper::HintKeeper;
+use super::open::{OpenSources, SourceSupplies};
+use super::role::{ServeSettings, derive_values, make_clock};
+use super::time::SessionTime;
+
+/// Writes the kept hints of the directory's session, if its processes could not. The session's files stay as they are.
+/// The caller has found that the session is over.
+pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
+    // A stopped session has written them, and has emptied its file.
+    let SessionState::Lives(session) = settings.dir.read_session() else { return };
+    if session.keep
+        && let Err(error) = write(settings, lock, &session)
+    {
+        tracing::warn!(error = error.message(), "the last hints of a session that was killed are lost");
+    }
+}
+
+fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) -> Result<()> {
+    let dir = &settings.dir;
+    let (journal, restored) = dir.open_journal(lock, true)?;
+    drop(journal);
+    if restored.records.is_empty() {
+        return Ok(());
+    }
+    let keeper = Arc::new(HintKeeper::open(true, dir.path(), &session.id));
+    if let Some(why) = keeper.start_notice() {
+        return Err(Error::unavailable(why));
+    }
+    let lent = SourceSupplies {
+        clock: SessionTime::from_last_session(Arc::new(make_clock()), settings).clock,
+        session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
+        journal: Arc::new(SessionJournal::new(lock.new_watch(dir), None)),
+        changes: Arc::clone(&keeper) as _,
+        data: settings.data.clone(),
+        cache: settings.cache.clone(),
+        models: Arc::new(NoModels),
+        settings: derive_values(settings, &keeper),
+        given_up: &|| false,
+    };
+    let hints = OpenSources::open(&lent, &sources::list_sources()[..1], restored.records)?;
+    keeper.read_back(Arc::new(JoinedServices::new(hints.list_services())), restored.notice.is_none());
+    hints.close();
+    keeper.close();
+    Ok(())
+}

@@ -1,0 +1,298 @@
+//! `nudge.event`: an event of a coding agent, answered with the text that its hook prints.
+//!
+//! A hook makes this call and confirms it; the rest happens here. The call brings along what only the hook's process
+//! knows: its context, with the variables that scopes mention. Disks of others may hang, so the agent's files are looked
+//! at on threads of their own; an answer without them is better than none.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nudge::{Caller, Context, ContextSpec, MethodSpec, Result, Service};
+use nudge_app::checkout::{AgentCheckout, LineSubject, add_doubt};
+use nudge_app::seed;
+use nudge_app::wire::{parsed_as, to_raw};
+use nudge_core::limit::{BoundedNumber, Limit};
+use nudge_core::once::OnceByKey;
+use nudge_core::patience::ThreadSlots;
+use nudge_core::service::CallIdentity;
+use nudge_core::suggest::{
+    DigestBuilder, MAX_CONFIRM_MS, OUTCOME, OutcomeParams, SuggestAnswer, SuggestEvent, SuggestParams,
+};
+use nudge_core::suggest_service::SuggestService;
+use nudge_core::table::{MethodTable, TableRow, TableService, answer_typed, build_schema};
+use nudge_core::wire;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::seeds;
+
+/// The method.
+pub const EVENT: &str = "nudge.event";
+
+const ABOUT: &str = "What an agent should be told at an event of its client, as the text that a hook prints. Counts how a command ended, follows the files of the clone, and names lines that these contradict.";
+
+/// Smallest text for which lines are chosen: in less there is no room for any.
+const MIN_BYTES: usize = 200;
+/// Time for looks at the agent's files when the caller does not say how long it waits.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+
+static TABLE: MethodTable<EventService> = MethodTable(&[&TableRow {
+    method: MethodSpec::new(EVENT, "Event", ABOUT, build_schema::<EventParams>).inferred().for_prompts(),
+    run: |events, caller, raw| answer_typed(raw, |params| events.answer_event(caller, &params, raw)),
+}]);
+
+/// Params of `nudge.event`.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventParams {
+    /// The moment.
+    pub event: SuggestEvent,
+    /// Agent's context.
+    #[serde(default, deserialize_with = "wire::object_or_default", skip_serializing)]
+    pub context: ContextSpec,
+    /// The user's words, for `prompt`.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The command that failed, for `failure`, or that worked, for `tool`.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The output, for `failure`.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Exit code of the command, if known: with it the command counts as an outcome.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// The tool that was used or that failed, or the kind of subagent that ends, as the agent calls them.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The file that the tool was used on.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The agent's session; it is told each thing once.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub client_session: Option<String>,
+    /// Forget all the session was shown, as after a compaction.
+    #[serde(default, deserialize_with = "wire::given_or_default", skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
+    /// Most bytes of the text.
+    #[serde(default, skip_serializing_if = "Limit::is_absent")]
+    pub max_bytes: Limit<2_000, { usize::MAX }, 0>,
+    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the text, as for `nudge.suggest`. Looks at
+    /// the agent's files end by then, too.
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
+    pub confirm_ms: Option<BoundedNumber<1, MAX_CONFIRM_MS>>,
+}
+
+/// Result of `nudge.event`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct EventAnswer {
+    /// The text for the model; empty when there is nothing to tell.
+    pub text: String,
+    /// Confirms by `nudge.told` that the text was shown; absent when there is nothing to confirm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+}
+
+/// Without the texts, which may hold secrets.
+impl fmt::Debug for EventParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EventParams({:?}, exit code {:?})", self.event, self.exit_code)
+    }
+}
+
+impl EventParams {
+    /// An event, with nothing else said.
+    pub fn at_event(event: SuggestEvent) -> Self {
+        Self {
+            event,
+            context: ContextSpec::default(),
+            prompt: None,
+            command: None,
+            error: None,
+            exit_code: None,
+            tool: None,
+            file: None,
+            client_session: None,
+            fresh: false,
+            max_bytes: Limit::default(),
+            confirm_ms: None,
+        }
+    }
+
+    /// Returns the params that ask for lines at this event, or at the start that comes before it.
+    fn to_question(&self, event: SuggestEvent) -> SuggestParams {
+        let Self { context, prompt, command, error, tool, file, client_session, fresh, confirm_ms, .. } = self.clone();
+        let (fresh, limit) = (fresh && event == self.event, BoundedNumber::new(event.max_lines()));
+        SuggestParams {
+            event,
+            context,
+            prompt,
+            command,
+            error,
+            tool,
+            file,
+            client_session,
+            fresh,
+            max_bytes: Limit::default(),
+            limit,
+            confirm_ms,
+            ticket: None,
+        }
+    }
+
+    /// The end of the command, if the caller knows it.
+    fn to_outcome(&self) -> Option<OutcomeParams> {
+        let (command, code) = (self.command.clone()?, self.exit_code?);
+        let ok = self.event != SuggestEvent::Failure;
+        Some(OutcomeParams {
+            command,
+            ok,
+            exit_code: Some(code).filter(|_| !ok),
+            context: self.context.clone(),
+            client_session: self.client_session.clone(),
+        })
+    }
+}
+
+/// The service that answers events.
+pub struct EventService {
+    suggest: Arc<SuggestService>,
+    /// Stores the hints of a clone's files.
+    hints: Arc<dyn Service>,
+    threads: ThreadSlots,
+}
+
+/// The agent's folder, and the time for looks at its files.
+struct FolderLook {
+    cwd: PathBuf,
+    end: Instant,
+}
+
+impl EventService {
+    /// Answers with the lines of `suggest`; `hints` stores.
+    pub fn new(suggest: Arc<SuggestService>, hints: Arc<dyn Service>) -> Self {
+        Self { suggest, hints, threads: ThreadSlots::default() }
+    }
+
+    fn answer_event(&self, caller: Caller<'_>, params: &EventParams, raw: &RawValue) -> Result<EventAnswer> {
+        let context = params.context.clone().build()?;
+        let question = params.to_question(params.event);
+        question.check_sizes()?;
+        let patience = params.confirm_ms.map_or(LOOK_PATIENCE, |ms| Duration::from_millis(ms.get() as u64));
+        let cwd = params.context.cwd.as_deref().map(PathBuf::from).filter(|cwd| cwd.is_absolute());
+        let look = cwd.map(|cwd| FolderLook { cwd, end: Instant::now() + patience });
+        let tells_lines = params.max_bytes.get() >= MIN_BYTES;
+        let follows = matches!(params.event, SuggestEvent::Start | SuggestEvent::Prompt | SuggestEvent::Failure);
+        if let Some(look) = look.as_ref().filter(|_| follows && tells_lines) {
+            self.follow_clone(caller, look, &context);
+        }
+        // The files may have brought hints with scopes that mention variables.
+        if caller.env {
+            self.suggest.ask_env(&TABLE.0[0].method, raw)?;
+        }
+        if let Some(outcome) = params.to_outcome() {
+            // Hooks of the user and of a project hear of the same command, and each may say more than the other.
+            let mut caller = caller;
+            caller.call = caller.key.map(|_| CallIdentity::new(OUTCOME.name, &outcome.command));
+            // An outcome that is refused does not keep anything from being shown.
+            let _ = self.suggest.answer_outcome(caller, outcome);
+        }
+        if tells_lines { self.compose_text(params, question, look.as_ref()) } else { Ok(EventAnswer::default()) }
+    }
+
+    /// Chooses the lines for `question`, and those of the start if the client session was told none.
+    fn compose_text(
+        &self,
+        params: &EventParams,
+        question: SuggestParams,
+        look: Option<&FolderLook>,
+    ) -> Result<EventAnswer> {
+        let mut digest = DigestBuilder::new(params.max_bytes.get(), |source| self.suggest.find_list(source));
+        let mut ticket = None;
+        let mut add_lines = |question: SuggestParams| -> Result<bool> {
+            let (event, max_bytes) =
+                (question.event, Limit::new(digest.room_left()).expect("any number is in the range"));
+            let question = SuggestParams { max_bytes, ticket: ticket.clone(), ..question };
+            let mut answer = self.suggest.answer_suggest(question)?;
+            if let Some(look) = look {
+                self.mark_doubts(&mut answer, look);
+            }
+            ticket = answer.ticket.take().or(ticket.take());
+            let started = answer.started;
+            digest.add_answer(event.heading(), answer);
+            Ok(started)
+        };
+        let started = add_lines(question)?;
+        // At the session's start no server may have run, or had any hints. A failure here does not lose the suggestions
+        // for the prompt.
+        if params.event == SuggestEvent::Prompt && params.client_session.is_some() && !started {
+            let _ = add_lines(params.to_question(SuggestEvent::Start));
+        }
+        Ok(EventAnswer { text: digest.finish(), ticket })
+    }
+
+    /// Brings the hints of the clone's files in step with them, if the user wants that.
+    fn follow_clone(&self, caller: Caller<'_>, look: &FolderLook, context: &Context) {
+        if !seeds::may_follow(&look.cwd) {
+            return;
+        }
+        let (hints, name) = (Arc::clone(&self.hints), caller.name.to_owned());
+        let (cwd, repo) = (look.cwd.clone(), context.repo());
+        self.run_look("nudge-clone", look, move || {
+            let call = |method: &str, params: &Map<String, Value>| {
+                parsed_as(&hints.call_by(Caller::with_name(&name), method, &to_raw(params)?)?)
+            };
+            if let Some(top) = seed::top_of(&cwd) {
+                seeds::follow_clone(&top, || repo, &call);
+            }
+        });
+    }
+
+    /// Adds to each line the doubt that the agent's files cast on it.
+    fn mark_doubts<I>(&self, answer: &mut SuggestAnswer<I>, look: &FolderLook) {
+        let lines: Vec<_> = answer
+            .suggestions
+            .iter()
+            .map(|told| LineSubject {
+                name: told.name.clone(),
+                paths: told.paths.clone(),
+                command: told.command.clone(),
+            })
+            .collect();
+        if lines.is_empty() {
+            return;
+        }
+        let cwd = look.cwd.clone();
+        let doubts =
+            self.run_look("nudge-doubts", look, move || AgentCheckout::from_cwd(Some(&cwd)).find_doubts(&lines));
+        for (told, doubt) in answer.suggestions.iter_mut().zip(doubts.into_iter().flatten()) {
+            if let Some(doubt) = doubt {
+                told.line = add_doubt(&told.line, &doubt);
+            }
+        }
+    }
+
+    /// Looks at the agent's files. `None` when the disk does not answer in time, or did not answer an earlier look.
+    fn run_look<T: Send + 'static>(
+        &self,
+        name: &str,
+        look: &FolderLook,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let found = self.threads.start(name, look.end, work)?;
+        found.recv_timeout(look.end.saturating_duration_since(Instant::now())).ok()
+    }
+}
+
+impl TableService for EventService {
+    const TABLE: &'static MethodTable<Self> = &TABLE;
+
+    // The outcome hands its key on to each source; the rest keeps only the lines that a client session was told.
+    fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
+        None
+    }
+}

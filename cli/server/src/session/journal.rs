@@ -1,0 +1,489 @@
+//! The session's journal, shared by the sources that keep their state with the session, and the fence: nothing is
+//! acknowledged any more once the lock is lost or the process leaves.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use nudge::{Error, Result};
+use nudge_client::{Journal, LockWatch, PrimarySeat, RuntimeDir};
+use nudge_core::source;
+use nudge_core::sync::{Mutex, MutexGuard, RwLock};
+use tokio::sync::Notify;
+
+use crate::memory;
+
+/// A share of the journal below this is never written anew. A longer share would be felt when the next PRIMARY reads
+/// it: callers wait meanwhile.
+const SHORT_BYTES: u64 = 256 << 10;
+/// A longer share is written anew once it has so many times the bytes that it had after the last time.
+const GROWTH: u64 = 2;
+/// Bytes of a record's length and checksum.
+const HEAD_BYTES: u64 = 8;
+/// Separates the name of a source from its record.
+const TAG_END: u8 = b'\n';
+
+/// The journal of a PRIMARY.
+pub struct SessionJournal {
+    lock: LockWatch,
+    /// The files that are put back when somebody removes them; unset until this process is about to serve.
+    seat: OnceLock<PrimarySeat>,
+    /// Told each time that they were.
+    retaken: Notify,
+    /// When they were last.
+    retaken_at: Mutex<Option<Instant>>,
+    state: Mutex<SessionJournalState>,
+    /// Held for reading while a source keeps a change in a file of its own.
+    commits: RwLock<()>,
+}
+
+struct SessionJournalState {
+    keeping: RecordKeeping,
+    shares: HashMap<&'static str, SourceShare>,
+}
+
+enum RecordKeeping {
+    /// `NUDGE_JOURNAL=0`: the knowledge of this process dies with it.
+    Nothing,
+    In(Box<Journal>),
+    /// Another process may be PRIMARY soon: nothing is acknowledged any more.
+    NoMore,
+}
+
+/// The share of one source.
+#[derive(Default)]
+struct SourceShare {
+    bytes: u64,
+    /// The number of bytes when this process last wrote the share anew; 0 for a share that another PRIMARY has
+    /// left. Else it would grow with every PRIMARY that dies before the share has doubled.
+    begun: u64,
+    /// Is true when another process has shortened the file, and records of this source may be gone.
+    damaged: bool,
+}
+
+impl SourceShare {
+    fn is_long(&self) -> bool {
+        self.damaged || self.bytes > SHORT_BYTES.max(GROWTH * self.begun)
+    }
+}
+
+impl SessionJournal {
+    /// Keeps records in `journal`, if there is one, as long as the lock stands.
+    pub fn new(lock: LockWatch, journal: Option<Journal>) -> Self {
+        let keeping = journal.map_or(RecordKeeping::Nothing, |journal| RecordKeeping::In(Box::new(journal)));
+        Self {
+            lock,
+            seat: OnceLock::new(),
+            retaken: Notify::new(),
+            retaken_at: Mutex::new(None),
+            state: Mutex::new(SessionJournalState { keeping, shares: HashMap::new() }),
+            commits: RwLock::new(()),
+        }
+    }
+
+    /// The length of the journal, if there is one.
+    pub fn bytes(&self) -> Option<u64> {
+        match &self.lock_state().keeping {
+            RecordKeeping::In(journal) => Some(journal.file_bytes()),
+            RecordKeeping::Nothing | RecordKeeping::NoMore => None,
+        }
+    }
+
+    /// Ends the session on purpose: nothing is acknowledged from now on, every PROXY ends when the lock comes to it,
+    /// and no process can go on with the journal (semantics section 8: emptied first).
+    ///
+    /// `None` when nothing was acknowledged before already: the session may be another's by now.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the files cannot be emptied.
+    pub fn end_session(&self, dir: &RuntimeDir) -> Option<Result<()>> {
+        // Held to the end: a PRIMARY that leaves waits here before it gives the lock of the session back.
+        let mut state = self.lock_state();
+        let journal = match std::mem::replace(&mut state.keeping, RecordKeeping::NoMore) {
+            RecordKeeping::In(journal) => Some(journal),
+            RecordKeeping::Nothing => None,
+            RecordKeeping::NoMore => return None,
+        };
+        let marked = dir.stop_session();
+        let emptied = journal.map_or(Ok(()), |journal| journal.clear());
+        Some(marked.and(emptied))
+    }
+
+    /// Refuses every change from now on, waits for those that are being kept, and gives the journal back.
+    pub fn close(&self) -> Option<Journal> {
+        let keeping = std::mem::replace(&mut self.lock_state().keeping, RecordKeeping::NoMore);
+        drop(self.commits.write());
+        match keeping {
+            RecordKeeping::In(journal) => Some(*journal),
+            RecordKeeping::Nothing | RecordKeeping::NoMore => None,
+        }
+    }
+
+    /// Has the files of this PRIMARY put back when somebody removes them.
+    pub fn set_seat(&self, seat: PrimarySeat) {
+        // A PRIMARY is described once.
+        let _ = self.seat.set(seat);
+    }
+
+    /// Makes sure that this process is PRIMARY of the directory that has the path, and puts its files back if somebody
+    /// has removed them.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when another server is, or was, PRIMARY there.
+    pub fn keep_seat(&self, dir: &RuntimeDir) -> Result<()> {
+        let state = self.lock_state();
+        match &state.keeping {
+            RecordKeeping::NoMore => Ok(()),
+            _ if self.lock.check_lock().is_ok() && dir.is_in_place() => Ok(()),
+            keeping => self.retake_seat(keeping),
+        }
+    }
+
+    /// Returns the time since the files were put back last; `None` when they were never removed.
+    pub fn put_back_since(&self) -> Option<Duration> {
+        self.retaken_at.lock().map(|moment| moment.elapsed())
+    }
+
+    /// Waits until the files were put back.
+    pub async fn wait_for_retake(&self) {
+        self.retaken.notified().await;
+    }
+
+    fn check_lock(&self, keeping: &RecordKeeping) -> Result<()> {
+        match keeping {
+            RecordKeeping::NoMore => Err(leaving_error()),
+            keeping => self.lock.check_lock().or_else(|_| self.retake_seat(keeping)),
+        }
+    }
+
+    fn retake_seat(&self, keeping: &RecordKeeping) -> Result<()> {
+        let Some(seat) = self.seat.get() else { return self.lock.check_lock() };
+        let journal = match keeping {
+            RecordKeeping::In(journal) => Some(&**journal),
+            RecordKeeping::Nothing | RecordKeeping::NoMore => None,
+        };
+        self.lock.retake_lock(seat, journal)?;
+        tracing::warn!("files of the runtime directory were removed; they are there again");
+        *self.retaken_at.lock() = Some(Instant::now());
+        self.retaken.notify_one();
+        Ok(())
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, SessionJournalState> {
+        self.state.lock()
+    }
+}
+
+/// The refusal of a process that leaves. A client that knows of sessions asks the next PRIMARY then.
+pub fn leaving_error() -> Error {
+    Error::unavailable("The server is ending and changes nothing any more; try again.").with_data("ending", true)
+}
+
+impl source::Fence for SessionJournal {
+    fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        // Taken before the look: a process that leaves refuses first, and waits then.
+        let _commit = self.commits.read();
+        self.check_lock(&self.lock_state().keeping)?;
+        keep()
+    }
+}
+
+/// The records of a session by source, in order.
+pub struct SessionRecords(HashMap<String, Vec<Vec<u8>>>);
+
+impl SessionRecords {
+    /// Sorts the records of a journal by source.
+    pub fn new(records: Vec<Vec<u8>>) -> Self {
+        let mut by_source = HashMap::<_, Vec<_>>::new();
+        for mut record in records {
+            let Some(name) = name_of(&record).map(str::to_owned) else {
+                tracing::warn!("a record of the journal names no source and was passed over");
+                continue;
+            };
+            record.drain(..=name.len());
+            by_source.entry(name).or_default().push(record);
+        }
+        Self(by_source)
+    }
+
+    /// Takes the records of one source.
+    pub fn take_source(&mut self, source: &str) -> Vec<Vec<u8>> {
+        self.0.remove(source).unwrap_or_default()
+    }
+}
+
+/// The source that a record names; `None` when it names none.
+fn name_of(record: &[u8]) -> Option<&str> {
+    const MAX_NAME_BYTES: usize = 64;
+    let end = record.iter().take(MAX_NAME_BYTES).position(|byte| *byte == TAG_END)?;
+    let name = str::from_utf8(&record[..end]).ok()?;
+    (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase())).then_some(name)
+}
+
+/// The journal as one source sees it.
+pub struct SourceJournal {
+    shared: Arc<SessionJournal>,
+    source: &'static str,
+}
+
+impl SourceJournal {
+    /// The share of `source`, which has recorded this before.
+    pub fn new(shared: &Arc<SessionJournal>, source: &'static str, records: &[Vec<u8>]) -> Self {
+        let bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
+        shared.lock_state().shares.insert(source, SourceShare { bytes, ..SourceShare::default() });
+        Self { shared: Arc::clone(shared), source }
+    }
+
+    /// A record as it stands in the file.
+    fn with_tag(&self, record: &[u8]) -> Vec<u8> {
+        [self.source.as_bytes(), &[TAG_END], record].concat()
+    }
+
+    fn is_ours(&self, record: &[u8]) -> bool {
+        name_of(record) == Some(self.source)
+    }
+}
+
+impl source::RecordJournal for SourceJournal {
+    fn passed_over(&self, unreadable: usize) {
+        tracing::warn!(source = self.source, unreadable, "records of the journal were passed over");
+    }
+
+    fn append(&self, record: &[u8]) -> Result<()> {
+        let SessionJournalState { keeping, shares } = &mut *self.shared.lock_state();
+        match &*keeping {
+            // There is no file to look at the lock for it.
+            RecordKeeping::Nothing => self.shared.check_lock(keeping),
+            RecordKeeping::In(journal) => {
+                let record = self.with_tag(record);
+                if let Err(refusal) = journal.append(&record) {
+                    if !journal.is_unlocked() {
+                        return Err(refusal);
+                    }
+                    self.shared.retake_seat(keeping)?;
+                    journal.append(&record)?;
+                }
+                shares.entry(self.source).or_default().bytes += record.len() as u64 + HEAD_BYTES;
+                Ok(())
+            }
+            RecordKeeping::NoMore => Err(leaving_error()),
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        let SessionJournalState { keeping, shares } = &*self.shared.lock_state();
+        match keeping {
+            RecordKeeping::In(journal) => {
+                journal.needs_compaction() || shares.get(self.source).is_some_and(SourceShare::is_long)
+            }
+            RecordKeeping::Nothing | RecordKeeping::NoMore => false,
+        }
+    }
+
+    fn begin_anew(&self, records: &[Vec<u8>]) {
+        let SessionJournalState { keeping, shares } = &mut *self.shared.lock_state();
+        let RecordKeeping::In(journal) = keeping else { return };
+        let was_damaged = journal.needs_compaction();
+        let tagged = records.iter().map(|record| self.with_tag(record));
+        memory::note_use(records.iter().map(Vec::len).sum());
+        // The records of other sources stay, also those of a source that this binary does not know.
+        let written = journal.compact(|record| !self.is_ours(record), tagged);
+        match &written {
+            // The part that is cut off may have been another source's: each writes its own anew.
+            Ok(()) if was_damaged => shares.values_mut().for_each(|share| share.damaged = share.bytes > 0),
+            Ok(()) => {}
+            Err(error) => tracing::warn!(error = error.message(), "the journal was not written anew"),
+        }
+        let share = shares.entry(self.source).or_default();
+        if written.is_ok() {
+            share.damaged = false;
+            share.bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
+        }
+        // After a failure too: the next write is not yet the next try.
+        share.begun = share.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge_core::source::{Fence as _, RecordJournal as _};
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, RuntimeDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&folder.path().join("run"))).unwrap();
+        (folder, dir)
+    }
+
+    fn open(dir: &RuntimeDir, keep: bool) -> (nudge_client::PrimaryLock, Arc<SessionJournal>, SessionRecords) {
+        let lock = dir.try_lock().unwrap().unwrap();
+        let (journal, restored) = dir.open_journal(&lock, keep).unwrap();
+        let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), Some(journal)));
+        (lock, journal, SessionRecords::new(restored.records))
+    }
+
+    fn shares(journal: &Arc<SessionJournal>, records: &mut SessionRecords) -> [(SourceJournal, Vec<Vec<u8>>); 2] {
+        ["hints", "demo"].map(|name| {
+            let records = records.take_source(name);
+            (SourceJournal::new(journal, name, &records), records)
+        })
+    }
+
+    /// Promise (session): Each source gets its own journal records back after another source rewrote its part.
+    #[test]
+    fn each_source_gets_its_own_records_back_after_the_other_began_anew() {
+        let (_folder, dir) = place();
+        let (lock, journal, mut records) = open(&dir, false);
+        let [(hints, _), (demo, _)] = shares(&journal, &mut records);
+        for n in 0..3 {
+            hints.append(format!("{{\"n\":{n}}}").as_bytes()).unwrap();
+            demo.append(&[b'x', b'\n', n]).unwrap();
+        }
+        assert!(!hints.is_long() && !demo.is_long());
+        // Only the share of who writes much is long.
+        demo.append(&vec![7; 300 << 10]).unwrap();
+        assert!(!hints.is_long() && demo.is_long());
+        demo.begin_anew(&[b"whole".to_vec()]);
+        assert!(!demo.is_long());
+        hints.begin_anew(&[b"{}".to_vec()]);
+        demo.append(b"more").unwrap();
+        journal.close();
+        assert_eq!(demo.append(b"late").unwrap_err().data()["ending"], true);
+        drop(lock);
+
+        let (_lock, journal, mut records) = open(&dir, true);
+        let [(_, hints), (_, demo)] = shares(&journal, &mut records);
+        assert_eq!((hints, demo), (vec![b"{}".to_vec()], vec![b"whole".to_vec(), b"more".to_vec()]));
+    }
+
+    #[test]
+    fn the_records_of_a_source_that_is_not_known_here_stay() {
+        let (_folder, dir) = place();
+        let (lock, journal, mut records) = open(&dir, false);
+        let [(_, _), (demo, _)] = shares(&journal, &mut records);
+        demo.append(b"kept").unwrap();
+        journal.close();
+        drop(lock);
+
+        let (lock, journal, mut records) = open(&dir, true);
+        let own = records.take_source("hints");
+        let hints = SourceJournal::new(&journal, "hints", &own);
+        hints.begin_anew(&[b"{}".to_vec()]);
+        journal.close();
+        drop(lock);
+
+        let (_lock, journal, mut records) = open(&dir, true);
+        let [(_, hints), (_, demo)] = shares(&journal, &mut records);
+        assert_eq!((hints, demo), (vec![b"{}".to_vec()], vec![b"kept".to_vec()]));
+    }
+
+    #[test]
+    fn who_leaves_waits_for_what_is_being_kept() {
+        let (_folder, dir) = place();
+        let (_lock, journal, _) = open(&dir, false);
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+        let kept = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        std::thread::scope(|threads| {
+            let (shared, is_kept) = (&journal, &kept);
+            threads.spawn(move || {
+                let mut keep = || {
+                    begun.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                    is_kept.store(true, std::sync::atomic::Ordering::SeqCst);
+                    Ok(())
+                };
+                shared.commit(&mut keep).unwrap();
+            });
+            has_begun.recv().unwrap();
+            let leaves = threads.spawn(|| {
+                journal.close();
+                assert!(kept.load(std::sync::atomic::Ordering::SeqCst));
+            });
+            // From now on nothing is taken on, while the one that is under way goes on.
+            while journal.bytes().is_some() {
+                std::thread::yield_now();
+            }
+            assert!(!leaves.is_finished());
+            go_on.send(()).unwrap();
+        });
+        assert_eq!(journal.commit(&mut || Ok(())).unwrap_err().data()["ending"], true);
+    }
+
+    /// Promise: see `each_source_gets_its_own_records_back_after_the_other_began_anew`.
+    #[test]
+    fn after_damage_every_source_writes_its_own_anew() {
+        let (_folder, dir) = place();
+        let (_lock, journal, mut records) = open(&dir, false);
+        let [(hints, _), (demo, _)] = shares(&journal, &mut records);
+        hints.append(b"{}").unwrap();
+        demo.append(b"gone").unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(dir.path().join("journal")).unwrap();
+        file.set_len(30).unwrap();
+        hints.append(b"{}").unwrap_err();
+        assert!(hints.is_long());
+        hints.begin_anew(&[b"{}".to_vec()]);
+        assert!(!hints.is_long() && demo.is_long());
+        demo.begin_anew(&[b"back".to_vec()]);
+        assert!(!demo.is_long());
+    }
+
+    /// Promise: see `a_primary_without_its_lock_acknowledges_nothing`.
+    #[test]
+    fn the_fence_falls_with_the_lock_and_with_the_end() {
+        let (_folder, dir) = place();
+        let (lock, _, _) = open(&dir, false);
+        let journal = SessionJournal::new(lock.new_watch(&dir), None);
+        let kept = |journal: &SessionJournal| journal.commit(&mut || Ok(()));
+        kept(&journal).unwrap();
+        std::fs::remove_file(dir.path().join("primary.lock")).unwrap();
+        assert_eq!(kept(&journal).unwrap_err().reason(), "E_UNAVAILABLE");
+        journal.close();
+        assert_eq!(kept(&journal).unwrap_err().data()["ending"], true);
+    }
+
+    /// Every order of who keeps a change and who leaves: `tests/orders`.
+    #[cfg(feature = "shuttle")]
+    #[test]
+    fn in_any_order_what_was_acknowledged_was_kept_before_the_end() {
+        let (_folder, dir) = place();
+        nudge_core::sync::in_any_order(move || {
+            let (lock, journal, mut records) = open(&dir, false);
+            let [(hints, _), _] = shares(&journal, &mut records);
+            let (hints, kept) = (Arc::new(hints), Arc::new(Mutex::new((0, false))));
+            let keeps = [0, 1].map(|_| {
+                let (journal, kept) = (Arc::clone(&journal), Arc::clone(&kept));
+                shuttle::thread::spawn(move || {
+                    let keep = &mut || {
+                        let mut kept = kept.lock();
+                        assert!(!kept.1, "nothing is kept after the end");
+                        kept.0 += 1;
+                        Ok(())
+                    };
+                    usize::from(journal.commit(keep).is_ok())
+                })
+            });
+            let appends = {
+                let hints = Arc::clone(&hints);
+                shuttle::thread::spawn(move || usize::from(hints.append(b"{}").is_ok()))
+            };
+            let ends = {
+                let (journal, kept) = (Arc::clone(&journal), Arc::clone(&kept));
+                shuttle::thread::spawn(move || {
+                    let file = journal.close().expect("nobody else ends it");
+                    kept.lock().1 = true;
+                    file.file_bytes()
+                })
+            };
+            let acknowledged: usize = keeps.into_iter().map(|keeps| keeps.join().unwrap()).sum();
+            let appended = appends.join().unwrap();
+            ends.join().unwrap();
+            assert_eq!(kept.lock().0, acknowledged);
+            assert!(journal.commit(&mut || Ok(())).is_err() && hints.append(b"{}").is_err());
+            drop((journal, hints, lock));
+            let (_lock, _, mut records) = open(&dir, true);
+            assert_eq!(records.take_source("hints").len(), appended);
+        });
+    }
+}

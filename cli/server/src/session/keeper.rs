@@ -1,0 +1,607 @@
+//! Keeps hints for next time (semantics section 12): a PRIMARY reads the kept hints when a session begins, and writes
+//! them anew shortly after each change and at the end.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use nudge::{Caller, Error, ErrorKind, JoinedServices, Result, Service};
+use nudge_app::kept::{self, KeptDocument, KeptFolder, KeptLock};
+use nudge_core::source::{ChangeEvent, ChangeSink};
+use nudge_core::text::to_hex;
+use nudge_core::wire::raw_json;
+use parking_lot::{Condvar, Mutex};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::open::OpenSources;
+use super::refill::{MAX_PIECE_BYTES, RefillResult};
+
+/// Time from a change to the start of writing, in which further changes join it. Two seconds are promised.
+const DELAY: Duration = Duration::from_secs(1);
+/// The caller name of the keeper, for the log and for `nudge watch`.
+const NAME: &str = "nudge-keep";
+/// The ttl of hints stored without one.
+pub const TTL: &str = "P365D";
+const OFF: &str = "keep is off; `nudge init` switches it on";
+/// The reason why the kept file gets another name.
+const REPLACED: &str = "somebody has put it there while this session kept its hints";
+
+/// Keeps the hints of a session, or says why it does not.
+pub struct HintKeeper(std::result::Result<ActiveKeeper, KeepRefusal>);
+
+/// The reason why a session keeps no hints.
+enum KeepRefusal {
+    /// Keeping is off.
+    Off,
+    /// Another session keeps; the text says which.
+    Elsewhere(String),
+    /// The folder cannot be used; the text says what to do.
+    Failed(String),
+}
+
+impl KeepRefusal {
+    fn why(&self) -> &str {
+        match self {
+            Self::Off => OFF,
+            Self::Elsewhere(why) | Self::Failed(why) => why,
+        }
+    }
+}
+
+struct ActiveKeeper {
+    folder: KeptFolder,
+    /// The runtime directory, which the lock names.
+    runtime: PathBuf,
+    /// The session's id.
+    session: String,
+    /// Answers `nudge.export` and `nudge.import`.
+    service: OnceLock<Arc<dyn Service>>,
+    /// Held while the file is written; `None` once it was given back.
+    lock: Mutex<Option<KeptLock>>,
+    state: Mutex<KeeperState>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct KeeperState {
+    /// Something has changed since the file was written.
+    changed: bool,
+    ended: bool,
+    /// The number of hints in the file.
+    hints: usize,
+    /// Marks of hints that the session holds and that were forgotten.
+    forgotten: HashSet<String>,
+    /// Why the file could not be written.
+    failed: Option<String>,
+    /// The defect of the file that was kept before, and its path now.
+    aside: Option<String>,
+    /// The file could not be set aside, and is never overwritten.
+    given_up: bool,
+}
+
+/// The hints that go and those that stay when a session ends.
+pub struct EndSummary {
+    /// The number of hints at the end.
+    pub hints: usize,
+    /// The number of these that are kept.
+    pub kept: usize,
+    /// The file that keeps them; else why not.
+    pub place: std::result::Result<String, String>,
+}
+
+impl EndSummary {
+    /// The same for people; empty when there was nothing.
+    pub fn to_text(&self) -> String {
+        let count = |count: usize| if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
+        let is = |count: usize| if count == 1 { "is" } else { "are" };
+        let Self { hints, kept, place } = self;
+        match place {
+            _ if *hints == 0 => String::new(),
+            Ok(file) => {
+                let gone = match hints.saturating_sub(*kept) {
+                    0 => String::new(),
+                    gone => format!("; {} ended with the session", count(gone)),
+                };
+                format!("{} {} kept for next time in {file}{gone}", count(*kept), is(*kept))
+            }
+            Err(why) => format!("{} {} gone: {why}", count(*hints), is(*hints)),
+        }
+    }
+}
+
+impl HintKeeper {
+    /// Takes the lock of the kept hints, if `wanted`.
+    pub fn open(wanted: bool, runtime: &Path, session: &str) -> Self {
+        if !wanted {
+            return Self(Err(KeepRefusal::Off));
+        }
+        let begun = KeptFolder::from_state_dir().and_then(|folder| Ok((folder.lock(Some(runtime))?, folder)));
+        Self(match begun {
+            Ok((Some(lock), folder)) => Ok(ActiveKeeper {
+                folder,
+                runtime: runtime.to_owned(),
+                session: session.into(),
+                service: OnceLock::new(),
+                lock: Mutex::new(Some(lock)),
+                state: Mutex::default(),
+                wake: Condvar::new(),
+            }),
+            Ok((None, folder)) => {
+                let owner = folder.read_owner().map_or_else(String::new, |owner| format!(" of {}", owner.display()));
+                let why = format!("the session{owner} keeps hints already, and one does at a time");
+                Err(KeepRefusal::Elsewhere(why))
+            }
+            Err(error) => Err(KeepRefusal::Failed(error.message().trim_end_matches('.').to_owned())),
+        })
+    }
+
+    /// Returns a notice for people when a session begins: its hints are not kept although that is wanted, or the kept
+    /// hints could not be read.
+    pub fn start_notice(&self) -> Option<String> {
+        match &self.0 {
+            Ok(keeping) => keeping.state.lock().aside.clone(),
+            Err(KeepRefusal::Off) => None,
+            Err(refusal) => Some(format!("hints are not kept for next time: {}", refusal.why())),
+        }
+    }
+
+    /// Returns true when hints are kept.
+    pub fn is_on(&self) -> bool {
+        self.0.is_ok()
+    }
+
+    /// Reads the kept hints into the opened sources, which `service` calls, unless this session has them already: then
+    /// it has them from its journal, if that was `whole`.
+    pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
+        let Ok(keeping) = &self.0 else {
+            if let Some(notice) = self.start_notice() {
+                tracing::warn!("{notice}");
+            }
+            return;
+        };
+        let _ = keeping.service.set(service);
+        let claims = keeping.read_back(whole);
+        // Before anything else is answered: a PROXY that is promoted sees by it that the session has read the file.
+        if claims {
+            keeping.write();
+        } else {
+            keeping.note_change();
+        }
+    }
+
+    /// Starts to write changes.
+    pub fn start_writer(self: &Arc<Self>) {
+        if self.0.is_err() {
+            return;
+        }
+        let keeper = Arc::clone(self);
+        let work = move || {
+            if let Ok(keeping) = &keeper.0 {
+                keeping.write_until_end();
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("nudge-keeper".into()).spawn(work) {
+            tracing::error!(%error, "hints are kept at the end alone");
+        }
+    }
+
+    /// Writes all changes at once.
+    pub fn flush(&self) {
+        let Ok(keeping) = &self.0 else { return };
+        // Waits for a write that is under way.
+        drop(keeping.lock.lock());
+        if keeping.state.lock().changed {
+            keeping.write();
+        }
+    }
+
+    /// Writes for the last time and gives the lock back. The sources are closed already.
+    pub fn close(&self) {
+        let Ok(keeping) = &self.0 else { return };
+        keeping.state.lock().ended = true;
+        keeping.wake.notify_all();
+        self.flush();
+        keeping.lock.lock().take();
+    }
+
+    /// Tells how many of `hints` go and stay, when the session ends now.
+    pub fn summarize_end(&self, hints: usize) -> EndSummary {
+        let (kept, place) = match &self.0 {
+            Ok(keeping) => {
+                let state = keeping.state.lock();
+                match &state.failed {
+                    Some(why) => (0, Err(why.clone())),
+                    None => (state.hints, Ok(keeping.folder.file_path().display().to_string())),
+                }
+            }
+            Err(refusal) => (0, Err(refusal.why().to_owned())),
+        };
+        EndSummary { hints, kept, place }
+    }
+
+    /// Empties the kept hints. The session does not write its present hints again. Returns the number of hints.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when this session does not keep, or the file cannot be written.
+    pub fn forget_kept(&self) -> Result<usize> {
+        let refused =
+            |refusal: &KeepRefusal| Error::unavailable(format!("This session keeps nothing: {}.", refusal.why()));
+        self.0.as_ref().map_err(refused)?.forget_kept()
+    }
+
+    /// How things stand, for `nudge.status`.
+    pub fn describe_status(&self) -> Value {
+        let keeping = match &self.0 {
+            Ok(keeping) => keeping,
+            Err(KeepRefusal::Failed(why)) => return json!({"on": false, "why": why, "failed": why}),
+            Err(refusal) => return json!({"on": false, "why": refusal.why()}),
+        };
+        let state = keeping.state.lock();
+        if let (true, Some(why)) = (state.given_up, &state.failed) {
+            return json!({"on": false, "why": why, "failed": why});
+        }
+        let mut out =
+            json!({"on": true, "hints": state.hints, "file": keeping.folder.file_path().display().to_string()});
+        for (name, told) in [("failed", &state.failed), ("aside", &state.aside)] {
+            if let Some(told) = told {
+                out[name] = told.as_str().into();
+            }
+        }
+        out
+    }
+}
+
+impl ChangeSink for HintKeeper {
+    fn tell_changes(&self, changes: &[ChangeEvent]) {
+        if let Ok(keeping) = &self.0
+            && changes.iter().any(|change| change.source == nudge::HINTS)
+        {
+            keeping.note_change();
+        }
+    }
+
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        let ends = |why: &str| Err(format!("it ends with this session at the latest: {why}"));
+        let keeping = match &self.0 {
+            Ok(keeping) => keeping,
+            Err(refusal) => return ends(refusal.why()),
+        };
+        let state = keeping.state.lock();
+        match &state.failed {
+            Some(why) if state.given_up => ends(why),
+            Some(why) => Err(format!("it is kept for next time once the file can be written: {why}")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ActiveKeeper {
+    fn note_change(&self) {
+        let mut state = self.state.lock();
+        if !state.changed {
+            state.changed = true;
+            self.wake.notify_all();
+        }
+    }
+
+    fn write_until_end(&self) {
+        loop {
+            let mut state = self.state.lock();
+            while !state.changed && !state.ended {
+                self.wake.wait(&mut state);
+            }
+            let due = Instant::now() + DELAY;
+            while !state.ended && Instant::now() < due {
+                self.wake.wait_until(&mut state, due);
+            }
+            if state.ended {
+                return;
+            }
+            drop(state);
+            self.write();
+        }
+    }
+
+    /// Reads the file; true when it is to be written as this session's now.
+    fn read_back(&self, whole: bool) -> bool {
+        let text = self.lock.lock().as_mut().map_or(Ok(None), |lock| self.folder.read_first(lock));
+        let text = match text {
+            Ok(Some(text)) => text,
+            Ok(None) => return false,
+            Err(error) => {
+                self.set_aside(&error.to_string());
+                return true;
+            }
+        };
+        let document = match KeptDocument::read(&text) {
+            Ok(document) => document,
+            Err(error) => {
+                self.set_aside(&format!("it is damaged ({error})"));
+                return true;
+            }
+        };
+        let is_own = document.is_of(&self.session);
+        if is_own {
+            self.state.lock().forgotten = document.forgotten.iter().cloned().collect();
+            if whole {
+                return false;
+            }
+        }
+        if !is_own && !document.is_empty() {
+            self.keep_before(&text);
+        }
+        let over = self.read_over();
+        // A file that makes no sense stays as it is.
+        let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
+        match self.import_kept(&document, over.as_ref()) {
+            Ok(RefillResult { left, wrong, .. }) => {
+                if wrong > 0 {
+                    self.set_aside(&format!("{wrong} of its hints make no sense"));
+                }
+                let all = document.len() + over.as_ref().map_or(0, KeptDocument::len);
+                if !left.is_empty() {
+                    let told = format!("the limits leave room for {} of its {all} hints", all - left.len());
+                    self.put_over(&KeptDocument::from_hints(left.into_iter()), &told);
+                } else if over.is_some() {
+                    self.remove_over();
+                }
+            }
+            Err(error) => self.set_aside(error.message().trim_end_matches('.')),
+        }
+        true
+    }
+
+    /// Imports the kept hints, and then those that had no room before.
+    fn import_kept<'a>(
+        &self,
+        kept: &'a KeptDocument<'a>,
+        over: Option<&'a KeptDocument<'a>>,
+    ) -> Result<RefillResult<'a>> {
+        let import = |payload: &str| self.import_document(payload);
+        let payload = kept.to_payload();
+        if over.is_none() && payload.len() <= MAX_PIECE_BYTES {
+            match import(&payload) {
+                Err(error) if error.kind() == ErrorKind::Quota => {}
+                done => return done.map(RefillResult::with_all_taken),
+            }
+        }
+        drop(payload);
+        let mut refill = RefillResult::default();
+        for document in std::iter::once(kept).chain(over) {
+            refill.import_hints(document.iter_hints().collect(), &import)?;
+        }
+        Ok(refill)
+    }
+
+    fn read_over(&self) -> Option<String> {
+        self.folder.read_over().unwrap_or_else(|error| {
+            tracing::error!(%error, "the hints for which there was no room cannot be read");
+            None
+        })
+    }
+
+    fn keep_before(&self, text: &str) {
+        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.keep_before(lock, text)) {
+            tracing::warn!(%error, "there is no copy of what was kept before");
+        }
+    }
+
+    fn remove_over(&self) {
+        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.remove_over(lock)) {
+            tracing::warn!(%error, "the hints that found room now stay in their file as well");
+        }
+    }
+
+    /// Writes the hints for which there is no room to a file of their own. The next session tries them again.
+    fn put_over(&self, over: &KeptDocument<'_>, why: &str) {
+        let written = self.lock.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.to_text(&[])));
+        match written {
+            Some(Ok(file)) => {
+                let told = format!("{why}; the others wait in {} until there is room", file.display());
+                tracing::warn!(told, "what was kept");
+                self.state.lock().aside = Some(told);
+            }
+            Some(Err(error)) => self.set_aside(&format!("{why}, and the others cannot be written ({error})")),
+            None => {}
+        }
+    }
+
+    /// Imports a document; returns the number of wrong hints in it. A declared false alarm of the secret guard is one
+    /// still.
+    fn import_document(&self, payload: &str) -> Result<usize> {
+        #[derive(Deserialize)]
+        struct KeptImportResult {
+            errors: Vec<Value>,
+        }
+        let params = format!("{{\"payload\":{payload},\"mode\":\"merge\",\"allow_secret\":true}}");
+        let done = self.call("nudge.import", &params)?;
+        let done: KeptImportResult =
+            serde_json::from_str(done.get()).map_err(|error| Error::unavailable(error.to_string()))?;
+        Ok(done.errors.len())
+    }
+
+    fn call(&self, method: &str, params: &str) -> Result<Box<RawValue>> {
+        let service = self.service.get().ok_or_else(|| Error::unavailable("Nothing is open yet."))?;
+        let params = RawValue::from_string(params.to_owned()).map_err(|error| Error::invalid(error.to_string()))?;
+        service.call_by(Caller::with_name(NAME), method, &params)
+    }
+
+    /// Keeps the earlier file under another name, because it is not wholly understood.
+    fn set_aside(&self, why: &str) {
+        self.set_aside_with(&mut self.lock.lock(), why);
+    }
+
+    fn set_aside_with(&self, lock: &mut Option<KeptLock>, why: &str) {
+        let Some(held) = &*lock else { return };
+        let file = self.folder.file_path();
+        let told = match self.folder.set_aside(held) {
+            Ok(aside) => format!("{} is {} now: {why}", file.display(), aside.display()),
+            // Somebody has removed it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => {
+                // It is never overwritten: this session keeps nothing then.
+                *lock = None;
+                let told = format!("{} stays as it is, and nothing is kept: {why}, {error}", file.display());
+                let mut state = self.state.lock();
+                (state.failed, state.given_up) = (Some(told.clone()), true);
+                told
+            }
+        };
+        tracing::error!(told, "what was kept");
+        self.state.lock().aside = Some(told);
+    }
+
+    /// Writes the file anew; a failure is noted, and tried again with the next change.
+    fn write(&self) {
+        let mut lock = self.lock.lock();
+        if lock.is_none() {
+            return;
+        }
+        // Before the look at the store: what changes meanwhile is written next time.
+        self.state.lock().changed = false;
+        let written = self.with_export(|document, state| {
+            let hints = document.retain(|component, key, hint| {
+                kept::is_lasting(hint) && !state.forgotten.contains(&self.compute_mark(component, key, hint))
+            });
+            let mut forgotten: Vec<_> = state.forgotten.iter().cloned().collect();
+            forgotten.sort();
+            (hints, document.to_text(&forgotten))
+        });
+        let done = written.and_then(|(hints, text)| self.replace(&mut lock, &text).map(|()| hints));
+        // The lock was given up when the file there could not be set aside.
+        if lock.is_none() {
+            return;
+        }
+        let mut state = self.state.lock();
+        match done {
+            Ok(hints) => (state.hints, state.failed) = (hints, None),
+            Err(error) => {
+                if state.failed.is_none() {
+                    tracing::error!(error = error.message(), "hints are not kept");
+                }
+                state.failed = Some(error.message().to_owned());
+                state.changed = true;
+            }
+        }
+    }
+
+    /// Replaces the file. A file that another program has put there is kept under another name.
+    fn replace(&self, lock: &mut Option<KeptLock>, text: &str) -> Result<()> {
+        let file = self.folder.file_path();
+        let unwritten = |error: io::Error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
+        let Some(held) = lock else { return Ok(()) };
+        self.folder.stay_locked(held, &self.runtime).map_err(unwritten)?;
+        if self.folder.is_foreign(held) {
+            self.set_aside_with(lock, REPLACED);
+        }
+        let Some(held) = lock else { return Ok(()) };
+        self.folder.write(held, text).map_err(unwritten)
+    }
+
+    /// Looks at an export of the whole store, without secrets.
+    fn with_export<T>(&self, look: impl FnOnce(&mut KeptDocument<'_>, &KeeperState) -> T) -> Result<T> {
+        let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
+        let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
+        let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
+        let mut document = KeptDocument::read(payload.get()).map_err(unreadable)?;
+        Ok(look(&mut document, &self.state.lock()))
+    }
+
+    fn forget_kept(&self) -> Result<usize> {
+        self.write();
+        let hints = self.state.lock().hints;
+        let marks = self.with_export(|document, _| {
+            document
+                .iter_hints()
+                .map(|(component, key, hint)| self.compute_mark(component, key, hint))
+                .collect::<Vec<_>>()
+        })?;
+        self.state.lock().forgotten.extend(marks);
+        self.write();
+        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.remove_others(lock)) {
+            return Err(Error::unavailable(format!("The copies beside it stay: {error}; remove them and try again.")));
+        }
+        match &self.state.lock().failed {
+            Some(why) => Err(Error::unavailable(format!("{why}; make it writable and try again."))),
+            None => Ok(hints),
+        }
+    }
+
+    /// Stands for a version of a hint and tells nothing of it. A hint that is set again is another.
+    fn compute_mark(&self, component: &str, key: &str, hint: &RawValue) -> String {
+        #[derive(Deserialize)]
+        struct MarkedHint<'a> {
+            #[serde(borrow, default)]
+            version: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            updated_at: Option<&'a RawValue>,
+            #[serde(borrow)]
+            meta: MarkedMeta<'a>,
+        }
+        #[derive(Deserialize)]
+        struct MarkedMeta<'a> {
+            #[serde(borrow, default)]
+            scope: Option<&'a RawValue>,
+        }
+        let text = |raw: Option<&RawValue>| raw.map_or_else(String::new, |raw| raw.get().to_owned());
+        let told = serde_json::from_str::<MarkedHint<'_>>(hint.get())
+            .map_or_else(|_| Vec::new(), |hint| vec![text(hint.version), text(hint.updated_at), text(hint.meta.scope)]);
+        let whole = raw_json(&(&self.session, component, key, told));
+        to_hex(&Sha256::digest(whole.get().as_bytes())[..12])
+    }
+}
+
+/// The answer of `nudge.export`.
+#[derive(Deserialize)]
+struct ExportAnswer<'a> {
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+/// Writes all hints but secrets to a file of their own, in the form of an export: the session ends, and no other process
+/// can carry it on. Returns the file.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when it cannot be written.
+pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
+    let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
+    let params = RawValue::from_string("{}".to_owned()).map_err(unreadable)?;
+    let exported =
+        JoinedServices::new(sources.list_services()).call_by(Caller::with_name(NAME), "nudge.export", &params)?;
+    let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
+    let written = KeptFolder::from_state_dir()?.write_left(session, payload.get());
+    written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
+}
+
+/// Tells two of changes, one after the other. The second knows whether they are kept.
+pub struct ChangeSinkPair(pub Arc<dyn ChangeSink>, pub Arc<dyn ChangeSink>);
+
+impl ChangeSink for ChangeSinkPair {
+    fn tell_changes(&self, changes: &[ChangeEvent]) {
+        self.0.tell_changes(changes);
+        self.1.tell_changes(changes);
+    }
+
+    fn check_keeping(&self) -> std::result::Result<(), String> {
+        self.1.check_keeping()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_in_honest_words() {
+        let told = |hints, kept, place| EndSummary { hints, kept, place }.to_text();
+        assert_eq!(told(0, 0, Err(OFF.into())), "");
+        assert_eq!(told(1, 0, Err(OFF.into())), format!("1 hint is gone: {OFF}"));
+        assert_eq!(told(2, 2, Ok("/f".into())), "2 hints are kept for next time in /f");
+        assert_eq!(told(3, 1, Ok("/f".into())), "1 hint is kept for next time in /f; 2 hints ended with the session");
+    }
+}

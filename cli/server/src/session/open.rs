@@ -1,0 +1,211 @@
+//! The sources of a PRIMARY: opened, asked, ticked, closed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use nudge::{Caller, Error, MethodSpec, Millis, Result, Service};
+use nudge_core::clock::{Clock, rfc3339};
+use nudge_core::embed::ModelProvider;
+use nudge_core::settings::SettingValues;
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, SessionIdentity, Source, SourceHost, SourceSpec, StopFlag};
+use nudge_core::suggest_service::SuggestService;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::changes::IN_USE;
+use super::event::EventService;
+use super::journal::{SessionJournal, SessionRecords, SourceJournal};
+use super::learn::CommandLearner;
+use crate::memory;
+
+/// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
+const OPEN_MS: u128 = 20;
+
+/// The things that all sources are opened with.
+pub struct SourceSupplies<'a> {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The identity of the session.
+    pub session: SessionIdentity,
+    /// The journal and the fence.
+    pub journal: Arc<SessionJournal>,
+    /// Takes the changes.
+    pub changes: Arc<dyn ChangeSink>,
+    /// The folder in which sources keep files.
+    pub data: DataDir,
+    /// The folder for files that can be made again.
+    pub cache: DataDir,
+    /// The model, if there is one.
+    pub models: Arc<dyn ModelProvider>,
+    /// The values of the settings.
+    pub settings: Arc<SettingValues>,
+    /// Returns true once the process has given the session up, while sources open.
+    pub given_up: &'a dyn Fn() -> bool,
+}
+
+/// Open sources, in the order of the list.
+pub struct OpenSources {
+    all: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
+    clock: Arc<dyn Clock>,
+    suggest: Arc<SuggestService>,
+    events: Arc<EventService>,
+    /// The flags of the sources, in their order; each wakes its own source alone.
+    stops: Vec<StopFlag>,
+    models: Arc<dyn ModelProvider>,
+}
+
+impl OpenSources {
+    /// Opens every source of the list, with its records in the session's journal. The first is that of the hints.
+    ///
+    /// # Errors
+    /// The error of the first source when it cannot be opened.
+    ///
+    /// # Panics
+    /// For an empty list.
+    pub fn open(lent: &SourceSupplies<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
+        let mut records = SessionRecords::new(records);
+        let mut all: Vec<(&SourceSpec, Arc<dyn Source>)> = Vec::with_capacity(list.len());
+        for spec in list {
+            let begun = Instant::now();
+            let own = records.take_source(spec.name);
+            let journal = SourceJournal::new(&lent.journal, spec.name, &own);
+            let host = SourceHost {
+                clock: Arc::clone(&lent.clock),
+                session: lent.session.clone(),
+                data: lent.data.clone(),
+                cache: lent.cache.clone(),
+                fence: Arc::clone(&lent.journal) as _,
+                journal: Arc::new(journal),
+                records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
+                changes: Arc::clone(&lent.changes),
+                models: Arc::clone(&lent.models),
+                settings: Arc::new(lent.settings.select(spec.settings)),
+            };
+            let opened = match (spec.open)(host) {
+                // The session is about the first source; it can do without one of the others.
+                Err(error) if !all.is_empty() => {
+                    tracing::error!(source = spec.name, error = error.message(), "cannot be opened");
+                    Arc::new(UnopenedSource { spec, error })
+                }
+                opened => opened?,
+            };
+            all.push((*spec, opened));
+            let ms = begun.elapsed().as_millis();
+            if ms > OPEN_MS {
+                tracing::info!(source = spec.name, ms, "opened slowly");
+            }
+        }
+        let asked = all.clone();
+        let (_, hints) = all.first().expect("the hints are the first in each list of sources");
+        let hints = Arc::clone(hints) as Arc<dyn Service>;
+        let max_lines = lent.settings.get_count("suggest_max");
+        let mut suggest = SuggestService::new(max_lines, Arc::clone(&lent.clock), Arc::clone(&lent.models), asked);
+        if lent.settings.is_on("learn") {
+            suggest = suggest.with_listener(Arc::new(CommandLearner::new(Arc::clone(&hints), Arc::clone(&lent.clock))));
+        }
+        let suggest = Arc::new(suggest);
+        let events = Arc::new(EventService::new(Arc::clone(&suggest), hints));
+        let stops = all.iter().map(|_| StopFlag::default()).collect();
+        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest, events, stops, models: Arc::clone(&lent.models) })
+    }
+
+    /// Starts [`Source::work`] of the sources that have any, each on a thread of its own.
+    pub fn begin_work(&self) {
+        let working = self.all.iter().zip(&self.stops).filter(|((spec, _), _)| spec.works);
+        for ((spec, source), stop) in working {
+            let (source, stop) = (Arc::clone(source), stop.clone());
+            let thread = std::thread::Builder::new().name(format!("nudge-{}", spec.name));
+            if let Err(error) = thread.spawn(move || source.work(&stop)) {
+                tracing::error!(source = spec.name, %error, "its work cannot be started");
+            }
+        }
+    }
+
+    /// The services that answer calls: the suggestions of all sources, then each by itself.
+    pub fn list_services(&self) -> Vec<Arc<dyn Service>> {
+        let shared = [Arc::clone(&self.suggest) as Arc<dyn Service>, Arc::clone(&self.events) as _];
+        let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
+        shared.into_iter().chain(each).collect()
+    }
+
+    /// The methods that all of them answer together.
+    pub fn shared_methods(&self) -> Vec<&'static MethodSpec> {
+        self.suggest.methods().into_iter().chain(self.events.methods()).collect()
+    }
+
+    /// Every source with its spec.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static SourceSpec, &dyn Source)> {
+        self.all.iter().map(|(spec, source)| (*spec, &**source))
+    }
+
+    /// The names of those in use.
+    pub fn in_use(&self) -> Vec<&'static str> {
+        self.iter().filter(|(_, source)| source.in_use()).map(|(spec, _)| spec.name).collect()
+    }
+
+    /// The number of hints.
+    pub fn count_hints(&self) -> usize {
+        let count = |(_, source): (&SourceSpec, &dyn Source)| source.report_status().get(nudge::HINTS)?.as_u64();
+        self.iter().find_map(count).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
+    }
+
+    /// The change that tells that a source has come into use, or is no longer.
+    pub fn in_use_event(&self, source: &'static str) -> ChangeEvent {
+        ChangeEvent {
+            source,
+            what: IN_USE,
+            at: rfc3339::format_time(self.clock.now()),
+            by: String::new(),
+            touched: Vec::new(),
+            detail: Map::new(),
+        }
+    }
+
+    /// Lets every source do its overdue work.
+    pub fn tick(&self) {
+        let now: Millis = self.clock.now();
+        self.all.iter().for_each(|(_, source)| source.tick(now));
+        if self.models.drop_idle() {
+            memory::note_use(usize::MAX);
+        }
+    }
+
+    /// Ends their work; nothing is acknowledged any more.
+    pub fn close(&self) {
+        self.stops.iter().for_each(StopFlag::set);
+        self.all.iter().for_each(|(_, source)| source.close());
+    }
+}
+
+/// Wherever the server ends, also before it has begun to answer.
+impl Drop for OpenSources {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A source that cannot be opened: its callers are told why, and the others go on.
+struct UnopenedSource {
+    spec: &'static SourceSpec,
+    error: Error,
+}
+
+impl Service for UnopenedSource {
+    fn methods(&self) -> Vec<&'static MethodSpec> {
+        (self.spec.methods)()
+    }
+
+    fn call_by(&self, _: Caller<'_>, _: &str, _: &RawValue) -> Result<Box<RawValue>> {
+        Err(self.error.clone())
+    }
+}
+
+impl Source for UnopenedSource {
+    fn in_use(&self) -> bool {
+        false
+    }
+
+    fn report_status(&self) -> Map<String, Value> {
+        Map::from_iter([(self.spec.name.to_owned(), json!({"error": self.error.message()}))])
+    }
+}

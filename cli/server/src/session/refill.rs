@@ -1,0 +1,213 @@
+//! Fills a session with the hints that were kept: in pieces, and where the limits do not leave room for all, those of
+//! most use first.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use nudge::{Error, ErrorKind, Result};
+use nudge_app::kept::KeptDocument;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Most bytes of hints in one import, which is one record of the journal.
+pub const MAX_PIECE_BYTES: usize = 8 << 20;
+
+/// A kept hint with its component and key.
+pub type KeptHint<'a> = (&'a str, &'a str, &'a RawValue);
+
+/// The result of reading the hints back.
+#[derive(Debug)]
+pub struct RefillResult<'a> {
+    /// Most bytes of hints in one import.
+    piece_bytes: usize,
+    /// Hints for which there is no room.
+    pub left: Vec<KeptHint<'a>>,
+    /// How many make no sense.
+    pub wrong: usize,
+    /// Nothing more fits.
+    is_full: bool,
+    /// Components into which no further hint fits.
+    full: HashSet<&'a str>,
+    /// No further component fits beside those that are there.
+    has_all_components: bool,
+    components: HashSet<&'a str>,
+}
+
+impl Default for RefillResult<'_> {
+    fn default() -> Self {
+        Self {
+            piece_bytes: MAX_PIECE_BYTES,
+            left: Vec::new(),
+            wrong: 0,
+            is_full: false,
+            full: HashSet::new(),
+            has_all_components: false,
+            components: HashSet::new(),
+        }
+    }
+}
+
+impl<'a> RefillResult<'a> {
+    /// Imports pieces of at most so many bytes.
+    pub fn in_pieces_of(piece_bytes: usize) -> Self {
+        Self { piece_bytes, ..Self::default() }
+    }
+
+    /// All were taken, but for so many that make no sense.
+    pub fn with_all_taken(wrong: usize) -> Self {
+        Self { wrong, ..Self::default() }
+    }
+
+    /// Imports hints, the ones of most use first. `import` takes a payload of `nudge.import` and returns how many of its
+    /// hints are wrong.
+    ///
+    /// # Errors
+    /// The first of `import` that is no `E_QUOTA`.
+    pub fn import_hints(
+        &mut self,
+        mut hints: Vec<KeptHint<'a>>,
+        import: &impl Fn(&str) -> Result<usize>,
+    ) -> Result<()> {
+        hints.sort_by_cached_key(|(_, _, hint)| Reverse(rate_usefulness(hint)));
+        let mut rest = hints.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |(component, key, hint): &&KeptHint<'_>| {
+                bytes += component.len() + key.len() + hint.get().len();
+                bytes <= self.piece_bytes
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (piece, others) = rest.split_at(count);
+            self.add_piece(piece, import)?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    fn add_piece(&mut self, piece: &[KeptHint<'a>], import: &impl Fn(&str) -> Result<usize>) -> Result<()> {
+        let (hints, without_room): (Vec<_>, Vec<_>) =
+            piece.iter().partition(|(component, ..)| self.has_room(component));
+        self.left.extend(without_room);
+        if hints.is_empty() {
+            return Ok(());
+        }
+        match import(&KeptDocument::from_hints(hints.iter().copied()).to_payload()) {
+            Ok(wrong) => {
+                self.wrong += wrong;
+                self.components.extend(hints.iter().map(|(component, ..)| *component));
+            }
+            Err(error) if error.kind() == ErrorKind::Quota => match hints.as_slice() {
+                [hint] => {
+                    self.note_limit(hint.0, &error);
+                    self.left.push(*hint);
+                }
+                many => {
+                    let (first, second) = many.split_at(many.len() / 2);
+                    self.add_piece(first, import)?;
+                    self.add_piece(second, import)?;
+                }
+            },
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn has_room(&self, component: &str) -> bool {
+        !self.is_full
+            && !self.full.contains(component)
+            && (!self.has_all_components || self.components.contains(component))
+    }
+
+    /// Notes the limit that a single hint has met, so that others like it are not tried.
+    fn note_limit(&mut self, component: &'a str, error: &Error) {
+        match error.data().get("limit").and_then(|limit| limit.as_str()) {
+            Some("hints_per_component") => drop(self.full.insert(component)),
+            Some("components") => self.has_all_components = true,
+            _ => self.is_full = true,
+        }
+    }
+}
+
+/// How much a hint has been of use: first by how often it was used, then by when it was used or stored last.
+fn rate_usefulness(hint: &RawValue) -> (u64, Option<String>) {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct UsedHint {
+        use_count: u64,
+        last_used_at: Option<String>,
+        updated_at: String,
+    }
+    // A hint that cannot be read is of no use.
+    let Ok(UsedHint { use_count, last_used_at, updated_at }) = serde_json::from_str(hint.get()) else {
+        return (0, None);
+    };
+    // Times of one format sort as text.
+    (use_count, last_used_at.max(Some(updated_at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn keys(payload: &str) -> Vec<(String, String)> {
+        let payload: Value = serde_json::from_str(payload).unwrap();
+        let components = payload["components"].as_object().unwrap();
+        let list_keys = |(name, hints): (&String, &Value)| {
+            let keys = hints["hints"].as_object().unwrap().keys().cloned();
+            keys.map(|key| (name.clone(), key)).collect::<Vec<_>>()
+        };
+        components.iter().flat_map(list_keys).collect()
+    }
+
+    #[test]
+    fn what_was_of_most_use_finds_room() {
+        let used = |count: u64| to_raw_value(&json!({"value": "x", "use_count": count})).unwrap();
+        let raws: Vec<_> = (0..100).map(|n| (format!("c{}", n / 10), format!("k{n:02}"), used(n))).collect();
+        let hints: Vec<KeptHint<'_>> = raws.iter().map(|(c, k, hint)| (&**c, &**k, &**hint)).collect();
+        for (limit, expected) in [("hints", "k93"), ("hints_per_component", "k03"), ("components", "k30")] {
+            let stored = RefCell::new(Vec::new());
+            let calls = RefCell::new(0);
+            let import = |payload: &str| {
+                *calls.borrow_mut() += 1;
+                let mut all = stored.borrow().clone();
+                all.extend(keys(payload));
+                let counts = |name: &str| all.iter().filter(|(component, _)| component == name).count();
+                let over = match limit {
+                    "hints" => all.len() > 7,
+                    "components" => all.iter().map(|(component, _)| component).collect::<HashSet<_>>().len() > 7,
+                    _ => all.iter().any(|(component, _)| counts(component) > 7),
+                };
+                if over {
+                    return Err(Error::quota(limit, 7, "full"));
+                }
+                *stored.borrow_mut() = all;
+                Ok(0)
+            };
+            let mut refill = RefillResult::default();
+            refill.import_hints(hints.clone(), &import).unwrap();
+            let mut stored: Vec<_> = stored.borrow().iter().map(|(_, key)| key.clone()).collect();
+            stored.sort();
+            assert_eq!((stored[0].as_str(), stored.len() + refill.left.len()), (expected, 100), "{limit}");
+            assert_eq!(stored.last().unwrap(), "k99");
+            assert!(*calls.borrow() < 120, "{limit}: {}", calls.borrow());
+        }
+    }
+
+    #[test]
+    fn a_million_hints_are_no_one_record() {
+        let text = to_raw_value(&json!({"value": "x".repeat(1 << 20)})).unwrap();
+        let hints: Vec<_> = (0..20).map(|_| ("a", "k", &*text)).collect();
+        let sizes = RefCell::new(Vec::new());
+        let import = |payload: &str| {
+            sizes.borrow_mut().push(payload.len());
+            Ok(0)
+        };
+        RefillResult::default().import_hints(hints, &import).unwrap();
+        assert!(sizes.borrow().len() >= 3 && sizes.borrow().iter().all(|size| *size < MAX_PIECE_BYTES + 1024));
+    }
+}

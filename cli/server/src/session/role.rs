@@ -1,0 +1,477 @@
+//! The role of a server, PRIMARY or PROXY: takes the lock, and promotes a PROXY that gets it.
+//! `nudge/client/src/members.rs` describes the protocol and why it holds.
+
+use std::io::ErrorKind as Io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nudge::Clock as _;
+use nudge::{Error, JoinedServices, Result};
+use nudge_app::{settings, sources};
+use nudge_client::{
+    MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
+    SessionState,
+};
+use nudge_core::clock::rfc3339;
+use nudge_core::settings::{SettingValues, ValueOrigin};
+use nudge_core::source::{DataDir, SessionIdentity};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::dead;
+use super::history::ChangeHistory;
+use super::journal::SessionJournal;
+use super::keeper::{self, HintKeeper};
+use super::open::{OpenSources, SourceSupplies};
+use super::time::SessionTime;
+use crate::http::ports::bind_loopback;
+use crate::token::AccessToken;
+
+/// Time to try for the lock while no server answers: its holder may be ending, or only just starting.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that the members of a stopped session have to notice.
+const FAREWELL: Duration = Duration::from_millis(500);
+/// Time that the members of a session have to join again whose `members.lock` somebody has removed. They look each second.
+const REJOIN_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_POLL: Duration = Duration::from_millis(10);
+/// Time for which a PRIMARY tries to get the port of the one before it.
+const PORT_PATIENCE: Duration = Duration::from_millis(50);
+/// Pause between two such tries.
+const PORT_PAUSE: Duration = Duration::from_millis(1);
+/// Pause before a PROXY that could not become PRIMARY tries again, in which another PROXY may try.
+const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
+/// Number of further ports that are tried when the first is taken.
+const NEXT_PORTS: u16 = 20;
+
+/// The settings of a PRIMARY; a PROXY keeps them for its promotion.
+pub struct ServeSettings {
+    /// The directory of the lock, the journal and `server.pid`.
+    pub dir: RuntimeDir,
+    /// The port that the first PRIMARY of a session tries first; 0 for any.
+    pub port: u16,
+    /// Further allowed values of `SourceHost`.
+    pub allow_host: Vec<String>,
+    /// The token that callers over HTTP must show, if any.
+    pub asks: RequiredToken,
+    /// The configured values, for the sources.
+    pub values: Arc<SettingValues>,
+    /// The directory in which sources keep files.
+    pub data: DataDir,
+    /// The folder for files that sources can make again.
+    pub cache: DataDir,
+    /// True when changes are journalled.
+    pub journal: bool,
+    /// True when a new session keeps its hints for next time.
+    pub keep: bool,
+}
+
+/// The token that callers over HTTP must show.
+pub enum RequiredToken {
+    /// No token.
+    Nothing,
+    /// A given token.
+    For(AccessToken),
+    /// The session's own token; its first PRIMARY makes it.
+    ForTheSessions,
+}
+
+/// The role of a `nudge serve` process.
+pub enum ServerRole {
+    /// The process has the lock.
+    Primary(Box<ReadyPrimary>),
+    /// Another process has the lock, and answers.
+    Proxy(ProxyMember),
+}
+
+/// A PRIMARY that is ready to serve: it holds the lock, has bound a port and restored the sources.
+pub struct ReadyPrimary {
+    /// The membership; `None` for a promoted PROXY, which has one already.
+    pub member: Option<SessionMember>,
+    /// The sockets on which it is going to answer over TCP, with one port.
+    pub listeners: Vec<TcpListener>,
+    /// The token that callers over TCP must show.
+    pub token: Option<AccessToken>,
+    /// The opened sources.
+    pub sources: Arc<OpenSources>,
+    /// The journal in which the sources record changes.
+    pub journal: Arc<SessionJournal>,
+    /// Keeps the hints for next time.
+    pub keeper: Arc<HintKeeper>,
+    /// The server's clock.
+    pub clock: Arc<ServerClock>,
+    /// The same clock, as long as it is plausible.
+    pub time: Arc<SessionTime>,
+    /// The content for `server.pid`.
+    pub file: ServerFile,
+    /// The content for the session file.
+    pub session: SessionFile,
+    /// The lock. It is the last field, so that it is dropped last.
+    pub lock: PrimaryLock,
+}
+
+/// The clock of a server.
+#[cfg(not(feature = "test-clock"))]
+pub type ServerClock = nudge::SystemClock;
+/// The clock of a server under test, which is moved by hand.
+#[cfg(feature = "test-clock")]
+pub type ServerClock = nudge::ManualClock;
+
+/// A PROXY: a member of the session that waits for the lock.
+pub struct ProxyMember {
+    /// The membership in the session.
+    pub member: SessionMember,
+    /// The PRIMARY that answered.
+    pub first: ServerFile,
+    /// The session, if its file could be read.
+    pub session: Option<SessionFile>,
+}
+
+impl ProxyMember {
+    /// Returns the id of the session, if known.
+    pub fn session_id(&self) -> Option<String> {
+        self.session.as_ref().map(|session| session.id.clone())
+    }
+}
+
+/// Becomes PRIMARY, or the PROXY of one that answers.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when somebody holds the lock and does not answer, no port is free, or the directory
+/// cannot be used.
+pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Result<ServerRole> {
+    let dir = &settings.dir;
+    let begun = Instant::now();
+    let mut is_asked = false;
+    loop {
+        if let Some(lock) = dir.try_lock()? {
+            // A PRIMARY that lives may have lost all files of its session; it puts them back.
+            if !std::mem::replace(&mut is_asked, true) && dir.read_session() == SessionState::Unknown {
+                drop(lock);
+                dir.ask_for_life(LOCK_TIMEOUT);
+                dir.follow_path();
+                continue;
+            }
+            // Members that nothing shows may live: one of them takes the lock, or joins again.
+            if begun.elapsed() < REJOIN_PATIENCE && dir.lacks_members_file() && dir.read_session().is_alive() {
+                drop(lock);
+                sleep(LOCK_POLL);
+                continue;
+            }
+            // The file describes a server that is gone.
+            dir.remove_server_file(&lock)?;
+            if dir.read_session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
+                // Members of a stopped session end as soon as they notice; waiting keeps them out of the new session.
+                drop(lock);
+                sleep(LOCK_POLL);
+                continue;
+            }
+            let goes_on = !dir.session_is_over(&lock)?;
+            let taken = take_over(settings, history, lock, goes_on, None, || false)?;
+            return Ok(ServerRole::Primary(Box::new(ReadyPrimary { member: Some(dir.join_session()?), ..taken })));
+        }
+        // A failed try proves nothing: the holder may be ending, or a client may be probing.
+        if let Some(first) = dir.read_server_file().filter(|first| RemoteServer::is_alive(dir, first))
+            && dir.is_held()
+        {
+            dir.check_protocol()?;
+            let member = dir.join_session()?;
+            let session = match dir.read_session() {
+                SessionState::Lives(session) => Some(session),
+                _ => None,
+            };
+            // The session is that of `first` only if no process has won the lock since; a winner removes `server.pid`.
+            if dir.read_server_file().as_ref() == Some(&first) {
+                return Ok(ServerRole::Proxy(ProxyMember { member, first, session }));
+            }
+            continue;
+        }
+        if begun.elapsed() > LOCK_TIMEOUT {
+            let named = dir.read_server_file().map(|first| format!(" (server.pid names pid {})", first.pid));
+            return Err(Error::unavailable(format!(
+                "Another process holds the lock of {} and does not answer{}; end it and try again.",
+                dir.path().display(),
+                named.unwrap_or_default()
+            )));
+        }
+        sleep(LOCK_POLL);
+    }
+}
+
+/// Opens the sources and binds the port; `server.pid` is written later, when calls are answered. `known` is the
+/// session that goes on when its file is gone. Fails when `given_up` becomes true.
+fn take_over(
+    settings: &ServeSettings,
+    history: &Arc<ChangeHistory>,
+    lock: PrimaryLock,
+    goes_on: bool,
+    known: Option<&SessionFile>,
+    given_up: impl Fn() -> bool,
+) -> Result<ReadyPrimary> {
+    let dir = &settings.dir;
+    if !goes_on {
+        dead::keep_for(settings, &lock);
+        dir.remove_session(&lock)?;
+    }
+    dir.check_protocol()?;
+    let before = match dir.read_session() {
+        SessionState::Lives(session) => Some(session),
+        SessionState::Unknown | SessionState::Stopped => known.cloned(),
+        SessionState::Unreadable => return Err(unreadable_session(dir)),
+    };
+    // The earlier PRIMARY's records are restored even when this one does not journal.
+    let (journal, records, whole) = if settings.journal || goes_on {
+        let (journal, restored) = dir.open_journal(&lock, goes_on)?;
+        // Without any record the one before kept no journal.
+        let whole = restored.notice.is_none() && !restored.records.is_empty();
+        if let Some(notice) = restored.notice {
+            tracing::warn!(notice, "the journal");
+        }
+        (settings.journal.then_some(journal), restored.records, whole)
+    } else {
+        (None, Vec::new(), false)
+    };
+    let identity = before.as_ref().map_or_else(
+        || SessionIdentity { id: uuid::Uuid::new_v4().to_string(), created_at: make_clock().now() },
+        |session| SessionIdentity { id: session.id.clone(), created_at: session.created_at },
+    );
+    let clock = Arc::new(make_clock());
+    let time = Arc::new(SessionTime::from_last_session(Arc::clone(&clock), settings));
+    let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), journal));
+    let keep = before.as_ref().map_or(settings.keep, |session| session.keep);
+    let keeper = Arc::new(HintKeeper::open(keep, dir.path(), &identity.id));
+    let lent = SourceSupplies {
+        clock: Arc::clone(&time.clock) as _,
+        session: identity.clone(),
+        journal: Arc::clone(&journal),
+        changes: Arc::new(keeper::ChangeSinkPair(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
+        data: settings.data.clone(),
+        cache: settings.cache.clone(),
+        models: sources::open_models(&settings.values, &settings.data, Arc::clone(&clock) as _),
+        settings: derive_values(settings, &keeper),
+        given_up: &given_up,
+    };
+    let sources = Arc::new(OpenSources::open(&lent, sources::list_sources(), records)?);
+    keeper.read_back(Arc::new(JoinedServices::new(sources.list_services())), whole);
+    if given_up() {
+        return Err(Error::unavailable("This process ends and takes nothing over."));
+    }
+
+    let listeners = bind_port(before.as_ref().map(|session| session.port), settings.port)?;
+    let unusable = |error: std::io::Error| Error::unavailable(format!("The port fails: {error}."));
+    for listener in &listeners {
+        listener.set_nonblocking(true).map_err(unusable)?;
+    }
+    let port = listeners[0].local_addr().map_err(unusable)?.port();
+
+    // The session keeps its own token, even when this PRIMARY asks for another or none.
+    let own = before.as_ref().and_then(|session| session.token.clone());
+    let own = own.map_or_else(AccessToken::new_random, AccessToken::from_text)?;
+    let SessionIdentity { id, created_at } = identity;
+    let session = SessionFile { id, protocol: PROTOCOL, created_at, port, token: Some(own.as_text().to_owned()), keep };
+    let token = match &settings.asks {
+        RequiredToken::Nothing => None,
+        RequiredToken::For(token) => Some(token.clone()),
+        RequiredToken::ForTheSessions => Some(own),
+    };
+    if before.as_ref() != Some(&session)
+        && let Err(error) = dir.write_session(&lock, &session)
+    {
+        // `ServingRole::wait_for_turn` in `server.rs` tries again; the other members know the session.
+        tracing::warn!(error = error.message(), "the session is not described yet");
+    }
+    if !settings.journal {
+        // Without journalling the old records would soon be outdated. Removing comes last: nothing fails after it.
+        dir.remove_journal(&lock)?;
+    }
+    let shown = token.as_ref().map(|token| token.as_text().to_owned());
+    let file = ServerFile { pid: std::process::id(), port, started: rfc3339::format_time(created_at), token: shown };
+    journal.set_seat(PrimarySeat { server: file.clone(), session: session.clone() });
+    Ok(ReadyPrimary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
+}
+
+/// Returns the values of the settings. While hints are kept, those stored without a ttl last for long, unless the user
+/// has set how long.
+pub fn derive_values(settings: &ServeSettings, keeper: &HintKeeper) -> Arc<SettingValues> {
+    const TTL: &str = "default_ttl";
+    let mut values = SettingValues::clone(&settings.values);
+    let row = settings::list_settings().find(|setting| setting.name == TTL);
+    if let Some(row) = row.filter(|_| keeper.is_on() && values.get_origin(TTL) == ValueOrigin::Default) {
+        // Whatever is written in this code passes the check.
+        let _ = values.set(row, ValueOrigin::Default, TTL, keeper::TTL.into());
+    }
+    Arc::new(values)
+}
+
+/// Returns the clock of a server.
+#[cfg(not(feature = "test-clock"))]
+pub fn make_clock() -> ServerClock {
+    nudge::SystemClock
+}
+
+/// Makes a clock that stands at `NUDGE_TEST_CLOCK_MS`, else at the beginning of 2026.
+#[cfg(feature = "test-clock")]
+pub fn make_clock() -> ServerClock {
+    let start = std::env::var("NUDGE_TEST_CLOCK_MS").ok().and_then(|text| text.parse().ok());
+    nudge::ManualClock::new(start.unwrap_or(super::test_clock::START_MS))
+}
+
+fn unreadable_session(dir: &RuntimeDir) -> Error {
+    let message = format!("The file session in {} cannot be read now; try again.", dir.path().display());
+    Error::unavailable(message)
+}
+
+/// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`]. Returns at least one listener.
+fn bind_port(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
+    if let Some(before) = before {
+        // A process that is killed loses its lock a moment before its port.
+        let late = Instant::now() + PORT_PATIENCE;
+        loop {
+            match bind_loopback(before) {
+                Ok(listeners) => return Ok(listeners),
+                Err(error) if error.kind() == Io::AddrInUse && Instant::now() < late => sleep(PORT_PAUSE),
+                Err(_) => break,
+            }
+        }
+    }
+    for port in (0..=NEXT_PORTS).map(|more| if first == 0 { 0 } else { first.saturating_add(more) }) {
+        match bind_loopback(port) {
+            Ok(listeners) => return Ok(listeners),
+            Err(error) if error.kind() == Io::AddrInUse => {}
+            Err(error) => {
+                let message = format!("Port {port} cannot be used ({error}); give another with --port.");
+                return Err(Error::unavailable(message));
+            }
+        }
+    }
+    let last = first.saturating_add(NEXT_PORTS);
+    Err(Error::unavailable(format!("The ports {first} to {last} are taken; give another with --port, 0 for any.")))
+}
+
+/// The end of a PROXY's wait, or of a PRIMARY's time.
+pub enum RoleTurn {
+    /// The PROXY is PRIMARY now.
+    Primary(Box<ReadyPrimary>),
+    /// The session was ended.
+    SessionOver,
+    /// The process was PRIMARY, its files were removed, and another server has begun a session in their place.
+    Unseated,
+}
+
+/// A PROXY's wait for the lock.
+pub struct LockWait {
+    turn: oneshot::Receiver<RoleTurn>,
+    left: Arc<LeftLine>,
+}
+
+/// The state shared by [`LockWait`] and its thread, by which a PROXY stops waiting.
+#[derive(Default)]
+struct LeftLine {
+    asked: AtomicBool,
+    /// Held from winning the lock until the result is sent, so that [`LockWait::stop_waiting`] can wait for it.
+    turn: Mutex<()>,
+}
+
+impl LeftLine {
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl LockWait {
+    /// Starts a thread that waits for the lock.
+    pub fn start_waiting(settings: &Arc<ServeSettings>, history: &Arc<ChangeHistory>, proxy: &ProxyMember) -> Self {
+        let (sender, turn) = oneshot::channel();
+        let left = Arc::<LeftLine>::default();
+        let line = WaitingLine {
+            settings: Arc::clone(settings),
+            history: Arc::clone(history),
+            session: proxy.session.clone(),
+            member: proxy.member.new_watch(),
+            left: Arc::clone(&left),
+        };
+        std::thread::spawn(move || line.wait_for_lock(sender));
+        Self { turn, left }
+    }
+
+    /// Resolves when the wait is over.
+    pub async fn wait_for_turn(&mut self) -> RoleTurn {
+        // The thread ends without sending a turn only when this process is about to end.
+        (&mut self.turn).await.unwrap_or(RoleTurn::SessionOver)
+    }
+
+    /// Stops waiting. Returns the turn if it had come already; a takeover that is under way is given up.
+    pub fn stop_waiting(mut self) -> Option<RoleTurn> {
+        self.left.asked.store(true, Ordering::SeqCst);
+        drop(self.left.turn.lock());
+        self.turn.try_recv().ok()
+    }
+}
+
+struct WaitingLine {
+    settings: Arc<ServeSettings>,
+    history: Arc<ChangeHistory>,
+    session: Option<SessionFile>,
+    member: MemberWatch,
+    left: Arc<LeftLine>,
+}
+
+impl WaitingLine {
+    fn wait_for_lock(self, sender: oneshot::Sender<RoleTurn>) {
+        let mut said = String::new();
+        // Logs each new failure once, however often it is repeated.
+        let mut cannot = |error: &Error| {
+            if said != error.message() {
+                tracing::error!(error = error.message(), "cannot become PRIMARY");
+                error.message().clone_into(&mut said);
+            }
+        };
+        loop {
+            match self.settings.dir.wait_for_lock(|| self.join_again()) {
+                Err(error) => cannot(&error),
+                Ok(lock) => {
+                    // [`LockWait::stop_waiting`] takes this mutex too, and so waits until the takeover is finished or given up.
+                    let _turn = self.left.turn.lock();
+                    if self.left.is_asked() {
+                        return;
+                    }
+                    match self.take_turn(lock) {
+                        Err(_) if self.left.is_asked() => return,
+                        Err(error) => cannot(&error),
+                        Ok(turn) => {
+                            let _ = sender.send(turn);
+                            return;
+                        }
+                    }
+                }
+            }
+            sleep(PROMOTION_PAUSE);
+        }
+    }
+
+    /// Joins again a session with files that were removed; else a PRIMARY that ends now would find no member.
+    fn join_again(&self) {
+        let dir = &self.settings.dir;
+        let is_over = self.session.as_ref().is_some_and(|session| dir.is_over(&session.id));
+        if let Some(member) = self.member.to_member().filter(|_| !is_over) {
+            dir.stay_member(&member);
+        }
+    }
+
+    fn take_turn(&self, lock: PrimaryLock) -> Result<RoleTurn> {
+        let dir = &self.settings.dir;
+        dir.remove_server_file(&lock)?;
+        let over = match (dir.read_session(), &self.session) {
+            (SessionState::Lives(session), Some(own)) => own.id != session.id,
+            (state, _) => state == SessionState::Stopped,
+        };
+        if over {
+            return Ok(RoleTurn::SessionOver);
+        }
+        let taken =
+            take_over(&self.settings, &self.history, lock, true, self.session.as_ref(), || self.left.is_asked())?;
+        Ok(RoleTurn::Primary(Box::new(taken)))
+    }
+}
