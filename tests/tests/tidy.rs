@@ -63,9 +63,9 @@ fn source_files_are_short_and_finished() {
 #[test]
 fn files_of_others_are_read_by_one_reader() {
     const ALLOWED: [(&str, &str); 3] = [
-        ("nudge/core/src/foreign.rs", "the reader"),
-        ("cli/src/cmd/import.rs", "the caller names the file, which may be a pipe"),
         ("cli/src/cmd/editor.rs", "a file of our own, in a folder of our own"),
+        ("cli/src/cmd/import.rs", "the caller names the file, which may be a pipe"),
+        ("nudge/core/src/foreign.rs", "the reader"),
     ];
     let opens = ["File::open(", "fs::read(", "read_to_string(&path", "fs::read_to_string("];
     let opens_one = |code: &str| opens.iter().any(|open| has_word(code, open));
@@ -169,13 +169,13 @@ fn connections_and_programs_are_known() {
         ("cli/agents/src/doctor/launch.rs", "what stands in the settings of a client, as that would"),
         ("cli/agents/src/init.rs", "a client's own command that registers a server"),
         ("cli/agents/src/login.rs", "systemctl or launchctl"),
+        ("cli/app/src/background.rs", "Nudge itself"),
+        ("cli/app/src/context.rs", "git, which looks at files"),
         ("cli/src/args/source.rs", "no program: a word of the command line"),
         ("cli/src/cmd/editor.rs", "the user's editor"),
         ("cli/src/cmd/serve/detach.rs", "Nudge itself"),
-        ("cli/app/src/background.rs", "Nudge itself"),
         ("cli/src/cmd/tour.rs", "Nudge itself"),
         ("cli/src/cmd/ui/open.rs", "the user's browser"),
-        ("cli/app/src/context.rs", "git, which looks at files"),
         ("nudge/client/src/connection.rs", "this machine's loopback"),
         ("nudge/embed/src/fetch.rs", "curl: a model that its user has asked for"),
         ("nudge/git/src/lib.rs", "git; who uses it stands below"),
@@ -204,10 +204,10 @@ fn connections_and_programs_are_known() {
 #[test]
 fn programs_are_started_by_one_module() {
     const ALLOWED: [(&str, &str); 8] = [
+        ("cli/app/src/background.rs", "Nudge itself, which is to outlive this process"),
         ("cli/src/args/source.rs", "no program: a word of the command line"),
         ("cli/src/cmd/editor.rs", "the user's editor has the terminal, and its signals"),
         ("cli/src/cmd/serve/detach.rs", "Nudge itself, which is to outlive this process"),
-        ("cli/app/src/background.rs", "Nudge itself, which is to outlive this process"),
         ("cli/src/cmd/tour.rs", "Nudge itself, which ends with its stdin"),
         ("cli/src/cmd/ui/open.rs", "the user's browser, which is to outlive this process"),
         ("nudge/os/src/process.rs", "the module"),
