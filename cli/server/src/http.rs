@@ -15,9 +15,9 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
@@ -28,7 +28,7 @@ use nudge::Service;
 use nudge_core::service::CallLane;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 use super::memory;
@@ -261,29 +261,12 @@ impl HttpEndpoint {
 
 /// Reads a body within the limits of size and time.
 async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, HttpRefusal> {
-    let deadline = Instant::now() + BODY_TIMEOUT;
-    let mut whole = Bytes::new();
-    let mut parts = BytesMut::new();
-    loop {
-        let frame = match timeout_at(deadline, body.frame()).await {
-            Err(_) => return Err(HttpRefusal::too_slow()),
-            Ok(None) => break,
-            Ok(Some(Err(_))) => return Err(HttpRefusal::broken_body()),
-            Ok(Some(Ok(frame))) => frame,
-        };
-        let Ok(data) = frame.into_data() else { continue };
-        if whole.len() + parts.len() + data.len() > max_bytes {
-            return Err(HttpRefusal::too_large());
-        }
-        // Most bodies come in one piece, which needs no copy.
-        if whole.is_empty() && parts.is_empty() {
-            whole = data;
-        } else {
-            parts.extend_from_slice(&std::mem::take(&mut whole));
-            parts.extend_from_slice(&data);
-        }
+    match timeout(BODY_TIMEOUT, Limited::new(body, max_bytes).collect()).await {
+        Err(_) => Err(HttpRefusal::too_slow()),
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(HttpRefusal::too_large()),
+        Ok(Err(_)) => Err(HttpRefusal::broken_body()),
     }
-    Ok(if parts.is_empty() { whole } else { parts.freeze() })
 }
 
 /// Reads and drops the rest of a body: closing with unread bytes would reset the connection before the sender has
