@@ -63,11 +63,11 @@ pub use nudge_core::error::{Error, ErrorKind, Result};
 pub use nudge_core::explain::{MatchExplain, ScoreParts};
 pub use nudge_core::limit::{BoundedNumber, Limit};
 pub use nudge_core::place::Os;
-pub use nudge_core::safety::secrets::{Finding, SecretGuard};
 pub use nudge_core::scope::{Scope, ScopeSpec};
 pub use nudge_core::service::{
     Caller, ContextUse, JoinedServices, METHODS, MethodInfo, MethodInfos, MethodSpec, Service, unknown_method,
 };
+pub use nudge_secrets::{Finding, SecretGuard};
 pub use snapshot::ExportPayload;
 pub use source::SOURCE;
 pub use store::StoreChange;

@@ -2,8 +2,8 @@
 
 use nudge_core::error::Error;
 use nudge_core::near::find_nearest;
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::wire::shorten_text;
+use nudge_secrets::SecretGuard;
 
 use crate::cache::Nudge;
 

@@ -500,10 +500,11 @@ fn anchor(heading: &str) -> String {
 
 /// Which crates each crate of ours may use. What is not listed here may use none.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("nudge-core", &["nudge-os"]),
-    ("nudge-hints", &["nudge-core"]),
+    ("nudge-core", &["nudge-os", "nudge-secrets"]),
+    ("nudge-hints", &["nudge-core", "nudge-secrets"]),
     ("nudge-os", &[]),
-    ("nudge-git", &["nudge-core", "nudge-os"]),
+    ("nudge-secrets", &[]),
+    ("nudge-git", &["nudge-core", "nudge-os", "nudge-secrets"]),
     ("nudge-storage", &["nudge-core", "nudge-os"]),
     ("nudge-embed", &["nudge-core", "nudge-os"]),
     ("nudge-seed", &["nudge-core"]),
@@ -535,7 +536,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "nudge-tests",
         &["nudge-core", "nudge-hints", "nudge-client", "nudge-app", "nudge-server", "nudge-cli", "nudge-demo"],
     ),
-    ("nudge-instructions", &["nudge-core", "nudge-hints"]),
+    ("nudge-instructions", &["nudge-hints"]),
     (
         "nudge-bench",
         &[
@@ -553,7 +554,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Sources stand side by side: none knows another, the hints, the client or the binary.
-const A_SOURCE_MAY_USE: &[&str] = &["nudge-core", "nudge-git", "nudge-os", "nudge-storage"];
+const A_SOURCE_MAY_USE: &[&str] = &["nudge-core", "nudge-git", "nudge-os", "nudge-secrets", "nudge-storage"];
 
 /// Nothing depends upward or sideways: core knows nobody, sources know core, the binary knows all.
 ///

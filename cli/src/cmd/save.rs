@@ -1,11 +1,10 @@
 //! `nudge save`
 
-use nudge::{Error, Result};
+use nudge::{Error, Result, SecretGuard};
 use nudge_agents::running::RunningSession;
 use nudge_app::committed::{self, FILE, TrustFile};
 use nudge_app::files;
 use nudge_app::seed;
-use nudge_core::safety::secrets::SecretGuard;
 use serde_json::{Map, Value, json};
 
 use super::{CommandOutput, add_field, parse_value};

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
-//! | [`safety`], [`foreign`] | the secret guard and the rules for paths; the reader of files of others |
+//! | [`safety`], [`foreign`] | the refusal of secrets and the rules for paths; the reader of files of others |
 //! | `walk` | the one walk through a folder of others, and the rules in it for what is not looked at (feature `walk`) |
 //! | `watch` | what the system tells of changes in folders (feature `watch`) |
 //! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
@@ -24,7 +24,7 @@
 //! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
 //!
 //! **Architecture invariant:** this crate knows no hint, no process, no socket, and opens no file but by [`foreign`] and `nudge_os`.
-//! It depends on no crate of Nudge but that one, without its processes.
+//! It depends on no crate of Nudge but that one, without its processes, and on the secret guard (`nudge_secrets`).
 
 pub mod clock;
 pub mod context;

@@ -1,8 +1,8 @@
 //! Did you mean: which of some names is nearest to one that there is not.
 
 use crate::error::Error;
-use crate::safety::secrets::SecretGuard;
 use crate::wire::shorten_text;
+use nudge_secrets::SecretGuard;
 
 /// Most names that are looked at, so that no store makes it take long.
 const MAX_NAMES: usize = 2000;

@@ -2,4 +2,3 @@
 
 pub mod paths;
 pub mod refusal;
-pub mod secrets;

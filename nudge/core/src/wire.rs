@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::safety::secrets::SecretGuard;
+use nudge_secrets::SecretGuard;
 
 /// Deepest nesting of JSON that is accepted, counted from `params` (semantics section 5).
 const MAX_DEPTH: usize = 64;

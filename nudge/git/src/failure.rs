@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::one_line;
 use nudge_os::process::RunFailure;
+use nudge_secrets::SecretGuard;
 
 /// Longest text of git's that is shown, in characters.
 const MAX_CHARS: usize = 200;

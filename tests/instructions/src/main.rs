@@ -8,8 +8,10 @@ mod data;
 use std::hint::black_box;
 
 use data::Random;
-use nudge::{Context, ExportHints, HintMeta, ImportHints, ImportMode, Nudge, Os, QueryHints, ScopeSpec, SetHint, View};
-use nudge_core::safety::secrets::SecretGuard;
+use nudge::{
+    Context, ExportHints, HintMeta, ImportHints, ImportMode, Nudge, Os, QueryHints, ScopeSpec, SecretGuard, SetHint,
+    View,
+};
 use serde_json::value::RawValue;
 
 const HINTS: usize = 5_000;

@@ -1,8 +1,8 @@
 //! The refusal of the secret guard, for every source that stores texts.
 
+use nudge_secrets::{Finding, SecretGuard};
 use serde_json::Value;
 
-use super::secrets::{Finding, SecretGuard};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Refuses a text that looks like a credential. `name` is the variable that the text belongs to, if there is one;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{clip_text, one_line};
+use nudge_secrets::SecretGuard;
 
 use crate::facts::{FileFacts, NodeView};
 use crate::index::{CallerSite, NodeId};

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use nudge_core::clock::{Clock, Millis, rfc3339};
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::source::DataDir;
+use nudge_secrets::SecretGuard;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use nudge_core::error::{Error, Result};
 use nudge_core::near::find_nearest;
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::wire::shorten_text;
+use nudge_secrets::SecretGuard;
 
 use crate::index::{NodeId, NodeLookup};
 use crate::live::state::RootState;

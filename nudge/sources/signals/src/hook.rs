@@ -6,9 +6,9 @@ use std::hash::BuildHasher as _;
 use foldhash::quality::FixedState;
 use nudge_core::clock::Millis;
 use nudge_core::error::Result;
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::one_line;
 use nudge_os::beneath::HeldFolder;
+use nudge_secrets::SecretGuard;
 use serde::Deserialize;
 
 use crate::agent::AgentId;

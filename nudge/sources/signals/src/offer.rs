@@ -5,10 +5,10 @@ use std::hash::BuildHasher as _;
 use foldhash::quality::FixedState;
 use nudge_core::clock::Millis;
 use nudge_core::explain::{MatchExplain, ScoreParts};
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
 use nudge_core::text::{format_ago, one_line};
 use nudge_core::wire::raw_json;
+use nudge_secrets::SecretGuard;
 use serde_json::json;
 
 use crate::agent::AgentId;

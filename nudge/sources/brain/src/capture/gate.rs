@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{is_hidden, one_line};
 use nudge_core::words::split_words;
+use nudge_secrets::SecretGuard;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //! and without any text that looks like a credential.
 
 use nudge_core::error::{Error, ErrorKind, Result};
-use nudge_core::safety::secrets::SecretGuard;
 use nudge_core::text::{escape_hidden, is_hidden};
+use nudge_secrets::SecretGuard;
 
 use super::transcript::{SessionTurn, Transcript};
 

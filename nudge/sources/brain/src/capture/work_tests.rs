@@ -374,7 +374,7 @@ fn planted_credentials_are_withheld() {
         eprintln!("skipped: NUDGE_TEST_SECRETS names no file of credentials");
         return;
     };
-    let guard = nudge_core::safety::secrets::SecretGuard::new();
+    let guard = nudge_secrets::SecretGuard::new();
     let (mut all, mut held, mut clean, mut wrong) = (0, 0, 0, 0);
     for line in fs::read_to_string(file).unwrap().lines() {
         let record: Value = serde_json::from_str(line).unwrap();

@@ -162,7 +162,7 @@ pub(super) fn compare(name: &str, lines: &str) {
     };
     let told: Vec<&str> = lines.lines().filter(tells).collect();
     let now = format!("{}\n{}\n", rules.join(", "), told.join("\n"));
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/safety/secrets/tests").join(name);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests").join(name);
     if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
         std::fs::write(&file, &now).unwrap();
     }

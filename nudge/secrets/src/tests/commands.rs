@@ -1,7 +1,7 @@
 //! A case for each rule of commands, assignments, URLs and shapes, and what stands beside it and passes.
 
 use super::*;
-use crate::safety::secrets::tests::{clean, refused};
+use crate::tests::{clean, refused};
 
 /// Whose texts have neighbours worth a look.
 pub(super) const CASES: &[fn()] = &[

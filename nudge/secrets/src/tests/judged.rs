@@ -4,21 +4,17 @@ use std::fmt::Write as _;
 
 use super::near::{KINDS, TEXTS, compare, mixtures, row};
 use super::{HEX, LETTERS, Maker};
-use crate::safety::secrets::classify::{
+use crate::classify::{
     case_changes, count_distinct, digit_changes, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random,
     is_reference, is_spaced_code, is_uuid, is_version_or_number, is_wordlike, wordy_share,
 };
-use crate::safety::secrets::command::{
-    ends_command, is_flag_value, is_oracle_login, is_random_argument, is_strong, strip_quotes,
-};
-use crate::safety::secrets::header::{cookie_credential, header_credential, scheme_credential};
-use crate::safety::secrets::names::{NamePromise, describes_public, is_carrier, is_namer, judge_name};
-use crate::safety::secrets::prose::is_term;
-use crate::safety::secrets::random::{has_prefixed_token, is_bare_random, is_long_random};
-use crate::safety::secrets::structure::{TokenContent, base64_tokens, decode_base64, has_encoded_start};
-use crate::safety::secrets::verdict::{
-    decoded_pair, has_brackets, is_basic_pair, is_noise, is_public_token, is_secret, is_token_like,
-};
+use crate::command::{ends_command, is_flag_value, is_oracle_login, is_random_argument, is_strong, strip_quotes};
+use crate::header::{cookie_credential, header_credential, scheme_credential};
+use crate::names::{NamePromise, describes_public, is_carrier, is_namer, judge_name};
+use crate::prose::is_term;
+use crate::random::{has_prefixed_token, is_bare_random, is_long_random};
+use crate::structure::{TokenContent, base64_tokens, decode_base64, has_encoded_start};
+use crate::verdict::{decoded_pair, has_brackets, is_basic_pair, is_noise, is_public_token, is_secret, is_token_like};
 
 /// A judgement and its letter.
 type Judgement = (&'static str, fn(&str) -> char);

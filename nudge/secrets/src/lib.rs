@@ -1,4 +1,8 @@
-//! The secret guard: refuses text that looks like a credential (semantics section 7).
+//! Recognises credentials in texts, commands and JSON (semantics section 7 of Nudge).
+//!
+//! [`SecretGuard::check`] names the rule by which a text is refused, [`SecretGuard::check_json`] also the place in a
+//! value, and [`SecretGuard::find_spans`] the lines of a text to leave out. The guard has no settings and no state,
+//! keeps no text, and reads neither files nor the environment.
 //!
 //! Rules run from the surest to the vaguest and the first hit wins: structure
 //! (private keys, JSON web tokens), prefixed formats, hex runs, credentials in
@@ -7,6 +11,20 @@
 //!
 //! Every rule looks at each byte a bounded number of times, so the whole scan is
 //! linear in the text, whatever the text.
+//!
+//! ```
+//! use nudge_secrets::SecretGuard;
+//!
+//! // Built from parts, so that no scanner takes this page for a leak.
+//! let text = ["The build needs a login.\nDB_PASSWORD=", "q7Zk2Vx9Lw4Tn8Rb\nIt takes two minutes."].concat();
+//! let guard = SecretGuard::new();
+//! assert_eq!(guard.check(None, &text), Some("secret-assignment"));
+//! let spans = guard.find_spans(&text);
+//! assert_eq!(spans.len(), 1);
+//! assert_eq!(text[spans[0].range.clone()].lines().count(), 1);
+//! ```
+//!
+//! `examples/redact.rs` is a filter that leaves such lines out of its input.
 
 mod assign;
 mod classify;
@@ -67,7 +85,7 @@ pub struct Finding {
 /// than 10 ms for 64 KiB, hostile text included.
 ///
 /// ```
-/// use nudge_core::safety::secrets::SecretGuard;
+/// use nudge_secrets::SecretGuard;
 ///
 /// let guard = SecretGuard::new();
 /// assert_eq!(guard.check(None, "cargo test -p search"), None);
