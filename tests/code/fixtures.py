@@ -1,6 +1,6 @@
 """Asks the oracles what the edges of the small fixtures are: fixtures.py FOLDER python|typescript|rust
 
-Each case of `nudge/sources/code/tests/edges` is written into a folder of its own. Says where an oracle knows another
+Each case of `nudge/code-index/tests/edges` is written into a folder of its own. Says where an oracle knows another
 target than the fixture; where it knows one and the fixture says `none`, that is a refusal and only counted."""
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 
 here = os.path.dirname(os.path.realpath(__file__))
 into, language = os.path.realpath(sys.argv[1]), sys.argv[2]
-text = open(os.path.join(here, "../../nudge/sources/code/tests/edges", language + ".txt")).read()
+text = open(os.path.join(here, "../../nudge/code-index/tests/edges", language + ".txt")).read()
 
 
 def run(*command, cwd=None):

@@ -179,7 +179,7 @@ manifests = [
     "project(x)\nadd_test(NAME t COMMAND t)\n",
 ]
 seed("seeds", *[bytes([at]) + text.encode() for at, text in enumerate(manifests)])
-facts = [(ROOT / f"nudge/sources/code/tests/facts/{name}.txt").read_bytes() for name in LANGUAGES]
+facts = [(ROOT / f"nudge/code-index/tests/facts/{name}.txt").read_bytes() for name in LANGUAGES]
 seed("source", *[bytes([at]) + text for at, text in enumerate(facts)])
 seed("coverage", *coverage())
 body = '{"jsonrpc":"2.0","id":1,"method":"nudge.status"}'

@@ -7,6 +7,7 @@
 //! | [`dir`] | the files of a directory that is this user's alone |
 //! | [`beneath`] | reads and writes below a folder that others may exchange for a link; replaces files in one step |
 //! | [`lock`] | locks a file |
+//! | [`cpu`] | the processor time of a thread |
 //!
 //! Processes and programs are the feature `process`, which the library of hints does without.
 //!
@@ -14,6 +15,7 @@
 //! Nudge.
 
 pub mod beneath;
+pub mod cpu;
 pub mod dir;
 pub mod lock;
 #[cfg(feature = "process")]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nudge_code::{Index, extract};
+use nudge_code_index::{CodeIndex, extract};
 
 /// A file of each.
 const FILES: [&str; 12] = [
@@ -31,11 +31,11 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(span.byte <= span.end && span.end as usize <= text.len() && span.line <= span.end_line);
         assert!(view.signature().len() <= 300 && view.doc().unwrap_or_default().len() <= 2_000);
     }
-    let mut index = Index::new();
-    index.put(path, Arc::new(facts));
-    index.sites(path);
+    let mut index = CodeIndex::new();
+    index.put_file(path, Arc::new(facts));
+    index.list_calls(path);
     for found in index.nodes() {
-        index.callers(found.id, 20, true);
-        index.tests(found.id, 5);
+        index.find_callers(found.id, 20, true);
+        index.find_tests(found.id, 5);
     }
 });

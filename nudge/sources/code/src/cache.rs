@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use nudge_code_index::{CodeLanguage, EXTRACTOR, FileFacts, Hash, Skip, hash};
 use nudge_core::error::Result;
 use nudge_core::source::DataDir;
 use nudge_core::text::to_hex;
@@ -13,8 +14,6 @@ use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use nudge_storage::{DataRetention, DatabaseKind, DatabaseOpening, Db, TransactionFailure, root_caches};
 use serde::{Deserialize, Serialize};
 
-use crate::extract::{EXTRACTOR, Skip};
-use crate::facts::{FileFacts, Hash, hash};
 use crate::root::ProjectRoot;
 use crate::stamp::FileMarks;
 
@@ -172,7 +171,7 @@ impl IndexCache {
 /// Lists the values that valid rows must share.
 fn build_meta(root: &ProjectRoot) -> [(&'static str, String); 4] {
     // The build decides which languages are read.
-    let grammars = if cfg!(feature = "code-all") { "all" } else { "usual" };
+    let grammars = if CodeLanguage::from_path("a.rb").is_some() { "all" } else { "usual" };
     [
         ("format", FORMAT.to_string()),
         ("extractor", EXTRACTOR.to_string()),

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nudge_code_index::{CodeLanguage, FileFacts};
 use nudge_core::error::{Error, Result};
 use nudge_git::{CallLimits, CallReach, Git, GitCall, GitFailure, GitRepository};
 
-use crate::facts::FileFacts;
-use crate::language::CodeLanguage;
 use crate::live::facts_of;
 use crate::root::{ProjectRoot, can_be_told};
 

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
+use nudge_code_index::{CallerSite, FileFacts, NodeId, NodeView};
 use nudge_core::text::{clip_text, one_line};
 use nudge_secrets::SecretGuard;
 
-use crate::facts::{FileFacts, NodeView};
-use crate::index::{CallerSite, NodeId};
 use crate::live::state::LostDefinition;
 use crate::shown::AnswerView;
 

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
+use nudge_code_index::{FileFacts, Skip, extract, hash, is_manifest};
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::source::DataDir;
 use nudge_secrets::SecretGuard;
@@ -24,9 +25,6 @@ use serde::Serialize;
 
 use crate::cache::{CachedFile, Change};
 use crate::coverage::CoverageReader;
-use crate::extract::{Skip, extract};
-use crate::facts::{FileFacts, hash};
-use crate::index::is_manifest;
 use crate::root::ProjectRoot;
 use crate::stamp::{self, MarkedContent};
 use crate::walk::FileFinder;
@@ -323,7 +321,7 @@ impl LiveRoot {
         skip.map_or_else(|| self.state().index.file_facts(path).cloned().map(Ok), |skip| Some(Err(skip)))
     }
 
-    fn read(&self, path: &str, content: &MarkedContent) -> (crate::facts::Hash, ReadResult) {
+    fn read(&self, path: &str, content: &MarkedContent) -> (nudge_code_index::Hash, ReadResult) {
         let Some(bytes) = &content.bytes else { return (Default::default(), ReadResult::Skipped(Skip::TooLarge)) };
         let hash = hash(bytes);
         let known = {

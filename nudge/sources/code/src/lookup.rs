@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use nudge_code_index::{NodeId, NodeLookup};
 use nudge_core::error::{Error, Result};
 use nudge_core::near::find_nearest;
 use nudge_core::wire::shorten_text;
 use nudge_secrets::SecretGuard;
 
-use crate::index::{NodeId, NodeLookup};
 use crate::live::state::RootState;
 use crate::live::{FileFreshness, LiveRoot};
 use crate::search::NameQuery;

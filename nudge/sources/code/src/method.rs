@@ -9,6 +9,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
+use nudge_code_index::NodeKind;
 use nudge_core::context::{Context, ContextSpec};
 use nudge_core::error::{Error, Result};
 use nudge_core::limit::Limit;
@@ -18,7 +19,6 @@ use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use crate::facts::NodeKind;
 use crate::live::LiveRoot;
 use crate::lookup::NodeRef;
 use crate::report;

@@ -3,12 +3,12 @@
 use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
+use nudge_code_index::NodeId;
 use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
 use nudge_core::wire::raw_json;
 use serde_json::json;
 
-use crate::index::NodeId;
 use crate::line;
 use crate::live::state::RootState;
 use crate::live::{FileFreshness, LiveRoot};
@@ -77,7 +77,7 @@ fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandi
     let mut found = find_candidates(live, state, text, &[], WantedNodes::Anything);
     let (hits, _) = state.names.find(&state.index, &NameQuery { text, kind: None, path: None, limit: MAX_NODES });
     for hit in hits.into_iter().filter(|hit| hit.score >= RECALLED) {
-        let crate::index::NodeLookup::One(id) = state.index.by_name(hit.path, hit.view.qual()) else { continue };
+        let nudge_code_index::NodeLookup::One(id) = state.index.by_name(hit.path, hit.view.qual()) else { continue };
         if !found.iter().any(|candidate| candidate.id == id) {
             found.push(NodeCandidate {
                 id,
@@ -208,7 +208,7 @@ fn left_behind(view: &AnswerView<'_>, path: &str) -> Vec<Offer> {
     let Some((before, now)) = view.state.before.get(path).zip(index.file_facts(path)) else { return Vec::new() };
     let mut offers = Vec::new();
     for node in now.nodes() {
-        let crate::index::NodeLookup::One(id) = index.by_name(path, node.qual()) else { continue };
+        let nudge_code_index::NodeLookup::One(id) = index.by_name(path, node.qual()) else { continue };
         for left in line::find_leftovers(view, id, before) {
             let (key, stamp) = make_edit_id(path, node.qual(), &left.key);
             let offer = build_offer(view, id, key, left.line, GO_BY.into(), ScoreParts::from([("edited", 1.0)]), stamp);

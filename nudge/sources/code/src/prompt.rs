@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use foldhash::fast::FixedState;
+use nudge_code_index::{NodeId, NodeLookup};
 use nudge_core::explain::ScoreParts;
 use nudge_core::text::{after_mark, before_mark};
 use nudge_core::words::{WordWeight, split_words};
 
-use crate::facts::to_number;
-use crate::index::{NodeId, NodeLookup};
 use crate::live::LiveRoot;
 use crate::live::state::RootState;
 use crate::search::split_name;
@@ -216,7 +215,7 @@ impl PromptFinder<'_> {
         if meant.is_empty() || meant.len() > MAX_SAME {
             return;
         }
-        let mut score = NAME / f64::from(to_number(meant.len()));
+        let mut score = NAME / f64::from(u32::try_from(meant.len()).expect("a prompt names less than 2^32 nodes"));
         if is_marked && meant.len() == 2 {
             // A marked name means one of the two.
             score = score.max(FLOOR);

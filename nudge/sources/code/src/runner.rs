@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use nudge_code_index::CodeLanguage;
 use nudge_core::foreign::{self, LinkPolicy};
 use serde_json::Value;
 
-use crate::language::CodeLanguage;
 use crate::root::ProjectRoot;
 
 /// Longest manifest that is read.

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use globset::GlobMatcher;
+use nudge_code_index::{CodeIndex, FileFacts, NodeKind, NodeView};
 
-use crate::facts::{FileFacts, NodeKind, NodeView, to_number};
-use crate::index::CodeIndex;
 pub use words::split_name;
 use words::{NameWords, fold_name};
 
@@ -45,7 +44,8 @@ struct NodePosting {
 
 impl NodePosting {
     fn new(file: u32, view: &NodeView<'_>) -> Self {
-        let length = to_number(view.name().len()).clamp(1, 255);
+        let length = view.name().len().clamp(1, 255);
+        let length = u32::try_from(length).expect("at most 255");
         Self { file, node_and_length: (view.number() << 8) | length }
     }
 
@@ -137,7 +137,7 @@ impl NameIndex {
         let path: Arc<str> = path.into();
         let number = self.free.pop().unwrap_or_else(|| {
             self.paths.push(None);
-            to_number(self.paths.len() - 1)
+            u32::try_from(self.paths.len() - 1).expect("a project has less than 2^32 files")
         });
         if let Some(place) = self.paths.get_mut(number as usize) {
             *place = Some(Arc::clone(&path));

@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
+use nudge_code_index::{DriftRule, EdgeCertainty, IndexQueries, NodeId, NodeKind, NodeView};
 use nudge_core::clock::rfc3339;
 use nudge_core::error::Result;
 use nudge_core::text::to_hex;
 use serde::Serialize;
 
-use crate::facts::{DriftRule, NodeKind, NodeView};
-use crate::index::{EdgeCertainty, IndexQueries, NodeId};
 use crate::live::state::{Paths, RootState};
 use crate::live::{AsOf, FileFreshness, LiveRoot};
 use crate::root::ProjectRoot;
@@ -189,7 +188,7 @@ pub struct ShownCall {
 
 /// The id of a node.
 pub fn to_node_id(path: &str, view: &NodeView<'_>) -> String {
-    crate::index::node_id(path, view)
+    nudge_code_index::node_id(path, view)
 }
 
 impl ShownNode {

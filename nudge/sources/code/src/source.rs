@@ -23,7 +23,7 @@ use crate::live::{LiveRoot, RootWorker};
 use crate::method::{SEARCH, TABLE};
 use crate::offer;
 use crate::root::ProjectRoot;
-use crate::worked::thread_cpu_time;
+use nudge_os::cpu::thread_cpu_time;
 
 /// The code, for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {

@@ -6,10 +6,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nudge_code_index::{CodeLanguage, is_manifest};
 use nudge_core::walk::{self, WalkEntry, WalkPlan};
 
-use crate::index::is_manifest;
-use crate::language::CodeLanguage;
 use crate::root::ProjectRoot;
 use crate::rules::{self, FolderRules};
 use crate::stamp::{FileMarks, read_stamp};

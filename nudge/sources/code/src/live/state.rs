@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
+use nudge_code_index::{
+    CodeIndex, CodeLanguage, DocDrift, DriftRule, FileFacts, Hash, NodeLookup, NodeView, Skip, drift_since,
+};
 use nudge_core::clock::Millis;
 
-use crate::doc::drift_since;
-use crate::extract::Skip;
-use crate::facts::{DocDrift, DriftRule, FileFacts, Hash, NodeView};
-use crate::index::{CodeIndex, NodeLookup};
-use crate::language::CodeLanguage;
 use crate::live::watch::WatchMode;
 use crate::search::NameIndex;
 use crate::stamp::FileMarks;

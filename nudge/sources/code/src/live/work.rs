@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
+use nudge_code_index::is_manifest;
 use nudge_core::source::StopFlag;
 
 use crate::cache::{CachedFile, IndexCache};
-use crate::index::is_manifest;
 use crate::live::LiveRoot;
 use crate::live::progress::ProgressLine;
 use crate::live::state::{LastRead, ReadResult, RootState};

@@ -3,12 +3,12 @@
 use std::hash::BuildHasher as _;
 
 use foldhash::quality::FixedState;
+use nudge_code_index::Hash;
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::round_number;
 use serde::Serialize;
 
 use super::{CallRoot, ForPrompt};
-use crate::facts::Hash;
 use crate::line;
 use crate::prompt::{NodeCandidate, WantedNodes, find_candidates};
 use crate::shown::{self, AnswerView, FreshAnswer};

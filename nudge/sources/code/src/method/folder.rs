@@ -60,7 +60,7 @@ impl FolderTold {
                 None => drop(files.insert(&**path, known.skip)),
             }
         }
-        let entry = |(path, skip): (&str, Option<crate::extract::Skip>)| {
+        let entry = |(path, skip): (&str, Option<nudge_code_index::Skip>)| {
             let facts = state.index.file_facts(path);
             FolderFile {
                 path: path.to_owned(),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 use globset::{Glob, GlobMatcher};
+use nudge_code_index::{NodeId, ResolvedImport};
 use nudge_core::error::{Error, Result};
 use nudge_core::explain::round_number;
 use nudge_core::near::find_nearest;
@@ -12,7 +13,6 @@ use serde::Serialize;
 use super::folder::FolderTold;
 use super::tests::{self, Tested};
 use super::{CallRoot, CodeCallersParams, CodeFileParams, CodeNodeParams, CodeSearchParams};
-use crate::index::{NodeId, ResolvedImport};
 use crate::live::FileFreshness;
 use crate::live::state::RootState;
 use crate::lookup::to_safe_text;
@@ -216,7 +216,7 @@ fn list_callees(view: &AnswerView<'_>, id: NodeId) -> Vec<ShownCall> {
     let index = &view.state.index;
     let callees =
         view.calls.callees_of(id, false).into_iter().filter(|callee| seen.insert(callee.to)).take(MAX_CALLEES);
-    let edge = |callee: crate::index::CalleeSite| {
+    let edge = |callee: nudge_code_index::CalleeSite| {
         let found = index.find_node(callee.to)?;
         Some(ShownCall {
             id: Some(shown::to_node_id(found.path, &found.view)),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nudge_code_index::{NodeId, NodeLookup, TestHow};
 use nudge_core::error::{Error, Result};
 use serde::Serialize;
 
@@ -9,7 +10,6 @@ use super::look::no_file;
 use super::{CallRoot, CodeTestsParams};
 use crate::coverage::{self, CoverageAnswer, CoverageRange};
 use crate::git;
-use crate::index::{NodeId, NodeLookup, TestHow};
 use crate::live::{FileFreshness, LiveRoot};
 use crate::runner;
 use crate::shown::{self, AnswerView, FreshAnswer};

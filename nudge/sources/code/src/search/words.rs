@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::facts::FileFacts;
+use nudge_code_index::FileFacts;
 
 /// The words of every name of a file, with the nodes that have them. All of them share one text: a start makes those of
 /// every file.
@@ -78,7 +78,7 @@ fn append_words(name: &str, text: &mut String, mut tell: impl FnMut(Range<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::extract;
+    use nudge_code_index::extract;
 
     #[test]
     fn names_have_words() {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nudge_code::{CodeIndex, CodeLanguage, extract};
+use nudge_code_index::{CodeIndex, CodeLanguage, extract};
 use tree_sitter::Parser;
 
 use crate::measure::{Turns, interleave, work};

@@ -15,7 +15,7 @@ use crate::facts::{FileFacts, NodeOwner, NodeView};
 use crate::language::CodeLanguage;
 use crate::resolve::CallResolver;
 
-pub(crate) use asking::IndexQueries;
+pub use asking::IndexQueries;
 pub(crate) use manifest::{CargoManifest, ManifestFile};
 pub(crate) use store::{FileStore, last_name, module_stem, of_file};
 
@@ -181,7 +181,7 @@ pub(crate) fn is_tsconfig(name: &str) -> bool {
 }
 
 /// The id of a node, by its file: `node:src/flask/app.py:Flask.route`.
-pub(crate) fn node_id(path: &str, view: &NodeView<'_>) -> String {
+pub fn node_id(path: &str, view: &NodeView<'_>) -> String {
     ["node:", path, ":", view.qual()].concat()
 }
 
@@ -284,7 +284,7 @@ impl CodeIndex {
     }
 
     /// Leaves out nodes that only declare a node defined among the others, such as a prototype of C.
-    pub(crate) fn keep_definitions(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+    pub fn keep_definitions(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         let found = |id: &NodeId| self.find_node(*id);
         let is_bodiless = |found: &IndexedNode<'_>| found.view.node().flags & crate::facts::flag::BODILESS != 0;
         let defined: Vec<_> = nodes.iter().filter_map(found).filter(|found| !is_bodiless(found)).collect();
@@ -310,7 +310,7 @@ impl CodeIndex {
     }
 
     /// The class that a call of which runs this node: its constructor.
-    pub(crate) fn made_by(&self, id: NodeId) -> Option<NodeId> {
+    pub fn made_by(&self, id: NodeId) -> Option<NodeId> {
         let found = self.find_node(id)?;
         let NodeOwner::Node(class) = found.view.node().owner else { return None };
         let makes = match found.view.name() {
@@ -333,7 +333,7 @@ impl CodeIndex {
     }
 
     /// Starts questions about callers and callees that share their findings.
-    pub(crate) fn start_queries(&self) -> IndexQueries<'_> {
+    pub fn start_queries(&self) -> IndexQueries<'_> {
         IndexQueries::new(self)
     }
 

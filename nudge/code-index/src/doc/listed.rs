@@ -1,7 +1,6 @@
 //! Reads the lists of a documentation: parameters, results, errors, in the usual forms.
 
 /// The lists that a documentation has.
-use nudge_core::text::before_mark;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DocumentedItems<'a> {
@@ -102,7 +101,8 @@ fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bo
             true
         }
         "raises" | "raise" | "throws" | "exception" => {
-            let name = before_mark(skip_type(rest), &[':', ' ']);
+            let named = skip_type(rest);
+            let name = named.split_once([':', ' ']).map_or(named, |(name, _)| name);
             let braced = rest.strip_prefix('{').and_then(|rest| rest.split('}').next());
             out.raises.extend(Some(braced.unwrap_or(name)).filter(|name| is_path(name)));
             true

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// How long this thread has been on a processor; where the system does not say, how long it has been there at all.
-pub(crate) fn thread_cpu_time() -> Duration {
+pub fn thread_cpu_time() -> Duration {
     #[cfg(unix)]
     {
         let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -1,6 +1,5 @@
 //! Reads the lines before a node: attributes, conditions among them, and documentation.
 
-use nudge_core::text::before_mark;
 use tree_sitter::Node as Syntax;
 
 use crate::extract::TreeWalk;
@@ -50,7 +49,7 @@ pub(super) fn read_flags(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> u16 {
     }
     for mark in &walk.marks {
         let inner = mark.trim_start_matches("#[").trim_end_matches(']');
-        let path = before_mark(inner, &['(', '=']).trim();
+        let path = inner.split_once(['(', '=']).map_or(inner, |(path, _)| path).trim();
         match path.rsplit_once("::").map_or(path, |(_, name)| name) {
             "test" | "rstest" | "test_case" | "quickcheck" | "bench" => flags |= flag::TEST,
             "cfg" if !inner.contains("test") => flags |= flag::CONDITIONAL,

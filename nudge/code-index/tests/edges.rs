@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use nudge_code::{CodeIndex, CodeLanguage, extract, is_manifest};
+use nudge_code_index::{CodeIndex, CodeLanguage, extract, is_manifest};
 
 #[derive(Default)]
 struct Case<'a> {

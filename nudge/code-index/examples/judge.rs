@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{env, fs, io};
 
-use nudge_code::{CodeIndex, CodeLanguage, extract, is_manifest};
+use nudge_code_index::{CodeIndex, CodeLanguage, extract, is_manifest};
 use serde_json::json;
 
 /// More tests than a node has.

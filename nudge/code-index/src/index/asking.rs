@@ -10,13 +10,14 @@ use crate::resolve::CallResolver;
 const SITES_MAX: usize = 4_000;
 
 /// Questions about an index that does not change meanwhile.
-pub(crate) struct IndexQueries<'a> {
+pub struct IndexQueries<'a> {
+    /// The index that answers.
     pub index: &'a CodeIndex,
     resolver: CallResolver<'a>,
 }
 
 impl<'a> IndexQueries<'a> {
-    pub fn new(index: &'a CodeIndex) -> Self {
+    pub(crate) fn new(index: &'a CodeIndex) -> Self {
         Self { index, resolver: CallResolver::new(&index.store) }
     }
 
@@ -140,7 +141,7 @@ impl<'a> IndexQueries<'a> {
     }
 
     /// The tests and fixtures that ask for a fixture by the name of a parameter.
-    pub fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
+    pub(crate) fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
         let Some(found) = self.index.find_node(id) else { return Vec::new() };
         let name = found.view.name();
         let mut out = Vec::new();

@@ -1,7 +1,5 @@
 //! Finds the files of Python and ECMAScript modules.
 
-use nudge_core::text::before_mark;
-
 use crate::index::{ManifestFile, module_stem};
 
 use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
@@ -46,7 +44,7 @@ impl CallResolver<'_> {
             return self.python_module(join_path(folder, &path).trim_end_matches('/'));
         }
         // From the folder of the file upwards, as far as it is no package, and from all roots of packages.
-        let first = before_mark(&path, &['/']);
+        let first = path.split_once('/').map_or(&*path, |(first, _)| first);
         let mut roots: Vec<&str> = Vec::new();
         for slot in self.store.with_stem(first) {
             let Some(other) = self.store.file_at(slot) else { continue };

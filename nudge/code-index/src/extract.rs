@@ -20,7 +20,7 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Point, Tree};
 
 use crate::facts::FileFacts;
 use crate::language::{CodeLanguage, Grammar};
-use crate::worked::thread_cpu_time;
+use nudge_os::cpu::thread_cpu_time;
 
 pub(crate) use frame::FrameKind;
 pub(crate) use walk::{NodeDraft, TreeWalk, end_byte, start_byte};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nudge_code::{CodeIndex, FileFacts, Skip, extract};
+use nudge_code_index::{CodeIndex, FileFacts, Skip, extract};
 use proptest::prelude::*;
 
 const PATHS: &[&str] = &["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"];

@@ -2,7 +2,6 @@
 
 mod bind;
 
-use nudge_core::text::{after_mark, before_mark};
 use tree_sitter::Node as Syntax;
 
 use crate::doc::DeclaredParam;
@@ -229,7 +228,8 @@ fn visit_decorated(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 /// Only a string that is formatted holds code.
 fn visit_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
-    let prefix = before_mark(walk.node_text(node), &['"', '\'']);
+    let text = walk.node_text(node);
+    let prefix = text.split_once(['"', '\'']).map_or(text, |(prefix, _)| prefix);
     walk.skip = !prefix.contains(['f', 'F', 't', 'T']);
 }
 
@@ -237,8 +237,9 @@ fn visit_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn read_flags(marks: &[&str]) -> u16 {
     let mut flags = 0;
     for mark in marks {
-        let path = before_mark(mark.trim_start_matches('@'), &['(']).trim();
-        let last = after_mark(path, &['.']);
+        let path = mark.trim_start_matches('@');
+        let path = path.split_once('(').map_or(path, |(path, _)| path).trim();
+        let last = path.rsplit_once('.').map_or(path, |(_, last)| last);
         flags |= match last {
             "property" | "cached_property" | "setter" | "deleter" | "getter" => flag::PROPERTY,
             "staticmethod" => flag::STATIC,

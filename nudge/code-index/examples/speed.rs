@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{env, fs, io};
 
-use nudge_code::{CodeLanguage, extract};
+use nudge_code_index::{CodeLanguage, extract};
 use tree_sitter::Parser;
 
 const ROUNDS: u32 = 5;

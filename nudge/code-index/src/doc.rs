@@ -2,8 +2,6 @@
 
 mod listed;
 
-use nudge_core::text::first_line;
-
 use crate::facts::{DocDrift, DriftRule, NodeView};
 
 /// A parameter of a function.
@@ -68,8 +66,9 @@ pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocD
         add(DriftRule::R4, "documents a result, but gives none".into());
     } else if let Some(error) = said.raises.iter().find(|error| {
         let last = error.rsplit('.').next().unwrap_or(error);
+        let first_line = doc.lines().next().unwrap_or_default();
         // The documentation itself names it once.
-        declared.body.matches(last).count() <= usize::from(declared.body.contains(first_line(doc)))
+        declared.body.matches(last).count() <= usize::from(declared.body.contains(first_line))
     }) {
         add(DriftRule::R4, format!("documents the error `{error}`, which does not occur in it"));
     }
@@ -77,7 +76,7 @@ pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocD
 }
 
 /// The parameter that a documentation still names in code quotes, though the function takes it no more.
-pub(crate) fn drift_since(before: &NodeView<'_>, now: &NodeView<'_>) -> Option<DocDrift> {
+pub fn drift_since(before: &NodeView<'_>, now: &NodeView<'_>) -> Option<DocDrift> {
     let doc = now.doc()?;
     // A parameter that takes all names may take this one.
     let takes = |name: &str| now.params().any(|param| param == name || param.starts_with("**"));

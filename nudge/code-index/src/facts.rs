@@ -23,7 +23,7 @@ pub use view::NodeView;
 pub type Hash = [u8; 16];
 
 /// Hashes some bytes.
-pub(crate) fn hash(bytes: &[u8]) -> Hash {
+pub fn hash(bytes: &[u8]) -> Hash {
     let mut out = Hash::default();
     out.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
     out
@@ -39,7 +39,7 @@ pub struct FileFacts {
     /// Is true when parts of it are not valid; the facts of the rest stand.
     pub parse_errors: bool,
     /// The hash of the text outside all nodes.
-    pub(crate) rest: Hash,
+    pub rest: Hash,
     /// Java's `package`, the namespace of C# and PHP.
     pub(crate) package: NameId,
     pub(crate) names: NameTable,
@@ -319,7 +319,7 @@ impl DriftRule {
 
 impl FileFacts {
     /// The facts of a file that says nothing.
-    pub(crate) fn new(language: CodeLanguage, hash: Hash, parse_errors: bool) -> Self {
+    pub fn new(language: CodeLanguage, hash: Hash, parse_errors: bool) -> Self {
         Self {
             language,
             hash,

@@ -4,7 +4,6 @@ mod bind;
 mod modules;
 mod shapes;
 
-use nudge_core::text::before_mark;
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{FrameKind, NodeDraft, TreeWalk, start_byte};
@@ -358,7 +357,8 @@ fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 /// `it("does this", () => ..)` is a test of that name.
 fn test(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
-    let head = before_mark(walk.node_text(function), &['.', '(']);
+    let called = walk.node_text(function);
+    let head = called.split_once(['.', '(']).map_or(called, |(head, _)| head);
     if !matches!(head, "it" | "test") {
         return;
     }

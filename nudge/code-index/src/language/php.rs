@@ -1,6 +1,5 @@
 //! PHP.
 
-use nudge_core::text::after_mark;
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{FrameKind, TreeWalk, end_byte, start_byte};
@@ -100,7 +99,7 @@ fn visit_namespace(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn use_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(path) = node.named_child(0) else { return };
     let module = walk.node_text(path).trim_start_matches('\\').replace('\\', ".");
-    let last = after_mark(&module, &['.']);
+    let last = module.rsplit_once('.').map_or(&*module, |(_, last)| last);
     let alias = node.child_by_field_name("alias").map_or(last, |alias| walk.node_text(alias));
     walk.add_import(&module, "", alias, node, false);
 }

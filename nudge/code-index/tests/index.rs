@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use nudge_code::{CodeIndex, EdgeCertainty, NodeId, NodeLookup, TestHow, extract};
+use nudge_code_index::{CodeIndex, EdgeCertainty, NodeId, NodeLookup, TestHow, extract};
 use proptest::prelude::*;
 
 const FILES: &[(&str, &str)] = &[

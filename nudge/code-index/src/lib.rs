@@ -1,0 +1,54 @@
+//! Reads the code of a project and says which definition a call means, who calls a definition, and which tests it has.
+//!
+//! [`extract`] reads one file: its nodes (functions, classes, ...), their calls, imports and documentation. A
+//! [`CodeIndex`] holds the facts of all files of one root and answers questions about callers. Nothing is guessed: an edge
+//! follows a rule that is certain, or is marked as likely.
+//!
+//! The crate opens no files: the caller gives paths and bytes, and decides which files count.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use nudge_code_index::{CodeIndex, NodeLookup, extract};
+//!
+//! let mut index = CodeIndex::new();
+//! for (path, text) in [
+//!     ("shop/__init__.py", ""),
+//!     ("shop/pay.py", "def round_up(amount):\n    return amount\n"),
+//!     ("shop/web.py", "from shop.pay import round_up\n\ndef order(total):\n    return round_up(total)\n"),
+//! ] {
+//!     index.put_file(path, Arc::new(extract(path, text.as_bytes()).unwrap()));
+//! }
+//! let NodeLookup::One(node) = index.by_id("node:shop/pay.py:round_up") else { panic!("it is there once") };
+//! let callers = index.find_callers(node, 10, false);
+//! assert_eq!((&*callers.edges[0].path, callers.edges[0].line), ("shop/web.py", 4));
+//! ```
+//!
+//! `examples/judge.rs` prints the calls of a folder with their targets.
+//!
+//! | module | what |
+//! |---|---|
+//! | `facts` | what is kept of a file |
+//! | `language` | the languages, and a table for each: which syntax means what |
+//! | `extract` | from bytes to facts |
+//! | `doc` | documentation: its text, the parameters it lists, what it says that is no longer so |
+//! | `index` | all files of a root; manifests; which file an import means |
+//! | `resolve` | what a call means |
+//! | `tests_of` | which tests a node has |
+
+mod doc;
+mod extract;
+mod facts;
+mod index;
+mod language;
+mod resolve;
+mod tests_of;
+
+pub use doc::drift_since;
+pub use extract::{EXTRACTOR, Skip, extract};
+pub use facts::{CodeNode, DocDrift, DriftRule, FileFacts, Hash, NodeKind, NodeSpan, NodeView, hash};
+pub use index::{
+    CalleeSite, CallerList, CallerSite, CodeIndex, EdgeCertainty, IndexQueries, IndexedNode, NodeId, NodeLookup,
+    ResolvedCall, ResolvedImport, TestHow, TestLink, TestList, is_manifest, node_id,
+};
+pub use language::CodeLanguage;
