@@ -506,6 +506,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-secrets", &[]),
     ("nudge-git", &["nudge-core", "nudge-os", "nudge-secrets"]),
     ("nudge-code-index", &["nudge-os"]),
+    ("nudge-capture", &["nudge-core", "nudge-secrets"]),
+    ("nudge-brain", &["nudge-capture", "nudge-core", "nudge-git", "nudge-os", "nudge-secrets", "nudge-storage"]),
     ("nudge-code", &["nudge-code-index", "nudge-core", "nudge-git", "nudge-os", "nudge-secrets", "nudge-storage"]),
     ("nudge-storage", &["nudge-core", "nudge-os"]),
     ("nudge-embed", &["nudge-core", "nudge-os"]),

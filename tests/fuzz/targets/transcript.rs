@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge_brain::capture::transcript;
+use nudge_capture::transcript;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = transcript::read(bytes);

@@ -6,16 +6,10 @@
 //! the branch when there is no remote.
 
 mod deny;
-mod gate;
 mod job;
 mod near;
-mod own;
-mod prompt;
 pub(crate) mod pull_request;
 mod repo;
-pub mod transcript;
-mod view;
-mod wording;
 mod work;
 
 use std::collections::BTreeMap;

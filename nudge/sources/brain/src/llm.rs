@@ -13,6 +13,7 @@ pub mod web;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use nudge_capture::prompt::ModelRequest;
 use nudge_core::error::{Error, Result};
 use nudge_core::settings::SettingValues;
 use nudge_core::source::StopFlag;
@@ -21,21 +22,6 @@ use serde_json::Value;
 
 /// The words of the setting `brain.llm`.
 pub const ENGINES: &[&str] = &["auto", "claude", "codex", "anthropic", "openai", "command"];
-
-/// A request to a model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelRequest {
-    pub system: String,
-    pub text: String,
-    pub schema: Value,
-}
-
-impl ModelRequest {
-    /// Returns the bytes that leave this machine, for every engine; an engine adds its own envelope.
-    pub fn to_sent_text(&self) -> String {
-        format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
-    }
-}
 
 /// The cost of a call of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+/// The known types of a unit; any other type is kept and reported.
+pub use nudge_capture::gate::KINDS;
 use nudge_core::text::{after_mark, before_mark};
 use serde_json::Value;
 
@@ -9,8 +11,6 @@ use crate::chunk::{self, TextChunk};
 use crate::front::{FileParts, FrontmatterFields, split_file, to_plain_text};
 use crate::outline::{OutlineLink, TextOutline};
 
-/// The known types of a unit; any other type is kept and reported.
-pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
 /// Weight of a relation that has a type or stands under "related".
 const TYPED: f64 = 1.0;
 /// Weight of a link without a type.

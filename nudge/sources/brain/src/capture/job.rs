@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nudge_capture::gate::{ProposedRelation, RejectedProposal};
+use nudge_capture::transcript::TranscriptClient;
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, LinkPolicy};
@@ -17,8 +19,6 @@ use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::gate::{ProposedRelation, RejectedProposal};
-use super::transcript::TranscriptClient;
 use crate::llm::ModelCost;
 
 /// The folder of the jobs, in that of the sources' files.

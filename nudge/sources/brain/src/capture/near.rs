@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nudge_capture::prompt::KnownUnit;
 use nudge_core::context::ContextSpec;
 use nudge_core::embed::QuestionVector;
 use nudge_core::error::Result;
@@ -15,7 +16,6 @@ use nudge_storage::rusqlite::OptionalExtension as _;
 use nudge_storage::search::{QuestionWords, search};
 
 use super::job::UnitDraft;
-use super::prompt::KnownUnit;
 use crate::index::BrainIndex;
 use crate::method::AskContext;
 use crate::rows;

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nudge_capture::gate::RejectedProposal;
+use nudge_capture::view;
 use nudge_core::clock::rfc3339;
 use nudge_core::error::{Error, Result};
 use nudge_core::source::StopFlag;
@@ -11,10 +13,8 @@ use nudge_os::process::ChildProgram;
 #[cfg(feature = "llm")]
 use serde_json::json;
 
-use super::gate::RejectedProposal;
 use super::job::{CaptureJob, UnitDraft};
 use super::repo::BrainRepo;
-use super::view;
 #[cfg(feature = "llm")]
 use crate::llm::web;
 use crate::llm::{RequestFault, program};

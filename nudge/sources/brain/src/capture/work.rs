@@ -6,6 +6,10 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nudge_capture::gate::{self, GateFacts, MAX_UNITS, RejectedProposal, UnitProposal};
+use nudge_capture::prompt;
+use nudge_capture::transcript::{self, Transcript};
+use nudge_capture::view::{self, RenderedSession, extract_spoken, normalize_text};
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::error::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, LinkPolicy};
@@ -14,14 +18,10 @@ use nudge_core::source::StopFlag;
 use serde_json::{Value, json};
 
 use super::deny::is_denied;
-use super::gate::{self, GateFacts, MAX_UNITS, RejectedProposal, UnitProposal};
 use super::job::{CaptureJob, JobFolder, JobState, LockedJob, MAX_TRIES, UnitDraft};
 use super::near::{UnitLookup, same_draft};
-use super::prompt;
 use super::pull_request::{self, PullRequest};
 use super::repo::{self, BrainRepo, BranchBase, CommitFile, NewCommit};
-use super::transcript::{self, Transcript};
-use super::view::{self, RenderedSession, extract_spoken, normalize_text};
 use crate::config::BrainConfig;
 use crate::llm::{self, EngineResources, LanguageModel, ModelRequest};
 use crate::source::BrainSource;

@@ -9,10 +9,11 @@ use nudge_secrets::SecretGuard;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::view::normalize_text;
-use super::wording;
-use crate::unit::KINDS;
+use crate::view::normalize_text;
+use crate::wording;
 
+/// The types of a unit that a model may propose.
+pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
 /// Most proposals that become files of one session.
 pub const MAX_UNITS: usize = 8;
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 8..=120;
@@ -31,20 +32,31 @@ pub const RELATIONS: [&str; 5] =
 /// A unit that a model proposes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct UnitProposal {
+    /// The type, one of [`KINDS`].
     #[serde(rename = "type")]
     pub kind: String,
+    /// The title.
     pub title: String,
+    /// The text, in markdown.
     pub body: String,
+    /// The subject, in a word.
     pub domain: String,
+    /// Words to find it by.
     #[serde(default)]
     pub tags: Vec<String>,
+    /// How sure the model is, from 0 to 1.
     #[serde(default)]
     pub confidence: Option<f64>,
+    /// `general`, or `project` when it holds in one project alone.
     pub scope: String,
+    /// Is true when it holds next year.
     pub durable: bool,
+    /// The words of the session that prove it.
     pub quote: String,
+    /// Relations to units that are there.
     #[serde(default)]
     pub related: Vec<ProposedRelation>,
+    /// The id of the unit that it corrects or completes.
     #[serde(default)]
     pub updates: Option<String>,
 }
@@ -52,7 +64,9 @@ pub struct UnitProposal {
 /// A relation to a unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProposedRelation {
+    /// The id of the other unit.
     pub id: String,
+    /// The type, one of [`RELATIONS`].
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -62,6 +76,7 @@ pub struct ProposedRelation {
 pub struct RejectedProposal {
     /// The title, or a word in its place when it may not be shown.
     pub title: String,
+    /// The gate that it does not pass.
     pub gate: String,
     /// The unit that says the same already: by its path, where it has a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +87,7 @@ pub struct RejectedProposal {
 }
 
 impl RejectedProposal {
+    /// Refuses the proposal of a title; a title that looks like a credential is withheld.
     pub fn new(title: &str, gate: &str) -> Self {
         let title = one_line(title, 80);
         let is_secret = SecretGuard::new().check(None, &title).is_some();
@@ -81,10 +97,11 @@ impl RejectedProposal {
 
 /// The facts that the gates know beside the proposal.
 pub struct GateFacts<'a> {
-    /// The words of the user and the agent that were sent, [`plain`]: a tool's output proves nothing.
+    /// The words of the user and the agent that were sent, by [`normalize_text`]: a tool's output proves nothing.
     pub sent: &'a str,
     /// Names of the project: of its folder and its repository.
     pub project: &'a [String],
+    /// The user's home, whose paths help no other reader.
     pub home: Option<&'a Path>,
     /// Returns true when there is a unit of this id.
     pub has: &'a dyn Fn(&str) -> bool,

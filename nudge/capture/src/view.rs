@@ -5,7 +5,7 @@ use nudge_core::error::{Error, ErrorKind, Result};
 use nudge_core::text::{escape_hidden, is_hidden};
 use nudge_secrets::SecretGuard;
 
-use super::transcript::{SessionTurn, Transcript};
+use crate::transcript::{SessionTurn, Transcript};
 
 /// Most characters of a tool's input and of its output.
 const INPUT_CHARS: usize = 400;
@@ -163,8 +163,8 @@ pub fn normalize_text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::TranscriptClient;
     use super::*;
+    use crate::transcript::TranscriptClient;
 
     fn session(turns: Vec<SessionTurn>) -> Transcript {
         Transcript {

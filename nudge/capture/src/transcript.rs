@@ -7,7 +7,7 @@ use nudge_core::text::first_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::own::{self, without_ours};
+use crate::own::{self, without_ours};
 
 /// The client that wrote the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,15 +4,34 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::gate::{MAX_UNITS, RELATIONS};
-use crate::llm::ModelRequest;
-use crate::unit::KINDS;
+use crate::gate::{KINDS, MAX_UNITS, RELATIONS};
+
+/// A request to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelRequest {
+    /// The instructions.
+    pub system: String,
+    /// The text to work on.
+    pub text: String,
+    /// The JSON schema of the answer.
+    pub schema: Value,
+}
+
+impl ModelRequest {
+    /// Returns the bytes that leave this machine, for every engine; an engine adds its own envelope.
+    pub fn to_sent_text(&self) -> String {
+        format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
+    }
+}
 
 /// A unit that is there already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownUnit {
+    /// Its id.
     pub id: String,
+    /// Its title.
     pub title: String,
+    /// Its summary in a sentence; empty when it has none.
     pub summary: String,
 }
 

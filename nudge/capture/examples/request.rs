@@ -1,0 +1,16 @@
+//! Prints the requests that a session would make of a model, from its client's file on stdin:
+//! `cargo run -p nudge-capture --example request <session.jsonl`.
+
+use std::io::{self, Read as _};
+
+use nudge_capture::{prompt, transcript, view};
+
+fn main() -> io::Result<()> {
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    let session = transcript::read(&bytes).ok_or_else(|| io::Error::other("no line of a session is known"))?;
+    for part in view::render_session(&session).parts {
+        print!("{}", prompt::build_request(&[], &[], &part).to_sent_text());
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! Reads the session of a coding agent and judges the notes that a model proposes from it.
+//!
+//! [`transcript`] reads the files that Claude Code and Codex write, [`view`] renders what may leave the machine, without
+//! lines that look like a credential, [`prompt`] builds the request, and [`gate`] lets through what is general, durable
+//! and proved by words of the session. The crate asks no model, opens no file and keeps nothing: the caller does.
+//!
+//! ```
+//! use nudge_capture::{gate, prompt, transcript, view};
+//!
+//! let lines = r#"{"type":"user","sessionId":"s","cwd":"/w","message":{"content":"Why do all clients retry at once?"}}"#;
+//! let session = transcript::read(lines.as_bytes()).expect("a line of Claude Code");
+//! let rendered = view::render_session(&session);
+//! assert!(rendered.parts[0].starts_with("### USER\nWhy do all clients"));
+//!
+//! let request = prompt::build_request(&[], &[], &rendered.parts[0]);
+//! assert!(request.text.contains("retry at once"));
+//!
+//! // What a model answers to it.
+//! let answer = serde_json::json!({"units": []});
+//! let (proposals, rejected) = gate::read(&answer).expect("an answer of the form that was asked for");
+//! assert!(proposals.is_empty() && rejected.is_empty());
+//! ```
+//!
+//! `examples/request.rs` prints the requests that a session would make.
+
+pub mod gate;
+mod own;
+pub mod prompt;
+pub mod transcript;
+pub mod view;
+mod wording;
