@@ -27,11 +27,11 @@ impl ModelRequest {
 /// A unit that is there already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownUnit {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// Its summary in a sentence; empty when it has none.
+    /// The summary in a sentence; empty when there is none.
     pub summary: String,
 }
 
