@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 /// How long this thread has been on a processor; where the system does not say, how long it has been there at all.
+///
+/// # Panics
+/// For a time below zero, which no clock of a thread shows.
 pub fn thread_cpu_time() -> Duration {
     #[cfg(unix)]
     {
