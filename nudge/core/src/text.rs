@@ -5,15 +5,26 @@ use std::fmt::Write as _;
 use crate::clock::Millis;
 
 /// Text with control, bidi and zero-width characters made visible, so that a stored value cannot steer a terminal or
-/// hide from its reader.
+/// hide from its reader. The selectors and joiners of an emoji stay: they change how it is drawn.
 ///
 /// ```
 /// assert_eq!(nudge_core::text::make_visible("a\u{1b}[31m\u{202e}b"), "a\\u{1b}[31m\\u{202e}b");
+/// assert_eq!(nudge_core::text::make_visible("❤\u{fe0f}"), "❤\u{fe0f}");
 /// ```
 pub fn make_visible(text: &str) -> String {
-    escape_hidden(text, is_hidden, |out, c| {
-        let _ = write!(out, "{}", c.escape_unicode());
-    })
+    if !text.chars().any(is_hidden) {
+        return text.to_owned();
+    }
+    let chars: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    for (place, c) in chars.iter().enumerate() {
+        if is_hidden(*c) && !is_of_emoji(&chars, place) {
+            let _ = write!(out, "{}", c.escape_unicode());
+        } else {
+            out.push(*c);
+        }
+    }
+    out
 }
 
 /// As [`make_visible`], with line breaks and tabs kept.
@@ -50,6 +61,57 @@ pub fn is_hidden(c: char) -> bool {
                 | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
                 | '\u{e0000}'..='\u{e0fff}'
         )
+}
+
+/// Returns true when a name of a file can stand in a line: no character in it is hidden, but for the selectors and joiners
+/// that belong to an emoji, and joiners between letters of a script that has them.
+///
+/// ```
+/// use nudge_core::text::is_tellable_name;
+///
+/// assert!(is_tellable_name("I ❤\u{fe0f} notes.md") && is_tellable_name("👩\u{200d}👧.md"));
+/// assert!(!is_tellable_name("a\u{200d}b.md") && !is_tellable_name("x\u{202e}dm.exe"));
+/// ```
+pub fn is_tellable_name(name: &str) -> bool {
+    let chars: Vec<char> = name.chars().collect();
+    let has_letters = |place: usize| {
+        let is_letter = |c: Option<&char>| c.is_some_and(|c| !c.is_ascii() && c.is_alphanumeric() || is_mark(*c));
+        is_letter(place.checked_sub(1).and_then(|before| chars.get(before))) && is_letter(chars.get(place + 1))
+    };
+    (0..chars.len()).all(|place| match chars[place] {
+        '\u{200c}' | '\u{200d}' if has_letters(place) => true,
+        c => !is_hidden(c) || is_of_emoji(&chars, place),
+    })
+}
+
+/// Returns true for the scripts of India and around it, whose vowel signs and viramas are no letters to Unicode.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{900}'..='\u{d7f}')
+}
+
+/// Returns true when the hidden character at a place is a part of an emoji: a selector after its sign, or a joiner between
+/// two. More of either is none, since a text could hide in them.
+fn is_of_emoji(chars: &[char], place: usize) -> bool {
+    let sign = |place: Option<usize>| place.and_then(|place| chars.get(place)).copied();
+    let is_emoji = |c: Option<char>| c.is_some_and(is_emoji);
+    let (before, after) = (sign(place.checked_sub(1)), sign(Some(place + 1)));
+    match chars[place] {
+        '\u{fe0e}' | '\u{fe0f}' => {
+            let is_keycap = before.is_some_and(|c| c.is_ascii_digit() || matches!(c, '#' | '*'));
+            is_emoji(before) || is_keycap && after == Some('\u{20e3}')
+        }
+        '\u{200d}' => {
+            let drawn = if before == Some('\u{fe0f}') { sign(place.checked_sub(2)) } else { before };
+            is_emoji(drawn) && is_emoji(after)
+        }
+        _ => false,
+    }
+}
+
+/// Returns true for a sign of the blocks that have emoji.
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{a9}' | '\u{ae}' | '\u{203c}'..='\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
+        && !is_hidden(c)
 }
 
 /// A copy in which `escape` writes every character that is `hidden`.
@@ -165,5 +227,31 @@ mod tests {
             assert!(!hidden(last + 1), "after {last:x}");
         }
         assert_eq!(make_visible("rm\u{115f} -r\u{fe0f}\u{e0100}"), "rm\\u{115f} -r\\u{fe0f}\\u{e0100}");
+    }
+
+    #[test]
+    fn selectors_and_joiners_are_told_where_they_draw_an_emoji_or_a_letter_and_nowhere_else() {
+        for name in ["❤\u{fe0f}", "⚙\u{fe0f} x", "👩\u{200d}👩\u{200d}👧", "❤\u{fe0f}\u{200d}🔥", "1\u{fe0f}\u{20e3}"]
+        {
+            assert!(is_tellable_name(name) && make_visible(name) == name, "{name:?}");
+        }
+        for name in ["می\u{200c}خواهم", "क्\u{200d}ष"] {
+            assert!(is_tellable_name(name), "{name:?}");
+        }
+        for name in [
+            "a\u{fe0f}",
+            "❤\u{fe0f}\u{fe0f}",
+            "❤\u{fe0f}\u{fe0e}",
+            "👩\u{200d}",
+            "👩\u{200d}\u{200d}👧",
+            "a\u{200d}b",
+            "\u{200c}م",
+            "\u{fe0f}",
+            "1\u{fe0f}",
+            "🏴\u{e0067}",
+            "م\u{202e}م",
+        ] {
+            assert!(!is_tellable_name(name) && make_visible(name) != name, "{name:?}");
+        }
     }
 }

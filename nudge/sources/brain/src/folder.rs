@@ -1,5 +1,6 @@
 //! The folder of a brain: which of its files are units, reading them, and the two ways of writing one.
 
+use std::cell::RefCell;
 use std::fs::Metadata;
 use std::io;
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use nudge_core::error::{Error, Result};
 use nudge_core::number::unix_ns;
-use nudge_core::text::{after_mark, is_hidden};
+use nudge_core::text::{after_mark, is_tellable_name, make_visible};
 use nudge_core::walk::{self, RuleSources, WalkEntry, WalkPlan};
 use nudge_os::beneath::{DiskSync, FileRights, HeldFolder, InnerLinks, is_of_link};
 use nudge_os::dir::advise_on_disk;
@@ -19,6 +20,8 @@ use crate::unit::without_ending;
 
 /// Most files of a brain.
 pub const MAX_FILES: usize = 100_000;
+/// Most files and folders that are named as not read.
+const MAX_LEFT_OUT: usize = 500;
 /// Longest file.
 pub const MAX_BYTES: u64 = 1 << 20;
 /// Folders that hold no knowledge.
@@ -64,6 +67,10 @@ pub struct FolderListing {
     pub folders: Vec<PathBuf>,
     /// There are more than are indexed.
     pub is_cut: bool,
+    /// The files with the ending of a unit that are none: path and reason.
+    pub left_out: Vec<(String, &'static str)>,
+    /// The folders that hold no units by their names.
+    pub other_folders: Vec<String>,
 }
 
 impl BrainFolder {
@@ -85,10 +92,31 @@ impl BrainFolder {
 
     /// Lists the files that are units, with a look at each. `None` when the deadline passes before that is done.
     pub fn list_files(&self, config: &BrainConfig, deadline: Option<Instant>) -> Option<FolderListing> {
+        let (left_out, other_folders) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+        let leave_out = |path: &Path, why| {
+            let mut left_out = left_out.borrow_mut();
+            if left_out.len() < MAX_LEFT_OUT {
+                left_out.push((self.describe(path), why));
+            }
+        };
         let counts = |path: &Path, is_folder: bool| {
             let Some(name) = path.file_name() else { return false };
             let name = name.to_string_lossy();
-            !name.starts_with('.') && is_of_brain(&name) && (is_folder || is_unit(&name))
+            // Names with a dot are those of programs: no user expects notes there.
+            if name.starts_with('.') {
+                return false;
+            }
+            if is_folder {
+                let mut others = other_folders.borrow_mut();
+                if !is_of_brain(&name) && others.len() < MAX_LEFT_OUT {
+                    others.push(self.describe(path));
+                }
+                return is_of_brain(&name);
+            }
+            if is_copy(&name) {
+                leave_out(path, "it is a copy that another program left behind, and is not read");
+            }
+            is_unit(&name)
         };
         let is_over = || deadline.is_some_and(|deadline| Instant::now() > deadline);
         let plan = WalkPlan { counts: &counts, is_over: &is_over, ..WalkPlan::default() };
@@ -99,7 +127,13 @@ impl BrainFolder {
             match found {
                 WalkEntry::Folder(folder) => walked.folders.push(folder.to_owned()),
                 WalkEntry::File(file) if file.kind.is_file() => {
-                    let Some(path) = self.name(file.path) else { return ControlFlow::Continue(()) };
+                    let Some(path) = self.name(file.path) else {
+                        leave_out(
+                            file.path,
+                            "its name holds characters that do not show, so it is not read; rename it",
+                        );
+                        return ControlFlow::Continue(());
+                    };
                     let Ok(meta) = file.entry.metadata() else { return ControlFlow::Continue(()) };
                     if walked.files.len() == MAX_FILES {
                         walked.is_cut = true;
@@ -111,6 +145,8 @@ impl BrainFolder {
             }
             ControlFlow::Continue(())
         });
+        walked.left_out = left_out.take();
+        walked.other_folders = other_folders.take();
         walked.is_cut |= ended == walk::WalkEnd::Cut;
         (ended != walk::WalkEnd::Ended || walked.is_cut).then_some(walked)
     }
@@ -119,7 +155,12 @@ impl BrainFolder {
     pub fn name(&self, path: &Path) -> Option<String> {
         let parts = path.strip_prefix(&self.root).ok()?.components();
         let parts: Option<Vec<_>> = parts.map(|part| part.as_os_str().to_str()).collect();
-        Some(parts?.join("/")).filter(|name| !name.is_empty() && !name.chars().any(is_hidden))
+        Some(parts?.join("/")).filter(|name| !name.is_empty() && is_tellable_name(name))
+    }
+
+    /// The path of a file or folder below the root as a line can hold it, for one that is not read.
+    fn describe(&self, path: &Path) -> String {
+        make_visible(&path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().replace('\\', "/"))
     }
 
     /// Reads a file. Nothing is followed out of the brain.
@@ -256,14 +297,20 @@ pub fn is_note(path: &Path) -> bool {
 /// Returns true when a path is that of a unit.
 fn is_unit(path: &str) -> bool {
     let file = after_mark(path, &['/']);
+    has_ending(file) && !file.starts_with('.') && !is_copy(file) && path.split('/').all(is_of_brain)
+}
+
+/// Returns true when a file has the ending of a unit, and a name before it.
+fn has_ending(file: &str) -> bool {
+    without_ending(file).len() + 3 == file.len() && file.len() > 3
+}
+
+/// Returns true when a program left a file of a unit's ending behind when two of them wrote.
+fn is_copy(file: &str) -> bool {
     let lower = file.to_ascii_lowercase();
     let is_copy =
         COPIES.iter().any(|copy| lower.contains(copy)) || lower.ends_with("~.md") || lower.ends_with(".tmp.md");
-    without_ending(file).len() + 3 == file.len()
-        && file.len() > 3
-        && !file.starts_with('.')
-        && !is_copy
-        && path.split('/').all(is_of_brain)
+    is_copy && has_ending(file)
 }
 
 fn no_place(path: &str) -> Error {
@@ -315,13 +362,28 @@ mod tests {
             "ignored.md",
             "x.tmp.md",
             "b/ü ö.md",
+            "I ❤\u{fe0f} notes.md",
+            "👩\u{200d}👩\u{200d}👧.md",
+            "می\u{200c}خواهم.md",
+            "a\u{200b}b.md",
         ] {
             fs::create_dir_all(place.path().join(path).parent().unwrap()).unwrap();
             fs::write(place.path().join(path), "x").unwrap();
         }
         fs::write(place.path().join(".gitignore"), "ignored.md\n").unwrap();
         let config = BrainConfig { ignore: vec!["drafts/".into(), "[".into()], ..BrainConfig::default() };
-        assert_eq!(files(&folder, &config), ["a.md", "b/c.MD", "b/ü ö.md"]);
+        let names =
+            ["I ❤\u{fe0f} notes.md", "a.md", "b/c.MD", "b/ü ö.md", "می\u{200c}خواهم.md", "👩\u{200d}👩\u{200d}👧.md"];
+        assert_eq!(files(&folder, &config), names);
+        let mut listing = folder.list_files(&config, None).unwrap();
+        listing.left_out.sort_unstable();
+        listing.other_folders.sort_unstable();
+        let left_out: Vec<_> = listing.left_out.iter().map(|(path, _)| path.as_str()).collect();
+        let copies = ["a (conflicted copy).md", "a.sync-conflict-1.md", "a\\u{200b}b.md", "a~.md", "x.tmp.md"];
+        assert_eq!(
+            (left_out.as_slice(), listing.other_folders.as_slice()),
+            (&copies[..], &["Templates".to_owned(), "node_modules".to_owned()][..])
+        );
         assert!(folder.list_files(&config, Some(Instant::now())).is_some(), "a few take no time");
         for number in 0..256 {
             fs::write(place.path().join(format!("{number}.md")), "x").unwrap();

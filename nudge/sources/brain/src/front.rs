@@ -52,6 +52,73 @@ pub fn split_file(text: &str) -> FileParts<'_> {
     whole
 }
 
+/// Finds out why a file has fields that [`split_file`] does not take for frontmatter. A block before or beside those fields
+/// would hide them from the program that they were written for.
+///
+/// ```
+/// use nudge_brain::front::find_foreign_fields;
+///
+/// assert_eq!(find_foreign_fields("+++\ntitle = 'x'\n+++\nText.\n"), Some("its frontmatter is TOML (`+++`)"));
+/// assert_eq!(find_foreign_fields("---\nid: a\n---\n+++\n"), None);
+/// ```
+pub fn find_foreign_fields(text: &str) -> Option<&'static str> {
+    let FileParts { open, yaml, body, .. } = split_file(text);
+    let fields = if open.is_empty() { body.strip_prefix(BOM).unwrap_or(body) } else { yaml };
+    let starts_directive = |line: &str| line.starts_with("%YAML") || line.starts_with("%TAG");
+    if !open.is_empty() {
+        let mut lines = yaml.lines();
+        return lines.find_map(|line| {
+            (starts_directive(line).then_some("its frontmatter begins with a directive (`%YAML`)"))
+                .or_else(|| is_logseq_property(line).then_some("its fields are Logseq's (`name:: value`)"))
+        });
+    }
+    let mut lines = fields.lines().skip_while(|line| line.trim().is_empty());
+    let first = lines.next()?;
+    match first.trim() {
+        "+++" => return Some("its frontmatter is TOML (`+++`)"),
+        "{" => return Some("its frontmatter is JSON (`{`)"),
+        _ if starts_directive(first) => return Some("its frontmatter begins with a directive (`%YAML`)"),
+        _ if is_logseq_property(first) => return Some("its fields are Logseq's (`name:: value`)"),
+        _ => {}
+    }
+    if fields.starts_with("---") && first.trim_end() == "---" {
+        return Some("its frontmatter begins (`---`) and is never closed");
+    }
+    // A line of dashes may be a rule of the text: with a field below, it begins a block.
+    let mut fences = fields.lines().skip_while(|line| line.trim() != "---").skip(1);
+    let is_block = fences.next().is_some_and(is_yaml_field) && fences.any(|line| matches!(line.trim(), "---" | "..."));
+    let is_late = is_block && before_block(fields).all(|line| line.trim().is_empty() || is_title(line));
+    is_late.then_some("its frontmatter (`---`) does not begin in the first line")
+}
+
+/// The lines before the first line of dashes.
+fn before_block(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().take_while(|line| line.trim() != "---")
+}
+
+/// Returns true for a line that programs write before a block: a heading or a comment.
+fn is_title(line: &str) -> bool {
+    line.starts_with('#') || line.trim_start().starts_with("<!--")
+}
+
+/// Returns true for `name: value` in column 0.
+fn is_yaml_field(line: &str) -> bool {
+    line.split_once(':')
+        .is_some_and(|(name, value)| is_field_name(name) && (value.is_empty() || value.starts_with(' ')))
+}
+
+/// Returns true for `name:: value`, alone or as the first item of a list.
+fn is_logseq_property(line: &str) -> bool {
+    let line = line.trim_start().trim_start_matches("- ");
+    line.split_once("::")
+        .is_some_and(|(name, value)| is_field_name(name) && (value.is_empty() || value.starts_with(' ')))
+}
+
+fn is_field_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
+}
+
 /// Longest frontmatter that is read as YAML, and the most brackets in it: the time that a parser takes grows with the
 /// square of those that are open.
 const MAX_YAML_BYTES: usize = 64 << 10;

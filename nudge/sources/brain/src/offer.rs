@@ -78,7 +78,7 @@ fn build_offer(
         None => first_line(c, ranked.chunks.first().map_or(0, |best| best.chunk))?,
     };
     let said = if said.is_empty() { said } else { format!(": {}", one_line(&make_safe(&said), SUMMARY_CHARS)) };
-    let line = format!("note {} ({}){said}", one_line(&title, TITLE_CHARS), one_line(&make_safe(&path), TITLE_CHARS));
+    let line = format!("note {} ({}){said}", one_line(&title, TITLE_CHARS), one_line(&path, TITLE_CHARS));
     let score = ranked.score.clamp(0.0, 1.0);
     Ok(Offer {
         name: format!("note {title}"),

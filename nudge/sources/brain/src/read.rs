@@ -12,8 +12,10 @@ use nudge_storage::rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::config::BrainConfig;
 use crate::context::{make_safe, open_refreshed};
-use crate::front::{FileParts, FrontmatterFields, split_file};
+use crate::folder::FolderListing;
+use crate::front::{FileParts, FrontmatterFields, find_foreign_fields, split_file};
 use crate::index::BrainIndex;
 use crate::meaning;
 use crate::method::{BrainRebuildParams, ContextOnlyParams, UnitGetParams, UnitListParams};
@@ -103,6 +105,9 @@ pub struct BrainStatus {
 #[derive(Debug, Serialize)]
 pub struct BrainCheck {
     pub problems: Vec<FileProblem>,
+    /// Folders that are not read, since by their names they hold no notes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_folders: Vec<String>,
     pub units: i64,
 }
 
@@ -251,14 +256,28 @@ impl BrainSource {
         })?;
         for path in paths {
             let Ok(read) = index.folder.read(&path) else { continue };
+            if let Some(why) = find_foreign_fields(&read.text) {
+                let text = format!("{why}; it is not read");
+                problems.push(FileProblem { path: path.clone(), kind: "frontmatter", text });
+            }
             // Only the rule is named: the text would pass the secret on to the reader.
             if let Some(rule) = SecretGuard::new().check(None, &read.text) {
                 problems.push(FileProblem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
             }
         }
+        let config = BrainConfig::load(index.folder.path());
+        let FolderListing { left_out, mut other_folders, .. } =
+            index.folder.list_files(&config, None).expect("a walk without a deadline ends");
+        other_folders.sort_unstable();
+        let not_read = |(path, why): (String, &str)| FileProblem { path, kind: "skipped", text: why.to_owned() };
+        problems.extend(left_out.into_iter().map(not_read));
         problems.extend(self.check_graph(&index)?);
         problems.sort();
-        Ok(BrainCheck { problems, units: index.db.read(|c| count_rows(c, "SELECT count(*) FROM unit"))? })
+        Ok(BrainCheck {
+            problems,
+            other_folders,
+            units: index.db.read(|c| count_rows(c, "SELECT count(*) FROM unit"))?,
+        })
     }
 
     /// Finds the differences of the graph server from the index.

@@ -148,13 +148,18 @@ pub fn report_set(answer: &Value) -> AnswerReport {
 /// Reports a check.
 pub fn report_check(answer: &Value) -> AnswerReport {
     let problems = list_members(&answer["problems"]);
+    let folders: Vec<_> = list_members(&answer["other_folders"]).iter().map(format_value).collect();
+    let not_read = format!("not read, by the names of these folders: {}", folders.join(", "));
+    let notes = if folders.is_empty() { Vec::new() } else { vec![not_read] };
     if problems.is_empty() {
-        return AnswerReport::from_line(format!("✔ nothing is wrong with {} units", format_value(&answer["units"])));
+        let line = format!("✔ nothing is wrong with {} units", format_value(&answer["units"]));
+        return AnswerReport { notes, ..AnswerReport::from_line(line) };
     }
     let row = |problem: &Value| ["path", "kind", "text"].map(|name| format_value(&problem[name])).into();
     AnswerReport {
         columns: &["PATH", "KIND", "PROBLEM"],
         rows: problems.iter().map(row).collect(),
+        notes,
         ..AnswerReport::default()
     }
 }

@@ -8,7 +8,7 @@ use nudge_core::text::{escape_hidden, is_hidden, one_line};
 use serde_json::Value;
 use serde_norway::Value as Yaml;
 
-use crate::front::{FileParts, parse_mapping, split_file};
+use crate::front::{FileParts, find_foreign_fields, parse_mapping, split_file};
 
 /// Characters of the line to write that a refusal shows; its data has all.
 const LINE_CHARS: usize = 400;
@@ -45,6 +45,9 @@ pub fn set_field(text: &str, name: &str, value: &Value) -> Result<SplicedFile> {
     }
     let flow = to_flow_yaml(value)?;
     let end = if text.lines().next().is_some_and(|_| text.contains("\r\n")) { "\r\n" } else { "\n" };
+    if let Some(why) = find_foreign_fields(text) {
+        return Err(foreign_error(name, &flow, why));
+    }
     let FileParts { open, yaml, close, body } = split_file(text);
     if open.is_empty() {
         let added = format!("{name}: {flow}{end}");
@@ -238,6 +241,12 @@ fn check_change(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
     if is_set { Ok(()) } else { Err(refused()) }
 }
 
+/// Refuses a file whose fields another program reads: a block of ours would hide them from it.
+fn foreign_error(name: &str, flow: &str, why: &str) -> Error {
+    Error::conflict(format!("The file is left as it is: {why}; set `{name}` there with your editor."))
+        .with_data("set", format!("{name}: {flow}"))
+}
+
 fn conflict_error(name: &str, flow: &str) -> Error {
     let line = format!("{name}: {}", flow.trim_start_matches(&format!("{name}: ")).trim_end());
     let shown = one_line(&line, LINE_CHARS);
@@ -330,6 +339,30 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_another_form_are_left_alone_and_the_reason_is_told() {
+        for (text, why) in [
+            ("+++\ntitle = 'x'\n+++\nbody\n", "TOML"),
+            ("\u{feff}+++\r\ntitle = 'x'\r\n+++\r\n", "TOML"),
+            ("{\n\"title\": \"x\"\n}\nbody\n", "JSON"),
+            ("---\nid: a\nno end", "never closed"),
+            ("---", "never closed"),
+            ("\n---\nid: a\n---\nx\n", "first line"),
+            (" ---\nid: a\n---\nx\n", "first line"),
+            ("# Title\n\n---\nid: a\n---\nx\n", "first line"),
+            ("<!-- made by x -->\n---\nid: a\n...\nx\n", "first line"),
+            ("%YAML 1.2\n---\nid: a\n---\nx\n", "%YAML"),
+            ("---\n%YAML 1.2\nid: a\n---\nx\n", "%YAML"),
+            ("title:: x\ntags:: a, b\n\n- body\n", "Logseq"),
+            ("- title:: x\n- body\n", "Logseq"),
+            ("---\ntitle:: x\n---\nbody\n", "Logseq"),
+        ] {
+            let refused = set_field(text, "confidence", &json!(0.9)).expect_err(text);
+            assert_eq!((refused.reason(), &refused.data()["set"]), ("E_CONFLICT", &json!("confidence: 0.9")), "{text}");
+            assert!(refused.message().contains(why), "{text}: {refused}");
+        }
+    }
+
+    #[test]
     fn ends_of_lines_and_files_without_fences_stay_as_they_are() {
         for (text, expected) in [
             ("---\r\nid: a\r\n---\r\nx\r\n", "---\r\nid: a\r\nt: b\r\n---\r\nx\r\n"),
@@ -337,7 +370,9 @@ mod tests {
             ("---\nid: a\n---", "---\nid: a\nt: b\n---"),
             ("# x\n\ny\n", "---\nt: b\n---\n# x\n\ny\n"),
             ("", "---\nt: b\n---\n"),
-            ("---\nno end", "---\nt: b\n---\n---\nno end"),
+            ("# x\n\n---\n\ny\n", "---\nt: b\n---\n# x\n\n---\n\ny\n"),
+            ("---foo\nx", "---\nt: b\n---\n---foo\nx"),
+            ("a::b is a path of C++\n", "---\nt: b\n---\na::b is a path of C++\n"),
         ] {
             assert_eq!(set_field(text, "t", &json!("b")).map(|set| set.text).unwrap_or_default(), expected, "{text:?}");
         }

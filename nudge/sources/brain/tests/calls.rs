@@ -219,7 +219,12 @@ fn what_is_wrong_is_told_and_nothing_is_changed() {
     desk.write("d.md", format!("the key is {token}\n"));
     desk.write("e.md", [0xff, 0xfe]);
     desk.write("f.md", "x".repeat((1 << 20) + 1));
+    desk.write("g.md", "+++\ntitle = 'x'\n+++\n");
+    desk.write("h\u{200b}.md", "# Hidden\n");
+    desk.write("i ❤\u{fe0f}.md", "---\nid: heart\n---\n# Heart\n");
+    desk.write("Templates/t.md", "# {{title}}\n");
     let check = desk.call("check", &json!({}));
+    assert_eq!(check["other_folders"], json!(["Templates"]));
     let told: Vec<_> = check["problems"]
         .as_array()
         .unwrap()
@@ -235,11 +240,13 @@ fn what_is_wrong_is_told_and_nothing_is_changed() {
             ("c.md", "frontmatter"),
             ("d.md", "secret"),
             ("e.md", "skipped"),
-            ("f.md", "skipped")
+            ("f.md", "skipped"),
+            ("g.md", "frontmatter"),
+            ("h\\u{200b}.md", "skipped")
         ]
     );
     assert!(!check.to_string().contains(&token));
-    assert_eq!(kit::ids(&desk.call("list", &json!({}))["units"]), ["same", "b", "c", "d"]);
+    assert_eq!(kit::ids(&desk.call("list", &json!({}))["units"]), ["same", "b", "c", "d", "g", "heart"]);
     let answer = desk.call("context", &json!({"task_description": "the key"}));
     assert!(!answer.to_string().contains(&token) && answer["units"][0]["id"] == "d", "{answer}");
 }

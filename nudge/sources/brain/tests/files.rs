@@ -61,9 +61,14 @@ const FILES: &[(&str, &str)] = &[
     ("open-code", "# x\n\n```sh\n# no heading\n"),
     ("mixed-ends", "---\nid: eighteen\r\nconfidence: 0.4\n---\r\na\rb\r\n"),
     ("long-line", "x y [[a]] "),
+    ("toml", "+++\ntitle = 'Hugo'\nconfidence = 0.4\n+++\nx\n"),
+    ("late", "\n---\nid: late\n---\nx\n"),
+    ("directive", "%YAML 1.2\n---\nid: directive\n---\nx\n"),
+    ("logseq", "title:: Log\ntags:: a, b\n\n- x\n"),
 ];
 /// The fields of these cannot be changed one by one.
-const REFUSED: &[&str] = &["agent-memory", "twice", "tabs", "json", "marks"];
+const REFUSED: &[&str] =
+    &["agent-memory", "twice", "tabs", "json", "marks", "open-fence", "toml", "late", "directive", "logseq"];
 
 fn desk() -> Desk {
     let desk = Desk::new();

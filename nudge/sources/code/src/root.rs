@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nudge_core::context::detect::{GitAnswer, GitDetector};
 use nudge_core::error::{Error, Result};
 use nudge_core::foreign::{self, LinkPolicy};
-use nudge_core::text::is_hidden;
+use nudge_core::text::is_tellable_name;
 use nudge_core::walk::{common_dir, git_dir, read_pointer};
 
 /// Files that make a folder outside git a project.
@@ -145,7 +145,7 @@ impl ProjectRoot {
 
 /// Returns true if a path can stand in a line and be looked up by name.
 pub fn can_be_told(path: &str) -> bool {
-    !path.is_empty() && path.len() <= MAX_PATH_BYTES && !path.chars().any(is_hidden)
+    !path.is_empty() && path.len() <= MAX_PATH_BYTES && is_tellable_name(path)
 }
 
 fn is_there(path: &Path) -> bool {
