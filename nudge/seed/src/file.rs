@@ -113,10 +113,36 @@ impl SeedFile<'_> {
 /// table's name.
 fn has_key(line: &str, key: &str) -> bool {
     line.match_indices(key).any(|(offset, _)| {
-        let (before, after) = (line[..offset].trim_end(), line[offset + key.len()..].trim_start_matches(['"', '\'']));
-        let begins = before.is_empty() || before.ends_with(['"', '\'', '{', ',', '[', '.', '-']);
+        let (before, after) = (&line[..offset], &line[offset + key.len()..]);
+        // A quoted key is all that stands between its quotes: `build` is no key in `"test-build"`, nor in a value.
+        let (before, after) = match find_open_quote(before) {
+            Some(quote) if before.ends_with(quote) && after.starts_with(quote) => {
+                (&before[..before.len() - 1], &after[1..])
+            }
+            Some(_) => return false,
+            None => (before, after),
+        };
+        let before = before.trim_end();
+        let is_item = before.strip_suffix('-').is_some_and(|indent| indent.trim().is_empty());
+        let begins = before.is_empty() || before.ends_with(['{', ',', '[', '.']) || is_item;
         begins && after.trim_start().starts_with([':', '=', ']', '.'])
     })
+}
+
+/// Finds the quote that is open at the end of a text. A quote within a plain word is none (`it's`).
+fn find_open_quote(text: &str) -> Option<char> {
+    let (mut open, mut is_escaped, mut before) = (None, false, ' ');
+    for c in text.chars() {
+        match (open, c) {
+            _ if is_escaped => is_escaped = false,
+            (Some('"'), '\\') => is_escaped = true,
+            (Some(quote), c) if c == quote => open = None,
+            (None, '"' | '\'') if !before.is_alphanumeric() => open = Some(c),
+            _ => {}
+        }
+        before = c;
+    }
+    open
 }
 
 /// How deep the brackets of a JSON text are nested.
@@ -184,6 +210,11 @@ mod tests {
             ("tasks:\n  retest: 1\n  test:\n", vec!["tasks", "test"], 3),
             ("tasks:\n", vec!["tasks", "test"], 1),
             ("{\"scripts\": {\n\"build:test\": 1,\n\"test\": 2}}", vec!["scripts", "test"], 3),
+            ("{\"scripts\": {\n\"test-build\": 1,\n\"x.build\": 1,\n\"build\": 2}}", vec!["scripts", "build"], 4),
+            ("{\"scripts\": {\n\"a\": \"x 'b': {b: 1, b: 2}\",\n\"b\": 2}}", vec!["scripts", "b"], 3),
+            ("{\"scripts\": {\n\"a\": \"it's \\\" b: 1\", \"c\": 1,\n\"b\": 2}}", vec!["scripts", "b"], 3),
+            ("jobs:\n  - pre-test: 1\n  - test: 2\n", vec!["jobs", "test"], 3),
+            ("[envs]\npre-test = 1\n'test' = 2\n", vec!["envs", "test"], 3),
         ] {
             assert_eq!(file(text).line_of(&keys), line, "{text}");
         }
