@@ -257,7 +257,7 @@ export interface StoreOptions {
 export interface SetOptions {
   /** At most 32, of 1 to 64 bytes each. */
   readonly tags?: readonly string[] | null
-  /** `session`, or a duration such as `PT2H` that counts from the last `set`. */
+  /** `session`, or a duration such as `2h` or `PT2H` that counts from the last `set`. */
   readonly ttl?: string | null
   /** Everywhere when absent. */
   readonly scope?: Options<Scope> | null

@@ -138,7 +138,7 @@ pub fn render_stored(result: &Value) -> String {
         Some(told) => writeln!(out, "  {}\n  until {end}", make_visible(told)),
         None => writeln!(out, "  applies {}, until {end}", tables::describe_place(hint)),
     };
-    if let Some(told) = result["keeping"].as_str() {
+    for told in ["telling", "keeping"].iter().filter_map(|name| result[*name].as_str()) {
         let _ = writeln!(out, "  {}", make_visible(told));
     }
     if result["previous"].is_object() {

@@ -90,7 +90,7 @@ pub struct HintMeta {
     #[schemars(range(min = 0.0, max = 1.0))]
     #[schemars(description = "")]
     pub confidence: Option<f64>,
-    /// `session`, or a duration such as `PT2H` from the last set.
+    /// `session`, or a duration such as `2h` from the last set.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(with = "Option<String>")]
     pub ttl: Option<Ttl>,

@@ -231,10 +231,16 @@ struct OutcomeReply {
 
 impl Source for Nudge {
     fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
-        let SourceOffers { offers, changes, omitted, floor } = self.make_offers(request);
+        let SourceOffers { offers, changes, omitted, floor, note } = self.make_offers(request);
         // Serializing strings and numbers cannot fail.
         let item = |hint| SourceItem(raw_json(&hint));
-        SourceOffers { offers: offers.into_iter().map(|offer| offer.map(item)).collect(), changes, omitted, floor }
+        SourceOffers {
+            offers: offers.into_iter().map(|offer| offer.map(item)).collect(),
+            changes,
+            omitted,
+            floor,
+            note,
+        }
     }
 
     fn is_secret(&self, id: &str) -> bool {

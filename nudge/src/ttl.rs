@@ -10,12 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Longest duration that is accepted: ten years.
 const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;
 
-/// A time to live: `session`, or an ISO-8601 duration of weeks, days, hours, minutes and seconds that counts
-/// from `updated_at`. The text is kept as given.
+/// A time to live: `session`, or a duration of weeks, days, hours, minutes and seconds that counts from `updated_at`, as
+/// people write it (`2h`, `1d12h`) or in ISO 8601. ISO 8601 is kept as given, and the other form is written in it.
 ///
 /// ```
 /// let ttl: nudge::Ttl = "P1DT2H".parse()?;
 /// assert_eq!(ttl.millis(), Some(26 * 3_600_000));
+/// assert_eq!("1d 2h".parse::<nudge::Ttl>()?.as_str(), "P1DT2H");
 /// assert!("P1M".parse::<nudge::Ttl>().unwrap_err().message().contains("P30D"));
 /// # Ok::<(), nudge::Error>(())
 /// ```
@@ -51,11 +52,35 @@ impl FromStr for Ttl {
         }
         let refuse = |why: &str| {
             Error::invalid(format!(
-                "A ttl is `session` or a duration such as PT2H or P30D (weeks, days, hours, minutes, seconds; at most 10 years): {why}."
+                "A ttl is `session` or a duration such as 90m, 2h, 30d, PT2H or P30D (weeks, days, hours, minutes, seconds; at most 10 years): {why}."
             ))
         };
+        let iso = to_iso(text);
+        let text = iso.as_deref().unwrap_or(text);
         let ms = duration_ms(text).map_err(refuse)?;
         Ok(Self(Some(Box::new((ms, text.into())))))
+    }
+}
+
+/// Returns a duration as people write it in ISO 8601: `90m`, `1d 12h`. `None` for a text that is not a row of numbers with
+/// units.
+fn to_iso(text: &str) -> Option<String> {
+    let (mut date, mut time) = (String::new(), String::new());
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|end| *end > 0)?;
+        let (number, tail) = rest.split_at(end);
+        // No upper case: `1M` could be a month or a minute.
+        let unit = tail.chars().next().filter(|unit| "wdhms".contains(*unit))?;
+        let part = if "wd".contains(unit) { &mut date } else { &mut time };
+        part.push_str(number);
+        part.push(unit.to_ascii_uppercase());
+        rest = tail[1..].trim_start();
+    }
+    match (date.is_empty(), time.is_empty()) {
+        (true, true) => None,
+        (_, true) => Some(format!("P{date}")),
+        (_, false) => Some(format!("P{date}T{time}")),
     }
 }
 
@@ -68,7 +93,7 @@ fn duration_ms(text: &str) -> Result<Millis, &'static str> {
         (true, 'M', 60_000.0),
         (true, 'S', 1000.0),
     ];
-    let mut rest = text.strip_prefix('P').ok_or("it must start with P")?;
+    let mut rest = text.strip_prefix('P').ok_or("years and months have no fixed length, use days")?;
     let (mut in_time, mut next_unit, mut total, mut decimals) = (false, 0, 0.0, false);
     if rest.is_empty() || rest.ends_with('T') {
         return Err("a number and a unit are missing");
@@ -202,9 +227,35 @@ mod tests {
     }
 
     #[test]
-    fn a_ttl_is_written_as_it_was_given() {
-        for text in ["PT2H", "session"] {
-            assert_eq!(text.parse::<Ttl>().unwrap().to_string(), text);
+    fn a_ttl_is_written_as_it_was_given_or_in_iso_8601() {
+        for (text, written) in [
+            ("PT2H", "PT2H"),
+            ("session", "session"),
+            ("2h", "PT2H"),
+            ("90m", "PT90M"),
+            ("45s", "PT45S"),
+            ("30d", "P30D"),
+            ("1w", "P1W"),
+            ("1d12h", "P1DT12H"),
+            (" 1d 12h ", "P1DT12H"),
+            ("1.5h", "PT1.5H"),
+        ] {
+            assert_eq!(text.parse::<Ttl>().unwrap().to_string(), written, "{text}");
+        }
+        for (text, why) in [
+            ("", "use days"),
+            ("2", "use days"),
+            ("1y", "use days"),
+            ("1M", "use days"),
+            ("2 hours", "use days"),
+            ("2H", "use days"),
+            ("0h", "longer than zero"),
+            ("20000d", "longer than 10 years"),
+            ("2m1h", "in the order"),
+            ("1.5h2m", "decimals"),
+        ] {
+            let refused = text.parse::<Ttl>().unwrap_err();
+            assert!(refused.message().contains(why), "{text}: {refused}");
         }
     }
 }

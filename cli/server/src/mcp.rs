@@ -44,7 +44,7 @@ const INSTRUCTIONS: [&str; 2] = [
     "\
 Nudge remembers small facts about this workspace: the command that builds, runs or \
 tests a component, a folder, an environment switch, a fix. Components are services, modules or folders; \
-keys name the fact (build, test, run, dir, fix-...).\n\
+keys name the fact (build, test, run, dir, fix-...). The tag `fix` has a hint told beside the error that it mends.\n\
 - Before you build, test, run or look for something: nudge_get_hint, or nudge_query when you do not know the key.\n\
 - After you found out something that cost effort: nudge_set_hint, with a scope (cwd_glob, repo, branch, os) when \
 it holds only there.\n\

@@ -360,11 +360,13 @@ pub struct SourceOffers<I = SourceItem> {
     pub omitted: usize,
     /// The least strength at which the best of these comes before the stronger ones of other sources.
     pub floor: f64,
+    /// Says what else would be offered, and what has it offered; for people, never for a model.
+    pub note: Option<String>,
 }
 
 impl<I> Default for SourceOffers<I> {
     fn default() -> Self {
-        Self { offers: Vec::new(), changes: Vec::new(), omitted: 0, floor: 0.25 }
+        Self { offers: Vec::new(), changes: Vec::new(), omitted: 0, floor: 0.25, note: None }
     }
 }
 

@@ -16,12 +16,13 @@ use serde_json::value::RawValue;
 
 use crate::cache::{Nudge, WriteAct};
 use crate::hint::{Hint, HintMeta, HintOrigin, HintUsage, HintValue};
+use crate::method::suggest::explain_weak;
 use crate::missing::no_such_variant;
 
 const ABOUT: &str = "\
-Remember one small fact that took effort to find: a command that works, a path, toggle. Scope it when it \
-holds only somewhere: each scope is a variant. meta.tags: 3 to 6 words to find it by, also in the user's language \
-(examples: nudge://examples). No secrets.";
+Remember one small fact that took effort to find: a command that works, a path, toggle. Scope it if it \
+holds only somewhere: each scope is a variant. meta.tags: 3-6 words to find it, in the user's language too, `fix` \
+for a mend (see nudge://examples). No secrets.";
 
 /// Longest name by which a hint is signed, in bytes.
 const MAX_SIGNATURE: usize = 64;
@@ -118,6 +119,9 @@ pub struct SetResult {
     /// The reason when it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeping: Option<String>,
+    /// Says when a session's start does not tell the hint, and what changes that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telling: Option<String>,
 }
 
 /// The result for a secret is never recorded; a repeated call makes it again.
@@ -259,6 +263,7 @@ impl Nudge {
         let checked = (hint.has_expiry() && !hint.is_secret()).then(|| self.check_keeping());
         let kept = checked.as_ref().map(Result::is_ok);
         let keeping = checked.and_then(Result::err);
-        SetResult { hint, variants, unchanged: false, previous: None, note: None, reach: None, kept, keeping }
+        let telling = explain_weak(&hint);
+        SetResult { hint, variants, unchanged: false, previous: None, note: None, reach: None, kept, keeping, telling }
     }
 }

@@ -10,6 +10,7 @@ mod message;
 mod paths;
 mod place;
 mod rank;
+mod usual;
 
 use std::sync::Arc;
 
@@ -34,7 +35,10 @@ pub(crate) use index::WordIndex;
 use line::{format_line, is_longer, name};
 pub(crate) use meaning::HintMeanings;
 pub(crate) use paths::find_paths as named_paths;
+pub(super) use rank::explain_weak;
 
+/// The remedy where a start tells nothing, though hints fit.
+const HOW_TOLD: &str = "from priority 8 on, with a scope of this place, or to a caller without folder and repository";
 /// Bytes of the shortest line that there can be.
 const SHORTEST_LINE: usize = 16;
 /// Hints for which there was no room, after which no shorter one is looked for.
@@ -159,11 +163,18 @@ impl Nudge {
                 continue;
             };
             (count, bytes) = (count - 1, bytes - line.len());
-            let (parts, why) = (best.to_parts(), best.why.to_string());
+            let (parts, why) = (best.to_parts(), best.explain());
             match explain_row(best.found, &request.context, request.now, &mut row_steps) {
                 Ok(found) => out.offers.push(make_offer(found, line, parts, why)),
                 Err(TooMany { .. }) => out.omitted += 1,
             }
+        }
+        if request.moment == SuggestMoment::Start && out.offers.is_empty() {
+            out.note = match self.count_weak(request) {
+                0 => None,
+                1 => Some(format!("1 hint names no place, and a start tells it {HOW_TOLD}")),
+                count => Some(format!("{count} hints name no place, and a start tells them {HOW_TOLD}")),
+            };
         }
         // Only the number of hints without room matters.
         out.omitted += without_room + ranked.into_iter().filter(|ranked| is_told(&ranked.found.hint)).count();

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Nudge;
 use crate::explain;
 use crate::hint::{Hint, check_name};
+use crate::method::suggest::explain_weak;
 use crate::scoring;
 
 const ABOUT: &str = "\
@@ -98,7 +99,11 @@ impl Nudge {
             b.fits.cmp(&a.fits).then_with(order)
         });
         let lead = || self.make_lead(&component, &key);
-        let verdict = explain_verdict(&hints, lead, &context, steps)?;
+        let mut verdict = explain_verdict(&hints, lead, &context, steps)?;
+        let chosen = hints.first().filter(|first| first.fits);
+        if let Some(why) = chosen.and_then(|chosen| explain_weak(&chosen.hint)) {
+            verdict = format!("{verdict} It is {why}.");
+        }
         let variants = hints.into_iter().map(|candidate| candidate.into_variant(&context, open, now, steps));
         Ok(WhyResult { variants: variants.collect::<Result<_>>()?, verdict })
     }

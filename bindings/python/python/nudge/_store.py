@@ -152,7 +152,7 @@ class Store(Telling):
     ) -> t.SetResult:
         """Stores a hint, or updates the variant with an equal scope.
 
-        At most 32 `tags` of 1 to 64 bytes; `ttl` is "session", an ISO 8601 duration such as "PT2H", or a
+        At most 32 `tags` of 1 to 64 bytes; `ttl` is "session", a duration such as "2h" or "PT2H", or a
         timedelta, from now on; `scope` says where the hint applies (everywhere when None), and "macos" in it is
         "darwin"; `priority` 1 to 10 (5), `confidence` 0 to 1 (0.5); `reason` at most 2 KiB;
         `sensitivity="secret"` hides the value and keeps it off the disk. `if_match_version` refuses unless that

@@ -19,6 +19,9 @@ pub struct SuggestAnswer<I = SourceItem> {
     /// The same by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<HeldBackPart>,
+    /// Says, for people, what else would be told and what has it told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
@@ -56,7 +59,7 @@ pub struct RecallAnswer<I = SourceItem> {
 impl<I> RecallAnswer<I> {
     /// Makes the result from the offers that were chosen and the sources that were late.
     pub fn new(merged: MergedOffers<I>, late: Vec<&'static str>) -> Self {
-        let MergedOffers { chosen, held_back } = merged;
+        let MergedOffers { chosen, held_back, .. } = merged;
         Self {
             items: chosen.into_iter().map(|(source, offer)| SuggestedLine::new(source, offer)).collect(),
             omitted: held_back.iter().map(|held| held.count).sum(),

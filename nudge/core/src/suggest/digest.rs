@@ -43,6 +43,9 @@ pub struct DigestText {
     pub text: String,
     /// As of `nudge.suggest`: the number that the limits held back, which the text counts too.
     pub omitted: usize,
+    /// As of `nudge.suggest`: for people, what else would be told and what has it told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
@@ -72,8 +75,9 @@ pub fn answer_digest<I>(
     params.limit = params.limit.or_else(|| BoundedNumber::new(event.max_lines()));
     let told = suggest(params)?;
     let (omitted, late, started, ticket) = (told.omitted, told.late.clone(), told.started, told.ticket.clone());
+    let notes = told.notes.clone();
     digest.add_answer(event.heading(), told);
-    Ok(DigestText { text: digest.finish(), omitted, late, started, ticket })
+    Ok(DigestText { text: digest.finish(), omitted, notes, late, started, ticket })
 }
 
 /// The heading of changes.
@@ -268,6 +272,7 @@ mod tests {
             changes: Vec::new(),
             omitted,
             held_back: vec![HeldBackPart { source: "hints", count: omitted }],
+            notes: Vec::new(),
             late: Vec::new(),
             started: true,
             ticket: None,

@@ -373,6 +373,7 @@ impl Suggester {
             changes: changes.into_iter().map(told_change).collect(),
             omitted: merged.held_back.iter().map(|held| held.count).sum(),
             held_back: merged.held_back,
+            notes: merged.notes,
             late,
             started,
             ticket,

@@ -21,6 +21,8 @@ pub struct MergedOffers<I> {
     pub chosen: Vec<(&'static str, Offer<I>)>,
     /// The number of offers of each source that were not chosen; a source of which all were is left out.
     pub held_back: Vec<HeldBackPart>,
+    /// The notes of the sources.
+    pub notes: Vec<String>,
 }
 
 struct OfferQueue<I> {
@@ -40,7 +42,8 @@ struct OfferQueue<I> {
 /// must be told. While some source has an offer that keeps it within half of the bytes, no other gets more than half,
 /// except for offers that must be told. An offer that does not fit is skipped, and the next may fit. Offers that must
 /// be told have no limit but the bytes.
-pub fn merge_offers<I>(offered: Vec<(&'static str, SourceOffers<I>)>, budget: AnswerBudget) -> MergedOffers<I> {
+pub fn merge_offers<I>(mut offered: Vec<(&'static str, SourceOffers<I>)>, budget: AnswerBudget) -> MergedOffers<I> {
+    let notes = offered.iter_mut().filter_map(|(_, offers)| offers.note.take()).collect();
     let mut queues: Vec<_> = offered.into_iter().map(OfferQueue::new).collect();
     let AnswerBudget { mut count, mut bytes } = budget;
     let half = bytes / 2;
@@ -59,7 +62,8 @@ pub fn merge_offers<I>(offered: Vec<(&'static str, SourceOffers<I>)>, budget: An
     }
     let held_back = queues.into_iter().map(|queue| (queue.source, queue.omitted + queue.offers.len()));
     let held_back = held_back.filter(|(_, count)| *count > 0);
-    MergedOffers { chosen, held_back: held_back.map(|(source, count)| HeldBackPart { source, count }).collect() }
+    let held_back = held_back.map(|(source, count)| HeldBackPart { source, count }).collect();
+    MergedOffers { chosen, held_back, notes }
 }
 
 impl<I> OfferQueue<I> {

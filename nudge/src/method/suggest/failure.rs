@@ -8,6 +8,7 @@ use nudge_core::explain::ScoreParts;
 use nudge_core::relevance::{CUT, QueryTerms, compute_rarity};
 use nudge_core::shell::{self, Line};
 use nudge_core::suggest::{SuggestMoment, SuggestRequest, unproven};
+use nudge_core::text::after_mark;
 
 use super::index::{ByRow, FIX};
 use super::message::ErrorWords;
@@ -55,6 +56,8 @@ pub(super) struct CommandFailure<'a> {
     words: Vec<String>,
     /// The programs, as hints name them.
     programs: Vec<String>,
+    /// The programs that may be missing: those that the error names, else those of the command.
+    missing: Vec<String>,
     /// A program was not there, or could not be run.
     not_found: bool,
     /// True when the program does not know a name that it got.
@@ -91,10 +94,15 @@ impl<'a> CommandFailure<'a> {
         let mut programs: Vec<_> =
             line.iter().flat_map(Line::heads).map(|command| unwrap_program(&command.program)).collect();
         let error = request.error.to_lowercase();
-        let not_found = NOT_FOUND.iter().any(|said| error.contains(said));
+        let mut named = find_missing_programs(&request.error);
+        named.extend(find_missing_module(&request.error, "Cannot find module "));
+        let not_found = !named.is_empty() || NOT_FOUND.iter().any(|said| error.contains(said));
         let name_not_known = NAME_NOT_KNOWN.iter().any(|said| error.contains(said));
-        programs.extend(missing_module(&request.error));
+        programs.extend(find_missing_module(&request.error, "No module named "));
         programs.retain(|program| !program.is_empty());
+        // A script that was found may run a program that was not: `npm test` and `vitest: not found`.
+        let missing = if named.is_empty() { programs.clone() } else { named.clone() };
+        programs.extend(named);
         let folders = line.iter().flat_map(|line| &line.commands).filter_map(|command| match &command.folder {
             shell::Folder::At(folder) => Some(folder.as_str()),
             _ => None,
@@ -105,7 +113,7 @@ impl<'a> CommandFailure<'a> {
         let of_error = QueryTerms::of_error(&request.error);
         let message = ErrorWords::of_error(&request.error);
         let words = line.iter().flat_map(collect_words).map(str::to_owned).collect();
-        Self { line, words, programs, not_found, name_not_known, request, terms, of_error, message }
+        Self { line, words, programs, not_found, name_not_known, request, terms, of_error, message, missing }
     }
 
     /// Returns true when a hint can be of use at all. A hint from a file helps only a caller that got a name wrong; an
@@ -126,7 +134,8 @@ impl<'a> CommandFailure<'a> {
         self.speaks_of_a_program(hint) || is_fix(hint) || self.tells_of_what_is_missing(hint).is_some()
     }
 
-    /// The program that is not there, of which a text tells that is no command, or a tag.
+    /// The program that is not there, which a tag names, or a text that is no command. Tags of a file's own commands name
+    /// their tools whether these are there or not.
     fn tells_of_what_is_missing(&self, hint: &Hint) -> Option<&str> {
         let is_word = |text: &str, program: &str| {
             let beside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -134,11 +143,13 @@ impl<'a> CommandFailure<'a> {
                 !beside(text[..start].chars().next_back()) && !beside(text[start + program.len()..].chars().next())
             })
         };
-        if !self.not_found || hint.value().is_command() {
+        let is_command = hint.value().is_command();
+        if !self.not_found || is_command && is_behind(hint) {
             return None;
         }
-        let tells = |program: &&str| is_word(hint.text(), program) || hint.tags().any(|tag| tag == *program);
-        self.programs.iter().map(String::as_str).find(tells)
+        let tells =
+            |program: &&str| !is_command && is_word(hint.text(), program) || hint.tags().any(|tag| tag == *program);
+        self.missing.iter().map(String::as_str).find(tells)
     }
 
     /// Returns true when a word is in the failed command.
@@ -221,8 +232,16 @@ impl<'a> CommandFailure<'a> {
 
     /// Compares the hint's command with the one that failed.
     fn compare_shape(&self, found: &HintHit, lines: &ProgramLines) -> Option<(f64, MendReason)> {
+        let begins_with_missing = |hint: &Line| {
+            let is_alike = self.line.as_ref().is_some_and(|failed| begins_alike(failed, hint));
+            is_alike || begins_with_one_of(hint, &self.missing)
+        };
         if let Some(program) = self.tells_of_what_is_missing(&found.hint) {
-            return Some((PROGRAM, MendReason::Program(program.to_owned())));
+            let value = found.hint.value();
+            let line = if value.is_command() { value.command_line().and_then(shell::parse) } else { None };
+            if line.is_none_or(|line| !begins_with_missing(&line)) {
+                return Some((PROGRAM, MendReason::Program(program.to_owned())));
+            }
         }
         let text = found.hint.value().command_line()?;
         let failed = self.line.as_ref()?;
@@ -236,8 +255,8 @@ impl<'a> CommandFailure<'a> {
         let names = |program: &String| hint.commands.iter().any(|command| unwrap_program(&command.program) == *program);
         if self.not_found
             && text.split_whitespace().ne(self.request.command.iter().flat_map(|line| line.split_whitespace()))
-            && let Some(program) = self.programs.iter().find(|program| names(program))
-            && !begins_alike(failed, hint)
+            && let Some(program) = self.missing.iter().find(|program| names(program))
+            && !begins_with_missing(hint)
         {
             return Some((PROGRAM + NEAR_WORDS * like, MendReason::Program(program.clone())));
         }
@@ -253,6 +272,12 @@ fn begins_alike(failed: &Line, hint: &Line) -> bool {
     let Some(first) = hint.commands.first().filter(|first| first.assignments.is_empty()) else { return false };
     let spelled = first.words.first();
     spelled.is_some_and(|word| !word.contains('/')) && failed.heads().any(|mine| mine.words.first() == spelled)
+}
+
+/// Returns true for a line that begins with the bare name of one of these programs.
+fn begins_with_one_of(hint: &Line, missing: &[String]) -> bool {
+    let first = hint.commands.first().and_then(|first| first.words.first());
+    first.is_some_and(|word| missing.iter().any(|program| program == word))
 }
 
 fn is_fix(hint: &Hint) -> bool {
@@ -354,10 +379,127 @@ fn unwrap_program(program: &str) -> String {
     }
 }
 
-/// The name in Python's `No module named 'x'`.
-fn missing_module(error: &str) -> Option<String> {
-    let (_, rest) = error.split_once("No module named ")?;
-    let name: String =
-        rest.trim_start_matches(['\'', '"']).chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-    Some(name).filter(|name| !name.is_empty())
+/// Lines at the end of an error in which the name of a missing program is looked for.
+const NAMED_LINES: usize = 40;
+/// Shells, which say which program they did not find.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish"];
+
+/// Finds the programs that an error calls missing, in the words of shells and package managers.
+fn find_missing_programs(error: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let is_exit_127 = error.contains("127");
+    for line in error.lines().rev().take(NAMED_LINES) {
+        let name =
+            find_missing_program(line.trim(), is_exit_127).map(|name| unwrap_program(after_mark(name, &['/', '\\'])));
+        if let Some(name) = name.filter(|name| name.len() > 1 && !found.contains(name)) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// Finds the program that a line calls missing. `is_exit_127` says that a shell found none.
+fn find_missing_program(line: &str, is_exit_127: bool) -> Option<&str> {
+    let after = |mark: &str| {
+        let offset = line.to_ascii_lowercase().find(mark)?;
+        line.get(offset + mark.len()..).and_then(first_name)
+    };
+    let before = |mark: &str| {
+        let offset = line.to_ascii_lowercase().find(mark)?;
+        last_name(line.get(..offset)?)
+    };
+    // zsh and fish put the name behind, other shells before.
+    after("command not found: ")
+        .or_else(|| after("unknown command: ").filter(|_| line.starts_with("fish:")))
+        .or_else(|| before(": command not found"))
+        .or_else(|| before(" is not recognized as"))
+        .or_else(|| before(": executable file not found in"))
+        .or_else(|| after("unable to locate package "))
+        .or_else(|| after("spawn ").filter(|_| line.contains("ENOENT")))
+        .or_else(|| {
+            let rest = line.strip_suffix(": not found").or_else(|| line.strip_suffix(": No such file or directory"))?;
+            let teller = rest.split(':').next().map(|shell| after_mark(shell, &['/'])).filter(|_| rest.contains(": "));
+            let is_of_shell = teller.is_some_and(|teller| SHELLS.contains(&teller));
+            let is_of_env = teller == Some("env");
+            let is_alone = !rest.contains(' ') && is_exit_127;
+            let is_told = if line.ends_with("not found") { is_of_shell || is_alone } else { is_of_env };
+            if is_told { last_name(rest) } else { None }
+        })
+}
+
+/// Returns the first word, without quotes.
+fn first_name(text: &str) -> Option<&str> {
+    name_of(text.split_whitespace().next()?)
+}
+
+/// Returns the last word, without quotes.
+fn last_name(text: &str) -> Option<&str> {
+    name_of(text.split_whitespace().next_back()?)
+}
+
+/// Returns the name of a program in a word: `'pnpm'`, `"pnpm":`, `‘pnpm’`.
+fn name_of(word: &str) -> Option<&str> {
+    let name = word.trim_matches(['\'', '"', '`', '‘', '’', '“', '”', ':', ',', '.', '(', ')']);
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '+' | '/' | '\\' | '@');
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+}
+
+/// Finds the package in Python's `No module named 'x.y'` and in Node's `Cannot find module 'x/y'`; a path is none.
+fn find_missing_module(error: &str, mark: &str) -> Option<String> {
+    let (_, rest) = error.split_once(mark)?;
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '/' | '.');
+    let name: String = rest.trim_start_matches(['\'', '"']).chars().take_while(|c| is_name(*c)).collect();
+    if name.is_empty() || name.starts_with(['.', '/']) {
+        return None;
+    }
+    // The names of Node's scoped packages have two parts.
+    let end = if name.starts_with('@') { name.len() } else { name.find(['.', '/']).unwrap_or(name.len()) };
+    Some(name[..end].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_missing_program_is_read_from_the_error() {
+        for (error, name) in [
+            ("sh: 1: pnpm: not found", "pnpm"),
+            ("/bin/sh: vitest: not found", "vitest"),
+            ("> vite@1 test\n> vitest run\n\nsh: 1: vitest: not found\n", "vitest"),
+            ("bash: line 3: pnpm: command not found", "pnpm"),
+            ("pnpm: command not found", "pnpm"),
+            ("Exit code 127\npnpm: not found", "pnpm"),
+            ("zsh: command not found: pnpm", "pnpm"),
+            ("fish: Unknown command: pnpm", "pnpm"),
+            ("'pnpm' is not recognized as an internal or external command,", "pnpm"),
+            ("pnpm : The term 'pnpm' is not recognized as the name of a cmdlet", "pnpm"),
+            ("exec: \"pnpm\": executable file not found in $PATH", "pnpm"),
+            ("E: Unable to locate package libfoo-dev", "libfoo-dev"),
+            ("Error: spawn pnpm ENOENT", "pnpm"),
+            ("env: ‘node’: No such file or directory", "node"),
+            ("/usr/bin/env: 'python3': No such file or directory", "python"),
+        ] {
+            assert_eq!(find_missing_programs(error), [name], "{error}");
+        }
+        for error in [
+            "user: not found",
+            "GET /users: not found",
+            "cat: notes.md: No such file or directory",
+            "error: page x: not found",
+            "curl: (6) Could not resolve host: example.org",
+            "",
+        ] {
+            assert!(find_missing_programs(error).is_empty(), "{error}: {:?}", find_missing_programs(error));
+        }
+        for (error, mark, name) in [
+            ("ModuleNotFoundError: No module named 'requests.adapters'", "No module named ", Some("requests")),
+            ("/usr/bin/python3: No module named pytest", "No module named ", Some("pytest")),
+            ("Error: Cannot find module 'left-pad/x'", "Cannot find module ", Some("left-pad")),
+            ("Error: Cannot find module '@scope/x'", "Cannot find module ", Some("@scope/x")),
+            ("Error: Cannot find module './x.js'", "Cannot find module ", None),
+        ] {
+            assert_eq!(find_missing_module(error, mark).as_deref(), name, "{error}");
+        }
+    }
 }

@@ -71,6 +71,11 @@ impl NearbyNames {
         Self { names, spoken_of, is_nowhere, known: RefCell::default() }
     }
 
+    /// Returns true when neither the folder nor the repository of the caller is known.
+    pub(super) fn is_nowhere(&self) -> bool {
+        self.is_nowhere
+    }
+
     /// Returns true when the prompt, the command or the error speaks of a component as of a path or an identifier.
     pub(super) fn speak_of(&self, component: &str) -> bool {
         !self.spoken_of.is_empty() && self.spoken_of.contains(&fold_identifier(component))

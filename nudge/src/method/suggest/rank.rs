@@ -15,12 +15,13 @@ use super::failure::{CommandFailure, MendReason};
 use super::index::ByRow;
 use super::meaning::NearByRow;
 use super::place::{HintPlace, NearbyNames};
+use super::usual::choose_usual;
 use crate::cache::Nudge;
 use crate::hint::{Hint, HintOrigin};
 use crate::store::{HintFilter, HintHit, Only};
 
 /// The priority from which a hint that belongs elsewhere is told at a start.
-const IMPORTANT: u8 = 8;
+pub(in crate::method) const IMPORTANT: u8 = 8;
 /// The priority up to which an unused hint from a file stays behind all others.
 const BEHIND: u8 = 2;
 /// A hint that stays behind loses this much at a start, and its words count this share.
@@ -115,8 +116,10 @@ impl Nudge {
         };
         match request.moment {
             SuggestMoment::Start => {
-                let is_worth_it =
-                    |_, hint: &Hint| around.find_place(hint) != HintPlace::Elsewhere || is_important(hint);
+                // A caller without a place, such as a program with a store of its own, has no place to choose by.
+                let is_worth_it = |_, hint: &Hint| {
+                    around.is_nowhere() || around.find_place(hint) != HintPlace::Elsewhere || is_important(hint)
+                };
                 let (found, undecided) = found(&HintFilter { only: Some(&is_worth_it), ..filter });
                 (of_start(&around, found), undecided)
             }
@@ -144,6 +147,19 @@ impl Nudge {
         }
     }
 
+    /// Counts the hints that fit and that a start leaves out, since they apply everywhere and are not important.
+    pub(super) fn count_weak(&self, request: &SuggestRequest) -> usize {
+        let around = NearbyNames::new(request);
+        let is_weak = |_, hint: &Hint| around.find_place(hint) == HintPlace::Elsewhere && !is_important(hint);
+        let filter = HintFilter {
+            no_secrets: true,
+            no_unproven: true,
+            only: Some(&is_weak),
+            ..HintFilter::for_context(&request.context, request.now)
+        };
+        self.store.best_first(&filter, StepBudget::of_a_call()).0.len()
+    }
+
     /// Returns the words that a filter's hints share with the terms, and the number of hints that take too long to
     /// compare.
     fn find_relevant<'a>(&self, terms: &'a QueryTerms, filter: &HintFilter<'_>) -> (ByRow<'a>, usize) {
@@ -153,6 +169,19 @@ impl Nudge {
         let (fitting, undecided) = self.store.find_fitting(filter, StepBudget::of_a_call());
         (self.words.lock().search_terms(&self.store, &fitting, terms), undecided)
     }
+}
+
+/// Returns the reason why a start tells a hint nowhere but in a place that its component names, and what changes that; `None`
+/// for a hint that is told.
+pub(in crate::method) fn explain_weak(hint: &Hint) -> Option<String> {
+    let is_weak = !hint.is_secret() && !hint.scope().names_a_place() && !is_important(hint);
+    is_weak.then(|| {
+        format!(
+            "told at a start in a folder or repository called `{}` alone; priority {IMPORTANT}, or a scope with a repository, \
+             folder or branch, has it told elsewhere, too",
+            hint.component()
+        )
+    })
 }
 
 fn is_important(hint: &Hint) -> bool {
@@ -192,6 +221,16 @@ impl RankedHint {
             parts
         };
         self.parts.as_deref().cloned().unwrap_or_else(by_place)
+    }
+
+    /// Says why it is told.
+    pub(super) fn explain(&self) -> String {
+        match self.why {
+            RankReason::Place(HintPlace::Elsewhere) if !is_important(&self.found.hint) => {
+                "it applies everywhere, and your place is not known".to_owned()
+            }
+            _ => self.why.to_string(),
+        }
     }
 
     /// Greater is better: at a start hints that stay behind come last, then the place decides, then the order of
@@ -239,7 +278,8 @@ pub(super) fn weigh_relevance(relevance: f64, most: f64) -> f64 {
 }
 
 fn of_start(around: &NearbyNames, found: Vec<HintHit>) -> BinaryHeap<RankedHint> {
-    let placed = found.into_iter().map(|found| {
+    let (behind, ahead): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| is_behind(&found.hint));
+    let placed = ahead.into_iter().chain(choose_usual(behind)).map(|found| {
         let place = around.find_place(&found.hint);
         RankedHint::of_place(found, place)
     });

@@ -1,0 +1,102 @@
+//! Chooses the commands of a repository's files that a start tells: one each to test, build, run and lint (semantics
+//! section 10). An agent can read the others in their file, so they wait for a prompt that asks for them.
+
+use std::cmp::Reverse;
+
+use crate::hint::Hint;
+use crate::store::HintHit;
+
+/// The purposes, each with the names of commands that serve it, the most usual first.
+const PURPOSES: [&[&str]; 4] =
+    [&["test", "tests", "check"], &["build", "compile"], &["dev", "start", "run", "serve"], &["lint", "clippy"]];
+
+/// Returns at most one command of each purpose: of the innermost folder that has one, and there the one with the plainest
+/// name.
+pub(super) fn choose_usual(mut found: Vec<HintHit>) -> Vec<HintHit> {
+    let mut usual = Vec::new();
+    for names in PURPOSES {
+        let serving = found.iter().enumerate().filter_map(|(place, found)| {
+            let fit = weigh_name(&found.hint, names)?;
+            Some(((Reverse(folder_depth(&found.hint)), fit, found.hint.key()), place))
+        });
+        if let Some((_, place)) = serving.min() {
+            usual.push(found.swap_remove(place));
+        }
+    }
+    usual
+}
+
+/// Returns how plainly a hint's name says a purpose, best first: as a whole (`npm.test`), by its beginning
+/// (`npm.test-unit`), or by a tag. `None` where it says another one.
+fn weigh_name(hint: &Hint, names: &[&str]) -> Option<(u8, usize)> {
+    let key = hint.key();
+    let name = key.split_once('.').map_or(key, |(_, name)| name);
+    let is_whole = |word: &&str| name.eq_ignore_ascii_case(word);
+    let begins = |word: &&str| {
+        let (head, rest) = (name.get(..word.len()), name.get(word.len()..));
+        head.is_some_and(|head| head.eq_ignore_ascii_case(word))
+            && rest.is_some_and(|rest| rest.starts_with(['-', ':', '_', '.']))
+    };
+    let is_tag = |word: &&str| hint.tags().any(|tag| tag == *word);
+    let place = |is_so: &dyn Fn(&&str) -> bool| names.iter().position(is_so);
+    place(&is_whole)
+        .map(|place| (0, place))
+        .or_else(|| place(&begins).map(|place| (1, place)))
+        .or_else(|| place(&is_tag).map(|place| (2, place)))
+}
+
+/// The number of folders below the top of its repository at which a hint applies.
+fn folder_depth(hint: &Hint) -> usize {
+    let depth = |glob: &str| glob.split('/').filter(|part| *part != "**" && !part.is_empty()).count();
+    hint.scope().to_spec().cwd_glob.iter().map(|glob| depth(glob)).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::{Nudge, SetHint, SuggestEvent, SuggestParams};
+
+    /// The keys that a start tells in a folder of a repository with these commands.
+    fn tell_start(cwd: &str, seeds: &[(&str, &str, &str)]) -> Vec<String> {
+        let nudge = Nudge::default();
+        for (folder, key, tag) in seeds {
+            let globs =
+                if folder.is_empty() { json!([]) } else { json!([format!("**/{folder}"), format!("**/{folder}/**")]) };
+            let params = json!({
+                "component": if folder.is_empty() { "shop" } else { folder }, "key": key,
+                "value": {"type": "command", "cmd": format!("do {folder} {key}")},
+                "meta": {"priority": 2, "source": "file-import", "tags": [tag], "scope": {"repo": "acme/shop", "cwd_glob": globs}},
+            });
+            nudge.set(serde_json::from_value::<SetHint>(params).unwrap()).unwrap();
+        }
+        let mut start = SuggestParams::at_event(SuggestEvent::Start);
+        start.context = start.context.cwd(cwd).repo("acme/shop");
+        let told = nudge.suggest(start).unwrap();
+        told.suggestions.into_iter().map(|line| line.name).collect()
+    }
+
+    #[test]
+    fn a_start_tells_how_to_test_build_run_and_lint_and_no_more() {
+        let seeds = [
+            ("", "npm.ci-publish", "release"),
+            ("", "npm.build", "build"),
+            ("", "npm.test-build", "test"),
+            ("", "npm.test", "test"),
+            ("", "npm.lint", "lint"),
+            ("", "npm.docs", "docs"),
+            ("", "npm.start", "run"),
+            ("", "npm.dev", "run"),
+            ("packages/web", "npm.build", "build"),
+            ("packages/web", "npm.e2e", "test"),
+        ];
+        let keys = |cwd| {
+            let mut keys = tell_start(cwd, &seeds);
+            keys.sort_unstable();
+            keys
+        };
+        assert_eq!(keys("/w/shop"), ["shop/npm.build", "shop/npm.dev", "shop/npm.lint", "shop/npm.test"]);
+        let of_web = ["packages/web/npm.build", "packages/web/npm.e2e", "shop/npm.dev", "shop/npm.lint"];
+        assert_eq!(keys("/w/shop/packages/web/src"), of_web);
+    }
+}
