@@ -111,7 +111,9 @@ impl Glob {
         check_pattern(&text).map_err(refuse)?;
         check_pairs(&text).map_err(refuse)?;
         let head = match text.find('{') {
-            _ if !is_collapsed(&text) || (kind == GlobKind::Cwd && ignores_case(&text)) => 0,
+            // An alternative of its own may make one `/` of the first two.
+            _ if !is_collapsed(&text) || text.starts_with("//") => 0,
+            _ if kind == GlobKind::Cwd && is_drive(&text) => 0,
             None => literal_head(&text),
             // The whole segments before the first braces.
             Some(brace) => literal_head(&text[..brace]).min(text[..brace].rfind('/').unwrap_or(0)),
