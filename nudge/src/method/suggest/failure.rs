@@ -113,7 +113,7 @@ impl<'a> CommandFailure<'a> {
         let of_error = QueryTerms::of_error(&request.error);
         let message = ErrorWords::of_error(&request.error);
         let words = line.iter().flat_map(collect_words).map(str::to_owned).collect();
-        Self { line, words, programs, not_found, name_not_known, request, terms, of_error, message, missing }
+        Self { line, words, programs, missing, not_found, name_not_known, request, terms, of_error, message }
     }
 
     /// Returns true when a hint can be of use at all. A hint from a file helps only a caller that got a name wrong; an
