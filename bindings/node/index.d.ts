@@ -73,8 +73,8 @@ export class Store {
    * of what it finds hides a secret; `console.dir` and `console.table` show it.
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
-  /** Stores a hint, or updates the variant with an equal scope. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. `kept`: a hint with a duration is there next time, else `keeping` says why not. */
-  set(component: string, key: string, value: Value, options?: Options<SetOptions> | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string; readonly reach?: string; readonly kept?: boolean; readonly keeping?: string }
+  /** Stores a hint, or updates the variant with an equal scope. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. `kept`: a hint with a duration is there next time, else `keeping` says why not. `telling`: a start does not tell it, and what changes that. */
+  set(component: string, key: string, value: Value, options?: Options<SetOptions> | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string; readonly reach?: string; readonly kept?: boolean; readonly keeping?: string; readonly telling?: string }
   /** Searches the hints that fit, best first. Secret values are not shown. */
   query(params?: Options<QueryParams> | null): { readonly hints: readonly Row[] }
   /** Counts a use of a hint, which raises it for next time. Pass the context it was found with. */
@@ -108,6 +108,7 @@ export class Store {
   suggest(params: Options<SuggestParams>): Omitted & {
     readonly suggestions: readonly Suggestion[]
     readonly changes: readonly { readonly source: string; readonly name: string; readonly line: string }[]
+    readonly notes?: readonly string[]
     readonly started: boolean
     readonly ticket?: string
   }
@@ -118,7 +119,7 @@ export class Store {
   digest(
     event: SuggestEvent,
     options?: Options<DigestOptions> | null
-  ): { readonly text: string; readonly omitted: number; readonly late?: readonly string[]; readonly started: boolean; readonly ticket?: string }
+  ): { readonly text: string; readonly omitted: number; readonly notes?: readonly string[]; readonly late?: readonly string[]; readonly started: boolean; readonly ticket?: string }
   /** Confirms that the lines that {@link Store.suggest} or {@link Store.digest} lent under a ticket were shown. `told` is how many suggestions count as told by it. */
   told(clientSession: string, ticket: string): { readonly told: number }
   /** Finds the hints that fit a question in words. Of all sources; nothing counts as told. */
@@ -158,7 +159,7 @@ export class Store {
   callJson(method: Method | (string & {}), params: string): string
   /**
    * The sources besides the hints: asks the session again, as another server may have others, and makes a property of
-   * each; `connect` has done so. `store.demo.add({ name, text })` is `nudge.demo.add`. None in this process.
+   * each; `connect` has done so. `session.demo.add({ name, text })` is `nudge.demo.add`. None in this process.
    */
   sources(): readonly string[]
   /** Gives the store up at once; every later call throws `E_UNAVAILABLE`. Twice is once. */
@@ -167,8 +168,30 @@ export class Store {
   [Symbol.dispose](): void
 }
 
-/** The sources of a session; `sources.d.ts` has those that come with Nudge. */
-export interface Store extends Sources {}
+/**
+ * The running session: a {@link Store} with the sources that it tells of; `sources.d.ts` has those that come with Nudge. A store
+ * of this process has hints alone.
+ */
+export interface Session extends Store, Sources {}
+
+/** The functions of `T`, each with a promise of its result. */
+type Promised<T> = { readonly [Name in keyof T]: T[Name] extends (...given: infer Given) => infer Result ? (...given: Given) => Promise<Result> : T[Name] }
+
+/**
+ * The running session, with a promise for each answer: no call blocks the event loop, and a refusal is a rejection with a
+ * {@link NudgeError}. {@link promises} connects it.
+ */
+export type AsyncStore = Promised<Omit<Store, 'size' | 'close' | typeof Symbol.iterator | typeof Symbol.dispose>> & {
+  readonly [Name in keyof Sources]: Promised<Sources[Name]>
+} & {
+  /** How many hints there are, wherever they apply. */
+  readonly size: Promise<number>
+  /** Gives the store up at once; calls under way are answered. */
+  close(): void
+  /** `using store = await promises.connect()` closes it. */
+  [Symbol.dispose](): void
+}
+export const AsyncStore: { readonly prototype: AsyncStore }
 
 /**
  * A refused call: nothing was changed, and `message` says what to do. With `E_UNAVAILABLE` nobody knows: a
@@ -199,7 +222,13 @@ export class NudgeError extends Error {
  * default; `name`: who calls, for people who ask later who did what.
  * @throws {NudgeError} `E_UNAVAILABLE` when no session runs.
  */
-export function connect(options?: Options<{ readonly runtime_dir?: string | null; readonly name?: string }> | null): Store
+export function connect(options?: Options<{ readonly runtime_dir?: string | null; readonly name?: string }> | null): Session
+
+/** The same with promises: `const store = await promises.connect()`. */
+export const promises: {
+  /** As {@link connect}; no call of the store blocks the event loop. */
+  connect(options?: Options<{ readonly runtime_dir?: string | null; readonly name?: string }> | null): Promise<AsyncStore>
+}
 
 /** The tools that a store offers to a model, and who answers when it uses one; {@link tools} makes them. */
 export class Tools implements Iterable<string> {

@@ -47,4 +47,4 @@ function invalid(message, cause) {
   return new NudgeError('E_INVALID', message, {}, cause === undefined ? {} : { cause })
 }
 
-module.exports = { NudgeError, errorCodes, ask, invalid }
+module.exports = { NudgeError, errorCodes, ask, invalid, refusal }

@@ -2,7 +2,7 @@
 
 const native = require('../native.js')
 const { contextOf, isContext, place, reveal } = require('./context.js')
-const { ask, invalid } = require('./error.js')
+const { ask, invalid, refusal } = require('./error.js')
 const { freeze, read, write } = require('./json.js')
 const { FIELDS, camel, fields, kindOf, options, optionsOf } = require('./options.js')
 const { given, namespaces } = require('./sources.js')
@@ -19,6 +19,10 @@ const SESSION = Symbol('session')
 const NOWHERE = Symbol('nowhere')
 /** What is told where there is no context. */
 const NONE = { json: '{}' }
+/** The ways in which a store asks the native half; an AsyncStore has others. */
+const ASK = Symbol('ask')
+const ANSWER = Symbol('answer')
+const FIND = Symbol('find')
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
 const unused = new FinalizationRegistry((number) => native.close(number))
@@ -125,23 +129,43 @@ class Store {
       const { context: _, ...others } = params
       // First: what it reads may call this store.
       const json = write(others, invalid)
-      return read(ask(native.callFrom, this.#number, this.#viewOf(context).number, method, json))
+      return this[ANSWER](this.#number, this.#viewOf(context).number, method, json)
     }
-    return read(ask(native.call, this.#number, method, write(params, invalid)))
+    return this[ANSWER](this.#number, undefined, method, write(params, invalid))
+  }
+
+  [ANSWER](number, view, method, json) {
+    return read(this[ASK](number, view, method, json))
+  }
+
+  [ASK](number, view, method, json) {
+    return view === undefined ? ask(native.call, number, method, json) : ask(native.callFrom, number, view, method, json)
+  }
+
+  [FIND](number, view, json) {
+    return foundOf(ask(native.find, number, view, json))
   }
 
   callJson(method, params) {
     if (typeof method !== 'string' || typeof params !== 'string') throw invalid('Pass the name of a method, and its params as JSON text.')
     if (!params.isWellFormed()) throw invalid('The params hold half of a character.')
-    return ask(native.call, this.#number, method, params)
+    return this[ASK](this.#number, undefined, method, params)
   }
 
   sources() {
+    // Every method that the session tells of; none of a store of this process, which has hints alone.
+    if (this.#own) return this.#addSources([])
+    const told = this.call('nudge.methods')
+    return told instanceof Promise ? told.then(({ methods }) => this.#addSources(methods)) : this.#addSources(told.methods)
+  }
+
+  #addSources(rows) {
     const call = ({ name, context, params: schema }, params) => {
       const told = given(schema?.properties ? options(params, Object.keys(schema.properties)) : fields(params))
       return context === 'none' ? this.call(name, told) : this.#run(name, told)
     }
-    const found = [...namespaces(this.#rows(), call)].filter(([name]) => !(name in Store.prototype))
+    const answer = this instanceof AsyncStore ? async (row, params) => call(row, params) : call
+    const found = [...namespaces(rows, answer)].filter(([name]) => !(name in Store.prototype))
     const names = found.map(([name]) => name)
     for (const name of this.#sources) if (!names.includes(name)) delete this[name]
     // As plain properties, so that a lookup is as quick as without them.
@@ -164,12 +188,6 @@ class Store {
     } catch {
       return 'Store { closed }'
     }
-  }
-
-  /** Every method that the session tells of; none of a store of this process, which has hints alone. */
-  #rows() {
-    if (this.#own) return []
-    return this.call('nudge.methods').methods
   }
 
   /** The tools of this store, for somebody in `context`. */
@@ -202,8 +220,7 @@ class Store {
     checkNames(component, key)
     const { variant } = options(more, ['variant'])
     const params = write({ component, key, variant }, invalid)
-    const found = ask(native.find, this.#number, this.#viewOf(placeOf(context)).number, params)
-    return found === null || found === undefined ? null : match(found)
+    return this[FIND](this.#number, this.#viewOf(placeOf(context)).number, params)
   }
 
   #render(view, pair, token) {
@@ -280,6 +297,46 @@ Object.defineProperty(Store.prototype, Symbol.dispose ?? Symbol.for('nodejs.disp
   writable: true
 })
 
+/** What the native `find` gives, as `get` returns it. */
+const foundOf = (json) => (json === null || json === undefined ? null : match(json))
+
+/** The running session, with a promise for each answer: a thread of Node's pool waits for it. */
+class AsyncStore extends Store {
+  get size() { return this.status().then(({ hints }) => hints) }
+
+  async [ANSWER](...given) {
+    return read(await this[ASK](...given))
+  }
+
+  [ASK](...given) {
+    return later(native.callLater, ...given)
+  }
+
+  async [FIND](number, view, json) {
+    return foundOf(await later(native.findLater, number, view, json))
+  }
+
+  [INSPECT]() {
+    return 'AsyncStore { session }'
+  }
+}
+Object.defineProperty(AsyncStore.prototype, Symbol.iterator, { value: undefined })
+const VERBS = ['get', 'set', 'query', 'bump', 'delete', 'listComponents', 'export', 'import', 'suggest', 'digest', 'told', 'recall', 'outcome', 'envNames', 'why', 'deletions', 'undo', 'stats', 'status', 'call', 'callJson', 'sources']
+// Refused arguments are rejections as well, so that a caller has one way to hear of a refusal.
+for (const verb of VERBS) {
+  const value = { async [verb](...given) { return Store.prototype[verb].apply(this, given) } }[verb]
+  Object.defineProperty(AsyncStore.prototype, verb, { value, configurable: true, writable: true })
+}
+
+/** As `ask`, of a native function that gives a promise. */
+async function later(call, ...given) {
+  try {
+    return await call(...given)
+  } catch (thrown) {
+    throw refusal(thrown) ?? thrown
+  }
+}
+
 /** Opens a store of this process; its number. */
 function open(settings) {
   const { name, from_env, ...config } = options(settings, OF_STORE)
@@ -292,17 +349,30 @@ function open(settings) {
   return ask(native.open, write(config, invalid), name)
 }
 
-/** The running session of this machine. */
-function connect(settings) {
+/** What the native `connect` takes. */
+function readConnection(settings) {
   const { runtime_dir, name = 'nudge-hints (Node)' } = options(settings, ['runtime_dir', 'name'])
   if (isGiven(runtime_dir)) checkText('runtimeDir', runtime_dir)
   checkText('The name of a caller', name)
   // Read here, as this thread has it: see Context.detect.
-  const folder = runtime_dir ?? (process.env.NUDGE_RUNTIME_DIR || undefined)
-  const session = new Store(ask(native.connect, folder, name), SESSION)
+  return [runtime_dir ?? (process.env.NUDGE_RUNTIME_DIR || undefined), name]
+}
+
+/** The running session of this machine. */
+function connect(settings) {
+  const session = new Store(ask(native.connect, ...readConnection(settings)), SESSION)
   session.sources()
   return session
 }
+
+/** The same, without a wait of the event loop. */
+const promises = Object.freeze({
+  async connect(settings) {
+    const session = new AsyncStore(await later(native.connectLater, ...readConnection(settings)), SESSION)
+    await session.sources()
+    return session
+  }
+})
 
 /** The tools of a store for a model; without one, of a new store. */
 function tools(store, more) {
@@ -354,4 +424,4 @@ function show(object, look) {
 
 const methods = () => Object.freeze(native.methods())
 
-module.exports = { Store, connect, methods, tools }
+module.exports = { AsyncStore, Store, connect, methods, promises, tools }

@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(dead_code))]
 
 mod handles;
+mod later;
 mod lookup;
 mod named;
 mod refusal;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 
-import { Context, NudgeError, Store, connect } from '../index.mjs'
+import { AsyncStore, Context, NudgeError, Store, connect, promises } from '../index.mjs'
 import { binary, runtimeDir, serve } from './kit/serve.mjs'
 
 const needs = { skip: binary ? false : 'NUDGE_BIN names no binary' }
@@ -24,6 +24,40 @@ test('no server runs', (test) => {
     delete process.env.NUDGE_RUNTIME_DIR
   }
   assert.throws(() => connect({ runtime_dir: join(tmpdir(), 'a\0b') }), NudgeError)
+})
+
+test('promises answer as a session does, and the event loop goes on', needs, async (test) => {
+  const runtime_dir = runtimeDir(test)
+  await assert.rejects(promises.connect({ runtime_dir }), { code: 'E_UNAVAILABLE' })
+  await assert.rejects(promises.connect({ runtimeDirs: 'x' }), { code: 'E_INVALID' })
+  await serve(runtime_dir)
+  const [session, later] = [connect({ runtime_dir }), await promises.connect({ runtime_dir, name: 'later' })]
+  assert(later instanceof AsyncStore)
+  const stored = await later.set('api', 'build', 'make', { ttl: '2h', scope: { branch: 'dev' } })
+  assert.equal(stored.hint.meta.ttl, 'PT2H')
+  const dev = new Context({ branch: 'dev' })
+  for (const context of [dev, { branch: 'dev' }, { branch: 'main' }, undefined]) {
+    assert.deepEqual(await later.get('api', 'build', context), session.get('api', 'build', context))
+    assert.deepEqual((await later.query({ context })).hints, session.query({ context }).hints)
+  }
+  assert.equal(await later.size, 1)
+  assert.equal(JSON.parse(await later.callJson('nudge.status', '{}')).hints, 1)
+  assert.deepEqual(await later.sources(), session.sources())
+  assert.deepEqual(await later.records.search({ query: 'x' }), session.records.search({ query: 'x' }))
+  // Every refusal is a rejection, of arguments as well.
+  await assert.rejects(later.set('api', 'build', 'x', { tag: 'y' }), { name: 'NudgeError', code: 'E_INVALID' })
+  await assert.rejects(later.call('nudge.nothing'), { name: 'NudgeError' })
+  await assert.rejects(later.records.search({}), { name: 'NudgeError', code: 'E_INVALID' })
+  let ticks = 0
+  const ticking = setInterval(() => { ticks += 1 }, 0)
+  for (let call = 0; call < 50; call += 1) await later.get('api', 'build', dev)
+  clearInterval(ticking)
+  assert(ticks > 0, 'the event loop stood still')
+  const underWay = later.get('api', 'build', dev)
+  later.close()
+  assert.equal((await underWay).text, 'make')
+  await assert.rejects(later.status(), { code: 'E_UNAVAILABLE' })
+  session.close()
 })
 
 test('a session answers as a store does', needs, async (test) => {
