@@ -149,8 +149,8 @@ class GetResult(TypedDict):
 
 class SetResult(TypedDict):
     """The hint as stored, how many variants the key has now, whether it said the same before, and the hint that stood
-    there with another value. For a hint with a duration also whether it is kept for next time, and if not, why. `telling` says that a start does not tell it, and what changes
-    that."""
+    there with another value. For a hint with a duration also whether it is kept for next time, and if not, why.
+    `telling` says that a start does not tell it, and what changes that."""
 
     hint: Hint
     variants: int
@@ -274,8 +274,8 @@ class SuggestResult(TypedDict):
     """Best first, what changed of what was told, and how many more the limits held back.
 
     `started` says whether `client_session` was told a start before, or asked for one twice. `held_back` is
-    `omitted` by source; sources that did not answer in time are `late`. `ticket` is for `told`. `notes` say, for people,
-    what else would be told.
+    `omitted` by source; sources that did not answer in time are `late`. `ticket` is for `told`. `notes` say,
+    for people, what else would be told.
     """
 
     suggestions: list[Suggestion]
