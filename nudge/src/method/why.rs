@@ -102,7 +102,7 @@ impl Nudge {
         let mut verdict = explain_verdict(&hints, lead, &context, steps)?;
         let chosen = hints.first().filter(|first| first.fits);
         if let Some(why) = chosen.and_then(|chosen| explain_weak(&chosen.hint)) {
-            verdict = format!("{verdict} It is {why}.");
+            verdict = format!("{verdict} Unasked, {why}.");
         }
         let variants = hints.into_iter().map(|candidate| candidate.into_variant(&context, open, now, steps));
         Ok(WhyResult { variants: variants.collect::<Result<_>>()?, verdict })

@@ -177,8 +177,7 @@ pub(in crate::method) fn explain_weak(hint: &Hint) -> Option<String> {
     let is_weak = !hint.is_secret() && !hint.scope().names_a_place() && !is_important(hint);
     is_weak.then(|| {
         format!(
-            "told at a start in a folder or repository called `{}` alone; priority {IMPORTANT}, or a scope with a repository, \
-             folder or branch, has it told elsewhere, too",
+            "a start tells it only in a folder or repository called `{}`; priority {IMPORTANT} or a scope has it told elsewhere",
             hint.component()
         )
     })
