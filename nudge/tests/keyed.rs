@@ -182,7 +182,7 @@ fn a_record_without_the_call_still_reads() {
     let set = open("k", "x");
     session.keyed(Some("set"), "set_hint", &set).unwrap();
     let old = session.recorded().replace(r#","call":"nudge.set_hint ca66f4e8df0736f0""#, "");
-    assert!(!old.contains("call"), "{old}");
+    assert!(!old.contains(r#""call""#), "{old}");
     *session.records.all.lock().unwrap() = vec![old.into_bytes()];
     let session = session.promoted();
     assert_eq!(session.keyed(Some("set"), "set_hint", &set).unwrap()["hint"]["version"], 1);
