@@ -120,7 +120,7 @@ fn a_folder_for_caches_that_cannot_be_written_costs_the_index_and_no_answer() {
         user.asks();
         begun.elapsed()
     };
-    assert!((0..5).map(timed).min().unwrap() < Duration::from_secs(1));
+    assert!((0..5).map(timed).min().unwrap() < Duration::from_secs(4));
     // One that was made before.
     user.mode("caches", 0o700);
     assert!(!user.asks().1.contains(lost));
