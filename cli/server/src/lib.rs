@@ -35,6 +35,7 @@ use nudge_app::context::ContextInference;
 use nudge_client::{Client, LifeSign, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionMember, SessionState};
 use nudge_core::source::{ChangeSink as _, SessionIdentity};
 use nudge_os::dir::FileId;
+use nudge_os::lock::LockPatience;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -514,7 +515,7 @@ impl ServingRole {
                         if proxy.is_over(dir) {
                             return RoleTurn::SessionOver;
                         }
-                        dir.stay_member(&proxy.member);
+                        dir.stay_member(&proxy.member, LockPatience::AtOnce);
                     }
                 }
             },
@@ -545,7 +546,7 @@ impl ServingRole {
                         tracing::error!(error = error.message(), "the files of the session cannot be put back");
                         return RoleTurn::Unseated;
                     }
-                    dir.stay_member(member);
+                    dir.stay_member(member, LockPatience::AtOnce);
                     if !dir.has_channel()
                         && let Ok(channel) = dir.listen(lock)
                     {

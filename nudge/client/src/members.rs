@@ -142,16 +142,16 @@ impl RuntimeDir {
         }
     }
 
-    /// Joins again after `members.lock` was removed or replaced; a PRIMARY that is just deciding lets it for the next try.
-    /// Returns true when the membership is that of the file that has the name.
-    pub fn stay_member(&self, member: &SessionMember) -> bool {
+    /// Joins again after `members.lock` was removed or replaced. Returns true when the membership is that of the file that
+    /// has the name. A caller that has no patience leaves it for the next try while a PRIMARY decides.
+    pub fn stay_member(&self, member: &SessionMember, patience: LockPatience<'_>) -> bool {
         let mut held = member.0.lock();
         let is_named = FileId::from_file(held.as_file()).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
         if is_named {
             return true;
         }
         let _ = self.dir().keep_from_ageing();
-        match self.dir().take_lock(LOCK, LockKind::Shared, LockPatience::AtOnce) {
+        match self.dir().take_lock(LOCK, LockKind::Shared, patience) {
             Ok(lock) => {
                 *held = lock;
                 true

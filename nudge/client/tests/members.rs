@@ -1,6 +1,10 @@
 //! Who belongs to the session, with real processes.
 
+use std::time::Duration;
+
 use nudge_client::{PROTOCOL, PrimaryLock, RuntimeDir, ServerFile, SessionFile, SessionMember, SessionState};
+use nudge_os::dir::PrivateDir;
+use nudge_os::lock::{FileLock, LockKind, LockPatience};
 
 use kit::{Home, Puppet, given, obey, wait_for};
 
@@ -13,7 +17,17 @@ fn puppet() {
     let dir = RuntimeDir::create(Some(&path)).unwrap();
     let mut member: Option<SessionMember> = None;
     let mut lock: Option<PrimaryLock> = None;
+    let mut deciding: Option<FileLock> = None;
     obey(|order| match order {
+        "hold" => {
+            let folder = PrivateDir::open(&path, false).unwrap();
+            deciding = Some(folder.take_lock("members.lock", LockKind::Exclusive, LockPatience::AtOnce).unwrap());
+            "held".into()
+        }
+        "give back" => {
+            deciding = None;
+            "given back".into()
+        }
         "join" => {
             member = Some(dir.join_session().unwrap());
             "joined".into()
@@ -233,6 +247,21 @@ fn a_member_that_has_not_noticed_keeps_no_stopped_session() {
     assert_eq!(primary.tell("end"), "over");
     assert_eq!(late.tell("end"), "over");
     assert_eq!(dir.read_session(), SessionState::Unknown, "the last one removes the mark");
+}
+
+/// The lock file was removed, and the next PRIMARY holds the new one while it decides.
+#[test]
+fn a_member_joins_again_while_another_decides() {
+    let home = Home::new();
+    let member = home.dir.join_session().unwrap();
+    std::fs::remove_file(home.dir.path().join("members.lock")).unwrap();
+    let mut next = puppet_in(&home);
+    assert_eq!(next.tell("hold"), "held");
+    assert!(!home.dir.stay_member(&member, LockPatience::AtOnce));
+    next.order("give back");
+    assert!(home.dir.stay_member(&member, LockPatience::Within(Duration::from_secs(20))));
+    assert_eq!(next.answer(), "given back");
+    settles(&home, false);
 }
 
 /// Everybody at once: one wins at a time, and nobody who joins waits longer than a decision takes.

@@ -18,6 +18,7 @@ use nudge_client::{
 use nudge_core::clock::rfc3339;
 use nudge_core::settings::{SettingValues, ValueOrigin};
 use nudge_core::source::{DataDir, SessionIdentity};
+use nudge_os::lock::LockPatience;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -36,6 +37,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_millis(500);
 /// Time that the members of a session have to join again whose `members.lock` somebody has removed. They look each second.
 const REJOIN_PATIENCE: Duration = Duration::from_secs(2);
+/// Time for which such a member tries while another decides, which takes microseconds on a quiet machine.
+const REJOIN_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_POLL: Duration = Duration::from_millis(10);
 /// Time for which a PRIMARY tries to get the port of the one before it.
 const PORT_PATIENCE: Duration = Duration::from_millis(50);
@@ -456,7 +459,8 @@ impl WaitingLine {
         let dir = &self.settings.dir;
         let is_over = self.session.as_ref().is_some_and(|session| dir.is_over(&session.id));
         if let Some(member) = self.member.to_member().filter(|_| !is_over) {
-            dir.stay_member(&member);
+            // A PRIMARY that is just deciding is done at once, and may be told to stop before the next try.
+            dir.stay_member(&member, LockPatience::Within(REJOIN_TIMEOUT));
         }
     }
 
