@@ -2,18 +2,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge_brain::chunk::{chunks, tokens};
-use nudge_brain::outline::Outline;
+use nudge_brain::chunk::{chunk_text, count_tokens};
+use nudge_brain::outline::TextOutline;
 
 fuzz_target!(|text: &str| {
-    let outline = Outline::of(text);
-    let chunks = chunks(text, &outline);
+    let outline = TextOutline::parse(text);
+    let chunks = chunk_text(text, &outline);
     let mut begin = 0;
     for chunk in &chunks {
         assert!(chunk.range.start >= begin && chunk.range.end <= text.len());
-        tokens(&text[chunk.range.clone()]);
+        count_tokens(&text[chunk.range.clone()]);
         begin = chunk.range.start;
     }
     assert_eq!(chunks.is_empty(), text.trim().is_empty());
-    outline.heading();
+    outline.first_heading();
 });

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use nudge_code::SOURCE;
 use nudge_core::service::Service as _;
-use nudge_core::source::{Host, Source};
+use nudge_core::source::{Source, SourceHost};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tempfile::TempDir;
@@ -28,7 +28,7 @@ static PROJECT: LazyLock<Project> = LazyLock::new(|| {
     fs::create_dir(&root).expect("there is room");
     fs::write(root.join("setup.py"), "").expect("there is room");
     fs::write(root.join("a.py"), "def f():\n    return 1\n").expect("there is room");
-    let host = Host::alone(folder.path(), &SOURCE, &[]).expect("the defaults are allowed");
+    let host = SourceHost::new_alone(folder.path(), &SOURCE, &[]).expect("the defaults are allowed");
     Project { source: (SOURCE.open)(host).expect("the folder is there"), root, _folder: folder }
 });
 

@@ -2,21 +2,21 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge_brain::front::{mapping, split};
-use nudge_brain::splice::set;
+use nudge_brain::front::{parse_mapping, split_file};
+use nudge_brain::splice::set_field;
 use serde_json::json;
 
 fuzz_target!(|text: &str| {
-    let parts = split(text);
+    let parts = split_file(text);
     assert_eq!([parts.open, parts.yaml, parts.close, parts.body].concat(), text);
-    let _ = mapping(parts.yaml);
+    let _ = parse_mapping(parts.yaml);
     for (name, value) in [("title", json!("a: b #c")), ("confidence", json!(0.5)), ("tags", json!(["x", "y, z"]))] {
-        let Ok(done) = set(text, name, &value) else { continue };
-        let after = split(&done.text);
+        let Ok(done) = set_field(text, name, &value) else { continue };
+        let after = split_file(&done.text);
         assert_eq!(after.body, parts.body);
-        let fields = mapping(after.yaml).expect("what was written is YAML");
+        let fields = parse_mapping(after.yaml).expect("what was written is YAML");
         assert!(fields.contains_key(name), "{name} {:?}", done.text);
         // Once more changes nothing.
-        assert_eq!(set(&done.text, name, &value).map(|again| again.text).ok(), Some(done.text));
+        assert_eq!(set_field(&done.text, name, &value).map(|again| again.text).ok(), Some(done.text));
     }
 });

@@ -21,7 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, text)) = bytes.split_first() else { return };
     let place = PLACE.path();
     fs::write(place.join("a/.git/HEAD"), "ref: refs/heads/main\n").expect("there is room");
-    fs::write(place.join("a/.git/config"), "[remote \"origin\"]\n\turl = git@github.com:a/b.git\n").expect("there is room");
+    fs::write(place.join("a/.git/config"), "[remote \"origin\"]\n\turl = git@github.com:a/b.git\n")
+        .expect("there is room");
     let (file, cwd) = match first % 5 {
         0 => ("a/.git/HEAD", "a"),
         1 => ("a/.git/config", "a"),

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge_core::place::glob::{Glob, GlobKind, Subject};
-use nudge_core::steps::Steps;
+use nudge_core::place::glob::{Glob, GlobKind, GlobSubject};
+use nudge_core::steps::StepBudget;
 
 fuzz_target!(|text: &str| {
     let (pattern, subject) = text.split_once('\n').unwrap_or((text, "/work/api"));
@@ -11,13 +11,17 @@ fuzz_target!(|text: &str| {
         let Ok(glob) = Glob::new(pattern, kind) else { continue };
         // What is stored is read again, and means the same.
         let again = Glob::new(glob.as_str(), kind).expect("its own text is a pattern");
-        for subject in [Subject::cwd(subject, false), Subject::cwd(subject, true), Some(Subject::branch(subject))] {
+        for subject in [
+            GlobSubject::from_cwd(subject, false),
+            GlobSubject::from_cwd(subject, true),
+            Some(GlobSubject::from_branch(subject)),
+        ] {
             let Some(subject) = subject else { continue };
-            let found = glob.matches(&subject, &mut Steps::of_a_call());
-            if let (Ok(found), Ok(same)) = (found, again.matches(&subject, &mut Steps::of_a_call())) {
+            let found = glob.matches(&subject, &mut StepBudget::of_a_call());
+            if let (Ok(found), Ok(same)) = (found, again.matches(&subject, &mut StepBudget::of_a_call())) {
                 assert_eq!(found, same, "{pattern:?} {:?}", subject.as_str());
             }
-            let _ = glob.matches_above(&subject, &mut Steps::of_a_call());
+            let _ = glob.matches_above(&subject, &mut StepBudget::of_a_call());
         }
     }
 });

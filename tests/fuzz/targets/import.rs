@@ -2,12 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge::{Config, Export, Import, ImportMode, Nudge};
+use nudge::{Config, ExportHints, ImportHints, ImportMode, Nudge};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 fn export(nudge: &Nudge) -> (String, Value) {
-    let export = nudge.export(&Export { include_secrets: true, ..Export::default() }).expect("the whole store");
+    let export =
+        nudge.export(&ExportHints { include_secrets: true, ..ExportHints::default() }).expect("the whole store");
     let text = serde_json::to_string(&export.payload).expect("an export is JSON");
     let components = serde_json::from_str::<Value>(&text).expect("an export is JSON")["components"].take();
     (text, components)
@@ -16,7 +17,7 @@ fn export(nudge: &Nudge) -> (String, Value) {
 fn import(text: &str) -> Option<Nudge> {
     let payload = RawValue::from_string(text.to_owned()).ok()?;
     let nudge = Nudge::new(Config { secret_guard: false, ..Config::default() });
-    nudge.import(&Import { payload, mode: ImportMode::Merge, allow_secret: true }).ok()?;
+    nudge.import(&ImportHints { payload, mode: ImportMode::Merge, allow_secret: true }).ok()?;
     Some(nudge)
 }
 

@@ -18,7 +18,7 @@ struct Place {
 static PLACE: LazyLock<Place> = LazyLock::new(|| {
     let folder = TempDir::new().expect("a folder for temporary files");
     let dir = RuntimeDir::create(Some(&folder.path().join("run"))).expect("it can be made");
-    let lock = dir.lock().expect("nobody has it");
+    let lock = dir.wait_for_lock(|| ()).expect("nobody has it");
     Place { dir, lock, _folder: folder }
 });
 

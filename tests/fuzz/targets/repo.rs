@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge_core::place::repo::Repo;
+use nudge_core::place::repo::RepoName;
 
 fuzz_target!(|text: &str| {
-    let Ok(repo) = Repo::parse(text) else { return };
+    let Ok(repo) = RepoName::parse(text) else { return };
     let shown = repo.to_string();
-    assert_eq!(Repo::parse(&shown).map_err(|error| error.message().to_owned()), Ok(repo), "{text:?} {shown:?}");
+    assert_eq!(RepoName::parse(&shown).map_err(|error| error.message().to_owned()), Ok(repo), "{text:?} {shown:?}");
 });

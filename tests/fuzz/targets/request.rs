@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use nudge::{Caller, Config, Nudge, SetHint};
-use nudge_server::http::rpc;
+use nudge_server::http::rpc::answer_rpc_body;
 use serde_json::Value;
 
 static STORE: LazyLock<Nudge> = LazyLock::new(|| {
@@ -16,9 +16,12 @@ static STORE: LazyLock<Nudge> = LazyLock::new(|| {
 });
 
 fuzz_target!(|body: &[u8]| {
-    if let Some(answer) = rpc::answer(&*STORE, Caller::default(), body) {
+    if let Some(answer) = answer_rpc_body(&*STORE, Caller::default(), body) {
         let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
         let all = answer.as_array().cloned().unwrap_or_else(|| vec![answer]);
-        assert!(all.iter().all(|answer| answer["jsonrpc"] == "2.0" && (answer.get("result").is_some() != answer.get("error").is_some())));
+        assert!(
+            all.iter().all(|answer| answer["jsonrpc"] == "2.0"
+                && (answer.get("result").is_some() != answer.get("error").is_some()))
+        );
     }
 });

@@ -5,12 +5,12 @@ use std::cell::LazyCell;
 
 use libfuzzer_sys::fuzz_target;
 use nudge_storage::rusqlite::Connection;
-use nudge_storage::search::{FullText, Known, Words, search, trigrams};
+use nudge_storage::search::{FullText, QuestionWords, TextIndexCache, search};
 
 static NOTES: FullText = FullText { table: "note", weights: &[1.0], vocabulary: Some("vocabulary") };
 
 thread_local! {
-    static INDEX: LazyCell<(Connection, Known)> = LazyCell::new(|| {
+    static INDEX: LazyCell<(Connection, TextIndexCache)> = LazyCell::new(|| {
         let c = Connection::open_in_memory().expect("there is memory");
         c.execute_batch(
             "CREATE VIRTUAL TABLE note USING fts5(text, tokenize='porter');
@@ -18,14 +18,14 @@ thread_local! {
              INSERT INTO note VALUES ('client_max_body_size refuses the upload'), ('a migration that waits for a lock');",
         )
         .expect("FTS5 is there");
-        (c, Known::default())
+        (c, TextIndexCache::default())
     });
 }
 
 fuzz_target!(|text: &str| {
     INDEX.with(|index| {
         let (c, known) = &**index;
-        let mut found = search(c, &NOTES, &Words::of_query(text), known).expect("no text is a wrong query");
+        let mut found = search(c, &NOTES, &QuestionWords::of_query(text), known).expect("no text is a wrong query");
         found.weigh_all(c, &NOTES, known).expect("nor then");
         assert!(found.rows.values().all(|held| (0.0..=1.0 + 1e-9).contains(&held.coverage) && held.bm25 >= 0.0));
     });

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use nudge_seed::{Limits, read};
+use nudge_seed::{SeedLimits, read};
 use tempfile::TempDir;
 
 const FILES: [&str; 16] = [
@@ -37,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, text)) = bytes.split_first() else { return };
     let file = REPOSITORY.path().join(FILES[usize::from(*first) % FILES.len()]);
     fs::write(&file, text).expect("there is room");
-    let limits = Limits::default();
+    let limits = SeedLimits::default();
     let report = read(REPOSITORY.path(), &limits);
     assert!(report.seeds.len() <= limits.seeds);
     fs::remove_file(file).expect("it was there");

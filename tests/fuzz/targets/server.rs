@@ -47,7 +47,14 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
     let file = RuntimeDir::find(Some(&runtime)).expect("it can be read").expect("it is there");
     let file = file.read_server_file().expect("a server runs");
     let (port, token) = (file.port, file.token.clone().unwrap_or_default());
-    Server { port, token, channel: runtime.join("server.sock"), log: runtime.join("server.log"), _child: child, _folder: folder }
+    Server {
+        port,
+        token,
+        channel: runtime.join("server.sock"),
+        log: runtime.join("server.log"),
+        _child: child,
+        _folder: folder,
+    }
 });
 
 fn send(mut stream: impl Write + std::io::Read, end: impl FnOnce(), bytes: &[u8]) -> Vec<u8> {

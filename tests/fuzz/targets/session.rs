@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
     }
     // Nothing of a token is shown.
-    let told = format!("{:?} {:?}", dir.read_server_file(), dir.session());
+    let told = format!("{:?} {:?}", dir.read_server_file(), dir.read_session());
     assert!(!told.contains("TOKEN-OF-A-SEED"));
     dir.is_over("x");
 });

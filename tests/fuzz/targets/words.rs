@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nudge_core::words::{identifier, words};
-use nudge_storage::search::Words;
+use nudge_core::words::{fold_identifier, split_words};
+use nudge_storage::search::QuestionWords;
 
 fuzz_target!(|text: &str| {
-    for word in words(text) {
+    for word in split_words(text) {
         assert!(!word.stem.is_empty() && !word.folded.is_empty());
     }
-    identifier(text);
-    assert!(Words::of(text).len() <= Words::of_query(text).len());
+    fold_identifier(text);
+    assert!(QuestionWords::from_text(text).len() <= QuestionWords::of_query(text).len());
 });
