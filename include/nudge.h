@@ -352,7 +352,7 @@ typedef struct nudge_set_params {
   uint32_t sensitivity;
   // 0 to 1; 0.5 when left out.
   const double *confidence;
-  // `session`, or a duration such as `2h` or `PT2H` that counts from the last set.
+  // `session`, or a duration such as `PT2H` that counts from the last set.
   struct nudge_str ttl;
   // The scope; the hint applies everywhere without it.
   const struct nudge_scope *scope;

@@ -1,13 +1,13 @@
 // What TypeScript says of a source, by the declarations that are generated for it; `bindings/node/check` reads it,
 // nothing runs it.
 import { Context, connect } from 'nudge-hints'
-import type { DemoAddParams, Json, Store } from 'nudge-hints'
+import type { DemoAddParams, Json, Session } from 'nudge-hints'
 
 /** Both types are the same. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 const same = <A, B>(_: Same<A, B>): void => {}
 
-const store: Store = connect()
+const store: Session = connect()
 const params: DemoAddParams = { name: 'a', text: 'b', tags: ['c'], urgent: null }
 const added: { readonly [name: string]: Json } = store.demo.add(params)
 added['count']
