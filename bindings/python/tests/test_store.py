@@ -92,12 +92,13 @@ def test_durations(store: nudge.Store) -> None:
     rights: list[tuple[str | timedelta | None, str]] = [
         (timedelta(hours=2), "PT7200.000S"),
         ("PT2H", "PT2H"),
+        ("2h", "PT2H"),
         (None, "session"),
     ]
     for ttl, stored in rights:
         hint = store.set("api", "k", "v", ttl=ttl)["hint"]
         assert hint["meta"]["ttl"] == stored
-    wrongs: list[str | timedelta] = [timedelta(0), timedelta(seconds=-1), "1h", "P1M"]
+    wrongs: list[str | timedelta] = [timedelta(0), timedelta(seconds=-1), "1x", "P1M"]
     for wrong in wrongs:
         with pytest.raises(nudge.InvalidError):
             store.set("api", "k", "v", ttl=wrong)
