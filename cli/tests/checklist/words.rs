@@ -71,7 +71,7 @@ fn row_15_nothing_stored_steers_a_terminal() {
         let text = run(&["set", UNSEEN, key, HOSTILE, "--tags", UNSEEN]);
         // Of what it replaced as much is shown as has room.
         let (stored, _) = text.split_once("  replaced: ").unwrap_or((&text, ""));
-        // Its component, its key, its tag, and the component again in what a start tells.
+        // The text shows the component, the key and the tag, and the component again in the line about a start.
         assert_eq!(stored.matches(SEEN).count(), 4, "{text}");
     }
     assert_eq!(run(&["query"]).matches(&format!("{SEEN}/")).count(), keys.len());

@@ -363,7 +363,7 @@ fn a_deletion_for_ever_outlasts_a_kill() {
         db.close().unwrap();
         let mut first = Actor::start("forget", &[folder(&desk), end]);
         assert_eq!(first.line(), "committed");
-        // One of two dies somewhere in the compaction.
+        // Every second process dies somewhere in the compaction.
         first.kill();
         let db = desk.open(&FORGETTING);
         if end == "wait" {

@@ -92,7 +92,7 @@ fn no_log_goes_with_a_file_that_gets_the_name_while_others_open_it() {
                 if is_done.load(Ordering::Relaxed) {
                     break;
                 }
-                // Whoever has no time between two of them is told so.
+                // A write without time between two replacements is refused in these words.
                 if let Err(refused) = add(&db, &format!("meanwhile {number}")) {
                     assert!(refused.message().contains("again and again"), "{refused}");
                 }

@@ -75,7 +75,7 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
                 let done = ask();
                 let beside = String::from_utf8_lossy(&done.stderr);
                 if let Some(stale) = beside.lines().find(|line| line.contains("stale")).filter(|_| !is_first) {
-                    // What was read before answers, and says so, with what to do. A session may have read the change, too.
+                    // The index answers as it was read last, and says so, with what to do. A session may have read the change.
                     let said = String::from_utf8_lossy(&done.stdout);
                     assert!(
                         done.status.success() && says[..2].iter().any(|(_, says)| said.contains(says)),
