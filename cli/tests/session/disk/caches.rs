@@ -75,7 +75,8 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
                 let done = ask();
                 let beside = String::from_utf8_lossy(&done.stderr);
                 if let Some(stale) = beside.lines().find(|line| line.contains("stale")).filter(|_| !is_first) {
-                    // The index answers as it was read last, and says so, with what to do. A session may have read the change.
+                    // The index answers as it was read last, and says so, with what to do. A session may have read the
+                    // change.
                     let said = String::from_utf8_lossy(&done.stdout);
                     assert!(
                         done.status.success() && says[..2].iter().any(|(_, says)| said.contains(says)),
