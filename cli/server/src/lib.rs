@@ -36,6 +36,7 @@ use nudge_client::{Client, LifeSign, PrimaryLock, RuntimeDir, ServerFile, Sessio
 use nudge_core::source::{ChangeSink as _, SessionIdentity};
 use nudge_os::dir::FileId;
 use nudge_os::lock::LockPatience;
+use nudge_os::process::is_running;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -300,6 +301,7 @@ struct PrimaryServer {
     connections: OpenConnections,
     housekeeping: JoinHandle<()>,
     watchdog: Watchdog,
+    proxies: Arc<ConnectedProxies>,
     sources: Arc<OpenSources>,
     journal: Arc<SessionJournal>,
     keeper: Arc<HintKeeper>,
@@ -399,7 +401,8 @@ impl ServerParts<'_> {
         let changes = ChangeFeeds::start_gathering(self.history.touched(), Arc::clone(&backend), stopped.clone());
         let tools = ClientTools::new(backend, None).await.with_changes(changes).with_structured_results();
         let mcp = McpHttp::new(tools, stopped.clone());
-        let watchdog = Watchdog::start(Arc::clone(&calls.proxies), Arc::clone(self.work));
+        let proxies = Arc::clone(&calls.proxies);
+        let watchdog = Watchdog::start(Arc::clone(&proxies), Arc::clone(self.work));
         let control = SessionControl {
             dir: dir.clone(),
             journal: Arc::clone(&journal),
@@ -418,7 +421,7 @@ impl ServerParts<'_> {
             service: calls.to_http_service(control, &page),
             page,
             history: Arc::clone(self.history),
-            proxies: calls.proxies,
+            proxies: Arc::clone(&proxies),
             work: Arc::clone(self.work),
             mcp,
             refused: http::RefusalLog::default(),
@@ -441,6 +444,7 @@ impl ServerParts<'_> {
             connections,
             housekeeping,
             watchdog,
+            proxies,
             sources,
             journal,
             keeper,
@@ -574,7 +578,8 @@ impl ServingRole {
         match self {
             Self::AsPrimary(server) => {
                 let PrimaryServer { lock, member, sources, journal, keeper, time, session, .. } = *server;
-                let PrimaryServer { connections, housekeeping, watchdog, .. } = *server;
+                let PrimaryServer { connections, housekeeping, watchdog, proxies, .. } = *server;
+                let connected = proxies.pids();
                 // A directory that was moved away has its lock still, and another may have one of its own in the place.
                 let is_seated = journal.keep_seat(dir).is_ok();
                 // Closing the sources may take its time.
@@ -587,7 +592,9 @@ impl ServingRole {
                 keeper.close();
                 time.leave_time(true);
                 let is_named = is_seated && lock.is_named(dir);
-                if is_named && dir.end_session(Some(lock), member, journal)? {
+                if is_named
+                    && dir.end_session(Some(lock), member, journal, || connected.iter().any(|pid| is_running(*pid)))?
+                {
                     return Ok(keeper.summarize_end(sources.count_hints()).to_text());
                 }
                 if is_named {
@@ -611,10 +618,10 @@ impl ServingRole {
                         sources.close();
                         let journal = journal.close();
                         keeper.close();
-                        dir.end_session(Some(lock), member, journal)?;
+                        dir.end_session(Some(lock), member, journal, || false)?;
                     }
                     Some(RoleTurn::SessionOver | RoleTurn::Unseated) | None => {
-                        dir.end_session(None, member, None)?;
+                        dir.end_session(None, member, None, || false)?;
                     }
                 }
             }

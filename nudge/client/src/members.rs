@@ -37,6 +37,7 @@
 //! it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for a
 //! moment, or longer if no server runs; the winner does the same. So the last one removes the files, in whatever order
 //! they leave and ask. When the session was stopped and still has other members, the empty session file stays for them.
+//! The PRIMARY counts a PROXY that is connected to it as one, also when it sees no lock of it.
 //!
 //! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
 //! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
@@ -172,6 +173,9 @@ impl RuntimeDir {
     /// Ends a PRIMARY, which gives its lock, or a PROXY, which has none: leaves the session, and removes the journal
     /// and the session file when no other process belongs to it. Returns true when the session is over.
     ///
+    /// `has_unseen_member` tells of members whose lock this process cannot see, since their `members.lock` was removed: the
+    /// session file of a stopped session stays for them.
+    ///
     /// # Errors
     /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
     /// start removes it.
@@ -180,28 +184,30 @@ impl RuntimeDir {
         lock: Option<PrimaryLock>,
         member: SessionMember,
         journal: Option<Journal>,
+        has_unseen_member: impl Fn() -> bool,
     ) -> Result<bool> {
         let unnamed = lock.as_ref().map_or(Ok(()), |lock| self.remove_server_file(lock));
         drop(member);
         // The file is closed before it is removed, which some systems demand.
         drop(journal);
         // Each of the two tries releases its lock when it is done.
-        let first = lock.map_or(Ok(false), |lock| self.remove_if_over(&lock));
-        let last =
-            self.try_lock_for_a_moment().and_then(|lock| lock.map_or(Ok(false), |lock| self.remove_if_over(&lock)));
+        let remove = |lock: PrimaryLock| self.remove_if_over(&lock, &has_unseen_member);
+        let first = lock.map_or(Ok(false), remove);
+        let last = self.try_lock_for_a_moment().and_then(|lock| lock.map_or(Ok(false), remove));
         unnamed?;
         Ok(first? | last?)
     }
 
     /// Removes the files of a session that is over. Returns true when it is over.
-    fn remove_if_over(&self, lock: &PrimaryLock) -> Result<bool> {
+    fn remove_if_over(&self, lock: &PrimaryLock, has_unseen_member: impl Fn() -> bool) -> Result<bool> {
         // `server.pid` goes before members are counted: a server that joins later sees that the lock was won.
         let unnamed = self.remove_server_file(lock);
-        if !self.has_members(lock)? {
+        let (has_members, is_stopped) = (self.has_members(lock)?, self.read_session() == SessionState::Stopped);
+        if !has_members && !(is_stopped && has_unseen_member()) {
             self.remove_session(lock)?;
             return unnamed.map(|()| true);
         }
-        if self.read_session() == SessionState::Stopped {
+        if is_stopped {
             // The empty session file stays, to tell the others.
             return self.remove_journal(lock).map(|()| true);
         }

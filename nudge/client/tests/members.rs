@@ -66,7 +66,7 @@ fn puppet() {
         }
         "alone" => if dir.has_members(lock.as_ref().unwrap()).unwrap() { "no" } else { "yes" }.into(),
         "end" => {
-            let over = dir.end_session(lock.take(), member.take().unwrap(), None).unwrap();
+            let over = dir.end_session(lock.take(), member.take().unwrap(), None, || false).unwrap();
             if over { "over" } else { "not over" }.into()
         }
         "stop" => {

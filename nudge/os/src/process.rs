@@ -117,6 +117,20 @@ enum OutputChunk {
     Broken(io::Error),
 }
 
+/// Returns true when a process has this id; always true on Windows.
+pub fn is_running(pid: u32) -> bool {
+    #[cfg(unix)]
+    {
+        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = pid;
+        true
+    }
+}
+
 impl ChildProgram {
     /// A program by its path. A path that is not whole would name another program in each folder, so starting it fails.
     pub fn new(path: &Path) -> Self {

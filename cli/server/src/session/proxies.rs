@@ -1,4 +1,4 @@
-//! Counts the PROXYs that are connected to this PRIMARY, for `nudge.status`; never for a decision.
+//! Counts the PROXYs that are connected to this PRIMARY, for `nudge.status`, and for the end of a session that was stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
