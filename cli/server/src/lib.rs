@@ -290,9 +290,10 @@ impl StandingBy {
         }
     }
 
-    /// Returns true when the files of the session were removed: `nudge stop`, which ends all members, leaves the locks.
+    /// Returns true when the files of the session were removed, and another session has begun in their place. `nudge stop`
+    /// leaves the locks, and the mark of a stop ends all members.
     fn is_displaced(&self, dir: &RuntimeDir) -> bool {
-        self.session.is_some() && dir.lock_id() != self.lock
+        self.session.is_some() && dir.lock_id() != self.lock && dir.read_session() != SessionState::Stopped
     }
 }
 
