@@ -1,4 +1,5 @@
-//! An asynchronous client of the session's PRIMARY, shared by many tasks, that follows it when another takes over.
+//! An asynchronous client of the session's PRIMARY, shared by many tasks. It goes on with the next PRIMARY when one
+//! dies.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,45 +20,47 @@ use crate::connection::{RequestFailure, ServerConnection};
 use crate::runtime::{RuntimeDir, ServerFile, no_server};
 use crate::session::{PROTOCOL, SessionState};
 
-/// Request header that asks the server to name the variables that `context.env` lacks
-/// ([`Caller::asking_env`]); its value is `ask`.
+/// Request header that asks the server to name the variables that `context.env` lacks ([`Caller::asking_env`]). The
+/// value of the header is `ask`.
 pub const ENV_HEADER: &str = "nudge-env";
-/// Request header with the idempotency key of a call that may change something, so that it is made once
+/// Request header with the idempotency key of a call that may change data. The server carries such a call out once,
 /// however often it is sent ([`Caller::with_key`]).
 pub const KEY_HEADER: &str = "idempotency-key";
 
-/// Request header of a call that an agent made by its MCP tools ([`Caller::by_agent`]); its value is `yes`.
+/// Request header of a call that an agent made by its MCP tools ([`Caller::by_agent`]). The value of the header is
+/// `yes`.
 pub const AGENT_HEADER: &str = "nudge-agent";
 
-/// Request header with the [`PROTOCOL`] of the caller; a session of another one refuses the call. A call to end the session
-/// has none, so that `nudge stop` ends a session of any protocol, and so may have a program that writes its own requests.
+/// Request header with the [`PROTOCOL`] of the caller; a session of another protocol refuses the call. A call that ends
+/// the session has no such header, so that `nudge stop` ends a session of any protocol. A program that writes its own
+/// requests may omit the header too.
 pub const PROTOCOL_HEADER: &str = "nudge-protocol";
 
-/// Time limit of a call with all its retries, so that a caller has an answer or an error within 10 seconds.
+/// Time limit of a call with all its retries, so that a caller gets an answer or an error within 10 seconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(7);
-/// Time limit of the call that follows an unanswered one: a caller that makes two in a row, such as
-/// `nudge get`, is told within 10 seconds too.
+/// Time limit of the call after an unanswered one, so that a caller that makes two calls in a row, such as `nudge get`,
+/// also gets an error within 10 seconds.
 const NEXT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time for which [`Client::connect`] retries while a server is there and no connection can be opened.
+/// Time for which [`Client::connect`] retries while a server runs and no connection can be opened.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
-/// Time that a server may take from winning the lock to writing `server.pid`: its journal may be long.
+/// Time that a server may need from winning the lock to writing `server.pid`, because its journal may be long.
 const START_TIMEOUT: Duration = CALL_TIMEOUT;
-/// Time for which a living session may be without a PRIMARY, while a PROXY takes over the lock.
+/// Time for which a living session may have no PRIMARY, while a PROXY takes over the lock.
 const GAP_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(2);
-/// Longest header value that is sent, such as the caller's name; the rest is cut off.
+/// Longest header value, such as the caller's name, in characters; longer values are cut.
 const MAX_NAME_CHARS: usize = 128;
-/// Largest number of idle connections in the pool.
+/// Largest number of idle connections that are kept.
 const MAX_IDLE: usize = 8;
 const SHUTDOWN: &str = "nudge.shutdown";
 
-/// A client of the session's PRIMARY, which it finds through the runtime directory whenever it opens a
+/// A client of the session's PRIMARY. It finds the PRIMARY through the runtime directory whenever it opens a
 /// connection. Any number of tasks of one tokio runtime may call it at a time.
 ///
-/// A call takes 7 seconds at the most (2 when the one before was not answered in that time) and then fails
-/// with `E_UNAVAILABLE`. When the connection breaks, the PRIMARY may have died: the call is sent again, to the
-/// next PRIMARY, as long as the session lives. A call that may change something carries an idempotency key, so
-/// that it is made once. `nudge.shutdown` is sent once.
+/// A call takes at most 7 seconds (2 when the previous call got no answer in that time) and then fails with
+/// `E_UNAVAILABLE`. When the connection breaks, the PRIMARY may have died: the client sends the call again, to the next
+/// PRIMARY, as long as the session lives. A call that may change data carries an idempotency key, so that the server
+/// carries it out once. `nudge.shutdown` is sent only once.
 pub struct Client {
     dir: RuntimeDir,
     /// The caller's name for calls that do not give their own.
@@ -66,11 +69,11 @@ pub struct Client {
     headers: HeaderMap,
     /// The id of the only session to call; `None` for any session in `dir`.
     session: Option<String>,
-    /// Set when the local channel is not used.
+    /// True when the client does not use the local channel.
     by_port: bool,
     idle: Mutex<Vec<ServerConnection>>,
     last_id: AtomicU64,
-    /// Set when the last call ran into [`CALL_TIMEOUT`], which shortens the next one.
+    /// True when the last call ran into [`CALL_TIMEOUT`]; then the next call has less time.
     silent: AtomicBool,
 }
 
@@ -80,8 +83,8 @@ const _: () = {
 };
 
 impl Client {
-    /// Makes a client of the session of `dir`, which is not looked for before the first call. `name` is the
-    /// caller's name, recorded for `nudge.deletions`.
+    /// Makes a client of the session of `dir`. The client does not look for a server before the first call. `name` is
+    /// the caller's name, which `nudge.deletions` shows.
     pub fn new(dir: &RuntimeDir, name: impl Into<String>) -> Self {
         Self {
             dir: dir.clone(),
@@ -100,25 +103,26 @@ impl Client {
         self.name = to_header(name);
     }
 
-    /// Uses the port and the token, not the local channel.
+    /// Uses the port and the token instead of the local channel.
     pub(crate) fn use_port(&mut self) {
         self.by_port = true;
         self.idle.lock().clear();
     }
 
-    /// Adds a header to every request, by which a PROXY identifies itself. The value is cut to 128 characters.
+    /// Adds a header to every request, such as the one by which a PROXY identifies itself. The value is cut to 128
+    /// characters.
     ///
     /// # Panics
-    /// When `name` is no header name in lower case.
+    /// When `name` is not a valid header name in lower case.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.insert(HeaderName::from_static(name), to_header(&value.into()));
-        // Kept connections send the headers that were set when they were opened.
+        // Idle connections keep the headers of the time at which they were opened.
         self.idle.lock().clear();
         self
     }
 
-    /// Restricts the client to one session: a PROXY must not carry its own client into another.
+    /// Restricts the client to one session: a PROXY must not forward its own clients to another session.
     #[must_use]
     pub fn of_session(mut self, id: Option<String>) -> Self {
         self.session = id;
@@ -128,7 +132,7 @@ impl Client {
     /// Opens the first connection ahead of the first call.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when no server runs or none can be reached.
+    /// `E_UNAVAILABLE` when no server runs or the server cannot be reached.
     pub async fn connect(&self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -143,12 +147,12 @@ impl Client {
         }
     }
 
-    /// Calls a method by its JSON-RPC name. `params` must be a JSON object. Dropping the future gives the
-    /// call up; it may be carried out all the same.
+    /// Calls a method by its JSON-RPC name. `params` must be a JSON object. Dropping the future gives the call up,
+    /// although the server may still carry it out.
     ///
     /// # Errors
-    /// The method's own errors; `E_UNAVAILABLE` when no server runs or none answers in time; `E_INVALID` for
-    /// an idempotency key with other characters than visible ASCII.
+    /// The method's own errors; `E_UNAVAILABLE` when no server runs or answers in time; `E_INVALID` for an idempotency
+    /// key with characters other than visible ASCII.
     pub async fn call(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let request = self.prepare_call(caller, method, params)?;
         let hurried = self.silent.swap(false, Ordering::Relaxed);
@@ -167,7 +171,7 @@ impl Client {
         let call = RpcCall { jsonrpc: "2.0", id, method, params };
         serde_json::to_writer(&mut body, &call).map_err(|error| unavailable_error(error.to_string()))?;
         let name = if caller.name.is_empty() { self.name.clone() } else { to_header(caller.name) };
-        // A call that only reads ignores the key; only the PRIMARY knows these calls.
+        // Every call gets a key, because only the PRIMARY knows which calls only read; it ignores their keys.
         let key = make_key_header(caller.key)?;
         Ok(PreparedCall {
             name,
@@ -179,8 +183,8 @@ impl Client {
         })
     }
 
-    /// Sends a call until it is answered. `trouble` holds the last failure until the next try has a connection,
-    /// so that the caller can report it on a timeout.
+    /// Sends a call until it is answered. `trouble` holds the last failure while a try waits for a connection, so that
+    /// the caller can report it on a timeout.
     async fn send_until_answered(&self, request: &PreparedCall, trouble: &mut Option<Error>) -> Result<Box<RawValue>> {
         let mut refused = false;
         loop {
@@ -188,12 +192,13 @@ impl Client {
             let was_kept = kept.is_some();
             let failed = match self.try_once(kept, request, trouble).await {
                 Ok((StatusCode::UNAUTHORIZED, answer)) if !refused && !request.once => {
-                    // The token is outdated when another PRIMARY took over after `server.pid` was read.
+                    // The token is outdated when another PRIMARY took over after this client read `server.pid`.
                     refused = true;
                     RequestFailure { error: read_refusal(&answer), sent: true, lasting: false }
                 }
                 Ok((_, answer)) => match read_answer(&answer) {
-                    // An ending PRIMARY has not carried the call out, so that even `nudge.shutdown` may be sent again.
+                    // An ending PRIMARY has not carried the call out, so the client may send even `nudge.shutdown`
+                    // again.
                     Err(error) if is_ending(&error) => RequestFailure { error, sent: false, lasting: false },
                     answer => return answer,
                 },
@@ -203,7 +208,7 @@ impl Client {
                 return Err(failed.error);
             }
             *trouble = Some(failed.error);
-            // The other kept connections lead to the same dead PRIMARY.
+            // The other idle connections lead to the same dead PRIMARY.
             self.idle.lock().clear();
             if !was_kept {
                 sleep(POLL).await;
@@ -211,7 +216,7 @@ impl Client {
         }
     }
 
-    /// Makes one try, over a kept connection or a new one.
+    /// Makes one try, over an idle connection or a new one.
     async fn try_once(
         &self,
         kept: Option<ServerConnection>,
@@ -230,13 +235,13 @@ impl Client {
         Ok(answer)
     }
 
-    /// Finds the server and connects to it, over the local channel where there is one.
+    /// Finds the server and connects to it, over the local channel if there is one.
     async fn open_connection(&self) -> Result<ServerConnection, RequestFailure> {
         self.dir.follow_path();
         let connection = if let Some(connection) = self.open_local().await? {
             connection
         } else {
-            // A PRIMARY that was starting opens its channel before it says where it is.
+            // A starting PRIMARY opens its local channel before it writes `server.pid`.
             let server = find_server(&self.dir).await.map_err(RequestFailure::new_lasting)?;
             match self.open_local().await? {
                 Some(connection) => connection,
@@ -260,7 +265,8 @@ impl Client {
 
     async fn open_tcp(&self, server: &ServerFile) -> Result<ServerConnection, RequestFailure> {
         let connection = ServerConnection::open_tcp(server.port, server.token.as_deref(), &self.headers).await?;
-        // Had the server died before the port was opened, another process on that port would get the token.
+        // The server may have died before the connection was opened; then another process on that port would get the
+        // token.
         if !self.dir.is_held() || self.dir.read_server_file().as_ref() != Some(server) {
             return Err(RequestFailure::new_broken("it has just ended", false));
         }
@@ -301,7 +307,7 @@ struct PreparedCall {
     env: bool,
     agent: bool,
     body: Bytes,
-    /// Set for a call that is never retried once it may have been sent.
+    /// True for a call that is not sent again once it may have been sent.
     once: bool,
 }
 
@@ -349,7 +355,7 @@ fn is_ending(error: &Error) -> bool {
     error.data().get("ending") == Some(&Value::Bool(true))
 }
 
-/// Reads `server.pid`, which is believed only while the lock is held, and waits for a PRIMARY that is starting.
+/// Reads `server.pid`, which counts only while the lock is held, and waits for a PRIMARY that is starting.
 async fn find_server(dir: &RuntimeDir) -> Result<ServerFile> {
     let begun = Instant::now();
     let mut free_since = None;
@@ -366,7 +372,7 @@ async fn find_server(dir: &RuntimeDir) -> Result<ServerFile> {
                 ));
             }
         } else {
-            // A PRIMARY that lives may have lost its files; it puts them back.
+            // A living PRIMARY may have lost its files; it restores them when it is asked.
             if !std::mem::replace(&mut is_asked, true) && dir.ask_for_life(crate::life::CLIENT_PATIENCE) {
                 dir.follow_path();
                 continue;
@@ -381,10 +387,10 @@ async fn find_server(dir: &RuntimeDir) -> Result<ServerFile> {
     }
 }
 
-/// Makes an idempotency key, for a caller that may send the same call elsewhere too: [`Client::call`] makes one of its
-/// own where none is given.
+/// Makes an idempotency key, for a caller that may send the same call to another server too. [`Client::call`] makes a
+/// key when the caller has none.
 pub fn new_key() -> String {
-    // The standard library has asked the system for random bytes already, and makes each state another.
+    // The standard library already has random bytes of the system, and makes every state different.
     let state = RandomState::new();
     format!("{:016x}{:016x}", state.hash_one(0_u8), state.hash_one(1_u8))
 }
@@ -395,8 +401,8 @@ fn make_key_header(given: Option<&str>) -> Result<HeaderValue> {
     value.map_err(|_| Error::invalid("The key of a call may hold visible ASCII alone; give another."))
 }
 
-/// Turns a text into a header value: visible ASCII and spaces, other characters as `?`, cut to
-/// [`MAX_NAME_CHARS`].
+/// Turns a text into a header value: keeps visible ASCII and spaces, replaces other characters by `?`, and cuts the
+/// text to [`MAX_NAME_CHARS`].
 fn to_header(text: &str) -> HeaderValue {
     let plain: String =
         text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MAX_NAME_CHARS).collect();
@@ -407,13 +413,13 @@ pub(crate) fn unavailable_error(message: impl Into<String>) -> Error {
     Error::unavailable(message)
 }
 
-/// The error of a client whose session has ended, and another one has its place. Its data holds `displaced`.
+/// Makes the error of a client whose session has ended while another session has begun. Its data holds `displaced`.
 fn displaced() -> Error {
     unavailable_error("The session of this server is over and another one has begun in its place; try again.")
         .with_data("displaced", true)
 }
 
-/// Returns true for the error of a client of a session whose place another session has.
+/// Returns true for an error that [`displaced`] has made.
 pub fn is_displaced(error: &Error) -> bool {
     error.data().get("displaced") == Some(&Value::Bool(true))
 }

@@ -21,7 +21,7 @@ use crate::local::{ConnectionProbe, DuplexStream};
 use crate::runtime::RuntimeDir;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Largest answer that is read. An export stays below it: a server holds 24 MiB of hints at most.
+/// Largest answer that is read. An export stays below it, because a server holds at most 24 MiB of hints.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
 
 /// The reason why a request was not answered.
@@ -42,7 +42,7 @@ impl RequestFailure {
         Self { error: Error::unavailable(message), sent, lasting: false }
     }
 
-    /// Makes a failure that no other try would mend.
+    /// Makes a failure that another try would not repair.
     pub fn new_lasting(error: Error) -> Self {
         Self { error, sent: false, lasting: true }
     }
@@ -54,8 +54,8 @@ fn to_failure(error: &impl fmt::Display) -> RequestFailure {
     RequestFailure::new_broken(&error.to_string(), false)
 }
 
-/// A connection for one request at a time. No background task belongs to it: bytes move only while a
-/// request waits for its answer. Dropping the connection closes it.
+/// A connection for one request at a time. It has no background task: bytes move only while a request waits for its
+/// answer. Dropping the connection closes it.
 pub struct ServerConnection {
     sender: SendRequest<Full<Bytes>>,
     /// The future that moves the bytes; `None` once the connection is closed.
@@ -66,8 +66,8 @@ pub struct ServerConnection {
 }
 
 impl ServerConnection {
-    /// Opens a connection over the local channel. All its requests carry the headers given; `None` when there is no
-    /// channel.
+    /// Opens a connection over the local channel. All its requests carry the headers in `more`. Returns `None` when
+    /// there is no local channel.
     pub async fn open_local(dir: &RuntimeDir, more: &HeaderMap) -> Result<Option<Self>, RequestFailure> {
         let Some(stream) = dir.dial_primary().await? else { return Ok(None) };
         let probe = ConnectionProbe::of_local(&stream).map_err(|error| to_failure(&error))?;
@@ -75,12 +75,12 @@ impl ServerConnection {
         Self::open_over(Box::new(stream), probe, host, more).await.map(Some)
     }
 
-    /// Opens a connection over TCP. All its requests carry the token and the headers given.
+    /// Opens a connection over TCP. All its requests carry the token and the headers in `more`.
     pub async fn open_tcp(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, RequestFailure> {
         let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
         let stream = stream.map_err(|_| RequestFailure::new_broken("no connection within 2 seconds", false))?;
         let stream = stream.map_err(|error| to_failure(&error))?;
-        // A call is one small write that nothing follows; Nagle's algorithm would only delay it.
+        // A call is one small write, so Nagle's algorithm would only delay it.
         stream.set_nodelay(true).map_err(|error| to_failure(&error))?;
         let probe = ConnectionProbe::from_stream(&stream).map_err(|error| to_failure(&error))?;
         let host = HeaderValue::try_from(format!("127.0.0.1:{port}")).map_err(|error| to_failure(&error))?;
@@ -107,12 +107,12 @@ impl ServerConnection {
         Ok(Self { sender, driver: Some(driver), probe, headers })
     }
 
-    /// Returns true when the server has neither closed the connection nor sent unasked bytes.
+    /// Returns true when the server has neither closed the connection nor sent unrequested bytes.
     pub fn is_open(&self) -> bool {
         self.driver.is_some() && !self.sender.is_closed() && self.probe.is_quiet()
     }
 
-    /// Asks `GET /health` and returns true when a server answers with 200; no token is sent.
+    /// Requests `GET /health` without a token, and returns true when the server answers with status 200.
     pub async fn is_healthy(&mut self) -> bool {
         let mut request = Request::new(Full::default());
         *request.uri_mut() = hyper::Uri::from_static("/health");
@@ -120,7 +120,7 @@ impl ServerConnection {
         self.send_request(request).await.is_ok_and(|(status, _)| status == StatusCode::OK)
     }
 
-    /// Posts a call and returns the whole answer, whatever its status.
+    /// Posts a call and returns the whole answer for any status.
     pub async fn post(
         &mut self,
         headers: impl IntoIterator<Item = (hyper::header::HeaderName, HeaderValue)>,
@@ -161,7 +161,7 @@ impl ServerConnection {
                 return Poll::Ready(answer);
             }
             if driver.as_mut().is_some_and(|driver| Pin::new(driver).poll(cx).is_ready()) {
-                // Dropping the driver makes everything that still waits for the connection fail.
+                // Dropping the driver makes every request that waits for the connection fail.
                 *driver = None;
             }
             answer.as_mut().poll(cx)

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::store::{to_raw, unknown_form};
 
-/// A hint that fits, from a [`Store`](crate::Store) of either kind; reasons and parts are rendered when asked for.
+/// A hint that fits, from a [`Store`](crate::Store) of either kind. Its reasons and score parts are computed on demand.
 #[derive(Debug, Clone)]
 pub struct FoundHint(FoundIn);
 
@@ -92,7 +92,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the digest of the scope, `""` when it applies everywhere.
+    /// Returns the digest of the scope; `""` when the hint applies everywhere.
     pub fn variant(&self) -> &str {
         match &self.0 {
             FoundIn::Own(found) => found.hint().variant(),
@@ -100,7 +100,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the hint's version: how often it was set.
+    /// Returns the hint's version: how many times it was set.
     pub fn version(&self) -> u64 {
         match &self.0 {
             FoundIn::Own(found) => found.hint().version(),
@@ -116,7 +116,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the score, from 0 to 1; a session sends four decimals.
+    /// Returns the score, from 0 to 1; a session sends it with four decimals.
     pub fn score(&self) -> f64 {
         match &self.0 {
             FoundIn::Own(found) => found.score(),
@@ -143,7 +143,7 @@ impl FoundHint {
     /// Returns the hint as `nudge.get_hint` writes it.
     ///
     /// # Errors
-    /// None that is known.
+    /// No known case returns an error.
     pub fn hint(&self) -> Result<Box<RawValue>> {
         match &self.0 {
             FoundIn::Own(found) => to_raw(&**found.hint()),
@@ -158,7 +158,7 @@ impl From<Match> for FoundHint {
     }
 }
 
-/// Prints no value, as it may be a secret.
+/// Prints nothing of the value, because it may be secret.
 impl fmt::Debug for FoundIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")

@@ -9,7 +9,7 @@ use nudge::context::detect::{GitDetector, GitEnv};
 use nudge::context::infer_context;
 use nudge::{Context, Error, Result};
 
-/// Returns the folder of this process: `$PWD` when it names the same folder, because it keeps the symbolic
+/// Returns the folder of this process. Prefers `$PWD` when it names the same folder, because it keeps the symbolic
 /// links that the user followed.
 pub fn process_cwd() -> Option<PathBuf> {
     choose_cwd(std::env::var_os("PWD"))
@@ -23,24 +23,24 @@ fn choose_cwd(pwd: Option<OsString>) -> Option<PathBuf> {
     Some(logical.filter(same).unwrap_or(real))
 }
 
-/// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there
-/// by git's own files, the operating system, and the environment. A call to a
-/// [session](crate::Store::connect) sends only those variables that the server asks for.
+/// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there from
+/// git's own files, the operating system, and the environment. A call to a [session](crate::Store::connect) sends only
+/// those variables that the server asks for.
 ///
-/// It reads the environment of the process, which code outside Rust must not change meanwhile; see
+/// The function reads the environment of the process, which code outside Rust must not change meanwhile; see
 /// [`detect_from`].
 ///
 /// # Errors
-/// `E_INVALID` for a relative `cwd`, or where the process has none.
+/// `E_INVALID` for a relative `cwd`, or when the process has no folder.
 pub fn detect(cwd: Option<&Path>) -> Result<Context> {
     detect_from(cwd, &std::env::vars_os().collect::<HashMap<_, _>>())
 }
 
-/// As [`detect`], with `vars` for the environment, which is not read: other languages change theirs without
-/// Rust's knowledge.
+/// Detects the context as [`detect`] does, but takes `vars` as the environment and does not read the process's own:
+/// other languages change that one without Rust's knowledge.
 ///
 /// # Errors
-/// As [`detect`].
+/// The errors of [`detect`].
 pub fn detect_from<S: BuildHasher>(given: Option<&Path>, vars: &HashMap<OsString, OsString, S>) -> Result<Context> {
     let var = |name: &str| vars.get(OsStr::new(name)).cloned();
     let folder = match given {

@@ -1,4 +1,4 @@
-//! Every hint of a store, wherever its scope fits.
+//! Lists all hints of a store, whether their scope fits or not.
 
 use nudge::{ErrorKind, Result, Service as _};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::store::{Store, to_raw, unknown_form};
 
-/// Most rows, and most keys, of one `nudge.query`.
+/// Largest number of rows of one `nudge.query`; [`MAX_KEYS`] limits its keys.
 const MAX_ROWS: usize = 1000;
 const MAX_KEYS: usize = 256;
 
@@ -40,7 +40,7 @@ struct ListingOrder {
     variant: String,
 }
 
-/// As much of an export as says how many variants each key has.
+/// The part of an export that shows how many variants each key has.
 #[derive(Deserialize)]
 struct ExportReply {
     payload: ExportComponents,
@@ -54,11 +54,11 @@ struct ExportComponents {
 impl Store {
     /// Returns every hint as `nudge.query` shows it, by component, key and variant; the values of secrets are redacted.
     ///
-    /// Each component is read by itself, so the list is no snapshot of a session that others change meanwhile. A key
-    /// with more than 1,000 variants gives the first 1,000.
+    /// The function reads one component at a time, so the list is no snapshot when other callers change the session
+    /// meanwhile. It lists the first 1,000 variants of a key.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; `E_QUOTA` when the scopes take too many steps.
+    /// `E_UNAVAILABLE`; `E_QUOTA` when the scopes take too many steps to evaluate.
     pub fn list_hints(&self) -> Result<Vec<Box<RawValue>>> {
         let listed: ComponentsReply = self.read("nudge.list_components", &json!({}))?;
         let mut out = Vec::new();
@@ -78,7 +78,7 @@ impl Store {
         Ok(out)
     }
 
-    /// The hints of a component, or of some of its keys.
+    /// Queries the hints of a component, or of some of its keys.
     fn query_rows(&self, component: &str, keys: &[String]) -> Result<Vec<(ListingOrder, Box<RawValue>)>> {
         let params = json!({"component": component, "keys": keys, "include_ineligible": true, "limit": MAX_ROWS});
         let found: QueryReply = self.read("nudge.query", &params)?;
@@ -86,11 +86,11 @@ impl Store {
         found.hints.into_iter().map(|row| Ok((place(&row.hint)?, row.hint))).collect()
     }
 
-    /// The keys of a component, so many at a time as one query has rows for.
+    /// Splits the keys of a component into groups whose hints fit into the rows of one query.
     fn some_keys(&self, component: &str) -> Result<Vec<Vec<String>>> {
         let params = json!({"component": component, "include_secrets": true});
         let exported: ExportReply = match self.read("nudge.export", &params) {
-            // It went meanwhile.
+            // Another caller has deleted the component meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             exported => exported?,
         };
@@ -106,7 +106,7 @@ impl Store {
             some.push(key.clone());
         }
         out.push(some);
-        // Without keys a query asks for all of them.
+        // A query without keys would return the hints of all keys.
         out.retain(|keys| !keys.is_empty());
         Ok(out)
     }

@@ -1,11 +1,11 @@
-//! The journal: the changes that a session has acknowledged, for the PRIMARY that comes next.
+//! The journal: the file of the changes that a session has acknowledged, which the next PRIMARY replays.
 //!
-//! It is the file `journal` in the runtime directory: [`MAGIC`], then records; an empty file is an empty journal. A
-//! record is the length of its payload and a CRC-32, both four bytes in little-endian order, and the payload. The
-//! CRC covers the length and the payload, so that zeros at the end of a file are no record.
+//! The file is `journal` in the runtime directory. It holds [`MAGIC`], then records; an empty file is an empty journal.
+//! A record is the length of its payload and a CRC-32, both four bytes in little-endian order, and the payload. The CRC
+//! covers the length and the payload, so that zeros at the end of a file do not count as a record.
 //!
-//! A record is written by one system call and so survives the death of the process at once. It is never flushed to
-//! the disk: a session does not outlive the machine.
+//! A single system call writes a record, so the record survives the death of the process at once. The journal is never
+//! flushed to the disk, because a session does not outlive a restart of the machine.
 
 use std::fmt;
 use std::fs::File;
@@ -20,39 +20,40 @@ use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, find_advice, unlo
 use crate::session::PROTOCOL;
 
 pub(crate) const NAME: &str = "journal";
-/// The file that a compaction writes; when its process is killed the file stays, and the next one removes it.
+/// The file that a compaction writes. When the process is killed, the file stays, and the next compaction removes it.
 const TEMPORARY: &str = "journal.new";
 /// The first bytes of the file; the number is the [`PROTOCOL`].
 const MAGIC: &[u8; 16] = b"nudge-journal 1\n";
 const _: () = assert!(MAGIC[14] as u32 == b'0' as u32 + PROTOCOL);
-/// The beginning of the magic of every version.
+/// The bytes with which the magic of every version begins.
 const FAMILY: &[u8; 14] = b"nudge-journal ";
 /// Size of a record's length and CRC.
 const HEAD_BYTES: usize = 8;
-/// Largest record. A change stays below it: a whole import is 24 MiB.
+/// Largest record, in bytes. Every change stays below it: a whole import is 24 MiB.
 const MAX_RECORD_BYTES: usize = 128 << 20;
-/// Largest amount of memory that the buffer keeps between two appends.
+/// Largest capacity of the buffer between two appends, in bytes.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
 impl RuntimeDir {
-    /// Opens the journal of the session. Only the PRIMARY may, and it must drop the journal before the lock.
+    /// Opens the journal of the session. Only the PRIMARY may open it, and must drop the journal before the lock.
     ///
     /// With `keep` the session goes on: the longest whole prefix of the records is returned in order,
     /// and the rest of the file is cut off. Without `keep` a new session begins and the old journal is removed.
     ///
-    /// Damage does not make this fail. A link, a pipe, another user's file or one with a second name under the
-    /// journal's name is not read but replaced: the name is removed, the file itself is untouched. A directory stays;
-    /// until it is gone, every append is refused. [`RestoredJournal::notice`] reports both, and neither needs a restart.
+    /// Damage does not cause an error. When the journal's name belongs to a link, a pipe, another user's file or a file
+    /// with a second name, this function does not read that file: it removes the name, leaves the file itself
+    /// unchanged, and begins a new one. A directory with the name stays; until the user removes it, every append fails.
+    /// [`RestoredJournal::notice`] reports both cases, and neither needs a restart.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read just now (too many open files, an
-    /// error of the disk), or is of another protocol: a PRIMARY that went on without it would lose
-    /// acknowledged changes, so the file stays as it is and the caller gives the lock back.
+    /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read now (too many open files, an error of
+    /// the disk), or is of another protocol. A PRIMARY that went on without the journal would lose acknowledged
+    /// changes. So the file stays unchanged and the caller releases the lock.
     pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, RestoredJournal)> {
         Journal::open(self.clone(), self.path().join(NAME), lock.new_watch(self), keep)
     }
 
-    /// Removes the journal of a session that is over; a directory in its place stays.
+    /// Removes the journal of a session that is over; a directory with its name stays.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when it cannot be removed.
@@ -71,22 +72,22 @@ impl RuntimeDir {
 pub struct RestoredJournal {
     /// The payloads, in the order in which they were appended.
     pub records: Vec<Vec<u8>>,
-    /// A sentence for the log when something was not as the last PRIMARY left it.
+    /// A sentence for the log when the file was not as the last PRIMARY left it.
     pub notice: Option<String>,
 }
 
 impl fmt::Debug for RestoredJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The payloads are left out: they are hints.
+        // The payloads are not printed, because they are hints.
         f.debug_struct("RestoredJournal").field("records", &self.records.len()).field("notice", &self.notice).finish()
     }
 }
 
-/// The open journal of the PRIMARY. Any thread may call its methods; they exclude each other.
+/// The open journal of the PRIMARY. Any thread may call its methods; a mutex serialises the calls.
 ///
-/// When another process renames, removes or replaces the file, the next append puts a copy back in its place. When
-/// that happens to `primary.lock`, another may be PRIMARY by now: the journal is never touched again, and everything
-/// is refused. (On Windows only a missing file is noticed.)
+/// When another program renames, removes or replaces the journal, the next append puts a copy back under its name. When
+/// another program does so with `primary.lock`, another server may be PRIMARY: from then on the journal writes nothing
+/// and refuses every call. (On Windows only a missing file is noticed.)
 pub struct Journal {
     dir: RuntimeDir,
     path: PathBuf,
@@ -96,11 +97,12 @@ pub struct Journal {
 
 #[derive(Default)]
 struct JournalState {
-    /// `None` while a directory has the journal's name; nothing has been appended until then.
+    /// `None` while a directory has the journal's name; no record has been appended before.
     open: Option<OpenJournal>,
-    /// Length of the whole records at the start of the file; the cursor stands at their end.
+    /// Length of the whole records at the start of the file; the cursor is at their end.
     good: u64,
-    /// Length with a record of this process that was not acknowledged, as the lock was lost meanwhile; 0 without one.
+    /// Length with a written record that was not acknowledged because the lock was lost meanwhile; 0 without such a
+    /// record.
     unsure: u64,
     /// Set when another process has shortened the file.
     damaged: bool,
@@ -142,13 +144,13 @@ impl Journal {
         Ok((journal, restored))
     }
 
-    /// Appends a record: when this returns, the death of the process does not lose it.
+    /// Appends a record. After the return, a death of the process does not lose the record.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the record is over 128 MiB or cannot be written. Then nothing of it stays in the file, or
-    /// the rest is cut off before anything else is written; every call tries again, so appends work once the reason is
-    /// gone ([`Self::needs_compaction`] is the one that does not go by itself). Once `primary.lock` was removed or
-    /// replaced every call fails for good, and the record that was being written just then may stay.
+    /// `E_UNAVAILABLE` when the record is over 128 MiB or cannot be written. Then no part of the record stays in the
+    /// file, or the next append cuts the part off before it writes. Every call tries again, so appends work once the
+    /// cause is gone ([`Self::needs_compaction`] reports the only cause that does not go by itself). Once
+    /// `primary.lock` was removed or replaced, every call fails, and the record that was being written may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {
         let mut inner = self.inner.lock();
         self.add_record(&mut inner, payload).map_err(|error| self.to_refusal(&error))
@@ -159,20 +161,20 @@ impl Journal {
         self.inner.lock().good
     }
 
-    /// Returns true when another process has shortened the file: appends are refused until [`Self::compact`] has
-    /// written everything anew. A [`nudge::ChangeLog`] that reports this in `is_long` heals within the call.
+    /// Returns true when another program has shortened the file: appends fail until [`Self::compact`] has written
+    /// everything anew. A [`nudge::ChangeLog`] whose `is_long` returns this value repairs the journal within the call.
     pub fn needs_compaction(&self) -> bool {
         self.inner.lock().damaged
     }
 
-    /// Writes a new journal and puts it in the place of the old one: the records of the old one for which `keep` returns
-    /// true, then `payloads`.
+    /// Replaces the journal by a new one that holds the old records for which `keep` returns true, then `payloads`.
     ///
-    /// Together they must stand for all that was acknowledged: from before the first payload is made until this
-    /// returns, the caller lets no change of the data behind `payloads` happen. The iterator must not use this journal.
+    /// Both together must contain everything that was acknowledged. So the caller must not change the data behind
+    /// `payloads` from before the first payload is made until this function returns. The iterator must not use this
+    /// journal.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; the old journal stays in use then.
+    /// `E_UNAVAILABLE`; then the old journal stays in use.
     pub fn compact(&self, keep: impl Fn(&[u8]) -> bool, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
         let mut inner = self.inner.lock();
         let mut kept = Self::read_records(&inner).map_err(|error| self.to_refusal(&error))?;
@@ -180,12 +182,13 @@ impl Journal {
         self.rewrite_file(&mut inner, kept, payloads)
     }
 
-    /// Returns true once `primary.lock` was found removed or replaced, until [`LockWatch::retake_lock`] has it back.
+    /// Returns true from the moment at which `primary.lock` was found removed or replaced until
+    /// [`LockWatch::retake_lock`] has won it again.
     pub fn is_unlocked(&self) -> bool {
         self.inner.lock().unlocked
     }
 
-    /// Returns true when no other PRIMARY has written to the journal of a directory: it is missing, or this one's.
+    /// Returns true when no other PRIMARY has written a journal in `dir`: the file is missing, or this one.
     pub(crate) fn is_as_left(&self, dir: &RuntimeDir) -> bool {
         let inner = self.inner.lock();
         match (dir.dir().look_up(NAME), &inner.open) {
@@ -197,12 +200,13 @@ impl Journal {
         }
     }
 
-    /// Goes on after the lock was won again, and puts the file back if it was removed.
+    /// Accepts appends again after the lock was won again, and restores a removed file.
     pub(crate) fn go_on(&self) -> Result<()> {
         let mut inner = self.inner.lock();
         inner.unlocked = false;
         match self.prepare_append(&mut inner) {
-            // A directory in its place, or a shortened file, refuses changes until that is mended, and not the session.
+            // A directory with the journal's name, or a shortened file, makes appends fail until it is repaired, but
+            // does not end the session.
             Err(error) if inner.unlocked => Err(self.to_refusal(&error)),
             _ => Ok(()),
         }
@@ -237,10 +241,11 @@ impl Journal {
         self.replace_file(inner, fill).map_err(|error| self.to_refusal(&error))
     }
 
-    /// Empties the journal of a session that is over. The caller makes no more changes: these would be restored.
+    /// Empties the journal of a session that is over. The caller must make no more changes, because the next PRIMARY
+    /// would replay them.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may be another PRIMARY's.
+    /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may belong to another PRIMARY.
     pub fn clear(&self) -> Result<()> {
         let mut inner = self.inner.lock();
         self.check_lock(&mut inner).map_err(|error| self.to_refusal(&error))?;
@@ -250,7 +255,7 @@ impl Journal {
         emptied.or_else(|_| self.dir.dir().remove(NAME)).map_err(|error| self.to_refusal(&error))
     }
 
-    /// Reads the existing journal. Leaves `inner` without a file when there is none of this user's.
+    /// Reads the existing journal. Leaves `inner` without a file when the name belongs to no regular file of this user.
     fn restore_records(&self, inner: &mut JournalState) -> Result<RestoredJournal, RestoreFailure> {
         let found = match self.dir.dir().look_up(NAME)? {
             FileKind::Missing => return Ok(RestoredJournal::default()),
@@ -261,7 +266,7 @@ impl Journal {
             FileKind::Ours { .. } => self.dir.dir().open_write(NAME)?,
         };
         let whole = read(&found)?.ok_or(RestoreFailure::OtherVersion)?;
-        // When cutting fails, the next append finds the file too long and tries again.
+        // When the cut fails, the next append finds the file too long and cuts it.
         let _ = cut_file(&found, whole.bytes);
         let notice = whole.flaw.map(|flaw| format!("{} {flaw}.", self.path.display()));
         inner.good = whole.bytes;
@@ -269,7 +274,7 @@ impl Journal {
         Ok(RestoredJournal { records: whole.records, notice })
     }
 
-    /// Begins an empty file in the place of whatever had the name. Removing comes first, which helps on a full disk.
+    /// Removes the file that has the name and begins an empty one. Removing it first frees space on a full disk.
     fn start_file(&self, inner: &mut JournalState) -> io::Result<()> {
         match self.dir.dir().remove(NAME) {
             Err(_) if self.dir.dir().is_dir(NAME) => return Err(io::ErrorKind::IsADirectory.into()),
@@ -286,8 +291,9 @@ impl Journal {
         self.prepare_append(inner)?;
         let before = inner.good;
         Self::write(inner, payload)?;
-        // The second check: a PRIMARY that wins a new lock after it reads this record. When it fails, the record is
-        // not cut off here, as the file may be another PRIMARY's; a later append cuts it, if it may.
+        // Checks the lock a second time, because a new PRIMARY may have read the journal before this record was
+        // written. When the check fails, the record stays, since the file may belong to the new PRIMARY; a later append
+        // cuts it off if it may.
         self.check_lock(inner).inspect_err(|_| {
             inner.unsure = inner.good;
             inner.good = before;
@@ -305,7 +311,7 @@ impl Journal {
         push_record(buffer, payload)?;
         let written = write_once(&open.file, buffer);
         let (len, wanted) = (buffer.len() as u64, buffer.len());
-        // Only an empty buffer can shrink.
+        // The buffer must be empty to shrink below its content.
         buffer.clear();
         buffer.shrink_to(MAX_KEPT_BYTES);
         let error = match written {
@@ -316,18 +322,18 @@ impl Journal {
             Ok(bytes) => io::Error::other(format!("only {bytes} of {wanted} bytes were taken; the disk may be full")),
             Err(error) => error,
         };
-        // When cutting fails, the next append finds the file too long and tries again.
+        // When the cut fails, the next append finds the file too long and cuts it.
         let _ = cut_file(&open.file, *good);
         Err(error)
     }
 
-    /// Refuses when another may be PRIMARY, and from then on for ever, as that one may have written.
+    /// Fails when another server may be PRIMARY. All later calls fail too, because the other server may have written.
     fn check_lock(&self, inner: &mut JournalState) -> io::Result<()> {
         inner.unlocked = inner.unlocked || !self.lock.is_named()?;
         if inner.unlocked { Err(io::Error::other(LockLostError)) } else { Ok(()) }
     }
 
-    /// Makes sure that this process is PRIMARY, and that the file is in its place and holds `good` bytes.
+    /// Ensures that this process is PRIMARY, and that the file has its name and holds `good` bytes.
     fn prepare_append(&self, inner: &mut JournalState) -> io::Result<()> {
         self.check_lock(inner)?;
         let Some(open) = &inner.open else { return self.start_file(inner) };
@@ -362,7 +368,7 @@ impl Journal {
         })
     }
 
-    /// Writes a new file beside the journal and puts it in its place; on failure the old one stays.
+    /// Writes a new file beside the journal and renames it to the journal's name; on an error the old one stays.
     fn replace_file(
         &self,
         inner: &mut JournalState,
@@ -432,7 +438,7 @@ fn damage_error() -> io::Error {
     io::Error::other("somebody has shortened it")
 }
 
-/// Cuts the file. The cursor moves first, so that a file of the right length has its cursor at the end.
+/// Cuts the file. The cursor moves first, so that it is at the end even if the file already has the right length.
 fn cut_file(mut file: &File, bytes: u64) -> io::Result<()> {
     file.seek(SeekFrom::Start(bytes))?;
     file.set_len(bytes)
@@ -477,22 +483,22 @@ impl From<io::Error> for RestoreFailure {
     }
 }
 
-/// The longest whole prefix of a file.
+/// The longest prefix of a file that consists of whole records.
 struct WholePrefix {
     records: Vec<Vec<u8>>,
     bytes: u64,
-    /// The rest of a sentence that begins with the path.
+    /// The problem of the rest, as the end of a sentence that begins with the path.
     flaw: Option<String>,
 }
 
-/// Reads the longest whole prefix of a file; `None` for a journal of another version.
+/// Reads the longest prefix of whole records; `None` for a journal of another version.
 fn read(file: &File) -> io::Result<Option<WholePrefix>> {
     let total = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut magic = Vec::new();
     reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
     if magic != MAGIC {
-        // In a file that ends within the magic, nothing was ever acknowledged.
+        // A file that ends within the magic never held an acknowledged record.
         let cut = MAGIC.starts_with(&magic);
         let flaw = (!cut).then(|| "is not a journal; nothing was restored".into());
         let other = !cut && is_of_the_family(&magic);
@@ -510,17 +516,17 @@ fn read(file: &File) -> io::Result<Option<WholePrefix>> {
     Ok(Some(whole))
 }
 
-/// Returns true when a file that begins so is a journal of some version, up to 99.
+/// Returns true when `magic` begins a journal of any version up to 99.
 fn is_of_the_family(magic: &[u8]) -> bool {
     matches!(magic.strip_prefix(FAMILY), Some([b'1'..=b'9', b'0'..=b'9' | b'\n']))
 }
 
-/// Reads the next record; `None` when it is not whole.
+/// Reads the next record; `None` when the record is incomplete or damaged.
 fn next(reader: &mut impl Read, left: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(left) = left.checked_sub(HEAD_BYTES as u64) else { return Ok(None) };
     let (mut length, mut sum) = ([0; 4], [0; 4]);
     let mut fill = |bytes: &mut [u8]| match reader.read_exact(bytes) {
-        // The file is shortened while it is read.
+        // Another program may shorten the file during the read.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         filled => filled.map(|()| true),
     };

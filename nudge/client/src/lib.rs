@@ -1,10 +1,10 @@
 //! Finds the running Nudge server (the PRIMARY) and calls it.
 //!
-//! A server owns a [`RuntimeDir`]: it holds the [`PrimaryLock`] in it and describes itself in a
-//! [`ServerFile`]. A [`RemoteServer`] reads that description, believes it only while the lock is held, and
-//! answers the same methods as a [`nudge::Nudge`] in this process, because both are a
-//! [`nudge::Service`]. A [`Client`] is the same for asynchronous callers; both go on with the next
-//! PRIMARY when one dies. A [`Store`] is either a `Nudge` or a `RemoteServer`; the bindings are built on it.
+//! A server owns a [`RuntimeDir`]: it holds the [`PrimaryLock`] in it and describes itself in a [`ServerFile`]. A
+//! [`RemoteServer`] reads that file, which counts only while the lock is held. It answers the same methods as a
+//! [`nudge::Nudge`] in this process, because both are a [`nudge::Service`]. A [`Client`] is the same for asynchronous
+//! callers. Both go on with the next PRIMARY when one dies. A [`Store`] is either a `Nudge` or a `RemoteServer`; the
+//! bindings use it.
 //!
 //! ```no_run
 //! use nudge::Service;

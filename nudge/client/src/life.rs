@@ -1,6 +1,6 @@
-//! The sign of life of a PRIMARY: a socket without a file, so that no removal of files takes it away. A server that
-//! starts in a directory without a session asks by it whether a PRIMARY lives that has lost its files, and lets it put
-//! them back. Linux alone has such sockets; elsewhere there is no sign.
+//! The sign of life of a PRIMARY: a socket without a file, so that no removal of files removes it. A server that starts
+//! in a directory without a session connects to this socket, to find a living PRIMARY that has lost its files. That
+//! PRIMARY then restores them. Only Linux has such sockets; other systems have no sign of life.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ pub use none::LifeSign;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use none::ask_primary;
 
-/// Longest wait of a command, a hook or a binding for the PRIMARY, which puts its files back within milliseconds unless it is suspended.
+/// Longest wait of a command, a hook or a binding for the PRIMARY, which restores its files within milliseconds unless
+/// it is suspended.
 pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_millis(500);
 
 #[cfg(target_os = "linux")]
@@ -29,16 +30,17 @@ mod linux {
 
     use crate::runtime::RuntimeDir;
 
-    /// The sign of life of this process, which is PRIMARY, as long as this value lives.
+    /// The sign of life of this process, which is PRIMARY. The sign lasts as long as this value.
     #[derive(Debug)]
     pub struct LifeSign(UnixListener);
 
-    /// A server that asks, and goes on when this is dropped.
+    /// A server that waits for the PRIMARY's answer; it goes on when this value is dropped.
     #[derive(Debug)]
     pub struct AskingServer(#[allow(dead_code)] UnixStream);
 
     impl LifeSign {
-        /// Waits for a server of this user's that asks. The caller looks after its files, and then drops the value.
+        /// Waits for a server of this user that asks for life. The caller checks its own files, and then drops the
+        /// value.
         pub async fn wait_for_question(&mut self) -> AskingServer {
             let us = rustix::process::geteuid().as_raw();
             loop {
@@ -47,7 +49,7 @@ mod linux {
                         return AskingServer(stream);
                     }
                     Ok(_) => {}
-                    // Out of descriptors: the one that asks goes on by itself.
+                    // This process has no free descriptor; the asking server goes on after its patience.
                     Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
                 }
             }
@@ -55,24 +57,24 @@ mod linux {
     }
 
     impl RuntimeDir {
-        /// Shows that a PRIMARY of this directory lives. It is called within a tokio runtime.
+        /// Shows that a PRIMARY of this directory lives. The caller must be within a tokio runtime.
         ///
         /// # Errors
-        /// The system's error, for instance while the one before still has the sign.
+        /// The system's error, for instance while the previous PRIMARY still shows its sign.
         pub fn show_life(&self) -> io::Result<LifeSign> {
             let socket = Socket::bind_addr(&make_address(self.path())?)?;
             socket.set_nonblocking(true)?;
             UnixListener::from_std(socket).map(LifeSign)
         }
 
-        /// Asks whether a PRIMARY of this path lives, and waits, blocking the thread, until it has put back its files,
-        /// `patience` at the most. Returns false at once when there is none.
+        /// Asks whether a PRIMARY of this path lives, and waits, blocking the thread, until it has restored its files,
+        /// for at most `patience`. Returns false at once when no PRIMARY lives.
         pub fn ask_for_life(&self, patience: Duration) -> bool {
             ask_primary(self.path(), patience).is_ok()
         }
     }
 
-    /// Asks the PRIMARY of a path, which must be of this user's, to look after its files, and waits until it has.
+    /// Asks the PRIMARY of a path, which must belong to this user, to check its files, and waits until it has.
     pub(crate) fn ask_primary(path: &Path, patience: Duration) -> io::Result<()> {
         let mut stream = Asking::connect_addr(&make_address(path)?)?;
         let theirs = rustix::net::sockopt::socket_peercred(&stream)?.uid;
@@ -80,12 +82,12 @@ mod linux {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         stream.set_read_timeout(Some(patience))?;
-        // It says nothing: the end of the connection is the answer.
+        // The PRIMARY sends nothing: the end of the connection is the answer.
         let _ = stream.read(&mut [0]);
         Ok(())
     }
 
-    /// The name: of the user and the path, at most 107 bytes long.
+    /// Makes the socket's name from the user and the path; the name has at most 107 bytes.
     fn make_address(path: &Path) -> io::Result<SocketAddr> {
         let (user, path) = (rustix::process::geteuid().as_raw(), path.as_os_str().as_bytes());
         SocketAddr::from_abstract_name(format!("nudge-{user}-{:08x}-{}", crc32fast::hash(path), path.len()))
@@ -101,12 +103,12 @@ mod none {
 
     use crate::runtime::RuntimeDir;
 
-    /// The sign of life of a PRIMARY, which this system has none for.
+    /// The sign of life of a PRIMARY; this system has no such sign.
     #[derive(Debug)]
     pub struct LifeSign(Infallible);
 
     impl LifeSign {
-        /// Waits for ever.
+        /// Never returns.
         pub async fn wait_for_question(&mut self) -> Infallible {
             std::future::pending().await
         }
@@ -127,7 +129,7 @@ mod none {
         }
     }
 
-    /// Fails: this system has no such sign.
+    /// Returns an error: this system has no such sign.
     pub(crate) fn ask_primary(_: &Path, _: Duration) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

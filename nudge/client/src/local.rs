@@ -1,4 +1,4 @@
-//! The local channel: a connection to the PRIMARY that no other user of the machine can open, so that no token goes
+//! The local channel: a connection to the PRIMARY that no other user of the machine can open, so that no token is sent
 //! over it (semantics section 8). On Unix it is a socket in the runtime directory, on Windows a named pipe.
 
 use std::io;
@@ -19,12 +19,12 @@ pub(crate) use platform::ConnectionProbe;
 pub use platform::LocalListener;
 
 impl RuntimeDir {
-    /// Opens the local channel for clients. It is called within a tokio runtime; a channel of an earlier PRIMARY is
-    /// replaced.
+    /// Opens the local channel for clients, and replaces the channel of an earlier PRIMARY. The caller must be within a
+    /// tokio runtime.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the system cannot do it, for instance for a path that is too long; clients use TCP then. Or
-    /// when `primary.lock` was removed or replaced.
+    /// `E_UNAVAILABLE` when the system cannot open the channel, for instance because the path is too long (clients then
+    /// use TCP), or when `primary.lock` was removed or replaced.
     pub fn listen(&self, lock: &PrimaryLock) -> Result<LocalListener> {
         if !lock.is_named(self) {
             return Err(unlocked_error(&self.path().join(crate::runtime::LOCK)));
@@ -32,19 +32,19 @@ impl RuntimeDir {
         self.open_channel().map_err(|error| self.io_error("open", platform::CHANNEL, &error))
     }
 
-    /// Returns true when something has the channel's name.
+    /// Returns true when a file has the channel's name.
     pub fn has_channel(&self) -> bool {
         !matches!(self.dir().look_up(platform::CHANNEL), Ok(FileKind::Missing))
     }
 
-    /// Removes the rest of a local channel. The caller is PRIMARY.
+    /// Removes the file of an old local channel. The caller must be PRIMARY.
     pub(crate) fn remove_channel(&self) {
         // A failure is harmless: no process listens there.
         let _ = self.dir().remove(platform::CHANNEL);
     }
 }
 
-/// Makes the failure of a channel whose PRIMARY is there but that cannot be used now.
+/// Makes the failure of a channel whose PRIMARY lives but that cannot be used now.
 fn busy_failure(error: &io::Error) -> RequestFailure {
     RequestFailure::new_broken(&error.to_string(), false)
 }
@@ -71,16 +71,16 @@ mod platform {
 
     /// An end of the local channel.
     ///
-    /// tokio's own stream wakes its task each time the other end has read something, as there is room to write then:
-    /// once more for every message, at either end. This one asks for room only when there was none.
+    /// tokio's own stream wakes its task each time the other end has read data, because there is space to write then:
+    /// one extra wake-up for every message at either end. This stream waits for space only when there was none.
     pub struct LocalStream {
         socket: AsyncFd<Socket>,
-        /// Set while there is no room to write.
+        /// `Some` while the socket has no space to write.
         full: Option<AsyncFd<OwnedFd>>,
     }
 
-    /// Watches a descriptor for one kind of readiness. Tokio's own replacement is `unsafe`, because a type could change
-    /// its descriptor; the types of the standard library do not.
+    /// Watches a descriptor for one kind of readiness. Tokio's replacement for this function is `unsafe`, because a
+    /// type could change its descriptor; the types of the standard library never do.
     #[allow(deprecated)]
     fn watch_descriptor<T: std::os::fd::AsRawFd>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(descriptor, interest)
@@ -91,7 +91,7 @@ mod platform {
             Ok(Self { socket: watch_descriptor(stream.into_std()?, Interest::READABLE)?, full: None })
         }
 
-        /// Writes as much as there is room for, as soon as there is any.
+        /// Writes as many bytes as the socket has space for, as soon as it has any.
         fn poll_write_by(
             &mut self,
             cx: &mut Context<'_>,
@@ -129,7 +129,7 @@ mod platform {
                     Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                     Ok(Err(error)) => return Poll::Ready(Err(error)),
                     Ok(Ok(read)) => {
-                        // A short read has taken everything; the system reports later data.
+                        // A read shorter than the buffer has taken everything; the system reports later data.
                         if 0 < read && read < size {
                             ready.clear_ready();
                         }
@@ -171,10 +171,11 @@ mod platform {
     pub struct LocalListener(UnixListener);
 
     impl LocalListener {
-        /// Waits for a process of this user's, and returns its id where the system tells it. Others are turned away.
+        /// Waits for a process of this user, and returns its id if the system knows it. Refuses processes of other
+        /// users.
         ///
         /// # Errors
-        /// The system's, for instance when it has no more descriptors; the listener still works.
+        /// The system's error, for instance when it has no more descriptors; the listener still works.
         pub async fn accept(&mut self) -> io::Result<(Box<dyn DuplexStream>, Option<u32>)> {
             loop {
                 let (stream, _) = self.0.accept().await?;
@@ -226,21 +227,21 @@ mod platform {
         stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
     }
 
-    /// A second handle on a connection, to look at it without a turn of the event loop.
+    /// A second handle on a connection, which checks the connection without a turn of the event loop.
     pub struct ConnectionProbe(OwnedFd);
 
     impl ConnectionProbe {
-        /// Makes one of a connection over TCP.
+        /// Makes a probe of a TCP connection.
         pub fn from_stream(stream: &TcpStream) -> io::Result<Self> {
             stream.as_fd().try_clone_to_owned().map(Self)
         }
 
-        /// Makes one of a local connection.
+        /// Makes a probe of a local connection.
         pub fn of_local(stream: &LocalStream) -> io::Result<Self> {
             stream.socket.get_ref().as_fd().try_clone_to_owned().map(Self)
         }
 
-        /// Returns true when the other end has neither closed the connection nor sent unasked bytes.
+        /// Returns true when the other end has neither closed the connection nor sent unrequested bytes.
         pub fn is_quiet(&self) -> bool {
             let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
             matches!(rustix::net::recv(&self.0, &mut [0_u8], flags), Err(rustix::io::Errno::AGAIN))
@@ -259,11 +260,11 @@ mod platform {
 
     /// The file that holds the pipe's name, in the runtime directory.
     pub const CHANNEL: &str = "server.pipe";
-    /// The error code of a pipe whose instances are all taken.
+    /// The error code of a pipe whose instances are all in use.
     const PIPE_BUSY: i32 = 231;
 
-    /// The name of the pipe. It cannot be guessed, so that no other process makes a pipe of that name first; it stands
-    /// in a file of the user's own. By the system's default other users cannot write to the pipe.
+    /// The name of the pipe. It is random, so that no other process can make a pipe of that name first, and a file of
+    /// this user holds it. By the system's default, other users cannot write to the pipe.
     #[derive(Serialize, Deserialize)]
     struct PipeName {
         pipe: String,
@@ -278,10 +279,10 @@ mod platform {
     }
 
     impl LocalListener {
-        /// Waits for a client. The id of its process is not known here.
+        /// Waits for a client. This system does not tell the id of its process.
         ///
         /// # Errors
-        /// The system's; the listener still works.
+        /// The system's error; the listener still works.
         pub async fn accept(&mut self) -> io::Result<(Box<dyn DuplexStream>, Option<u32>)> {
             self.next.connect().await?;
             let next = ServerOptions::new().reject_remote_clients(true).create(&self.name)?;
@@ -299,13 +300,13 @@ mod platform {
         }
 
         /// Connects to the PRIMARY; `None` when there is no channel.
-        // It waits for nothing, as it does on Unix.
+        // This function awaits nothing; it is `async` because the one for Unix is.
         #[allow(clippy::unused_async)]
         pub(crate) async fn dial_primary(&self) -> Result<Option<LocalStream>, RequestFailure> {
             let named = || serde_json::from_slice::<PipeName>(&self.read_small(CHANNEL)?).ok();
             let Some(PipeName { pipe }) = named() else { return Ok(None) };
             match ClientOptions::new().open(&pipe) {
-                // Had the PRIMARY died before the pipe was opened, another process could have taken the name.
+                // The PRIMARY may have died before the pipe was opened, and another process may have taken its name.
                 Ok(stream) if self.is_held() && named().is_some_and(|now| now.pipe == pipe) => Ok(Some(stream)),
                 Err(error) if error.raw_os_error() == Some(PIPE_BUSY) => Err(busy_failure(&error)),
                 Ok(_) | Err(_) => Ok(None),
@@ -313,25 +314,25 @@ mod platform {
         }
     }
 
-    /// A second handle on a connection over TCP, to look at it without a turn of the event loop. At a pipe the system
-    /// does not let us look: it counts as quiet, and a call over a closed one is sent again.
+    /// A second handle on a TCP connection, which checks the connection without a turn of the event loop. The system
+    /// offers no such check for a pipe: a pipe counts as quiet, and a call over a closed pipe is sent again.
     pub struct ConnectionProbe(Option<std::net::TcpStream>);
 
     impl ConnectionProbe {
-        /// Makes one of a connection over TCP.
+        /// Makes a probe of a TCP connection.
         pub fn from_stream(stream: &TcpStream) -> io::Result<Self> {
             use std::os::windows::io::{AsSocket, OwnedSocket};
             let socket: OwnedSocket = stream.as_socket().try_clone_to_owned()?;
             Ok(Self(Some(socket.into())))
         }
 
-        /// Makes one of a pipe.
+        /// Makes a probe of a pipe.
         #[allow(clippy::unnecessary_wraps, reason = "it can fail on Unix")]
         pub fn of_local(_stream: &NamedPipeClient) -> io::Result<Self> {
             Ok(Self(None))
         }
 
-        /// Returns true when the other end has neither closed the connection nor sent unasked bytes.
+        /// Returns true when the other end has neither closed the connection nor sent unrequested bytes.
         pub fn is_quiet(&self) -> bool {
             let waiting = self.0.as_ref().map(|socket| socket.peek(&mut [0]));
             waiting.is_none_or(|waiting| waiting.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
@@ -345,7 +346,7 @@ mod tests {
 
     use super::*;
 
-    /// By a `umask` of 0, and by the usual one, a socket is made that others may write to.
+    /// With a `umask` of 0, or with the usual one, the system makes sockets that others can connect to.
     #[test]
     fn the_channel_is_its_users_alone_whatever_the_umask() {
         use std::os::unix::fs::PermissionsExt as _;
@@ -369,7 +370,7 @@ mod tests {
             let mut listener = dir.listen(&lock).unwrap();
             let mut near = dir.dial_primary().await.unwrap().unwrap();
             let (mut far, _) = listener.accept().await.unwrap();
-            // Several times the room of a socket.
+            // The data are several times larger than a socket's buffer.
             let sent: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
             let (all, length) = (sent.clone(), sent.len());
             let echo = tokio::spawn(async move {

@@ -2,69 +2,76 @@
 //!
 //! # The protocol
 //!
-//! There are two lock files, never removed, whose locks the system releases when a process dies: `primary.lock`, held
-//! exclusively by the PRIMARY, and `members.lock`, held shared by all members of the session. Only the holder of
-//! `primary.lock` ever tries `members.lock` exclusively, and no process probes it: so a refusal means a living member.
-//! (A refusal of `primary.lock` means nothing: clients probe it.) A third file, `session`, is written by a PRIMARY for
-//! the next one. When it is empty, the session was ended on purpose, even if it still has members: a suspended member
-//! notices late.
+//! There are two lock files, which Nudge never removes. The system releases their locks when a process dies. The
+//! PRIMARY holds `primary.lock` exclusively; each member of the session holds `members.lock` shared. Only the holder of
+//! `primary.lock` tries `members.lock` exclusively, and no process probes `members.lock`. So a refusal of
+//! `members.lock` means that a member lives. (A refusal of `primary.lock` proves nothing, because clients probe it.)
 //!
-//! **Start.** A server repeats these two until one succeeds:
+//! A PRIMARY writes a third file, `session`, for the next PRIMARY. An empty session file means that a user ended the
+//! session on purpose, even if the session still has members: a suspended member notices the end late.
+//!
+//! **Start.** A server repeats these two steps until one succeeds:
 //! 1. [`RuntimeDir::try_lock`]: when the lock is won, go on as PRIMARY;
-//! 2. when `server.pid` names a server that *answers* while the lock is held, go on as PROXY.
+//! 2. when `server.pid` names a server that *answers* while a process holds the lock, go on as PROXY.
 //!
 //! **As PRIMARY**, in this order:
-//! 1. [`RuntimeDir::remove_server_file`], which removes the local channel too;
-//! 2. [`RuntimeDir::session_is_over`]; when it is, [`RuntimeDir::remove_session`];
-//! 3. [`RuntimeDir::open_journal`] with `keep` = not over; on an error the lock is given back, and the
-//!    start fails;
-//! 4. the store is filled, the port bound, [`RuntimeDir::write_session`];
+//! 1. [`RuntimeDir::remove_server_file`], which also removes the local channel;
+//! 2. [`RuntimeDir::session_is_over`]; when the session is over, [`RuntimeDir::remove_session`];
+//! 3. [`RuntimeDir::open_journal`], with `keep` = the session is not over; on an error the server releases the lock,
+//!    and the start fails;
+//! 4. fill the store, bind the port, [`RuntimeDir::write_session`];
 //! 5. [`RuntimeDir::join_session`];
-//! 6. [`RuntimeDir::listen`], then [`RuntimeDir::write_server_file`], and only now calls are answered.
+//! 6. [`RuntimeDir::listen`], then [`RuntimeDir::write_server_file`]. Only after this step the PRIMARY answers calls.
 //!
-//! **As PROXY**: [`RuntimeDir::join_session`], then serve. A PROXY never joins before a PRIMARY has answered: joining
-//! earlier makes a PRIMARY that is just deciding take a dead session for a living one. It then reads the
-//! session file, and believes it only while `server.pid` names the server that answered: else another server
-//! has won the lock since, and the file may still describe an earlier session.
+//! **As PROXY**: [`RuntimeDir::join_session`], then serve. A PROXY never joins before a PRIMARY has answered: a PRIMARY
+//! in step 2 would take a dead session for a living one. The PROXY then reads the session file, and trusts it only
+//! while `server.pid` names the server that answered. Otherwise another server has won the lock, and the file may still
+//! describe an earlier session.
 //!
-//! **Promotion** of a PROXY: [`RuntimeDir::wait_for_lock`], then 1. When [`RuntimeDir::read_session`] says that the session
-//! was stopped, or is another by now, the PROXY ends instead; else it does 3 with `keep` (it is a member itself,
-//! so the session lives; on an error it gives the lock back and tries again), 4 and 6. It keeps its
-//! [`SessionMember`].
+//! **Promotion** of a PROXY: [`RuntimeDir::wait_for_lock`], then step 1. When [`RuntimeDir::read_session`] says that
+//! the session was stopped, or that another session has begun, the PROXY ends. Otherwise it does steps 3 (with `keep`,
+//! because the PROXY is a member and so the session lives), 4 and 6. When step 3 fails, the PROXY releases the lock and
+//! tries again. It keeps its [`SessionMember`].
 //!
-//! **End**: answer nothing more, then [`RuntimeDir::end_session`]. The PRIMARY does 1, leaves, and asks as in 2 whether any
-//! member is left; when none is, it removes the journal and the session file, so that nothing stays on the disk. Then
-//! it releases the lock. A PROXY stops waiting for the lock, and leaves. Then both try for the lock once more, for a
-//! moment, or longer if no server runs; the winner does the same. So the last one removes the files, in whatever order
-//! they leave and ask. When the session was stopped and still has other members, the empty session file stays for them.
-//! The PRIMARY counts a PROXY that is connected to it as one, also when it sees no lock of it.
+//! **End**: answer no more calls, then [`RuntimeDir::end_session`]. The PRIMARY does step 1, leaves the session, and
+//! checks as in step 2 whether the session has members. When it has none, the PRIMARY removes the journal and the
+//! session file, so that no data stays on the disk. Then it releases the lock. A PROXY stops waiting for the lock, and
+//! leaves the session. Then each ending server tries for the lock once more, for a moment, or longer if no server runs;
+//! the winner does the same check. So the last server removes the files, in every order of leaving and checking. When
+//! the session was stopped and still has other members, the empty session file stays for them. The PRIMARY counts a
+//! connected PROXY as a member, even when it does not see that PROXY's lock.
 //!
-//! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then the end of each.
-//! **Death** at any point is an end without the other steps: the next start removes the files that stay on the
-//! disk.
+//! **`nudge stop`**: [`RuntimeDir::stop_session`] and [`Journal::clear`] first, then each member does the steps of
+//! **End**.
 //!
-//! **Files that are removed** by somebody else: the PRIMARY puts them back ([`LockWatch::retake_lock`]) when it has won the new
-//! lock file and nothing shows that another was PRIMARY there; members join again ([`RuntimeDir::stay_member`]), and a
-//! PROXY waits for the lock of the directory that has the path. When another server has begun a session there meanwhile,
-//! a PROXY of the old one leaves it and starts anew, as any server does. A starting server that finds no session asks by the sign
-//! of life ([`RuntimeDir::ask_for_life`]) once, without the lock, before it begins one.
+//! **Death** at any point is an end without the other steps: the next start removes the files that stay on the disk.
 //!
-//! [`LockWatch::retake_lock`]: crate::LockWatch::retake
+//! **Removed files.** When another program removes files, the PRIMARY restores them ([`LockWatch::retake_lock`]),
+//! provided that it wins the new lock file and that no file shows another PRIMARY there. Members join again
+//! ([`RuntimeDir::stay_member`]), and a PROXY waits for the lock in the directory that now has the path. When another
+//! server has begun a session there meanwhile, a PROXY of the old session leaves the old one and starts anew, as any
+//! server does. A starting server that finds no session asks once, without the lock, by the sign of life
+//! ([`RuntimeDir::ask_for_life`]) before it begins a session.
 //!
-//! There is one limit: a suspended member (SIGSTOP) of a stopped session belongs to the next session too until
-//! it wakes up, so that the next session may outlive its last process.
+//! [`LockWatch::retake_lock`]: crate::LockWatch::retake_lock
 //!
-//! `tests/tests/protocol.rs` takes these steps in every order.
+//! There is one limit: a suspended member (SIGSTOP) of a stopped session counts as a member of the next session until
+//! it wakes up. So the next session may outlive its last running process.
+//!
+//! `tests/tests/protocol.rs` runs these steps in every order.
 //!
 //! # Why it holds
 //!
-//! *Two starters*: one wins `primary.lock`; the other joins after the first has decided. *A PROXY that saw a PRIMARY
-//! answer, and joins only after that PRIMARY has died*: the session goes on if the PROXY joins before the next PRIMARY
-//! asks 2; else a new session has begun, and the PROXY belongs to that. It has not served any client yet. *A member
-//! that dies while a PRIMARY decides*: the session goes on with the PRIMARY, which lived at the same time for a moment.
-//! *A PRIMARY that dies after deciding*: either no process had joined, so the next one decides anew, or there are
-//! members, for whom the session lives. *Two that end at once*: each asks 2 after it has left; when one is refused the
-//! lock because the other holds it, the other asks later, or the first tries again.
+//! - *Two servers start*: one wins `primary.lock`; the other joins after the first has decided.
+//! - *A PROXY saw a PRIMARY answer, and joins only after that PRIMARY has died*: the session goes on if the PROXY joins
+//!   before the next PRIMARY does step 2. Otherwise a new session has begun, and the PROXY is a member of the new
+//!   session. It has not served any client yet.
+//! - *A member dies while a PRIMARY decides*: the session goes on with the PRIMARY, because both lived at the same time
+//!   for a moment.
+//! - *A PRIMARY dies after deciding*: if no process had joined, the next PRIMARY decides anew. Otherwise there are
+//!   members, and the session lives for them.
+//! - *Two servers end at once*: each does the check of step 2 after it has left. When one does not get the lock because
+//!   the other holds it, either the other checks later, or the first tries again.
 
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
@@ -79,10 +86,11 @@ use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir, ServerFile};
 use crate::session::SessionState;
 
-/// The file that all members of the session lock shared; never removed, so that all lock the same file.
+/// The file that all members of the session lock shared. Nudge never removes it, so that all members lock the same
+/// file.
 pub(crate) const LOCK: &str = "members.lock";
-/// Longest wait for `members.lock`. A PRIMARY that decides holds it for microseconds, unless it is stopped
-/// in between.
+/// Longest wait for `members.lock`. A deciding PRIMARY holds the lock for microseconds, unless the process is suspended
+/// meanwhile.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which [`RuntimeDir::end_forsaken`] tries for `primary.lock`.
 const FORSAKEN_TIMEOUT: Duration = Duration::from_millis(300);
@@ -91,20 +99,22 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const JOIN_POLL: Duration = Duration::from_millis(1);
 /// Time for which an ending server tries for a `primary.lock` that a serving process holds.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
-/// The same when no server runs, sized for fifty that end at once: the holder of the lock may have asked for members
-/// already, and on a busy machine it may wait before it gives the lock back.
+/// Time for which an ending server tries for `primary.lock` when no server runs. It is sized for fifty servers that end
+/// at once: the holder of the lock may have counted members already, and on a busy machine it may wait before it
+/// releases the lock.
 const UNSERVED_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Membership in the session, which lives as long as it has members. Ends when dropped, and when the
-/// process dies.
+/// Membership in the session, which lives as long as it has members. The membership ends when this value is dropped,
+/// and when the process dies.
 ///
-/// Members are not counted here: that would take a file for each, which a killed process leaves behind
-/// and whose removal races with the next process of the same pid. The PRIMARY counts its PROXYs by their calls.
+/// Nudge does not count members with files: a count would need a file for each member. A killed process leaves such a
+/// file behind, and removing the file races with the next process of the same pid. The PRIMARY counts its PROXYs by
+/// their calls.
 #[derive(Debug)]
 pub struct SessionMember(Arc<Mutex<FileLock>>);
 
 impl SessionMember {
-    /// Returns a handle for the thread that waits for `primary.lock`; it does not keep the membership alive.
+    /// Returns a handle for the thread that waits for `primary.lock`. The handle does not keep the membership alive.
     pub fn new_watch(&self) -> MemberWatch {
         MemberWatch(Arc::downgrade(&self.0))
     }
@@ -115,21 +125,21 @@ impl SessionMember {
 pub struct MemberWatch(Weak<Mutex<FileLock>>);
 
 impl MemberWatch {
-    /// The membership, while it lives.
+    /// Returns the membership while it lives.
     pub fn to_member(&self) -> Option<SessionMember> {
         self.0.upgrade().map(SessionMember)
     }
 }
 
 impl RuntimeDir {
-    /// Joins the session. A PRIMARY does it when it has decided whether the session goes on, a PROXY
-    /// when a PRIMARY has answered it, both before they serve anybody.
+    /// Joins the session. A PRIMARY joins when it has decided whether the session goes on; a PROXY joins when a PRIMARY
+    /// has answered. Both join before they serve a client.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the lock file cannot be used, or a PRIMARY that is just deciding keeps it for
-    /// more than five seconds (it is suspended).
+    /// `E_UNAVAILABLE` when the lock file cannot be used, or when a deciding PRIMARY keeps the lock for more than five
+    /// seconds because it is suspended.
     pub fn join_session(&self) -> Result<SessionMember> {
-        // A program that is just clearing the directory keeps it locked for a moment; the next member tries again.
+        // A program that is clearing the directory locks it for a moment; the next member tries again.
         let _ = self.dir().keep_from_ageing();
         match self.dir().take_lock(LOCK, LockKind::Shared, LockPatience::Within(JOIN_TIMEOUT)) {
             Ok(lock) => Ok(SessionMember(Arc::new(Mutex::new(lock)))),
@@ -143,8 +153,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Joins again after `members.lock` was removed or replaced. Returns true when the membership is that of the file that
-    /// has the name. A caller that has no patience leaves it for the next try while a PRIMARY decides.
+    /// Joins again after `members.lock` was removed or replaced. Returns true when this membership locks the file that
+    /// now has the name. While a PRIMARY decides, a caller without patience gets false and can try again later.
     pub fn stay_member(&self, member: &SessionMember, patience: LockPatience<'_>) -> bool {
         let mut held = member.0.lock();
         let is_named = FileId::from_file(held.as_file()).and_then(|id| self.dir().is_named(LOCK, &id)).unwrap_or(true);
@@ -161,8 +171,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Returns true when a new session begins: the old one has no members any more, or was stopped. The caller
-    /// is PRIMARY and no member: it has not joined yet, or has left.
+    /// Returns true when a new session begins, because the old session has no members or was stopped. The caller must
+    /// be PRIMARY and no member: it has not joined yet, or has left.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used.
@@ -170,15 +180,15 @@ impl RuntimeDir {
         Ok(!self.has_members(lock)? || self.read_session() == SessionState::Stopped)
     }
 
-    /// Ends a PRIMARY, which gives its lock, or a PROXY, which has none: leaves the session, and removes the journal
-    /// and the session file when no other process belongs to it. Returns true when the session is over.
+    /// Ends a PRIMARY, which passes its lock, or a PROXY, which has no lock: leaves the session, and removes the
+    /// journal and the session file when no other process is a member. Returns true when the session is over.
     ///
-    /// `has_unseen_member` tells of members whose lock this process cannot see, since their `members.lock` was removed: the
-    /// session file of a stopped session stays for them.
+    /// `has_unseen_member` returns true when the session has members whose lock this process cannot see, because their
+    /// `members.lock` was removed. The session file of a stopped session stays for these members.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when something cannot be removed; the lock is released all the same, and the next
-    /// start removes it.
+    /// `E_UNAVAILABLE` when a file cannot be removed. The lock is released even then, and the next start removes the
+    /// file.
     pub fn end_session(
         &self,
         lock: Option<PrimaryLock>,
@@ -190,7 +200,7 @@ impl RuntimeDir {
         drop(member);
         // The file is closed before it is removed, which some systems demand.
         drop(journal);
-        // Each of the two tries releases its lock when it is done.
+        // Each of the two tries releases its lock at the end.
         let remove = |lock: PrimaryLock| self.remove_if_over(&lock, &has_unseen_member);
         let first = lock.map_or(Ok(false), remove);
         let last = self.try_lock_for_a_moment().and_then(|lock| lock.map_or(Ok(false), remove));
@@ -200,7 +210,8 @@ impl RuntimeDir {
 
     /// Removes the files of a session that is over. Returns true when it is over.
     fn remove_if_over(&self, lock: &PrimaryLock, has_unseen_member: impl Fn() -> bool) -> Result<bool> {
-        // `server.pid` goes before members are counted: a server that joins later sees that the lock was won.
+        // `server.pid` is removed before members are counted, so that a server that joins later sees that the lock was
+        // won.
         let unnamed = self.remove_server_file(lock);
         let (has_members, is_stopped) = (self.has_members(lock)?, self.read_session() == SessionState::Stopped);
         if !has_members && !(is_stopped && has_unseen_member()) {
@@ -208,15 +219,15 @@ impl RuntimeDir {
             return unnamed.map(|()| true);
         }
         if is_stopped {
-            // The empty session file stays, to tell the others.
+            // The empty session file stays, so that the other members see that the session was stopped.
             return self.remove_journal(lock).map(|()| true);
         }
         Ok(false)
     }
 
-    /// Tries for `primary.lock`, which ending servers and probing clients hold for microseconds. A PRIMARY that serves
-    /// holds it for as long as it lives, and then removes everything itself: so this gives up soon. When no server
-    /// runs, the process that ends last has to get it.
+    /// Tries for `primary.lock`, which ending servers and probing clients hold for microseconds. A serving PRIMARY
+    /// holds the lock for its whole life, and then removes all files itself: so this function gives up soon. When no
+    /// server runs, the process that ends last must get the lock.
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {
         let begun = Instant::now();
         let is_served = || self.read_server_file().is_some() && self.read_session() != SessionState::Stopped;
@@ -227,13 +238,13 @@ impl RuntimeDir {
         self.try_lock_for(LockPatience::Until(&is_over))
     }
 
-    /// Ends a session that has members but can have no PRIMARY, for instance because none of them can read its journal:
-    /// they end when the lock comes to them. Returns true when there was such a session.
+    /// Ends a session that has members but can have no PRIMARY, for instance because no member can read its journal.
+    /// Each member ends when it gets the lock. Returns true when there was such a session.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the files cannot be emptied.
     pub fn end_forsaken(&self) -> Result<bool> {
-        // Members that cannot become PRIMARY still take the lock for moments, to try.
+        // Members that cannot become PRIMARY still try, and hold the lock for a moment each time.
         let Some(lock) = self.try_lock_for(LockPatience::Within(FORSAKEN_TIMEOUT))? else { return Ok(false) };
         if !self.has_members(&lock)? {
             return Ok(false);
@@ -242,8 +253,8 @@ impl RuntimeDir {
         self.remove_journal(&lock).map(|()| true)
     }
 
-    /// Waits, blocking the thread, until a server that was told to end has left nothing but its locks and its log. The
-    /// caller may then remove folders, or start the next server. Returns false when that takes over five seconds.
+    /// Waits, blocking the thread, until a server that was asked to end has left no files but its locks and its log.
+    /// The caller may then remove folders, or start the next server. Returns false after five seconds.
     pub fn wait_for_end(&self, server: &ServerFile) -> bool {
         let deadline = Instant::now() + LEAVE_TIMEOUT;
         let is_there = || match self.read_server_file() {
@@ -259,7 +270,7 @@ impl RuntimeDir {
         true
     }
 
-    /// Returns true when the session has members; a caller that has joined counts too.
+    /// Returns true when the session has members; a caller that has joined is counted too.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used.
@@ -271,8 +282,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Returns true when there is no `members.lock`. Nudge never removes it, so beside a session file this means that
-    /// somebody else has, and that nothing shows whether the session has members.
+    /// Returns true when there is no `members.lock`. Nudge never removes the file. So when a session file exists,
+    /// another program has removed `members.lock`, and it is unknown whether the session has members.
     pub fn lacks_members_file(&self) -> bool {
         matches!(self.dir().look_up(LOCK), Ok(FileKind::Missing))
     }

@@ -1,5 +1,5 @@
-//! Params of a call that a front end completes: their context is filled in, and the rest stays as it stands, with its
-//! key order, its duplicate keys and all digits.
+//! The params of a call that a front end completes: the front end inserts the context, and the rest of the text stays
+//! unchanged, with its key order, its duplicate keys and all digits.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Params as text, read once for the place of their `context`.
+/// Params as text, with the position of their `context`.
 #[derive(Debug)]
 pub struct CallParams {
     text: Box<RawValue>,
@@ -17,44 +17,43 @@ pub struct CallParams {
     given: Option<Value>,
 }
 
-/// The place of a context in the text of the params.
+/// The position of a context in the text of the params.
 #[derive(Debug)]
 enum ContextPlace {
-    /// The params have none: it goes in after the first brace.
+    /// The params have none: the context is inserted after the first brace.
     Absent,
     At(Range<usize>),
-    /// The service refuses these params and says why: they are no object, or their context stands there twice or has a
-    /// name twice.
+    /// The service refuses these params: they are no object, or they have two contexts, or their context has a name
+    /// twice.
     Wrong,
 }
 
 impl CallParams {
-    /// Reads params for the place of their context.
+    /// Reads params and finds the position of their context.
     pub fn read(text: Box<RawValue>) -> Self {
         let (place, given) = find_context(text.get()).unwrap_or((ContextPlace::Wrong, None));
         Self { text, place, given }
     }
 
-    /// The params as they came.
+    /// Returns the params unchanged.
     pub fn as_raw(&self) -> &RawValue {
         &self.text
     }
 
-    /// Returns true when a context can be filled in. The service says what is wrong with other params.
+    /// Returns true when a context can be filled in. The service refuses other params and says why.
     pub fn can_be_filled(&self) -> bool {
         !matches!(self.place, ContextPlace::Wrong)
     }
 
-    /// The context that was given, null too.
+    /// Returns the context that was given; an explicit null is `Some`.
     pub fn given_context(&self) -> Option<&Value> {
         self.given.as_ref()
     }
 
-    /// Returns the params with another context in the place of the given one. Params that cannot be filled in stay as
-    /// they are.
+    /// Returns the params with `context` in the place of the given one. Params that cannot be filled in stay unchanged.
     ///
     /// # Errors
-    /// `E_INVALID` for a context that has no form in JSON.
+    /// `E_INVALID` for a context that cannot be written as JSON.
     pub fn with_context(&self, context: &Map<String, Value>) -> Result<Box<RawValue>> {
         let unwritable = |_| Error::invalid("The params cannot be written as JSON.");
         let context = serde_json::to_string(context).map_err(unwritable)?;
@@ -72,18 +71,18 @@ impl CallParams {
     }
 }
 
-/// Finds the context of params; `None` when the service is to refuse them.
+/// Finds the context of params; `None` when the service must refuse them.
 fn find_context(params: &str) -> Option<(ContextPlace, Option<Value>)> {
     #[derive(Deserialize)]
     struct GivenContext<'a> {
         #[serde(borrow, default, deserialize_with = "read_present")]
         context: Option<&'a RawValue>,
     }
-    /// A null is given too.
+    /// Reads a field as `Some` even when its value is null.
     fn read_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
         <&RawValue>::deserialize(deserializer).map(Some)
     }
-    // A list would be read as the fields in order.
+    // serde would read a list as the fields in order.
     if !params.starts_with('{') {
         return None;
     }
@@ -91,12 +90,12 @@ fn find_context(params: &str) -> Option<(ContextPlace, Option<Value>)> {
         return Some((ContextPlace::Absent, None));
     };
     let value: Value = serde_json::from_str(context).ok()?;
-    // A map would not tell a name that stands there twice.
+    // A map keeps only one of two equal names, so the members are counted.
     let is_whole = match &value {
         Value::Object(map) => wire::read_members(context).is_ok_and(|members| members.len() == map.len()),
         _ => true,
     };
-    // It is borrowed from the params.
+    // `context` is a part of the text of `params`, so the addresses give its position.
     let start = context.as_ptr().addr().checked_sub(params.as_ptr().addr())?;
     is_whole.then_some((ContextPlace::At(start..start + context.len()), Some(value)))
 }
@@ -117,7 +116,7 @@ mod tests {
                 r#"{"a":1, "context": {"cwd":"/x","branch":"dev"} ,"b":[12345678901234567890]}"#,
             ),
             (r#"{"context":null}"#, r#"{"context":{"branch":"dev"}}"#),
-            // The service says what is wrong.
+            // The service refuses these params, so they stay unchanged.
             (r#"{"context":{},"context":{}}"#, r#"{"context":{},"context":{}}"#),
             (r#"{"context":{"cwd":"/a","cwd":"/b"}}"#, r#"{"context":{"cwd":"/a","cwd":"/b"}}"#),
             ("[1]", "[1]"),

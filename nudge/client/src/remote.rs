@@ -1,4 +1,4 @@
-//! A blocking client of the PRIMARY, as a [`Service`]: a [`Client`] with a runtime of its own.
+//! A blocking client of the PRIMARY, as a [`Service`]: it wraps a [`Client`] and its own tokio runtime.
 
 use std::fmt;
 use std::pin::pin;
@@ -19,11 +19,12 @@ use crate::runtime::{RuntimeDir, ServerFile};
 const NAME: &str = concat!("nudge-client/", env!("CARGO_PKG_VERSION"));
 /// Time limit of [`RemoteServer::is_alive`].
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often a caller that waits is asked whether it gives up.
+/// Interval at which [`GiveUp`] is called while a call waits.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Asked every 50 ms, on the thread that calls, while a call waits for its answer; true gives the call up. It may be
-/// carried out all the same. A language that hears Ctrl-C only in its own code looks for it here.
+/// Nudge calls this function every 50 ms, on the calling thread, while a call waits for its answer. When the function
+/// returns true, the call gives up, although the server may still carry it out. Languages that notice Ctrl-C only in
+/// their own code check for it here.
 pub type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A running server, found through its runtime directory.
@@ -32,32 +33,33 @@ pub type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
 /// limits and retries.
 pub struct RemoteServer {
     client: Client,
-    /// `None` only while dropping.
+    /// `None` only during the drop.
     runtime: Option<Runtime>,
     give_up: Option<GiveUp>,
 }
 
 impl RemoteServer {
-    /// Connects to the server of `dir`: over the local channel, or over TCP where there is none.
+    /// Connects to the server of `dir`: over the local channel, or over TCP when there is no local channel.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when none runs or it does not answer.
+    /// `E_UNAVAILABLE` when no server runs or it does not answer.
     pub fn connect(dir: &RuntimeDir) -> Result<Self> {
         Self::connect_giving_up(dir, None)
     }
 
-    /// As [`connect`](Self::connect), for a caller that may give up, now or in any later call.
+    /// Connects as [`connect`](Self::connect) does, for a caller that may give up this or any later call.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and as [`GiveUp`] says.
+    /// The errors of [`connect`](Self::connect), and the one that [`GiveUp`] describes.
     pub fn connect_giving_up(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
         let remote = Self::from_dir(dir, give_up)?;
         remote.open_connection()?;
         Ok(remote)
     }
 
-    /// Makes one that has not looked for its server; [`open_connection`](Self::open_connection) does. Here, and nowhere else, the environment
-    /// is read (by tokio, for a switch of its own), which other languages must not change meanwhile.
+    /// Makes a value that has not looked for its server yet; [`open_connection`](Self::open_connection) does that. Only
+    /// this function reads the environment (tokio reads a variable of its own), so other languages must not change
+    /// their environment meanwhile.
     pub(crate) fn new_unconnected(client: Client, give_up: Option<GiveUp>) -> Result<Self> {
         let runtime = build_runtime().map_err(|error| {
             unavailable_error(format!("Cannot start the HTTP client: {error}; free some resources."))
@@ -65,7 +67,7 @@ impl RemoteServer {
         Ok(Self { client, runtime: Some(runtime), give_up })
     }
 
-    /// A client of `dir` that has not looked for its server.
+    /// Makes a client of `dir` that has not looked for its server yet.
     pub(crate) fn from_dir(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
         Self::new_unconnected(Client::new(dir, NAME), give_up)
     }
@@ -79,10 +81,10 @@ impl RemoteServer {
         self.runtime.as_ref().ok_or_else(|| unavailable_error("The client is closed; open a new one."))
     }
 
-    /// As [`connect`](Self::connect), over TCP alone.
+    /// Connects as [`connect`](Self::connect) does, but only over TCP.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect).
     pub fn connect_by_port(dir: &RuntimeDir) -> Result<Self> {
         let mut client = Client::new(dir, NAME);
         client.use_port();
@@ -91,17 +93,17 @@ impl RemoteServer {
         Ok(remote)
     }
 
-    /// Sets the caller's name, recorded for `nudge.deletions`.
+    /// Sets the caller's name, which `nudge.deletions` shows.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.client.set_name(&name.into());
         self
     }
 
-    /// Ends the server, and with it the session.
+    /// Ends the server, and the session with it.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it does not answer.
+    /// `E_UNAVAILABLE` when the server does not answer.
     pub fn shutdown(&self) -> Result<()> {
         let none = RawValue::from_string("{}".into()).map_err(|error| unavailable_error(error.to_string()))?;
         self.call("nudge.shutdown", &none).map(drop)
@@ -126,7 +128,7 @@ impl RemoteServer {
     }
 }
 
-/// Waits for a call, or until its caller gives it up.
+/// Waits for the answer of a call, or until its caller gives up.
 fn wait_for_call<T>(runtime: &Runtime, give_up: Option<&GiveUp>, call: impl Future<Output = Result<T>>) -> Result<T> {
     let Some(give_up) = give_up else { return runtime.block_on(call) };
     runtime.block_on(async {

@@ -17,70 +17,72 @@ use serde::{Deserialize, Serialize};
 use crate::journal::Journal;
 use crate::session::{SessionFile, SessionState};
 
-/// The file that the PRIMARY locks for as long as it lives. Nudge never removes it, so that all lock the same
-/// file. When somebody else does, the holder of the nameless file is PRIMARY no more.
+/// The file that the PRIMARY locks for its whole life. Nudge never removes the file, so that all processes lock the
+/// same one. When another program removes it, the holder of the removed file is no longer PRIMARY.
 pub(crate) const LOCK: &str = "primary.lock";
 /// The file in which the PRIMARY describes itself ([`ServerFile`]).
 const SERVER_FILE: &str = "server.pid";
 const LOG: &str = "server.log";
 const OLD_LOG: &str = "server.log.1";
-/// Size at which the log is rotated, so that both files together take about twice this.
+/// Size at which the log is rotated. Both files together take up to twice this size.
 const MAX_LOG_BYTES: u64 = 1 << 20;
-/// Time for which a PRIMARY whose lock file was removed tries for the new one, which clients and starting servers hold
-/// for moments.
+/// Time for which a PRIMARY whose lock file was removed tries for the new lock file. Clients and starting servers hold
+/// that file for moments.
 const RETAKE_PATIENCE: Duration = Duration::from_millis(200);
-/// Largest small file that is believed; servers write less.
+/// Size limit of a small file that is read; servers write smaller ones.
 pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
 /// The directory that the servers of one session and their clients share.
 ///
-/// A real directory of this user's with mode 0700, checked when it is opened.
+/// It is a real directory of this user with mode 0700, checked when it is opened.
 #[derive(Debug, Clone)]
 pub struct RuntimeDir {
     path: PathBuf,
-    /// The opened directory and its place. All clones share it, so that all go on in the same one.
+    /// The opened directory, and its identity for [`is_in_place`](Self::is_in_place). All clones share it, so that all
+    /// of them use the same directory.
     opened: Arc<RwLock<(Arc<PrivateDir>, Option<OpenedFile>)>>,
 }
 
 impl RuntimeDir {
-    /// Opens the given directory, else the one that `NUDGE_RUNTIME_DIR` names, else the default one
-    /// (`/tmp/nudge`, or `/tmp/nudge-<uid>` when that is another user's; on Windows
-    /// `%LOCALAPPDATA%\nudge`). A missing directory is not created: a mere look leaves no trace.
+    /// Opens the directory `given`, else the one that `NUDGE_RUNTIME_DIR` names, else the default one (`/tmp/nudge`, or
+    /// `/tmp/nudge-<uid>` when `/tmp/nudge` is another user's; on Windows `%LOCALAPPDATA%
+    /// udge`). A missing directory is not created, because opening must leave no trace.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it is missing, so that no server can be running; and when it is a link, not
-    /// ours, or open to others.
+    /// `E_UNAVAILABLE` when the directory is missing, so that no server can be running; and when it is a link, another
+    /// user's, or open to others.
     pub fn open(given: Option<&Path>) -> Result<Self> {
         Self::find(given)?.ok_or_else(no_server)
     }
 
-    /// As [`open`](Self::open), with `None` when the directory is missing, for callers that must tell this from a
-    /// directory that no server could use.
+    /// Opens the directory as [`open`](Self::open) does, but returns `None` when it is missing. It is for callers that
+    /// must distinguish a missing directory from one that no server could use.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it is a link, not ours, or open to others.
+    /// `E_UNAVAILABLE` when the directory is a link, another user's, or open to others.
     pub fn find(given: Option<&Path>) -> Result<Option<Self>> {
         Self::given_or_usual(given, false)
     }
 
-    /// As [`open`](Self::open), for a server: creates it when it is missing.
+    /// Opens the directory as [`open`](Self::open) does, and creates it when it is missing; for a server.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be created, is a link, not ours, or open to others.
+    /// `E_UNAVAILABLE` when the directory cannot be created, is a link, another user's, or open to others.
     pub fn create(given: Option<&Path>) -> Result<Self> {
         Self::given_or_usual(given, true)?.ok_or_else(no_server)
     }
 
     fn given_or_usual(given: Option<&Path>, create: bool) -> Result<Option<Self>> {
         let named = || std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
-        // The environment is read only when needed: other languages change theirs without Rust's knowledge.
+        // The environment is read only when needed: other languages change the environment without Rust's knowledge.
         match given.map(Path::to_owned).or_else(named) {
             Some(path) => none_if_missing(&path, Self::at_or_asked(&path, create)),
             None => Self::open_usual(create),
         }
     }
 
-    /// As [`open_at`](Self::open_at). A missing directory may be that of a PRIMARY that lives, which puts it back when asked.
+    /// Opens the directory as [`open_at`](Self::open_at) does. When it is missing, asks a living PRIMARY of this path
+    /// to restore it.
     fn at_or_asked(path: &Path, create: bool) -> Result<Self, UnfitDir> {
         match Self::open_at(path, create) {
             Err(UnfitDir::Missing) if crate::life::ask_primary(path, crate::life::CLIENT_PATIENCE).is_ok() => {
@@ -110,7 +112,7 @@ impl RuntimeDir {
     }
 
     fn open_at(path: &Path, create: bool) -> Result<Self, UnfitDir> {
-        // A trailing `/` is dropped: it would make the system follow a link at the last name.
+        // A trailing `/` is dropped, because with it the system would follow a link at the last name.
         let path: PathBuf = std::path::absolute(path)?.components().collect();
         let dir = Arc::new(PrivateDir::open(&path, create)?);
         let place = OpenedFile::look_up(&path)?;
@@ -122,12 +124,12 @@ impl RuntimeDir {
         Arc::clone(&self.opened.read().0)
     }
 
-    /// Returns true while the path stands for the opened directory.
+    /// Returns true while the path leads to the opened directory.
     pub fn is_in_place(&self) -> bool {
         self.opened.read().1.as_ref().is_none_or(OpenedFile::is_in_place)
     }
 
-    /// Opens the directory that has the path now; a missing directory is created in the folder that it was in.
+    /// Opens the directory that now has the path. Creates a missing directory, unless its parent folder is gone.
     fn open_anew(&self) -> Result<Self> {
         if !self.path.parent().is_some_and(Path::is_dir) {
             return Err(Error::unavailable(format!("The folder of {} is gone.", self.path.display())));
@@ -135,14 +137,14 @@ impl RuntimeDir {
         none_if_missing(&self.path, Self::open_at(&self.path, true))?.ok_or_else(no_server)
     }
 
-    /// Goes on in another directory of the same path, with all clones.
+    /// Switches to another directory of the same path, for all clones too.
     fn go_on_in(&self, other: &Self) {
         let new = other.opened.read().clone();
         *self.opened.write() = new;
     }
 
-    /// Goes on in the directory that has the path now, when the opened one was removed or moved and another has its
-    /// place. Returns true when this one is another than before.
+    /// Switches to the directory that now has the path, when the opened one was removed, moved or replaced. Returns
+    /// true after a switch.
     pub fn follow_path(&self) -> bool {
         if self.is_in_place() {
             return false;
@@ -152,12 +154,12 @@ impl RuntimeDir {
         true
     }
 
-    /// Touches the files of a living session, so that programs that go by the age of files leave them.
+    /// Updates the times of a living session's files, so that programs that delete old files keep them.
     pub fn touch_files(&self) {
         let now = std::time::SystemTime::now();
         let times = std::fs::FileTimes::new().set_accessed(now).set_modified(now);
         for name in [LOCK, crate::members::LOCK, crate::journal::NAME, crate::session::NAME, SERVER_FILE] {
-            // A file that is missing, or that this user may not touch, is of no interest here.
+            // A missing file, or one that this user may not touch, needs no update.
             let _ = self.dir().open_lock(name, false).and_then(|file| file.set_times(times));
         }
     }
@@ -172,7 +174,7 @@ impl RuntimeDir {
         self.path.join(SERVER_FILE)
     }
 
-    /// Tries to become PRIMARY. `None` when another process has the lock, or is just probing it, so that a
+    /// Tries to become PRIMARY. Returns `None` when another process has the lock, or is probing it at this moment; so a
     /// failed try proves nothing.
     ///
     /// # Errors
@@ -181,7 +183,7 @@ impl RuntimeDir {
         self.try_lock_for(LockPatience::AtOnce)
     }
 
-    /// As [`try_lock`](Self::try_lock), for a caller that waits.
+    /// Tries to become PRIMARY as [`try_lock`](Self::try_lock) does, for as long as `patience` allows.
     pub(crate) fn try_lock_for(&self, patience: LockPatience<'_>) -> Result<Option<PrimaryLock>> {
         let open = || {
             self.follow_path();
@@ -194,8 +196,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Waits, blocking the thread, until this process is PRIMARY. Calls `on_wake` when the PRIMARY has put back files that
-    /// were removed, among them the lock: members join again before they wait for the new one.
+    /// Waits, blocking the thread, until this process is PRIMARY. Calls `on_wake` when the PRIMARY has restored removed
+    /// files, and the lock file with them: members join again before they wait for the new lock.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the lock file cannot be used at all.
@@ -220,14 +222,14 @@ impl RuntimeDir {
         taken.map_err(|refusal| unopened.unwrap_or_else(|| self.lock_error(LOCK, refusal)))
     }
 
-    /// Takes `primary.lock`, which `open` opens. A locked file that has lost its name is given back: somebody has removed it
-    /// since it was opened, and others lock another file.
+    /// Takes `primary.lock`, which `open` opens. Releases a locked file that has lost its name: another program has
+    /// removed it since it was opened, and other servers lock another file.
     fn take_lock(
         &self,
         open: impl FnMut() -> io::Result<File>,
         patience: LockPatience<'_>,
     ) -> Result<PrimaryLock, LockRefusal> {
-        // A directory that was moved away has its lock file still, and others lock that of the one in its place.
+        // A directory that was moved away still has its lock file, but other servers lock the file of its replacement.
         let is_followed = || self.is_in_place() || !self.path.exists();
         let is_named = |file: &File| Ok(self.dir().is_named(LOCK, &FileId::from_file(file)?)? && is_followed());
         let lock = FileLock::take_opened(open, is_named, LockKind::Exclusive, patience)?;
@@ -235,15 +237,15 @@ impl RuntimeDir {
         Ok(PrimaryLock { lock: Arc::new(Mutex::new(lock)), id: Arc::new(RwLock::new(id)) })
     }
 
-    /// Returns true when a PRIMARY lives, which means that its lock is held; no pid is considered.
+    /// Returns true when a PRIMARY lives: a process holds the lock. No pid is checked.
     pub fn is_held(&self) -> bool {
         self.look_at_lock().unwrap_or(false)
     }
 
-    /// As [`is_held`](Self::is_held), for callers that tell people when the lock cannot be asked.
+    /// Checks the lock as [`is_held`](Self::is_held) does, for callers that report it when the lock cannot be checked.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the file system has no locks: nothing says then whether a PRIMARY lives.
+    /// `E_UNAVAILABLE` when the file system has no locks: then it is unknown whether a PRIMARY lives.
     pub fn look_at_lock(&self) -> Result<bool> {
         let Ok(file) = self.dir().open_lock(LOCK, false) else { return Ok(false) };
         match FileLock::is_held(&file, LockKind::Shared) {
@@ -252,8 +254,8 @@ impl RuntimeDir {
         }
     }
 
-    /// The identity of the lock file that has the name. Nudge never removes it: another one, or none, means that somebody
-    /// else has.
+    /// Returns the identity of the file that has the lock's name. Nudge never removes the lock file: a changed or
+    /// missing identity means that another program has removed it.
     pub fn lock_id(&self) -> Option<FileId> {
         match self.dir().look_up(LOCK) {
             Ok(FileKind::Ours { id, .. }) => Some(id),
@@ -261,7 +263,7 @@ impl RuntimeDir {
         }
     }
 
-    /// Reads `server.pid`; `None` when there is none that a server of this user's could have written.
+    /// Reads `server.pid`; `None` when no server of this user could have written the file.
     pub fn read_server_file(&self) -> Option<ServerFile> {
         serde_json::from_slice(&self.read_small(SERVER_FILE)?).ok()
     }
@@ -277,7 +279,7 @@ impl RuntimeDir {
         self.write_small(SERVER_FILE, content)
     }
 
-    /// Reads a small file; `None` when no server of this user's could have written it.
+    /// Reads a small file; `None` when no server of this user could have written it.
     pub(crate) fn read_small(&self, name: &str) -> Option<Vec<u8>> {
         let file = self.dir().open_read(name).ok()?;
         let mut text = Vec::with_capacity(512);
@@ -285,17 +287,17 @@ impl RuntimeDir {
         (text.len() as u64 <= MAX_SMALL_FILE_BYTES).then_some(text)
     }
 
-    /// Writes a file atomically: no reader ever sees half of it.
+    /// Writes a file atomically, so that no reader sees a part of it.
     pub(crate) fn write_small(&self, name: &str, content: &impl Serialize) -> Result<()> {
         let write = || self.dir().write_atomic(name, &serde_json::to_vec(content)?, DiskSync::Unflushed);
         write().map_err(|error| self.io_error("write", name, &error))
     }
 
-    /// Removes `server.pid` and the local channel. The caller is PRIMARY, so they are its own. When `primary.lock` was removed or
-    /// replaced, another may be PRIMARY, and nothing is removed.
+    /// Removes `server.pid` and the local channel. The caller must be PRIMARY, so both files are its own. When
+    /// `primary.lock` was removed or replaced, another process may be PRIMARY, and this function removes nothing.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when a directory has its name.
+    /// `E_UNAVAILABLE` when a directory is named `server.pid`.
     pub fn remove_server_file(&self, lock: &PrimaryLock) -> Result<()> {
         if !lock.is_named(self) {
             return Ok(());
@@ -315,7 +317,7 @@ impl RuntimeDir {
     /// Opens the log to append to it; a log that grows too large becomes `server.log.1`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when something else than a file of this user's has its name.
+    /// `E_UNAVAILABLE` when the log's name belongs to something other than a file of this user.
     pub fn open_log(&self) -> Result<LogFile> {
         let open = || LogFile::open(self.clone());
         open().map_err(|error| self.io_error("open", LOG, &error))
@@ -337,7 +339,7 @@ impl RuntimeDir {
     }
 }
 
-/// Returns advice when the system has run out of something, or its disk is read-only; `None` for another error.
+/// Returns advice when the system has run out of a resource, or its disk is read-only; `None` for other errors.
 pub(crate) fn find_advice(error: &io::Error) -> Option<&'static str> {
     let descriptors = || is_out_of_descriptors(error).then_some("close some programs or raise the limit of open files");
     dir::advise_on_disk(error).or_else(descriptors)
@@ -355,14 +357,14 @@ fn is_out_of_descriptors(_error: &io::Error) -> bool {
     false
 }
 
-/// The error of a PRIMARY that must stop because its `primary.lock` was removed or replaced.
+/// Makes the error of a PRIMARY that must stop because its `primary.lock` was removed or replaced.
 pub(crate) fn unlocked_error(lock: &Path) -> Error {
     let (lock, pid) = (lock.display(), std::process::id());
     let message = format!("Somebody has removed {lock}, so another server may be PRIMARY; end this one (pid {pid}).");
     Error::unavailable(message)
 }
 
-/// Turns the outcome of opening `path` into a result; `None` when nothing is there.
+/// Turns the outcome of opening `path` into a result; `None` when the directory is missing.
 fn none_if_missing(path: &Path, opened: Result<RuntimeDir, UnfitDir>) -> Result<Option<RuntimeDir>> {
     let because = match opened {
         Ok(dir) => return Ok(Some(dir)),
@@ -376,7 +378,7 @@ fn none_if_missing(path: &Path, opened: Result<RuntimeDir, UnfitDir>) -> Result<
     Err(Error::unavailable(message))
 }
 
-/// The log of a server whose stdout belongs to MCP: `server.log`, with older lines in `server.log.1`.
+/// The log of a server whose stdout carries MCP: `server.log`, with older lines in `server.log.1`.
 #[derive(Debug)]
 pub struct LogFile {
     dir: RuntimeDir,
@@ -407,30 +409,29 @@ impl Write for LogFile {
     }
 }
 
-/// The lock that makes this process PRIMARY. Released when dropped, and by the operating system when the
-/// process dies.
+/// The lock that makes this process PRIMARY. It is released when this value is dropped, and when the process dies.
 #[derive(Debug)]
 pub struct PrimaryLock {
     lock: Arc<Mutex<FileLock>>,
-    /// The identity of the locked file, unique as long as the file is open.
+    /// The identity of the locked file, which is unique as long as the file is open.
     id: Arc<RwLock<FileId>>,
 }
 
 impl PrimaryLock {
-    /// Returns true when `primary.lock` still names the locked file. When it does not, somebody has removed
-    /// or replaced it and another may be PRIMARY: the holder of this lock must end. An error counts as true.
-    /// (On Windows only a missing file is noticed.)
+    /// Returns true when `primary.lock` still names the locked file. Otherwise another program has removed or replaced
+    /// it, and another server may be PRIMARY: the holder of this lock must end. Returns true when the check fails. (On
+    /// Windows only a missing file is noticed.)
     pub fn is_named(&self, dir: &RuntimeDir) -> bool {
         self.new_watch(dir).is_named().unwrap_or(true)
     }
 
-    /// Makes a handle that checks [`Self::is_named`] without the lock itself.
+    /// Makes a handle that checks [`Self::is_named`] and does not hold the lock.
     pub fn new_watch(&self, dir: &RuntimeDir) -> LockWatch {
         LockWatch { dir: dir.clone(), lock: Arc::downgrade(&self.lock), id: Arc::clone(&self.id) }
     }
 }
 
-/// Checks that a [`PrimaryLock`] still stands, for code that does not hold the lock.
+/// Checks that a [`PrimaryLock`] still has its name, for code that does not hold the lock.
 #[derive(Debug)]
 pub struct LockWatch {
     dir: RuntimeDir,
@@ -448,12 +449,12 @@ pub struct PrimarySeat {
 }
 
 impl LockWatch {
-    /// Refuses once `primary.lock` was removed or replaced: another may be PRIMARY by then.
+    /// Returns an error once `primary.lock` was removed or replaced, because another server may be PRIMARY then.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn check_lock(&self) -> Result<()> {
-        // An error counts as standing, as in [`PrimaryLock::is_named`].
+        // A failed check counts as named, as in [`PrimaryLock::is_named`].
         if self.is_named().unwrap_or(true) { Ok(()) } else { Err(self.refusal_error()) }
     }
 
@@ -466,13 +467,13 @@ impl LockWatch {
         unlocked_error(&self.dir.path().join(LOCK))
     }
 
-    /// Becomes PRIMARY again after `primary.lock`, or the whole directory, was removed: wins the new lock file, and puts
-    /// the journal, the session file and `server.pid` back where they are missing. The caller lets nothing be written to
-    /// the journal meanwhile. The local channel and the membership are the caller's to renew.
+    /// Becomes PRIMARY again after `primary.lock`, or the whole directory, was removed: wins the new lock file, and
+    /// restores the journal, the session file and `server.pid`. The caller must prevent writes to the journal
+    /// meanwhile. The caller also renews the local channel and the membership.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when another process holds the new lock, or a file in the directory shows that another server
-    /// was PRIMARY since: it may have acknowledged changes that this one does not know.
+    /// `E_UNAVAILABLE` when another process holds the new lock, or when a file in the directory shows that another
+    /// server was PRIMARY meanwhile: that server may have acknowledged changes that this one does not know.
     pub fn retake_lock(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
         let held = self.lock.upgrade().ok_or_else(|| self.refusal_error())?;
         let dir = self.dir.open_anew()?;
@@ -481,7 +482,7 @@ impl LockWatch {
             None
         } else {
             {
-                // Clients and starting servers hold the new lock for moments.
+                // Clients and starting servers hold the new lock for a moment each.
                 let won = dir.try_lock_for(LockPatience::Within(RETAKE_PATIENCE))?;
                 Some(won.ok_or_else(|| self.refusal_error())?)
             }
@@ -501,7 +502,7 @@ impl LockWatch {
             let mut id = id.write();
             let mut lock = lock.lock();
             std::mem::swap(&mut *self.id.write(), &mut *id);
-            // The file without a name is closed at the end; the PROXYs that wait for it look for the new one then.
+            // The removed lock file is closed at the end; the PROXYs that wait for it then look for the new one.
             std::mem::swap(&mut *held.lock(), &mut *lock);
         }
         let _ = self.dir.dir().keep_from_ageing();
@@ -513,17 +514,17 @@ impl LockWatch {
     }
 }
 
-/// The contents of `server.pid`. Unknown keys are tolerated, so that versions can differ.
+/// The contents of `server.pid`. Unknown keys are accepted, so that versions can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFile {
     /// The server's pid, for people; no decision depends on it.
     pub pid: u32,
     /// The server's port on 127.0.0.1.
     pub port: u16,
-    /// The time at which its store was made.
+    /// The time at which the server's store was made.
     #[serde(default)]
     pub started: String,
-    /// The bearer token that callers show; absent when the server asks for none.
+    /// The bearer token that callers must send; `None` when the server asks for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -538,7 +539,7 @@ impl fmt::Debug for ServerFile {
             .finish()
     }
 }
-/// The error for a missing server, or a missing runtime directory.
+/// Makes the error for a missing server, or a missing runtime directory.
 pub(crate) fn no_server() -> Error {
     Error::unavailable("No Nudge server is running; start one with `nudge serve --detach`.")
 }

@@ -1,4 +1,4 @@
-//! The session file: the state of a session that outlives each of its PRIMARYs.
+//! The session file: the state that passes from one PRIMARY of a session to the next.
 
 use std::fmt;
 use std::io;
@@ -11,12 +11,12 @@ use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
 pub(crate) const NAME: &str = "session";
 
-/// The version of the protocol: of the journal, of the session file and of the calls between processes of a session. It
-/// grows with a change that the other side would misunderstand. Builds of one protocol share a session, whatever their
-/// own versions; a process of another protocol says so and ends.
+/// The version of the protocol: of the journal, of the session file and of the calls between the processes of a
+/// session. It grows with every change that an older build would misunderstand. Builds with one protocol share a
+/// session, even if their own versions differ. A process with another protocol reports that and ends.
 pub const PROTOCOL: u32 = 1;
 
-/// Makes the error of a program that meets a session of another protocol.
+/// Makes the error of a program that finds a session of another protocol.
 pub fn other_protocol_error(session: u32, program: u32) -> Error {
     Error::unavailable(format!(
         "The running session is of another version of Nudge (it speaks protocol {session}, this program {program}); \
@@ -24,24 +24,24 @@ pub fn other_protocol_error(session: u32, program: u32) -> Error {
     ))
 }
 
-/// The contents of the session file, which a PROXY that becomes PRIMARY takes over. Unknown keys are
-/// tolerated, so that builds can differ.
+/// The contents of the session file, which a PROXY takes over when it becomes PRIMARY. Unknown keys are accepted, so
+/// that builds can differ.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFile {
-    /// Random id of the session.
+    /// The random id of the session.
     pub id: String,
-    /// The [`PROTOCOL`] of its members; 0 when the file names none.
+    /// The [`PROTOCOL`] of the session's members; 0 when the file names none.
     #[serde(default)]
     pub protocol: u32,
-    /// When the session began, in Unix milliseconds.
+    /// The start of the session, in Unix milliseconds.
     pub created_at: i64,
-    /// The port of its PRIMARY, which the next one takes if it is free; 0 when there is none yet.
+    /// The port of the session's PRIMARY, which the next PRIMARY uses if it is free; 0 when there is none yet.
     #[serde(default)]
     pub port: u16,
-    /// The bearer token that callers show; absent when servers ask for none.
+    /// The bearer token that callers must send; `None` when the servers ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Is true when its hints are kept for the next session, as its first PRIMARY was told.
+    /// True when the session's hints are kept for the next session; the first PRIMARY sets it from its configuration.
     #[serde(default)]
     pub keep: bool,
 }
@@ -62,37 +62,37 @@ impl fmt::Debug for SessionFile {
 /// The state of the session according to its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionState {
-    /// There is no session file, or none that a server of this user's could have written.
+    /// There is no session file, or no server of this user could have written it.
     Unknown,
     /// The system could not read the file just now (too many open files, an error of the disk).
     Unreadable,
-    /// The session was ended on purpose (`nudge stop`).
+    /// A user ended the session on purpose (`nudge stop`).
     Stopped,
-    /// A session that was not ended; the locks tell if it still has members.
+    /// No user has ended the session; the locks show whether it still has members.
     Lives(SessionFile),
 }
 
 impl SessionState {
-    /// Returns true for a session that nobody has ended.
+    /// Returns true for a session that was not ended.
     pub fn is_alive(&self) -> bool {
         matches!(self, Self::Lives(_))
     }
 }
 
 impl RuntimeDir {
-    /// The state of the session according to its file.
+    /// Returns the state of the session according to its file.
     pub fn read_session(&self) -> SessionState {
         match (self.read_small(NAME), self.dir().look_up(NAME)) {
             (Some(text), _) if text.is_empty() => SessionState::Stopped,
             (Some(text), _) => serde_json::from_slice(&text).map_or(SessionState::Unknown, SessionState::Lives),
-            // A small file of this user's that cannot be read is a failure of the system.
+            // The system failed to read a small file of this user.
             (None, Ok(FileKind::Ours { bytes, .. })) if bytes <= MAX_SMALL_FILE_BYTES => SessionState::Unreadable,
             (None, Err(_)) => SessionState::Unreadable,
             (None, Ok(_)) => SessionState::Unknown,
         }
     }
 
-    /// Refuses a session of another protocol, for a process that is about to join it.
+    /// Refuses a session of another protocol, for a process that is going to join it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -105,8 +105,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Returns true when the session of this id was stopped, or another one has begun since. An unreadable file
-    /// counts as false.
+    /// Returns true when the session with this id was stopped, or another session has begun. Returns false when the
+    /// file cannot be read.
     pub fn is_over(&self, id: &str) -> bool {
         match self.read_session() {
             SessionState::Stopped => true,
@@ -123,8 +123,8 @@ impl RuntimeDir {
         self.write_small(NAME, session)
     }
 
-    /// Marks the session as ended on purpose for the next server that wins the lock. Only the PRIMARY may do so.
-    /// The file is cut to length 0, which works on a full disk too.
+    /// Marks the session as ended on purpose, for the next server that wins the lock. Only the PRIMARY may do so. The
+    /// file is cut to length 0, because that works on a full disk too.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file can be neither cut nor replaced by an empty one.
@@ -137,12 +137,12 @@ impl RuntimeDir {
         cut.or_else(replace).map_err(|error| self.io_error("empty", NAME, &error))
     }
 
-    /// Removes the files of a session: the journal, then the session file. The caller is PRIMARY and has
-    /// found that the session is over; a directory in the place of either stays.
+    /// Removes the files of a session: the journal, then the session file. The caller must be PRIMARY and must have
+    /// found that the session is over. A directory with either name stays.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when one cannot be removed. The session file stays as long as the journal does: it
-    /// may be all that says that the session was ended.
+    /// `E_UNAVAILABLE` when a file cannot be removed. The session file stays as long as the journal does, because only
+    /// the session file may show that the session was ended.
     pub fn remove_session(&self, lock: &PrimaryLock) -> Result<()> {
         self.remove_journal(lock)?;
         match self.dir().remove(NAME) {

@@ -15,8 +15,8 @@ use crate::params::CallParams;
 use crate::remote::{GiveUp, RemoteServer};
 use crate::runtime::RuntimeDir;
 
-/// A [`Nudge`] of this process's own, or the session that the machine's `nudge serve` processes share.
-/// Both answer the same methods in the same way, by name through [`Service`].
+/// A [`Nudge`] in this process, or the session that the machine's `nudge serve` processes share. Both answer the same
+/// methods in the same way, by name through [`Service`].
 ///
 /// ```
 /// use nudge::{Context, Service};
@@ -46,13 +46,13 @@ struct SessionLink {
     /// The caller's name, for [`RemoteServer::with_name`].
     name: String,
     give_up: Option<GiveUp>,
-    /// The id of the process that opened the connection, and the connection: a forked child has to open another.
+    /// The connection, and the id of the process that opened it: a forked child must open its own.
     remote: Mutex<(u32, Arc<RemoteServer>)>,
-    /// The environment variables that were asked for last.
+    /// The environment variables that the session asked for last.
     env: AskedEnv,
 }
 
-/// The clock of a store in this process: the system's, or in tests one that is moved by hand.
+/// The clock of a store in this process: the system's clock, or one that a test moves by hand.
 #[cfg(not(feature = "test-clock"))]
 type Clock = nudge::SystemClock;
 #[cfg(feature = "test-clock")]
@@ -70,26 +70,26 @@ impl Store {
         })
     }
 
-    /// Connects to the session of `runtime_dir`, else of `NUDGE_RUNTIME_DIR`, else of the default directory.
-    /// `name` is the caller's name, recorded for `nudge.deletions`.
+    /// Connects to the session in `runtime_dir`, else in `NUDGE_RUNTIME_DIR`, else in the default directory. `name` is
+    /// the caller's name, which `nudge.deletions` shows.
     ///
-    /// Calls go on with the next PRIMARY when one dies. They block, and must not be made on a thread that
-    /// drives a tokio runtime. After a fork the child opens connections of its own.
+    /// When a PRIMARY dies, calls go on with the next one. Calls block, and must not be made on a thread that drives a
+    /// tokio runtime. After a fork the child opens its own connections.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when no `nudge serve` runs there.
+    /// `E_UNAVAILABLE` when no `nudge serve` runs for that directory.
     pub fn connect(runtime_dir: Option<&Path>, name: &str) -> Result<Self> {
         let store = Self::new_unconnected(runtime_dir, name, None)?;
         store.open()?;
         Ok(store)
     }
 
-    /// As [`connect`](Self::connect), for a caller that may give up, now or in any later call; the connection is not open
-    /// yet. Here, and in no later call, the environment is read (by tokio, for a switch of its own): other languages must
-    /// not change theirs meanwhile.
+    /// Makes a store as [`connect`](Self::connect) does, without opening the connection, for a caller that may give up
+    /// any call. Only this function reads the environment (tokio reads a variable of its own): other languages must not
+    /// change their environment meanwhile.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when no runtime directory is there.
+    /// `E_UNAVAILABLE` when the runtime directory is missing.
     pub fn new_unconnected(runtime_dir: Option<&Path>, name: &str, give_up: Option<GiveUp>) -> Result<Self> {
         let dir = RuntimeDir::open(runtime_dir)?;
         let remote = RemoteServer::from_dir(&dir, give_up.clone())?.with_name(name);
@@ -101,7 +101,7 @@ impl Store {
     /// Opens the first connection to a session, ahead of the first call.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and as [`GiveUp`] says.
+    /// The errors of [`connect`](Self::connect), and the one that [`GiveUp`] describes.
     pub fn open(&self) -> Result<()> {
         match &self.0 {
             StoreKind::Own { .. } => Ok(()),
@@ -120,7 +120,7 @@ impl Store {
     /// Returns the best eligible variant of a key, or `None`.
     ///
     /// # Errors
-    /// `E_INVALID` for a name that no component or key can have; `E_UNAVAILABLE`.
+    /// `E_INVALID` for a text that cannot be the name of a component or key; `E_UNAVAILABLE`.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<FoundHint>> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => convert_match(nudge.get(component, key, context), component, key),
@@ -130,7 +130,7 @@ impl Store {
         }
     }
 
-    /// As [`get`](Self::get), for a single variant; `""` is the unscoped one.
+    /// Returns a hint as [`get`](Self::get) does, but only the variant given; `""` is the unscoped one.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -154,8 +154,8 @@ impl Store {
     /// Returns the best eligible variant of a key, or an error that says why there is none.
     ///
     /// # Errors
-    /// The errors of `nudge.get_hint`: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a
-    /// name that no hint can have; `E_UNAVAILABLE`.
+    /// The errors of `nudge.get_hint`: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a text
+    /// that cannot be a name; `E_UNAVAILABLE`.
     pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<FoundHint> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => match nudge.get(component, key, context) {
@@ -171,16 +171,16 @@ impl Store {
         FoundHint::parse(&self.call_in(context, "nudge.get_hint", &params)?)
     }
 
-    /// Calls a method that takes a `context`, from `context`. Only those variables of its environment are sent
-    /// that the candidates' scopes mention.
+    /// Calls a method that takes a `context`, and passes `context`. Sends only the environment variables that the
+    /// scopes of the candidates mention.
     ///
     /// # Errors
-    /// The method's own errors, for instance when the params have a `context` too; `E_UNAVAILABLE`.
+    /// The method's own errors; `E_INVALID` when the params already have a `context`; `E_UNAVAILABLE`.
     pub fn call_in(&self, context: &Context, method: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
         self.call_raw_in(context, method, &to_raw(params)?)
     }
 
-    /// As [`call_in`](Self::call_in), with params as JSON text.
+    /// Calls a method as [`call_in`](Self::call_in) does, with params as JSON text.
     ///
     /// # Errors
     /// As [`call_in`](Self::call_in).
@@ -192,8 +192,8 @@ impl Store {
         self.call_from(Caller::default(), context, method, |told| params.with_context(&told))
     }
 
-    /// Calls with the params that `fill` makes from the context; calls once more when the session names variables that
-    /// are missing.
+    /// Calls with the params that `fill` makes from the context, and calls again when the session names missing
+    /// variables.
     pub(crate) fn call_from(
         &self,
         caller: Caller<'_>,
@@ -207,7 +207,8 @@ impl Store {
             StoreKind::Session(session) => &session.env,
         };
         let try_call = |caller: Caller<'_>| self.call_by(caller, method, &fill(build_context_params(context, env))?);
-        // A context without an environment must not claim that a variable is not set, so it is never asked for names.
+        // A context without an environment must not say that a variable is unset, so the session is not asked for
+        // names.
         if context.has_env() { env.call(caller, try_call) } else { try_call(caller) }
     }
 }
@@ -222,7 +223,7 @@ impl Service for Store {
             #[cfg(feature = "test-clock")]
             StoreKind::Own { clock, .. } if method == "nudge.test_advance" => advance_clock(clock, params),
             StoreKind::Own { nudge, .. } => nudge.call_by(caller, method, params),
-            // Other params are refused here: JSON-RPC would take null for no params at all.
+            // Only an object is sent: JSON-RPC would read null as no params at all.
             StoreKind::Session(_) if !params.get().starts_with('{') => {
                 Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."))
             }
@@ -238,7 +239,8 @@ impl SessionLink {
             let mine = Arc::new(
                 RemoteServer::connect_giving_up(&self.dir, self.give_up.clone())?.with_name(self.name.as_str()),
             );
-            // Forgotten, not dropped: a forked child shares the event queue with its parent, which closes it.
+            // The old connection is forgotten, not dropped: a forked child shares the event queue with its parent, and
+            // only the parent may close it.
             std::mem::forget(std::mem::replace(remote, mine));
             *pid = std::process::id();
         }
@@ -254,7 +256,7 @@ fn found_or_none(found: Result<FoundHint>) -> Result<Option<FoundHint>> {
     }
 }
 
-/// Converts the result of a store in this process; refuses names that no hint can have.
+/// Converts the result of a store in this process; returns an error for a text that cannot be a name.
 fn convert_match(found: Option<Match>, component: &str, key: &str) -> Result<Option<FoundHint>> {
     if found.is_none() {
         // Names of stored hints were checked when they were set.
@@ -269,7 +271,7 @@ fn make_clock() -> Clock {
     nudge::SystemClock
 }
 
-/// Makes a clock that stands at the instant with which the vectors begin, 2026-01-01T00:00:00Z.
+/// Makes a clock that shows the time at which the test vectors begin, 2026-01-01T00:00:00Z.
 #[cfg(feature = "test-clock")]
 fn make_clock() -> Clock {
     nudge::ManualClock::new(1_767_225_600_000)
@@ -284,7 +286,7 @@ fn advance_clock(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<Ra
     to_raw(&serde_json::json!({"now_ms": clock.advance_by(ms)}))
 }
 
-/// Builds the `context` that is sent, with the variables that were asked for.
+/// Builds the `context` to send, with the variables that the session asked for.
 fn build_context_params(context: &Context, asked: &AskedEnv) -> Map<String, Value> {
     let mut told = Map::new();
     let os = context.os().map(nudge::Os::as_str);
@@ -302,7 +304,7 @@ fn build_context_params(context: &Context, asked: &AskedEnv) -> Map<String, Valu
     if context.has_env() {
         let mut env = asked.build_env(|name| context.env(name).map(str::to_owned));
         if env.is_empty() && told.is_empty() {
-            // Until the server has asked for names, `bump` must still see that a context is given.
+            // Before the server has asked for names, `bump` must still see that a context is given.
             env.insert(String::new(), Value::Null);
         }
         if !env.is_empty() {
@@ -312,7 +314,7 @@ fn build_context_params(context: &Context, asked: &AskedEnv) -> Map<String, Valu
     told
 }
 
-/// The refusal of an answer that does not have the form that it has in this version.
+/// Makes the error for an answer whose form this version does not know.
 // `map_err` needs this signature.
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn unknown_form(_: serde_json::Error) -> Error {

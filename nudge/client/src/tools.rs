@@ -1,5 +1,5 @@
-//! Gives MCP's tools to programs that talk to a model themselves: the definitions in the forms of Anthropic and
-//! `OpenAI`, and the answer when the model uses a tool.
+//! Offers MCP's tools to programs that talk to a model themselves: the definitions in the forms of Anthropic and
+//! `OpenAI`, and the answer when the model calls a tool.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::params::CallParams;
 use crate::store::{Store, to_raw, unknown_form};
 
-/// The tools that a store offers, as they were when they were asked for.
+/// The tools that a store offered when this value was made.
 ///
 /// ```
 /// use nudge_client::{Store, Tools};
@@ -33,7 +33,7 @@ use crate::store::{Store, to_raw, unknown_form};
 #[derive(Debug, Clone)]
 pub struct Tools {
     rows: Vec<MethodInfo>,
-    /// The position of a row, by the name of its tool.
+    /// The index of a row in `rows`, by the name of its tool.
     by_name: HashMap<String, usize>,
 }
 
@@ -42,20 +42,20 @@ pub struct Tools {
 pub struct ToolAnswer {
     /// The result as JSON, or the error with advice.
     pub text: String,
-    /// Is true when the call was refused.
+    /// True when the call was refused.
     pub is_error: bool,
 }
 
 impl Tools {
-    /// Asks which tools there are: those that a client of MCP is offered, of the hints alone in this process, in a session
-    /// also those of its other sources that are in use.
+    /// Asks the store for its tools: the same tools that an MCP client gets. A store in this process offers those of
+    /// the hints; a session also offers those of its other sources that are in use.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn of(store: &Store) -> Result<Self> {
         let rows = match store.call(METHODS, &to_raw(&json!({}))?) {
             Ok(told) => serde_json::from_str::<MethodInfos>(told.get()).map_err(unknown_form)?.methods,
-            // A store of this process has hints alone.
+            // A store in this process has only hints.
             Err(error) if error.kind() == ErrorKind::UnknownMethod => {
                 nudge::methods().into_iter().map(|row| MethodInfo::new(row, None, true, true)).collect()
             }
@@ -66,33 +66,33 @@ impl Tools {
         Ok(Self { rows, by_name })
     }
 
-    /// The names of the tools, in the order in which they are listed.
+    /// Returns the names of the tools, in the order of the list.
     pub fn names(&self) -> Vec<String> {
         self.rows.iter().map(MethodInfo::tool_name).collect()
     }
 
-    /// The definitions as the `tools` of Anthropic's messages.
+    /// Returns the definitions as the `tools` of Anthropic's messages.
     pub fn anthropic(&self) -> Value {
         let tool = |row: &MethodInfo| json!({"name": row.tool_name(), "description": row.description, "input_schema": row.params});
         self.rows.iter().map(tool).collect()
     }
 
-    /// The definitions as the `tools` of `OpenAI`'s chat completions.
+    /// Returns the definitions as the `tools` of `OpenAI`'s chat completions.
     pub fn openai(&self) -> Value {
         let tool = |row: &MethodInfo| json!({"type": "function", "function": {"name": row.tool_name(), "description": row.description, "parameters": row.params}});
         self.rows.iter().map(tool).collect()
     }
 
-    /// The definitions as the `tools` of `OpenAI`'s responses.
+    /// Returns the definitions as the `tools` of `OpenAI`'s responses.
     pub fn responses(&self) -> Value {
-        // Strict, which is the default there, wants every field of a schema required.
+        // The default is `strict`, which wants every field of a schema to be required.
         let tool = |row: &MethodInfo| json!({"type": "function", "name": row.tool_name(), "description": row.description, "parameters": row.params, "strict": false});
         self.rows.iter().map(tool).collect()
     }
 
-    /// Calls a tool by its name, on behalf of a model in `context`. Context fields that the model gives come first, and
-    /// null means unknown. `arguments` are a JSON object as text; empty means none. A refusal is an answer too, and
-    /// says what to do.
+    /// Calls a tool by its name for a model that works in `context`. Context fields that the model gives override those
+    /// of `context`; null means unknown. `arguments` is a JSON object as text; an empty text means no arguments. A
+    /// refusal is an answer too, and says what to do.
     pub fn call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> ToolAnswer {
         match self.try_call(store, context, name, arguments) {
             Ok(result) => ToolAnswer { text: String::from(Box::<str>::from(result)), is_error: false },
@@ -114,7 +114,7 @@ impl Tools {
             Error::new(ErrorKind::ParamsNotObject, "The arguments of a tool must be a JSON object; write it anew.")
         })?;
         let caller = Caller::default().by_agent();
-        // The reach of a hint is for front ends that know where a person's agent stands (semantics section 12).
+        // `reach` is for front ends that know the repository of a person's agent (semantics section 12).
         if matches!(row.context, ContextUse::None | ContextUse::Repository) {
             return store.call_by(caller, &row.name, &params);
         }
@@ -124,7 +124,7 @@ impl Tools {
             Some(Value::Object(said)) => Some(said.clone()),
             Some(_) => None,
         };
-        // The method refuses a context that is no object.
+        // A context that is no object goes to the method, which refuses it.
         let Some(said) = said.filter(|said| row.context != ContextUse::InferredIfGiven || !said.is_empty()) else {
             return store.call_by(caller, &row.name, params.as_raw());
         };
@@ -135,9 +135,9 @@ impl Tools {
     }
 
     /// Answers a model's tool call, as JSON in the provider's own form: a `tool_use` block of Anthropic, a tool call of
-    /// `OpenAI`'s chat completions, or a `function_call` of its responses. The answer goes into the next request as it
-    /// is: as content of a user message, as a message, as an item of the input. `None` for anything else, including
-    /// tools that are not Nudge's.
+    /// `OpenAI`'s chat completions, or a `function_call` of its responses. The answer goes unchanged into the next
+    /// request: as content of a user message, as a message, or as an item of the input. Returns `None` for anything
+    /// else, including tools that are not Nudge's.
     pub fn answer(&self, store: &Store, context: &Context, said: &str) -> Option<Value> {
         let said = wire::read_members(said).ok()?;
         let text = |members: &[(String, &RawValue)], name: &str| -> Option<String> {

@@ -1,4 +1,4 @@
-//! Who belongs to the session, with real processes.
+//! Tests with real processes which of them are members of the session.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use kit::{Home, Puppet, given, obey, wait_for};
 
 mod kit;
 
-/// Not a test: what a [`Puppet`] does.
+/// Is not a test: it runs the commands of a [`Puppet`].
 #[test]
 fn puppet() {
     let Some(path) = given() else { return };
@@ -50,7 +50,7 @@ fn puppet() {
             lock = None;
             "unlocked".into()
         }
-        // As the PRIMARY of a new or of the old session.
+        // Becomes the PRIMARY of a new session, or of the old one.
         "decide" => {
             let lock = lock.as_ref().unwrap();
             let over = member.is_none() && dir.session_is_over(lock).unwrap();
@@ -96,7 +96,7 @@ fn puppet_in(home: &Home) -> Puppet {
     Puppet::start("puppet", home.dir.path())
 }
 
-/// Another test may be starting a process, which holds a copy of every descriptor until it executes.
+/// Waits for the verdict: a process that another test starts holds a copy of every descriptor until it executes.
 fn settles(home: &Home, over: bool) {
     wait_for("the verdict", || home.dir.session_is_over(&home.lock).unwrap() == over);
 }
@@ -140,7 +140,7 @@ fn a_killed_primary_is_followed_by_one_that_knows_all() {
     proxy.tell("join");
     for records in 1..=5 {
         primary.kill();
-        // In turns a PROXY is promoted, or one that has just been started wins.
+        // In turns a PROXY or a newly started process becomes PRIMARY.
         let mut next = start();
         if records % 2 == 1 {
             std::mem::swap(&mut next, &mut proxy);
@@ -178,8 +178,8 @@ fn the_last_one_leaves_nothing_on_the_disk() {
     assert_eq!(primary.tell("lock"), "won", "the lock was released");
 }
 
-/// A PROXY may leave between the question of a PRIMARY that ends and the release of its lock; then it is
-/// the PRIMARY, or the PROXY, that asks once more.
+/// A PROXY may leave between the check of an ending PRIMARY and the release of its lock; then the PRIMARY or the PROXY
+/// checks once more.
 #[test]
 fn two_that_end_at_once_leave_nothing_on_the_disk() {
     let home = Home::new();
@@ -201,7 +201,7 @@ fn two_that_end_at_once_leave_nothing_on_the_disk() {
     }
 }
 
-/// On a busy machine somebody may hold the lock for long after the question whether there are members.
+/// On a busy machine, a process may hold the lock for long after it has checked for members.
 #[test]
 fn the_last_one_waits_for_who_holds_the_lock_and_serves_nobody() {
     let home = Home::new();
@@ -215,7 +215,7 @@ fn the_last_one_waits_for_who_holds_the_lock_and_serves_nobody() {
     assert_eq!(holder.tell("alone"), "no");
     last.order("end");
     wait_for("the last one's leaving", || holder.tell("alone") == "yes");
-    // Ten times as long as it would try if somebody served.
+    // This is ten times as long as the process would try if a server ran.
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(holder.tell("unlock"), "unlocked");
     assert_eq!(last.answer(), "over");
@@ -237,7 +237,7 @@ fn a_member_that_has_not_noticed_keeps_no_stopped_session() {
     assert_eq!(primary.tell("end"), "over");
     assert!(!dir.path().join("journal").exists());
     assert_eq!(dir.read_session(), SessionState::Stopped, "for the one that still belongs to it");
-    // A new session begins beside it, and is not ended by its leaving.
+    // A new session begins meanwhile; the end of this process does not end the new session.
     assert_eq!(primary.tell("lock"), "won");
     assert_eq!(primary.tell("decide"), "0 records");
     assert_eq!(late.tell("end"), "not over");
@@ -264,7 +264,7 @@ fn a_member_joins_again_while_another_decides() {
     settles(&home, false);
 }
 
-/// Everybody at once: one wins at a time, and nobody who joins waits longer than a decision takes.
+/// Many processes run at once: one wins at a time, and a joining process waits no longer than a decision takes.
 #[test]
 fn joining_and_deciding_do_not_block_each_other() {
     let home = Home::new();

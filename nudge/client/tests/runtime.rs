@@ -1,4 +1,4 @@
-//! The runtime directory: what is believed, and what is never followed.
+//! The runtime directory: which files a client trusts, and which links it does not follow.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ fn one_lock() {
     let lock = dir.try_lock().unwrap().unwrap();
     assert!(dir.is_held() && dir.try_lock().unwrap().is_none());
     drop(lock);
-    // Another test may be starting a process, which holds a copy of every descriptor until it executes.
+    // A process that another test starts holds a copy of every descriptor until it executes.
     let deadline = Instant::now() + Duration::from_secs(5);
     while dir.try_lock().unwrap().is_none() {
         assert!(Instant::now() < deadline, "the lock is free again");
@@ -160,7 +160,7 @@ fn nothing_planted_is_followed_or_waited_for() {
         assert_eq!(refused.unwrap_err().reason(), "E_UNAVAILABLE");
     }
 
-    // The directory was opened once; another one in its place changes nothing.
+    // The directory was opened once; a directory that replaces it later changes nothing.
     fs::remove_dir(&file).unwrap();
     let moved = home.path().join("moved");
     fs::rename(dir.path(), &moved).unwrap();

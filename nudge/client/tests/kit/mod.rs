@@ -1,4 +1,4 @@
-//! What the tests of the journal and of membership share. Each uses a part of it.
+//! Functions that the tests of the journal and of membership share. Each test uses a part of them.
 #![allow(dead_code)]
 
 use std::fs;
@@ -37,7 +37,7 @@ impl Home {
         self.dir.open_journal(&self.lock, keep).unwrap()
     }
 
-    /// What the next PRIMARY would restore.
+    /// Returns the records that the next PRIMARY would restore.
     pub fn reread(&self) -> Vec<Vec<u8>> {
         let (_, restored) = self.open(true);
         assert_eq!(restored.notice, None);
@@ -52,7 +52,7 @@ impl Home {
     }
 }
 
-/// A payload of a given size that differs from every other.
+/// Makes a payload of a given size that differs from every other one.
 pub fn payload(number: usize, size: usize) -> Vec<u8> {
     let mut bytes: Vec<_> = (0..size).map(|i| u8::try_from((i * 31 + number * 17) % 251).unwrap()).collect();
     let name = number.to_le_bytes();
@@ -61,13 +61,13 @@ pub fn payload(number: usize, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// In the process that [`again`] has started: the directory it was given.
+/// Returns the directory that [`again`] has given to this process; `None` in a first run.
 pub fn given() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// The command that runs one test of this binary again, alone, for a directory; `before` is what
-/// starts it, if it is not started by itself.
+/// Makes the command that runs one test of this binary again, alone, for a directory. `before` is the command that
+/// starts it, if any.
 pub fn again(test: &str, dir: &Path, before: &[&str]) -> Command {
     let this = std::env::current_exe().unwrap();
     let mut command = match before {
@@ -93,7 +93,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a probe succeeds; says what is skipped if not.
+/// Returns true when a probe succeeds; otherwise prints which test is skipped.
 pub fn can(what: &str, command: &mut Command) -> bool {
     let done = command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success());
     if !done {
@@ -110,10 +110,10 @@ pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A process that does what it is told, line by line, and answers each with a line.
+/// A child process that carries out one command per line and answers each with a line.
 pub struct Puppet {
     child: Child,
-    /// `None` once nobody gives orders any more.
+    /// `None` once no more commands follow.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
@@ -137,19 +137,19 @@ impl Puppet {
         writeln!(self.stdin.as_ref().unwrap(), "{order}").unwrap();
     }
 
-    /// The next line that is meant for us.
+    /// Reads the next line that is meant for the test.
     pub fn answer(&mut self) -> String {
         loop {
             let mut line = String::new();
             assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the process has ended");
-            // The test harness prints the name of the test before the first.
+            // The test harness prints the test's name before the first answer.
             if let Some((_, said)) = line.split_once("puppet: ") {
                 return said.trim_end().to_owned();
             }
         }
     }
 
-    /// Without a chance to tidy up, like `kill -9`.
+    /// Kills the process without a chance to clean up, like `kill -9`.
     pub fn kill(self) {
         drop(self);
     }
@@ -168,7 +168,7 @@ impl Drop for Puppet {
     }
 }
 
-/// The puppet's side: obeys until nobody gives orders any more.
+/// Carries out commands in the child process until its stdin ends.
 pub fn obey(mut obey: impl FnMut(&str) -> String) {
     println!("puppet: here");
     for order in std::io::stdin().lines().map_while(Result::ok) {
@@ -176,8 +176,8 @@ pub fn obey(mut obey: impl FnMut(&str) -> String) {
     }
 }
 
-/// The folder of a small file system of its own, on which the test `name` is run again; `None` in the
-/// first run, which waits for the second, or where that cannot be done.
+/// Returns the folder of a small file system, on which the test `name` runs again. Returns `None` in the first run,
+/// which waits for the second, and when no such file system can be made.
 #[allow(dead_code)]
 pub fn small_disk(name: &str, size: &str) -> Option<PathBuf> {
     let path = given();

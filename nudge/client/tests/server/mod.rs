@@ -1,4 +1,4 @@
-//! A server of the tests: it holds the real lock, and answers what it is told.
+//! A server for tests: it holds the real lock, and sends prepared answers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -12,17 +12,17 @@ use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, SessionFile};
 #[derive(Debug, Clone, Copy)]
 pub enum CannedReply {
     Text(u16, &'static str),
-    /// After a while.
+    /// Answers after this time.
     Late(Duration, &'static str),
-    /// And closes the connection.
+    /// Answers and closes the connection.
     Last(&'static str),
     /// Closes the connection without an answer.
     Nothing,
-    /// Closes it in the middle of the answer.
+    /// Closes the connection in the middle of the answer.
     Part,
 }
 
-/// Keeps answers back until a test opens it.
+/// Holds answers back until a test opens the gate.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -36,7 +36,7 @@ impl Gate {
         *self.0.0.lock().unwrap() = false;
     }
 
-    /// Waits until it is open.
+    /// Waits until the gate is open.
     pub fn pass(&self) {
         let shut = self.0.0.lock().unwrap();
         drop(self.0.1.wait_while(shut, |open| !*open).unwrap());
@@ -45,7 +45,7 @@ impl Gate {
 
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Which connection it came by, counted from 0.
+    /// The number of the request's connection, counted from 0.
     pub connection: usize,
     pub line: String,
     headers: Vec<(String, String)>,
@@ -67,7 +67,7 @@ struct Inner {
     seen: Mutex<Vec<Request>>,
     open: Mutex<Vec<TcpStream>>,
     closed: AtomicBool,
-    /// Connections that are over, and that the client's system knows to be.
+    /// The number of connections that have ended; the client's system knows of their end.
     over: AtomicUsize,
     respond: Respond,
 }
@@ -76,8 +76,7 @@ struct Inner {
 pub struct Server(Arc<Inner>);
 
 impl Server {
-    /// Wins the lock as soon as it is free, and says where it is. `respond` is given how many requests
-    /// came before.
+    /// Wins the lock as soon as it is free, and writes `server.pid`. `respond` gets the number of earlier requests.
     pub fn start(dir: &RuntimeDir, respond: impl Fn(usize, &Request) -> CannedReply + Send + Sync + 'static) -> Self {
         let deadline = Instant::now() + Duration::from_secs(5);
         let lock = loop {
@@ -118,7 +117,7 @@ impl Server {
         self.0.dir.write_session(self.0.lock.lock().unwrap().as_ref().unwrap(), session).unwrap();
     }
 
-    /// As the system does when a process dies.
+    /// Ends as a process that dies: the system closes its connections and releases its lock.
     pub fn die(&self) {
         self.stop_accepting();
         for stream in self.0.open.lock().unwrap().drain(..) {
@@ -127,7 +126,7 @@ impl Server {
         self.unlock();
     }
 
-    /// As a server that ends.
+    /// Ends as a server that leaves in order.
     pub fn leave(&self) {
         if let Some(lock) = &*self.0.lock.lock().unwrap() {
             self.0.dir.remove_server_file(lock).unwrap();
@@ -135,7 +134,7 @@ impl Server {
         self.die();
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until `count` requests have come.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) {
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -145,7 +144,7 @@ impl Server {
         }
     }
 
-    /// Waits until so many connections are over.
+    /// Waits until `count` connections have ended.
     pub fn wait_for_ends(&self, count: usize) {
         let deadline = Instant::now() + Duration::from_secs(10);
         while self.0.over.load(Ordering::SeqCst) < count {
@@ -160,7 +159,7 @@ impl Server {
 
     pub fn stop_accepting(&self) {
         if !self.0.closed.swap(true, Ordering::SeqCst) {
-            // Wakes it.
+            // This connection wakes the thread that accepts.
             drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)));
             while TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)).is_ok() {}
         }
@@ -178,7 +177,7 @@ impl Inner {
             self.open.lock().unwrap().push(stream.try_clone().unwrap());
             let inner = Arc::clone(&self);
             thread::spawn(move || {
-                // What a client breaks off is no failure.
+                // A connection that a client breaks off is no failure.
                 let _ = inner.serve(connection, &stream);
                 let _ = stream.shutdown(Shutdown::Both);
                 inner.over.fetch_add(1, Ordering::SeqCst);
