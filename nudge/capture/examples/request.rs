@@ -1,4 +1,5 @@
-//! Prints the requests that a session would make of a model, from its client's file on stdin:
+//! Prints the requests that Nudge would send to a model for one session. Reads the session from the client's file on
+//! stdin:
 //! `cargo run -p nudge-capture --example request <session.jsonl`.
 
 use std::io::{self, Read as _};

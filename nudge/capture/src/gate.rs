@@ -14,13 +14,13 @@ use crate::wording;
 
 /// The types of a unit that a model may propose.
 pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
-/// Most proposals that become files of one session.
+/// The most files that one session may add.
 pub const MAX_UNITS: usize = 8;
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 8..=120;
 const BODY_CHARS: std::ops::RangeInclusive<usize> = 80..=6_000;
-/// Shortest quote that proves anything, and the longest.
+/// The length of a quote: a shorter one proves nothing.
 const QUOTE_CHARS: std::ops::RangeInclusive<usize> = 12..=200;
-/// How often the project may be named in a body; more often it is about the project.
+/// The most times that a body may name the project. A body with more is about the project.
 const NAMED: usize = 2;
 const MAX_TAGS: usize = 8;
 const MAX_RELATED: usize = 8;
@@ -44,19 +44,19 @@ pub struct UnitProposal {
     /// Words to find it by.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// How sure the model is, from 0 to 1.
+    /// The model's confidence in the unit, from 0 to 1.
     #[serde(default)]
     pub confidence: Option<f64>,
-    /// `general`, or `project` when it holds in one project alone.
+    /// `general`, or `project` for a unit that holds only in one project.
     pub scope: String,
-    /// Is true when it holds next year.
+    /// Is true when the unit will still hold next year.
     pub durable: bool,
-    /// The words of the session that prove it.
+    /// The words of the session that prove the unit.
     pub quote: String,
-    /// Relations to units that are there.
+    /// Relations to units that exist already.
     #[serde(default)]
     pub related: Vec<ProposedRelation>,
-    /// The id of the unit that it corrects or completes.
+    /// The id of the unit that this proposal corrects or completes.
     #[serde(default)]
     pub updates: Option<String>,
 }
@@ -74,20 +74,20 @@ pub struct ProposedRelation {
 /// A proposal that is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RejectedProposal {
-    /// The title, or a word in its place when it may not be shown.
+    /// The title, or `(withheld)` for a title that looks like a credential.
     pub title: String,
-    /// The gate that it does not pass.
+    /// The name of the gate that the proposal does not pass.
     pub gate: String,
-    /// The unit that says the same already: by its path, where it has a file.
+    /// The id of the existing unit that says the same; a caller may replace the id by the unit's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The proposed text, when it may change the unit that is there.
+    /// The proposed text, when it says the same as a unit and may therefore extend that unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 impl RejectedProposal {
-    /// Refuses the proposal of a title; a title that looks like a credential is withheld.
+    /// Makes the refusal of a proposal. Withholds a title that looks like a credential.
     pub fn new(title: &str, gate: &str) -> Self {
         let title = one_line(title, 80);
         let is_secret = SecretGuard::new().check(None, &title).is_some();
@@ -95,24 +95,25 @@ impl RejectedProposal {
     }
 }
 
-/// The facts that the gates know beside the proposal.
+/// The facts that the gates need beside the proposal.
 pub struct GateFacts<'a> {
-    /// The words of the user and the agent that were sent, by [`normalize_text`]: a tool's output proves nothing.
+    /// The words of the user and the agent that were sent, in the form of [`normalize_text`]. A tool's output is not
+    /// among them, because it proves nothing.
     pub sent: &'a str,
-    /// Names of the project: of its folder and its repository.
+    /// The names of the project: those of its folder and its repository.
     pub project: &'a [String],
     /// The user's home, whose paths help no other reader.
     pub home: Option<&'a Path>,
-    /// Returns true when there is a unit of this id.
+    /// Returns true when a unit with this id exists.
     pub has: &'a dyn Fn(&str) -> bool,
-    /// The unit that says the same as this title and body.
+    /// Finds a unit that says the same as this title and body, and returns its id.
     pub same: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
 /// Returns true when a proposal passes.
 type Gate = fn(&UnitProposal, &GateFacts<'_>) -> bool;
 
-/// Reads the answer of a model: proposals, and those that are none.
+/// Reads the answer of a model. Returns its proposals, and the entries that do not have the form of a proposal.
 pub fn read(answer: &Value) -> Option<(Vec<UnitProposal>, Vec<RejectedProposal>)> {
     let list = answer.get("units").unwrap_or(answer).as_array()?;
     let mut proposals = Vec::new();
@@ -126,7 +127,8 @@ pub fn read(answer: &Value) -> Option<(Vec<UnitProposal>, Vec<RejectedProposal>)
     Some((proposals, rejected))
 }
 
-/// Puts a proposal through the gates. `Ok` is the tidied proposal; else the first gate that it does not pass.
+/// Puts a proposal through the gates. Returns the tidied proposal, or a refusal with the first gate that it does not
+/// pass.
 pub fn apply_gates(proposal: UnitProposal, scene: &GateFacts<'_>) -> Result<UnitProposal, RejectedProposal> {
     let proposal = tidy_proposal(proposal, scene);
     let gates: [(&str, Gate); 9] = [
@@ -152,7 +154,7 @@ pub fn apply_gates(proposal: UnitProposal, scene: &GateFacts<'_>) -> Result<Unit
     }
 }
 
-/// Repairs the form of a proposal: a relation to no unit, an odd tag, blanks.
+/// Repairs the form of a proposal: trims blanks, normalises tags, and drops relations to units that do not exist.
 fn tidy_proposal(proposal: UnitProposal, scene: &GateFacts<'_>) -> UnitProposal {
     let word = |text: &str| {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -188,7 +190,7 @@ fn is_of_length(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     TITLE_CHARS.contains(&proposal.title.chars().count()) && BODY_CHARS.contains(&proposal.body.chars().count())
 }
 
-/// Nothing of it looks like a credential, alone or together.
+/// Returns true when no text of the proposal looks like a credential, alone or together with the others.
 fn is_open(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     let tags = proposal.tags.join(" ");
     let all = [&proposal.title, &proposal.body, &proposal.quote, &proposal.domain, &tags].map(String::as_str);
@@ -196,13 +198,14 @@ fn is_open(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     all.iter().all(|text| guard.check(None, text).is_none()) && guard.check(None, &all.join("\n")).is_none()
 }
 
-/// Returns true when the quote stands in the text that was sent, so that each unit rests on words of the session.
+/// Returns true when the quote occurs in the text that was sent, so that each unit rests on words of the session.
 fn is_quoted(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool {
     let quote = normalize_text(&proposal.quote);
     QUOTE_CHARS.contains(&quote.chars().count()) && !quote.contains("[line withheld") && scene.sent.contains(&quote)
 }
 
-/// Returns true when the text names no path of a person's home, no commit and no ticket: these help no other reader.
+/// Returns true when the text names no path of a person's home, no commit and no ticket. Such names help no other
+/// reader.
 fn names_nothing_private(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool {
     let text = format!("{}\n{}", proposal.title, proposal.body);
     !wording::names_a_home(&text, scene.home) && !wording::names_a_commit(&text) && !wording::names_a_ticket(&text)
@@ -234,9 +237,9 @@ fn is_a_name(name: &str) -> bool {
     name.chars().count() >= 3 && !WORDS.contains(&name)
 }
 
-/// Returns false for a model's text that says nothing, and for an agent's words about itself.
+/// Returns false for a model's refusal, for a text that says nothing, and for an agent's words about itself.
 fn is_no_refusal(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
-    // A body of a handful of different words repeats itself.
+    // A body of fewer than 8 different words only repeats itself.
     let mut different: Vec<_> = split_words(&proposal.body).into_iter().map(|word| word.folded).collect();
     different.sort();
     different.dedup();

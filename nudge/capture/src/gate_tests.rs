@@ -1,4 +1,4 @@
-//! Every gate by what it lets through and what it stops.
+//! Tests what each gate lets through and what it stops.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn judged(proposal: UnitProposal) -> Result<UnitProposal, RejectedProposal> {
     apply_gates(proposal, &scene)
 }
 
-/// The gate that stops the good one once it is changed.
+/// Changes a good proposal and returns the name of the gate that stops it then.
 fn gate(change: impl FnOnce(&mut UnitProposal)) -> String {
     let mut proposal = good();
     change(&mut proposal);

@@ -1,13 +1,15 @@
 //! Reads the session of a coding agent and judges the notes that a model proposes from it.
 //!
-//! [`transcript`] reads the files that Claude Code and Codex write, [`view`] renders what may leave the machine, without
-//! lines that look like a credential, [`prompt`] builds the request, and [`gate`] lets through what is general, durable
-//! and proved by words of the session. The crate asks no model, opens no file and keeps nothing: the caller does.
+//! [`transcript`] reads the files that Claude Code and Codex write. [`view`] renders the text that may leave the
+//! machine, without lines that look like a credential. [`prompt`] builds the request. [`gate`] accepts a proposal that
+//! is general, durable and proved by words of the session. The crate asks no model, opens no file and keeps nothing:
+//! its caller does.
 //!
 //! ```
 //! use nudge_capture::{gate, prompt, transcript, view};
 //!
-//! let lines = r#"{"type":"user","sessionId":"s","cwd":"/w","message":{"content":"Why do all clients retry at once?"}}"#;
+//! let lines =
+//!     r#"{"type":"user","sessionId":"s","cwd":"/w","message":{"content":"Why do all clients retry at once?"}}"#;
 //! let session = transcript::read(lines.as_bytes()).expect("a line of Claude Code");
 //! let rendered = view::render_session(&session);
 //! assert!(rendered.parts[0].starts_with("### USER\nWhy do all clients"));
@@ -15,13 +17,13 @@
 //! let request = prompt::build_request(&[], &[], &rendered.parts[0]);
 //! assert!(request.text.contains("retry at once"));
 //!
-//! // What a model answers to it.
+//! // A model's answer to this request.
 //! let answer = serde_json::json!({"units": []});
 //! let (proposals, rejected) = gate::read(&answer).expect("an answer of the form that was asked for");
 //! assert!(proposals.is_empty() && rejected.is_empty());
 //! ```
 //!
-//! `examples/request.rs` prints the requests that a session would make.
+//! `examples/request.rs` prints the requests for a session.
 
 pub mod gate;
 mod own;

@@ -1,11 +1,11 @@
-//! Finds the texts of a session that Nudge or the client put there. They come from a store already, so a capture would
-//! learn from itself.
+//! Finds the texts of a session that Nudge or the client put there. A capture leaves them out, because it would learn
+//! from its own notes.
 
 use nudge_core::shell;
 use nudge_core::text::{after_mark, before_mark};
 use serde_json::Value;
 
-/// Elements that clients put into the user's words, and that no user wrote.
+/// Elements that clients add to the user's words.
 const NOT_THE_USERS: [&str; 24] = [
     "system-reminder",
     "environment_context",
@@ -32,10 +32,10 @@ const NOT_THE_USERS: [&str; 24] = [
     "new-diagnostics",
     "mcp-resource",
 ];
-/// The text in the first line of every digest of ours.
+/// The text in the first line of every digest that Nudge prints.
 const OURS: &str = "These are notes, not instructions:";
 
-/// Tools whose answer is another agent's; that agent may have asked Nudge.
+/// Tools that return another agent's answer. That agent may have asked Nudge.
 const AGENTS: [&str; 4] = ["Task", "Agent", "TaskOutput", "AgentOutputTool"];
 /// Tools that return more output of an earlier call.
 const MORE: [&str; 3] = ["BashOutput", "TaskOutput", "write_stdin"];
@@ -47,7 +47,7 @@ const RUNNERS: [&str; 14] = [
 const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "ksh"];
 /// Programs that fetch an address.
 const FETCHERS: [&str; 6] = ["curl", "wget", "http", "https", "xh", "httpie"];
-/// The port at which the server is usually found, and as many after it.
+/// The default port of the server, and the ports that the server tries when the default is taken.
 const PORTS: std::ops::RangeInclusive<u16> = 8_765..=8_784;
 
 /// Returns true when the output of a call is left out: the call asks Nudge, or an agent that may have asked it.
@@ -55,7 +55,7 @@ pub fn is_answer_ours(tool: &str, input: &str) -> bool {
     AGENTS.contains(&tool) || is_ours(tool, input)
 }
 
-/// Returns true when a call asks Nudge, by a tool of its server, by its command, or by its address.
+/// Returns true when a call asks Nudge by a tool of its server, by its command or by its address.
 pub fn is_ours(tool: &str, input: &str) -> bool {
     if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         let is_server = ["nudge", "nugget", "dude"].iter().any(|own| server.contains(own));
@@ -64,7 +64,8 @@ pub fn is_ours(tool: &str, input: &str) -> bool {
     parse_command_lines(input).iter().any(|line| runs_nudge(line))
 }
 
-/// Returns true when a call asks for more output of one of our calls, by a name that our call has printed.
+/// Returns true when a call asks for more output of an earlier call of Nudge, by an id that the earlier call has
+/// printed.
 pub fn is_more(tool: &str, input: &str, said: &str) -> bool {
     let is_end = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-');
     let Ok(Value::Object(input)) = serde_json::from_str(input) else { return false };
@@ -88,7 +89,7 @@ fn parse_command_lines(input: &str) -> Vec<String> {
 }
 
 fn runs_nudge(line: &str) -> bool {
-    // A command within a word or a function is not among the commands of a line.
+    // A command inside a word or a function is not in the parser's list of commands.
     let is_deep = ["$(", "`", "<(", ">(", "()", "function ", "alias "].iter().any(|sign| line.contains(sign));
     let Some(read) = shell::parse(line) else { return begins_with_nudge(line) };
     (is_deep && begins_with_nudge(line)) || read.commands.iter().any(|command| is_nudge(command, line))
@@ -109,8 +110,8 @@ fn is_program(word: &str) -> bool {
     name.strip_suffix(".exe").unwrap_or(name) == "nudge"
 }
 
-/// Returns true when a word is the address of the server: at one of its ports, or at another with a method of it in the
-/// line.
+/// Returns true when a word is an address of the server: a local address with one of its ports, with a variable as
+/// port, or in a line that names Nudge.
 fn is_address(word: &str, line: &str) -> bool {
     let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
     let place = before_mark(rest, &['/', '?', '#']);
@@ -120,12 +121,12 @@ fn is_address(word: &str, line: &str) -> bool {
         && (port.parse::<u16>().is_ok_and(|port| PORTS.contains(&port)) || line.contains("nudge") || port.contains('$'))
 }
 
-/// Words behind which a command begins.
+/// Words that may stand directly before a command.
 const BEFORE: [&str; 14] =
     ["if", "then", "else", "elif", "do", "while", "until", "time", "sudo", "env", "exec", "command", "nohup", "!"];
 
-/// Returns true when any command in a line that cannot be parsed begins with the program. A folder of this name may be
-/// a user's project.
+/// Returns true when a command in a line that cannot be parsed begins with the program's name. The name elsewhere in
+/// the line does not count, because a user's folder may have the same name.
 fn begins_with_nudge(line: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`;|&()[]{},".contains(c);
     let starts = |before: &str| {
@@ -158,14 +159,15 @@ pub fn without_ours(text: &str) -> String {
     out.split_inclusive('\n').filter(keep).collect()
 }
 
-/// Returns the text without the elements of this name. An element that is not closed goes to the end.
+/// Returns the text without the elements with this name. An element without an end tag reaches to the end of the
+/// text.
 fn remove_elements(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
     let (mut out, mut left) = (String::new(), text);
     while let Some(start) = left.find(&open) {
         let inside = &left[start + open.len()..];
         if !inside.starts_with(|c: char| c == '>' || c.is_whitespace()) {
-            // The element of a longer name.
+            // A longer name that begins with `tag`: this element stays.
             out += &left[..start + open.len()];
             left = inside;
             continue;

@@ -1,4 +1,4 @@
-//! The request to a model, and the form of its answer.
+//! Builds the request to a model, and the form of its answer.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,13 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// Returns the bytes that leave this machine, for every engine; an engine adds its own envelope.
+    /// Returns the text that leaves this machine. It is the same for every engine; an engine adds its own envelope.
     pub fn to_sent_text(&self) -> String {
         format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
     }
 }
 
-/// A unit that is there already.
+/// A unit that exists already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownUnit {
     /// The id.
@@ -36,7 +36,7 @@ pub struct KnownUnit {
 }
 
 impl KnownUnit {
-    /// Returns the line that tells a model of this unit.
+    /// Returns the line that describes this unit to a model.
     pub fn to_line(&self) -> String {
         let Self { id, title, summary } = self;
         format!("- {id}: {title}{}{summary}", if summary.is_empty() { "" } else { " - " })
@@ -65,7 +65,8 @@ it holds in this project alone), `durable` (true when it holds next year) and `w
 copied verbatim from what USER or ASSISTANT says, that proves it), `related` (ids of listed units only) and `updates` (the id of the
 listed unit that this corrects or completes, else null). Write nothing again that a listed unit says already.";
 
-/// Builds a request: the units that are near, the titles that earlier calls have found, the transcript.
+/// Builds a request from three parts: similar units that exist, the titles that earlier calls have found, and the
+/// transcript.
 pub fn build_request(known: &[KnownUnit], found: &[String], part: &str) -> ModelRequest {
     let mut text = String::from("## Units that are there already\n");
     if known.is_empty() {
@@ -86,7 +87,8 @@ pub fn build_request(known: &[KnownUnit], found: &[String], part: &str) -> Model
     ModelRequest { system: SYSTEM.to_owned(), text, schema: build_schema() }
 }
 
-/// The form of the answer. Every member is required, as strict modes want it.
+/// Returns the JSON schema of the answer. Every member is required, because the strict modes of model servers demand
+/// that.
 fn build_schema() -> Value {
     let text = json!({"type": "string"});
     let related = to_object_schema(&json!({"id": text, "type": {"type": "string", "enum": RELATIONS}}));

@@ -1,5 +1,5 @@
-//! Reads the words and calls of a session from its client's file. Both formats are undocumented: an unknown line is
-//! passed over, and a file without any known line is no transcript.
+//! Reads the words and calls of a session from the client's file. Both formats are undocumented, so the reader skips
+//! an unknown line. A file without any known line is not a transcript.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -37,7 +37,7 @@ pub enum SessionTurn {
     Outcome {
         /// The tool's output.
         text: String,
-        /// Is true when it failed.
+        /// Is true when the call failed.
         is_error: bool,
     },
 }
@@ -47,20 +47,20 @@ pub enum SessionTurn {
 pub struct Transcript {
     /// The client that wrote the file.
     pub agent: TranscriptClient,
-    /// The client's id of it.
+    /// The client's id of the session.
     pub session: Option<String>,
     /// The folder that the agent worked in.
     pub cwd: Option<String>,
-    /// Every folder that a line names as its own.
+    /// Every folder that a line names as its working folder.
     pub folders: BTreeSet<String>,
     /// The messages and calls, in order.
     pub turns: Vec<SessionTurn>,
 }
 
-/// The start of the text that gives Codex's model a project's rules.
+/// The start of the text in which Codex passes a project's rules to its model.
 const RULES: &str = "# AGENTS.md instructions";
 
-/// Reads a file, or a part of it from the start of a line. `None` where no line is known.
+/// Reads a file, or a part of a file that begins at the start of a line. Returns `None` when no line is known.
 pub fn read(bytes: &[u8]) -> Option<Transcript> {
     let mut reader = TranscriptReader::default();
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -79,18 +79,18 @@ struct TranscriptReader {
     cwd: Option<String>,
     folders: BTreeSet<String>,
     turns: Vec<SessionTurn>,
-    /// Calls of our own tools: a capture must not learn from them.
+    /// The ids of calls of Nudge's tools. Their results are left out: a capture must not learn from them.
     own: HashSet<String>,
-    /// The first lines of their results.
+    /// The first lines of the results of these calls.
     own_said: String,
 }
 
-/// Stands for the name of a tool in a call that gives none: the call is shown all the same.
+/// The name that is shown for a tool call without a name.
 const NAMELESS: &str = "";
 
 impl TranscriptReader {
     fn read_line(&mut self, line: &Value) {
-        // Every line counts, also those whose message is left out.
+        // Every line counts here, even if its message is left out.
         self.folders
             .extend([&line["cwd"], &line["payload"]["cwd"]].into_iter().filter_map(Value::as_str).map(str::to_owned));
         let Some(kind) = line["type"].as_str() else { return };
@@ -219,7 +219,7 @@ impl TranscriptReader {
 
     fn add_outcome(&mut self, id: &Value, text: &str, is_error: bool) {
         if id.as_str().is_some_and(|id| self.own.contains(id)) {
-            // The first line names the call that goes on in the background.
+            // The first line names the background command that the call has started.
             self.own_said.extend(["\n", first_line(text)]);
             return;
         }
@@ -237,7 +237,7 @@ fn context_cwd(text: &str) -> Option<&str> {
     rest.split_once("</cwd>").map(|(cwd, _)| cwd.trim())
 }
 
-/// Returns a text, or joins those of blocks.
+/// Returns a text, or the joined texts of a list of blocks.
 fn join_texts(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();

@@ -1,11 +1,12 @@
-//! Words by which a text betrays that it is of one person, one project or one session. Each has a sense that is harmless,
-//! too: a colour looks like a ticket, a standard like one, the home of a container's user like somebody's.
+//! Finds words that show that a text is about one person, one project or one session. Each check allows for harmless
+//! cases: a colour looks like a ticket, and so does the name of a standard; the home of a container's user looks like
+//! a person's home.
 
 use std::path::Path;
 
 use nudge_core::text::after_mark;
 
-/// Users of images and runners, and common placeholder names: such a home belongs to no person.
+/// User names of images and CI runners, and common placeholders. A home with such a name is not a person's home.
 const ANYBODY: [&str; 27] = [
     "node",
     "app",
@@ -36,7 +37,7 @@ const ANYBODY: [&str; 27] = [
     "public",
 ];
 
-/// Returns true when a text names a folder in a person's home, or the user's own.
+/// Returns true when a text names a folder in a person's home, or in the home `own`.
 pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
     let is_anybodys = |name: &str| {
         name.is_empty()
@@ -65,7 +66,7 @@ fn iter_words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split(move |c| !is_part(c)).map(move |word| (&text[..word.as_ptr() as usize - start], word))
 }
 
-/// 7 to 64 hex digits with letters and digits among them.
+/// Returns true when a text has a word of 7 to 64 hex digits with letters and digits among them.
 pub fn names_a_commit(text: &str) -> bool {
     iter_words(text).any(|(_, word)| {
         (7..=64).contains(&word.len())
@@ -83,13 +84,14 @@ const STANDARDS: [&str; 62] = [
     "RFC", "RS", "RSA", "RUSTSEC", "SHA", "SHA3", "SP", "STD", "TIS", "UCS", "UTC", "UTF", "WIN", "WINDOWS",
 ];
 
-/// `#1234` or `SHOP-1234`; not `UTF-8`, `FIPS-140` and the like, and not a colour.
+/// Returns true when a text names a ticket, such as `#1234` or `SHOP-1234`. Names such as `UTF-8` or `FIPS-140` and
+/// colours do not count.
 pub fn names_a_ticket(text: &str) -> bool {
     let is_number = |text: &str| (2..=7).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     iter_words(text).any(|(before, word)| {
         if let Some(offset) = word.find('#') {
             let number = &word[offset + 1..];
-            // `repository#12` is no colour.
+            // `repository#12` is not a colour.
             return is_number(number) && (offset > 0 || !is_colour(before, number));
         }
         let Some((key, number)) = word.split_once('-') else { return false };
@@ -101,7 +103,7 @@ pub fn names_a_ticket(text: &str) -> bool {
     })
 }
 
-/// Returns true when `#333` or `#112233` is a colour: no word before it is about tickets.
+/// Returns true when `#333` or `#112233` may be a colour, because no word before it is about tickets.
 fn is_colour(before: &str, number: &str) -> bool {
     const TICKETS: [&str; 27] = [
         "issue",
@@ -140,7 +142,7 @@ fn is_colour(before: &str, number: &str) -> bool {
     !words.take(3).any(|word| TICKETS.contains(&word.to_lowercase().as_str()))
 }
 
-/// Phrases of a model that has nothing to say.
+/// Phrases of a model that refuses, or that found nothing.
 const REFUSALS: [&str; 20] = [
     "as an ai",
     "as a language model",
@@ -163,7 +165,8 @@ const REFUSALS: [&str; 20] = [
     "nothing to extract",
     "no knowledge was",
 ];
-/// Actors of a session, and their deeds in it; the same actors with other verbs are about software.
+/// The actors of a session, and verbs for their acts in it. With other verbs the same actors are part of a software's
+/// description.
 const ACTORS: [&str; 4] = ["the assistant", "the user", "the agent", "the transcript"];
 const DEEDS: [&str; 34] = [
     "asked",
@@ -205,11 +208,11 @@ const DEEDS: [&str; 34] = [
 const PLACES: [&str; 3] = ["in this session", "in this conversation", "during this session"];
 const SPEAKERS: [&str; 7] = ["i", "we", "our", "my", "me", "us", "you"];
 
-/// Returns true when a text is about the session that it comes from, or refuses.
+/// Returns true when a text is about the session that it comes from, or when it is a model's refusal.
 pub fn is_chatter(text: &str) -> bool {
     let text = text.to_lowercase().replace('\u{2019}', "'");
     text.split(['.', '!', '?', ';']).flat_map(|part| part.split("\n\n")).any(|sentence| {
-        // Between blanks, so that only whole words are found.
+        // Blanks around each word let a search find whole words only.
         let is_part = |c: char| c.is_alphanumeric() || c == '\'' || c == '-';
         let words: Vec<_> = sentence.split(|c| !is_part(c)).filter(|word| !word.is_empty()).collect();
         let sentence = format!(" {} ", words.join(" "));

@@ -1,10 +1,12 @@
-//! What a model costs: the time to load it and to make vectors, the memory it takes, and what is lost by rounding.
+//! Measures the costs of a model: the time to load it and to make vectors, its memory, and the loss of precision by
+//! rounding.
 //!
 //! ```sh
 //! cargo run --release -p nudge-embed --example measure FOLDER [rounded|full]
 //! ```
 //!
-//! One thread; the median of the runs, and the quickest. Memory is that of the process, where the system tells.
+//! Uses one thread, and prints the median and the fastest of the runs. The memory is that of the whole process; only
+//! Linux reports it.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,7 +14,7 @@ use std::time::Instant;
 use nudge_core::embed::TextEmbedder as _;
 use nudge_embed::{Precision, SentenceModel};
 
-/// Prose with a name and a number here and there, as records have it.
+/// Prose with some names and numbers, as in records.
 const WORDS: &str = "the mutable borrow from entry lived through the callback so clone the handle first and drop the \
                      guard before it is called again because SQLite answers busy after 5000 milliseconds when two \
                      servers open the same file and one of them migrates the schema under the lock ";
@@ -50,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The beginning of `text` that has so many tokens.
+/// Returns the beginning of `text` that has at most `tokens` tokens.
 fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
     let ends = text.match_indices(' ').map(|(i, _)| &text[..i]);
     let mut fits = text;
@@ -63,7 +65,8 @@ fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
     fits
 }
 
-/// A figure of this process, on Linux: the memory that is resident, or was at most.
+/// Returns a figure of this process in KiB: its resident memory now (`VmRSS`) or at its highest (`VmHWM`). Linux
+/// only.
 fn kib(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,4 +1,4 @@
-//! The vector of each line of standard input, as a JSON array of numbers, one on a line.
+//! Prints the vector of each line of standard input as a JSON array of numbers, one array on a line.
 //!
 //! ```sh
 //! cargo run --release -p nudge-embed --example vectors FOLDER [rounded|full] < texts

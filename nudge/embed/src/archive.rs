@@ -1,8 +1,8 @@
-//! Takes the files of a model that a user has: from a folder, a wheel or another zip, or a tar.
+//! Takes the files of a model from a folder, a wheel, another zip, or a tar.
 //!
-//! Archives are somebody else's. Names in them choose nothing: five files are taken out under names of ours, up to a
-//! length. An archive with a name that leads elsewhere, with links or devices, is refused as a whole, because no honest
-//! one has them.
+//! Archives come from strangers, so their names decide nothing: Nudge takes five files out, each with a fixed name
+//! and up to a fixed length. It refuses a whole archive if a name leads out of the archive, or if an entry is a link
+//! or a device: no honest archive has these.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,17 +18,18 @@ use zip::ZipArchive;
 use crate::files::{FILES, FileNeed, MAX_BYTES, WEIGHTS, max_bytes, unreadable_fault};
 use crate::{Result, broken_model};
 
-/// Most entries of an archive.
+/// The most entries of an archive.
 const MAX_ENTRIES: usize = 10_000;
-/// Bytes that tell the format of a file; the mark of a tar stands behind the first name and its numbers.
+/// The bytes at the start of a file that show its format. The mark of a tar comes after the name and the numbers of
+/// its first entry.
 const HEAD_BYTES: u64 = 262;
-/// Most characters of a foreign name that are shown.
+/// The most characters of an archive's name or entry that a message shows.
 const MAX_SHOWN: usize = 80;
 
-/// Takes the file of this name, of [`FILES`].
+/// Receives a file of [`FILES`] by its name, and the reader of its bytes.
 pub type Put<'a> = dyn FnMut(&'static str, &mut dyn Read) -> Result<()> + 'a;
 
-/// Hands over the files of the model that is in `path`, each once.
+/// Passes each file of the model in `path` to `put`, once.
 ///
 /// # Errors
 /// `E_INVALID` for anything but a folder, a zip, a tar or a tar.gz, and for one without a model or with two.
@@ -60,7 +61,7 @@ fn take_folder(folder: &Path, put: &mut Put<'_>) -> Result<()> {
         match foreign::open_file(&folder.join(name), LinkPolicy::Refused) {
             Ok((mut file, _)) => put(name, &mut file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound && need == FileNeed::May => {}
-            // Caches of downloads have links to files that are named by their hash.
+            // Download caches have links here, to files named by their hash.
             Err(_) if folder.join(name).is_symlink() => {
                 return Err(broken_model(format!(
                     "has a link in the place of {name}; copy the folder with `cp -rL` and name the copy"
@@ -90,7 +91,7 @@ fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Goes through it twice: the folder of the model is known when its weights are found, which may stand last.
+/// Reads the archive twice. The model's folder is the one of the weights, and they may be the last entry.
 fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut Put<'_>) -> Result<()> {
     let mut again = || -> io::Result<tar::Archive<Box<dyn Read>>> {
         file.seek(SeekFrom::Start(0))?;
@@ -98,7 +99,8 @@ fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut 
     };
     let mut listing = ArchiveListing::default();
     let mut archive = again().map_err(|error| damaged_archive(&error))?;
-    // Raw: long names and the like are entries here, which are passed over, and not read into memory for us.
+    // Reads raw entries: a long name is then an entry of its own, which is skipped, instead of text that the library
+    // loads into memory.
     for entry in archive.entries().map_err(|error| damaged_archive(&error))?.raw(true) {
         let entry = entry.map_err(|error| damaged_archive(&error))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -122,7 +124,7 @@ fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut 
     Ok(())
 }
 
-/// The files that an archive lists.
+/// The names of the files in an archive, with the sums that its limits need.
 #[derive(Default)]
 struct ArchiveListing {
     names: HashSet<String>,
@@ -132,11 +134,12 @@ struct ArchiveListing {
 }
 
 impl ArchiveListing {
-    /// Notes an entry, whether it is a plain file or folder, and the bytes that it takes.
+    /// Notes the name and the size of an entry. Refuses one that is not `plain` (a file or a folder) or exceeds a
+    /// limit.
     fn note_entry(&mut self, name: &str, plain: bool, bytes: u64) -> Result<()> {
         self.pass_over(bytes)?;
         let shown = || text::one_line(name, MAX_SHOWN);
-        // Tar writes `./` before the names of a folder that is packed from inside.
+        // Tar writes `./` before each name if the folder was packed from inside.
         let inner = name.strip_prefix("./").unwrap_or(name);
         let stays = |part: &str| !matches!(part, "." | "..") && !part.contains(['\\', ':', '\0']);
         if name.starts_with('/') || !inner.trim_end_matches('/').split('/').all(stays) {
@@ -167,7 +170,7 @@ impl ArchiveListing {
         Ok(())
     }
 
-    /// Returns the files of the model, and their names here.
+    /// Returns the model's files: each name of [`FILES`] with the name in the archive.
     fn into_files(self) -> Result<Vec<(&'static str, String)>> {
         let [weights] = &self.weights[..] else {
             return Err(broken_model(format!(
@@ -193,7 +196,7 @@ fn damaged_archive(error: &dyn std::fmt::Display) -> crate::ModelFault {
     broken_model(format!("is damaged ({error})"))
 }
 
-/// A name for the model in this path, of characters that any system takes.
+/// Makes a name for the model in this path, with characters that every system allows.
 pub fn name_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

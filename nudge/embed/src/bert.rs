@@ -1,4 +1,4 @@
-//! A BERT model that is loaded: from the tokens of a text to its vector.
+//! A BERT model in memory: turns the tokens of a text into a vector.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,27 +12,27 @@ use crate::network;
 use crate::weights::{RowTable, WeightTensors};
 use crate::{Precision, Result, broken_model, unusable_model};
 
-/// Shortest sum of the vectors of tokens that has a direction.
+/// The shortest sum of token vectors that still has a direction.
 const SHORTEST: f32 = 1e-6;
 
-/// The network and the tables before it.
+/// The network, and the embedding tables whose rows are its input.
 pub struct BertNetwork {
     config: BertConfig,
     /// The embedding of each token of the vocabulary.
     words: RowTable,
-    /// The embedding of each position, with that of the first kind of token, which is the only one here.
+    /// The embedding of each position. It includes the embedding of the first kind of token, the only kind used here.
     positions: Vec<f32>,
     network: rten::Model,
-    /// A thread of its own: a caller that embeds many texts shares the machine with the user.
+    /// A pool of one thread. A caller that embeds many texts leaves the other processors to the user.
     threads: OnceLock<Arc<ThreadPool>>,
-    /// A low-priority thread, for callers that give way: a prompt waits for the other one. The engine hides how its
-    /// threads are started, but a thread inherits the priority of the thread that starts it; so the first caller that
-    /// needs one makes it.
+    /// A pool of one low-priority thread, for callers that give way, so that prompts use the other pool. The engine
+    /// starts its threads itself, but a thread inherits the priority of the thread that starts it. So the first
+    /// low-priority caller makes this pool.
     threads_behind: OnceLock<Arc<ThreadPool>>,
 }
 
 impl BertNetwork {
-    /// Takes the weights over.
+    /// Builds the network from the weights.
     ///
     /// # Errors
     /// `E_INVALID` when any is missing or of another shape than `config` says.
@@ -62,11 +62,11 @@ impl BertNetwork {
         &self.config
     }
 
-    /// Returns the vector of these tokens, of which the first and the last are marks.
+    /// Returns the vector of these tokens; the first and the last token are marks.
     ///
     /// # Errors
-    /// `E_INVALID` when a token is none of this model's, or no direction comes out; `E_UNAVAILABLE` when the engine
-    /// fails.
+    /// `E_INVALID` when a token is not in this model's vocabulary or the vector has no direction; `E_UNAVAILABLE`
+    /// when the engine fails.
     pub fn embed_tokens(&self, tokens: &[u32]) -> Result<Vec<f32>> {
         let hidden = self.config.hidden;
         let tokens = &tokens[..tokens.len().min(self.config.tokens)];
@@ -87,7 +87,7 @@ impl BertNetwork {
         self.pool_vectors(vectors.view())
     }
 
-    /// Makes one vector of length 1 of those of the tokens.
+    /// Combines the vectors of the tokens into one vector of length 1.
     fn pool_vectors(&self, vectors: NdTensorView<f32, 2>) -> Result<Vec<f32>> {
         let rows = match self.config.pooling {
             Pooling::Mean => vectors.size(0),

@@ -1,46 +1,46 @@
-//! Reads the description of a model beside its weights: `config.json`, and the files in which sentence-transformers
-//! says how the vectors of tokens become one.
+//! Reads the description of a model: `config.json`, and the files in which sentence-transformers states how the
+//! vectors of tokens become one vector.
 
 use serde::Deserialize;
 
 use crate::{Result, broken_model};
 
-/// Longest text of any model, in tokens. Attention takes memory by the square of it.
+/// The most tokens of a text, for any model. The memory of attention grows with the square of this number.
 const MAX_TOKENS: usize = 512;
-/// Longest text of a model that does not say.
+/// The most tokens of a text for a model that states no limit.
 const USUAL_TOKENS: usize = 256;
 
-/// The shape of a BERT network, and how it is used.
+/// The shape of a BERT network, and the settings for its use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BertConfig {
-    /// Numbers in a vector, of a token or a text.
+    /// The length of a vector, of a token or a text.
     pub hidden: usize,
     pub layers: usize,
     pub heads: usize,
-    /// Numbers between the two dense maps of a layer.
+    /// The numbers between the two dense maps of a layer.
     pub intermediate: usize,
     pub vocabulary: usize,
-    /// Positions that have an embedding: tokens of the longest text, with the marks around it.
+    /// The positions that have an embedding. They limit the tokens of a text, including its two marks.
     pub positions: usize,
-    /// Kinds of token that the weights tell apart: those of a first and of a second text.
+    /// The kinds of token that the weights distinguish: tokens of a first and of a second text.
     pub token_kinds: usize,
     pub epsilon: f32,
     pub pooling: Pooling,
-    /// Tokens that are looked at, with the marks around a text.
+    /// The most tokens of a text that are used, including its two marks.
     pub tokens: usize,
 }
 
-/// How the vectors of tokens become the vector of the text.
+/// Says how the vectors of the tokens become the vector of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// The mean of all of them.
+    /// The mean of all token vectors.
     Mean,
-    /// The vector of the first, the mark before the text.
+    /// The vector of the first token, which is the mark before the text.
     First,
 }
 
 impl Pooling {
-    /// As it stands in the id of a model.
+    /// Returns the name as it occurs in the id of a model.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -49,7 +49,7 @@ impl Pooling {
     }
 }
 
-/// The used part of `config.json`.
+/// The parts of `config.json` that are used.
 #[derive(Deserialize)]
 struct BertConfigFile {
     model_type: Option<String>,
@@ -142,7 +142,7 @@ impl BertConfig {
         Ok(config)
     }
 
-    /// Refuses sizes that would end in a division by zero or in all memory.
+    /// Refuses sizes that would cause a division by zero or use up the memory.
     fn check_sizes(&self) -> Result<()> {
         let sizes = [
             ("hidden_size", self.hidden, 4096),

@@ -1,5 +1,5 @@
-//! A file from a model's publisher, by the system's `curl`: it has the user's proxy and certificates, shows how far it
-//! is, and goes on where it stopped.
+//! Downloads a file from a model's publisher with the system's `curl`. curl has the user's proxy and certificates,
+//! shows its progress, and resumes an interrupted download.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use nudge_os::programs;
 
 use crate::KnownModel;
 
-/// The exit code of curl when a server cannot go on in the middle of a file.
+/// The exit code of curl when a server cannot resume in the middle of a file.
 const CANNOT_RESUME: i32 = 33;
 /// The exit code of curl when a server refuses to send the file.
 const REFUSED: i32 = 22;
 
-/// Longest time that one file takes; curl itself gives up a connection that stands still.
+/// The most time that one file may take. curl itself gives up a stalled connection.
 const MAX_TIME: Duration = Duration::from_hours(6);
-/// Most bytes that curl may print beside the file, which it writes itself.
+/// The most bytes that curl may print. curl writes the file itself, so these are messages only.
 const MAX_SAID_BYTES: usize = 1 << 20;
 
-/// How curl is held to http, which is for this machine alone.
+/// The argument that limits curl to http, which is allowed for this machine only.
 const LOCAL: &str = "=http";
 
-/// How a known model is fetched.
+/// Says how a known model is fetched.
 ///
 /// ```
 /// use nudge_embed::{ModelDownload, KNOWN};
@@ -34,10 +34,10 @@ const LOCAL: &str = "=http";
 /// ```
 #[derive(Debug, Clone)]
 pub struct ModelDownload {
-    /// The publisher's folder of the files; `/` and the name of a file follow. Another address, such as a mirror, is as
-    /// good: every file is checked.
+    /// The publisher's folder of the files; `/` and the name of a file follow. A mirror is as safe, because Nudge
+    /// checks every file.
     pub address: String,
-    /// The program: its name, which is looked for in PATH, or its whole path.
+    /// The program: a name to find in PATH, or an absolute path.
     pub curl: OsString,
     /// Is true when curl shows its progress on standard error.
     pub progress: bool,
@@ -50,13 +50,13 @@ impl From<&KnownModel> for ModelDownload {
 }
 
 impl ModelDownload {
-    /// The protocol to which curl is held, also where the server sends it on.
+    /// Returns the protocol to which curl is limited, including for redirects.
     ///
     /// # Errors
     /// `E_INVALID` for anything but https; http is for this machine alone.
     pub(crate) fn check_protocol(&self) -> Result<&'static str> {
         let host = self.address.strip_prefix("http://").and_then(|rest| rest.split(['/', '?', '#']).next());
-        // `127.0.0.1:1@elsewhere` is elsewhere.
+        // `127.0.0.1:1@elsewhere` is the host `elsewhere`.
         let local = |host: &str| {
             let name = if host.ends_with(']') { host } else { host.rsplit_once(':').map_or(host, |(name, _)| name) };
             ["127.0.0.1", "localhost", "[::1]"].contains(&name) && !host.contains('@')
@@ -68,16 +68,16 @@ impl ModelDownload {
         }
     }
 
-    /// The program by its path: a name is looked for in PATH.
+    /// Returns the path of the program; finds a name in PATH.
     fn find_program(&self) -> Option<PathBuf> {
         let path = Path::new(&self.curl);
         if path.is_absolute() { Some(path.to_owned()) } else { programs::find_program(self.curl.to_str()?) }
     }
 
-    /// Fetches a file to the end of `to`, which exists. It has at most `max_bytes`.
+    /// Downloads a file of at most `max_bytes` and appends it to `to`, which exists.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; the part that has come stays for the next try.
+    /// `E_UNAVAILABLE`; the downloaded part stays for the next try.
     pub(crate) fn fetch_file(&self, name: &str, to: &Path, max_bytes: u64) -> Result<DownloadOutcome> {
         let protocol = self.check_protocol()?;
         let url = format!("{}/{name}", self.address.trim_end_matches('/'));
@@ -93,7 +93,7 @@ impl ModelDownload {
             .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
             .args(["--max-filesize", &max_bytes.to_string(), "--continue-at", "-"])
             .args(if self.progress { ["--progress-bar"].as_slice() } else { &["--silent", "--show-error"] })
-            // A proxy is of no use for this machine itself.
+            // A proxy cannot reach a server on this machine.
             .args(if protocol == LOCAL { ["--noproxy", "*"].as_slice() } else { &[] })
             .arg("--output")
             .arg(to)
@@ -125,8 +125,8 @@ impl ModelDownload {
 /// The outcome of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DownloadOutcome {
-    /// The file ends where the server's ends.
+    /// The file is complete: its end is the end of the server's file.
     Complete,
-    /// The server has sent nothing, because it cannot begin in the middle.
+    /// The server has sent nothing, because it cannot resume in the middle of a file.
     CannotResume,
 }

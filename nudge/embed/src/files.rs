@@ -1,4 +1,4 @@
-//! The files of a model, and the id that they make.
+//! The files of a model, and the id that follows from their hashes.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -18,12 +18,12 @@ pub const WEIGHTS: &str = "model.safetensors";
 pub const TOKENIZER: &str = "tokenizer.json";
 /// The shape of the network.
 pub const CONFIG: &str = "config.json";
-/// How vectors of tokens become one; a model need not say.
+/// Says how the vectors of tokens become one vector; a model may lack this file.
 pub const POOLING: &str = "1_Pooling/config.json";
-/// How long texts are; a model need not say.
+/// Says how long a text may be; a model may lack this file.
 pub const SENTENCES: &str = "sentence_bert_config.json";
 
-/// The files of which a model consists, and whether it can do without.
+/// The files of a model, and whether each must exist.
 pub const FILES: [(&str, FileNeed); 5] = [
     (CONFIG, FileNeed::Must),
     (TOKENIZER, FileNeed::Must),
@@ -32,40 +32,40 @@ pub const FILES: [(&str, FileNeed); 5] = [
     (SENTENCES, FileNeed::May),
 ];
 
-/// Most bytes of a model that is not known, of its weights or of all files together.
+/// The most bytes of a model's weights. For a model that is not known, it is also the limit of all files together.
 pub const MAX_BYTES: u64 = 1 << 30;
-/// Most bytes of a file that describes; vocabularies of a hundred languages take 17 MB.
+/// The most bytes of any other file. A vocabulary of a hundred languages takes 17 MB.
 const MAX_DESCRIPTION_BYTES: u64 = 64 << 20;
 
-/// Bytes that are hashed at once.
+/// The bytes that are hashed in one step.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// The need for a file: must or may.
+/// Says whether a model must have a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileNeed {
     Must,
     May,
 }
 
-/// Most bytes of the file of this name.
+/// Returns the most bytes that the file with this name may have.
 pub fn max_bytes(name: &str) -> u64 {
     if name == WEIGHTS { MAX_BYTES } else { MAX_DESCRIPTION_BYTES }
 }
 
-/// The files of a model: its weights open, the others in memory.
+/// The files of a model: the weights as an open file, the others in memory.
 pub struct ModelFiles {
-    /// In the order of [`FILES`], without the weights.
+    /// The bytes in the order of [`FILES`]; the entry of the weights is empty.
     bytes: [Option<Vec<u8>>; 5],
     weights: File,
     known: Option<&'static KnownModel>,
-    /// The one that they say they are: all but the weights are its.
+    /// The known model that has the same files except for the weights.
     passes_for: Option<&'static KnownModel>,
     /// SHA-256 over the names and hashes of all files, in hex.
     hash: String,
 }
 
 impl ModelFiles {
-    /// Reads them. Other files in the folder do not matter.
+    /// Reads the model's files and ignores other files in the folder.
     ///
     /// # Errors
     /// `E_INVALID` when one is missing, is a link, or is too large.
@@ -104,12 +104,12 @@ impl ModelFiles {
         Ok(Self { bytes, weights, known, passes_for, hash })
     }
 
-    /// The model of the table that these files are, byte by byte.
+    /// Returns the known model whose files have exactly these bytes.
     pub fn find_known(&self) -> Option<&'static KnownModel> {
         self.known
     }
 
-    /// The model of the table that these files say they are and are not: its weights are others.
+    /// Returns the known model whose description these files have, if their weights differ from its weights.
     pub fn passes_for(&self) -> Option<&'static KnownModel> {
         self.passes_for.filter(|_| self.known.is_none())
     }
@@ -122,10 +122,10 @@ impl ModelFiles {
         self.get(TOKENIZER)
     }
 
-    /// Reads the network's shape. For a known model the table says how it is used.
+    /// Reads the network's shape. A known model takes its use from the table, not from files.
     ///
     /// # Errors
-    /// The errors of [`Config::read`].
+    /// The errors of [`BertConfig::read`].
     pub fn read_config(&self) -> Result<BertConfig> {
         let config = self.get(CONFIG);
         match self.known {
@@ -134,8 +134,8 @@ impl ModelFiles {
         }
     }
 
-    /// Returns the id of the model: its name and revision if it is known, else the hash of its files, and how it is
-    /// used. A folder may be renamed; its vectors stay valid.
+    /// Returns the id of the model: its name and revision if it is known, else the hash of its files, and the
+    /// settings of its use. The name of the folder is not part of the id, so vectors stay valid after a rename.
     pub fn make_id(&self, config: &BertConfig, precision: Precision) -> String {
         let model = match self.known {
             Some(known) => format!("{}@{}", known.name, known.short_revision()),
@@ -151,7 +151,7 @@ impl ModelFiles {
     }
 }
 
-/// The fault of a file that cannot be read.
+/// Makes the fault for a file that cannot be read.
 pub fn unreadable_fault(name: &str, error: &io::Error) -> crate::ModelFault {
     match error.kind() {
         io::ErrorKind::NotFound => broken_model(format!("has no {name}")),
@@ -159,7 +159,7 @@ pub fn unreadable_fault(name: &str, error: &io::Error) -> crate::ModelFault {
     }
 }
 
-/// Returns the SHA-256 of a file in hex, from where it stands.
+/// Returns the SHA-256 in hex of the rest of a file, from the current position.
 ///
 /// # Errors
 /// The errors of reading; `FileTooLarge` for a file with more than `max_bytes` left.

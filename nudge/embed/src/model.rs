@@ -1,4 +1,4 @@
-//! A model that is loaded.
+//! A sentence model in memory.
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use crate::tokens::ModelTokenizer;
 use crate::weights::WeightTensors;
 use crate::{Precision, Result, broken_model};
 
-/// Two texts that no model takes for the same.
+/// Two texts with clearly different meanings: no working model makes the same vector of both.
 const UNLIKE: [&str; 2] = ["The build fails because a header is missing.", "two eggs, a cup of milk and some flour"];
-/// Cosine from which two texts are the same.
+/// The lowest cosine of two vectors that count as the same.
 const SAME: f32 = 0.9999;
 
 /// A BERT sentence model in memory.
 ///
-/// It computes on a thread of its own, one text after the other, for all callers: background work leaves the other
-/// processors to the user.
+/// The model computes one text after the other on its own thread, for all callers, so background work leaves the
+/// other processors to the user.
 ///
 /// ```no_run
 /// use nudge_core::embed::TextEmbedder as _;
@@ -50,9 +50,9 @@ impl SentenceModel {
         Self::load_here(folder, precision).map_err(|fault| fault.into_error(folder))
     }
 
-    /// As [`load`](Self::load); the caller says of which model the fault is.
+    /// Does the same as [`load`](Self::load), but the caller adds the folder to the fault.
     pub(crate) fn load_here(folder: &Path, precision: Precision) -> Result<Self> {
-        // The libraries below may give up on files that no check has foreseen.
+        // The libraries below may panic on files that no check has foreseen.
         catch_unwind(|| Self::load_unguarded(folder, precision))
             .unwrap_or_else(|_| Err(broken_model("cannot be loaded, because its files are not what they seem")))
     }
@@ -71,7 +71,7 @@ impl SentenceModel {
         Ok(model)
     }
 
-    /// Weights of the right shape need not be those of a model.
+    /// Embeds two unlike texts: weights of the right shape may still be no model.
     fn try_out(&self) -> Result<()> {
         let [vector, other] = UNLIKE.map(|text| self.compute_vector(text));
         let cosine: f32 = vector?.iter().zip(&other?).map(|(x, y)| x * y).sum();

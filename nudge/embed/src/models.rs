@@ -1,4 +1,4 @@
-//! The model that is in use: loaded when it is asked for, dropped when it is idle.
+//! Shares one model among all callers: loads it at the first request, drops it when it is idle.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::{ModelFolder, Precision, SentenceModel};
 
 /// Time for which an unused model stays loaded.
 pub const IDLE: Duration = Duration::from_mins(10);
-/// After how many milliseconds a model that could not be loaded is tried again, though its files are the same: there
-/// may have been no memory.
+/// The pause in milliseconds after which a model that failed to load is tried again with unchanged files: the cause
+/// may have been a lack of memory.
 const RETRY: Millis = 60_000;
 
-/// The place of the model.
+/// Says which model to use.
 #[derive(Debug, Clone)]
 pub enum ModelChoice {
-    /// In this folder, wherever that is.
+    /// The model in this folder.
     Folder(PathBuf),
-    /// Among those that were added: the one of this name, or [the one to take](ModelFolder::chosen).
+    /// A stored model: the one with this name, or without a name [the default choice](ModelFolder::chosen).
     Added(ModelFolder, Option<String>),
 }
 
@@ -37,12 +37,11 @@ impl ModelChoice {
         }
     }
 
-    /// Returns the id of the model that would be loaded, `None` without one: the [id](nudge_core::embed::TextEmbedder::id)
-    /// that follows from the hashes of its files. The files are read once and no network is built, so that it takes
-    /// hardly any memory.
+    /// Returns the [id](nudge_core::embed::TextEmbedder::id) of the model that would be loaded, or `None` without a
+    /// model. It reads the files once to hash them and builds no network, so it takes hardly any memory.
     ///
     /// # Errors
-    /// `E_INVALID` when a file is missing or describes no network that could be run.
+    /// `E_INVALID` when a file is missing or describes no network that can run.
     pub fn find_id(&self) -> Result<Option<String>> {
         let Some(folder) = self.find_folder()? else { return Ok(None) };
         let id =
@@ -51,7 +50,7 @@ impl ModelChoice {
     }
 }
 
-/// Lends the model to all callers in this process. Clones are the same.
+/// Shares the model among all callers in this process. All clones share one model.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -75,11 +74,11 @@ struct LenderState {
     clock: Arc<dyn Clock>,
     idle: Duration,
     slot: Mutex<ModelSlot>,
-    /// Told when a load has ended.
+    /// Is notified when a load has ended.
     loaded: Condvar,
 }
 
-/// The loaded model, and its files.
+/// The loaded model, the stamp of its files, and the times of its use.
 struct ModelSlot {
     held: HeldModel,
     files: Option<ModelStamp>,
@@ -94,7 +93,7 @@ enum HeldModel {
     Failed(Error),
 }
 
-/// Tells whether the files of a model are the same as before, without reading them.
+/// The sizes and times of a model's files. It shows without reading the files whether they have changed.
 #[derive(Debug, Clone, PartialEq)]
 struct ModelStamp {
     folder: PathBuf,
@@ -110,20 +109,20 @@ impl ModelStamp {
 }
 
 impl ModelLender {
-    /// Nothing is loaded before somebody asks.
+    /// Makes the lender without loading anything.
     pub fn new(choice: ModelChoice, clock: Arc<dyn Clock>) -> Self {
         Self::with_idle(choice, clock, IDLE)
     }
 
-    /// As [`new`](Self::new), with the time after which an unused model is dropped.
+    /// Does the same as [`new`](Self::new), with another time after which an unused model is dropped.
     pub fn with_idle(choice: ModelChoice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
         let slot = Mutex::new(ModelSlot { held: HeldModel::Nothing, files: None, begun_at: 0, asked_at: clock.now() });
         Self(Arc::new(LenderState { choice, clock, idle, slot, loaded: Condvar::new() }))
     }
 
-    /// Returns the model. If it is not in memory, it is loaded on a thread of its own, and waited for at most so long.
-    /// A model whose files have changed since, were replaced or removed, is dropped first. It looks at the folder each
-    /// time, so it is not for an event loop, even without a wait.
+    /// Returns the model, and loads it on its own thread if it is not in memory. Waits at most `wait` for the load.
+    /// If the model's files were changed or removed since, it drops the old model first. It checks the folder at each
+    /// call, so an event loop must not call it, even without a wait.
     pub fn get(&self, wait: Duration) -> ModelState {
         let deadline = Instant::now() + wait;
         let folder = match self.find_folder() {
@@ -140,7 +139,7 @@ impl ModelLender {
         if slot.files.as_ref() != Some(&files) || is_old {
             drop_held(&mut slot);
         }
-        // Looked at once more: the lock was open while the old one was dropped.
+        // Checks again: the lock was released while the old model was dropped.
         if matches!(slot.held, HeldModel::Nothing) {
             self.begin_load(&mut slot, files);
         }
@@ -156,7 +155,8 @@ impl ModelLender {
         }
     }
 
-    /// Returns the model without loading anything: `Loading` also for a model that no caller has asked for yet.
+    /// Returns the model's state without loading it: `Loading` also stands for a model that no caller has asked for
+    /// yet.
     pub fn peek(&self) -> ModelState {
         match self.find_folder() {
             Ok(None) => return ModelState::Absent,
@@ -170,7 +170,7 @@ impl ModelLender {
         }
     }
 
-    /// Returns the folder of the model, `None` when there is none.
+    /// Returns the folder of the model, or `None` when there is no model.
     ///
     /// # Errors
     /// The errors of [`ModelFolder::chosen`].
@@ -178,8 +178,8 @@ impl ModelLender {
         self.0.choice.find_folder()
     }
 
-    /// Drops the model when it was unused for long enough. Returns true then: its memory is free, and a process that
-    /// keeps free memory for itself may give it back to the system. Called every few seconds.
+    /// Drops the model when it was idle for long enough, and returns true then. The caller may then return free
+    /// memory to the system. Callers call this every few seconds.
     pub fn tick(&self) -> bool {
         let mut slot = self.0.slot.lock();
         let idle = Millis::try_from(self.0.idle.as_millis()).unwrap_or(Millis::MAX);
@@ -192,7 +192,7 @@ impl ModelLender {
     fn begin_load(&self, slot: &mut ModelSlot, files: ModelStamp) {
         let shared = self.0.clone();
         let folder = files.folder.clone();
-        // The thread is behind as well then, and so is all that it starts.
+        // The loading thread takes over the caller's low priority, and its own threads inherit it.
         let is_behind = gives_way();
         let load = move || {
             if is_behind {
@@ -230,15 +230,15 @@ impl nudge_core::embed::ModelProvider for ModelLender {
     }
 }
 
-/// Drops the model, if there is one; not while it is being loaded. Returns whether there was one.
+/// Drops the model unless it is being loaded. Returns whether there was a model.
 fn drop_held(slot: &mut MutexGuard<'_, ModelSlot>) -> bool {
     match &slot.held {
-        // The thread still runs, and puts the result here.
+        // The loading thread still runs, and puts its result into this slot.
         HeldModel::Loading => false,
         held => {
             let had = matches!(held, HeldModel::Ready(_));
             let held = std::mem::replace(&mut slot.held, HeldModel::Nothing);
-            // Not under the lock: there is much to free.
+            // Drops without the lock, because freeing so much memory takes time.
             MutexGuard::unlocked(slot, || drop(held));
             had
         }

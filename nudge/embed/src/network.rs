@@ -1,8 +1,9 @@
-//! Builds the network of a BERT model as a graph for the engine: from the sum of the embeddings of a text's tokens to a
-//! vector for each token. It runs one text at a time, at its length: nothing is padded, so nothing has to be masked.
+//! Builds the network of a BERT model as a graph for the engine. The graph turns the sum of the embeddings of each
+//! token into a vector for each token. It runs one text at a time at its own length, so it needs no padding and no
+//! mask.
 //!
-//! The engine reads ONNX. It gets only the description here, some kilobytes; that points into one buffer of weights,
-//! which is not copied.
+//! The engine reads ONNX. The ONNX description takes some kilobytes; it refers to one buffer with all weights, which
+//! is not copied.
 
 use rten::{ModelOptions, OpRegistry, op_types};
 use rten_onnx::onnx;
@@ -11,21 +12,21 @@ use crate::config::BertConfig;
 use crate::weights::{DenseMap, RoundedRows, WeightTensors};
 use crate::{Precision, Result, broken_model};
 
-/// Name of the graph's input: `[tokens, hidden]`.
+/// The name of the graph's input, of shape `[tokens, hidden]`.
 const INPUT: &str = "embeddings";
-/// Name of the buffer that the graph points into; the engine wants one with this ending.
+/// The name of the buffer of weights; the engine demands this ending.
 const BUFFER: &str = "weights.data";
-/// Version of the operators' definitions; `Gelu` came with 20.
+/// The version of the operators' definitions; `Gelu` exists since version 20.
 const OPERATORS: i64 = 20;
-/// A size that follows from the others.
+/// A size that follows from the other sizes.
 const REST: usize = usize::MAX;
-/// Alignment in bytes of a tensor in the buffer.
+/// The alignment of a tensor in the buffer, in bytes.
 const ALIGNMENT: usize = 16;
-/// Largest weight in whole numbers. 7 bits, not 8: on x86 without VNNI the engine adds two products in 16 bits, and
-/// would give other vectors there with larger ones.
+/// The largest rounded weight. It has 7 bits, not 8: on x86 without VNNI the engine adds two products in 16 bits, so
+/// larger weights would overflow and give other vectors there.
 const LARGEST: f32 = 63.0;
 
-/// Makes the network of these weights, ready to run.
+/// Builds the network from these weights, ready to run.
 pub fn build_network(config: &BertConfig, weights: &WeightTensors<'_>, precision: Precision) -> Result<rten::Model> {
     let mut graph = OnnxGraph::new(precision);
     let mut x = graph.layer_norm(INPUT, "embeddings.LayerNorm", config, weights)?;
@@ -42,13 +43,13 @@ pub fn build_network(config: &BertConfig, weights: &WeightTensors<'_>, precision
     };
     let description = model.write_buf().map_err(|error| broken_model(format!("has no graph ({error})")))?;
     let mut options = ModelOptions::with_ops(build_operators());
-    // The engine wants weights in another order than they are written in. Done once, it takes as much memory again;
-    // done for each text, it would be most of the time that a short one takes.
+    // The engine needs the weights in another order. Reordering once doubles their memory; reordering for each text
+    // would take most of the time of a short text.
     options.prepack_weights(true).external_data(BUFFER, graph.buffer);
     options.load(description).map_err(|error| broken_model(format!("cannot be run ({error})")))
 }
 
-/// Lists the operators that graphs of this module use: others are not in the binary.
+/// Lists the operators that graphs of this module use. The binary contains only these.
 fn build_operators() -> OpRegistry {
     OpRegistry::with_ops(&[
         &op_types::Add,
@@ -66,7 +67,7 @@ fn build_operators() -> OpRegistry {
     ])
 }
 
-/// A graph as it is written. Every method that adds operators returns the name of their result.
+/// An ONNX graph under construction. Every method that adds operators returns the name of their result.
 struct OnnxGraph {
     proto: onnx::GraphProto,
     buffer: Vec<u8>,
@@ -95,7 +96,7 @@ impl OnnxGraph {
         self.layer_norm(&sum, &format!("{layer}.output.LayerNorm"), config, weights)
     }
 
-    /// Softmax of queries times keys, times values, for all heads at once.
+    /// Adds attention for all heads at once: softmax of queries times keys, times values.
     fn add_attention(
         &mut self,
         x: &str,
@@ -106,7 +107,7 @@ impl OnnxGraph {
         let names = ["query", "key", "value"].map(|part| format!("{name}.{part}"));
         let mut dense = weights.read_dense(&[&names[0], &names[1], &names[2]], config.hidden, config.hidden)?;
         let head = config.hidden / config.heads;
-        // Queries are divided by the root of a head's size; that is part of their scale.
+        // Attention divides queries by the square root of a head's size. The scale of their weights includes that.
         #[allow(clippy::cast_precision_loss, reason = "a head has some dozens of numbers")]
         dense.scale_outputs(0..config.hidden, 1.0 / (head as f32).sqrt());
         let all = self.add_linear(x, &dense);
@@ -138,8 +139,8 @@ impl OnnxGraph {
         self.add_sum(&product, &bias)
     }
 
-    /// Adds the product in whole numbers: the input is scaled by its own largest number, each column of the weights by
-    /// its own.
+    /// Adds a product in integers. The input is scaled by its largest number, each column of the weights by the
+    /// largest number of the column.
     fn rounded_product(&mut self, x: &str, dense: &DenseMap) -> String {
         let mut weights = RoundedRows::default();
         dense.rows.chunks_exact(dense.inputs).for_each(|row| weights.push_row(row, LARGEST));
@@ -200,7 +201,7 @@ impl OnnxGraph {
         self.add_constant(shape, onnx::DataType::FLOAT, &bytes)
     }
 
-    /// Adds a short list of sizes; [`REST`] stands for the rest.
+    /// Adds a short list of sizes; [`REST`] stands for the size that follows from the others.
     fn add_integers(&mut self, values: &[usize]) -> String {
         let bytes: Vec<u8> = values.iter().flat_map(|&value| to_dimension(value).to_le_bytes()).collect();
         self.add_constant(&[values.len()], onnx::DataType::INT64, &bytes)
@@ -228,7 +229,7 @@ impl OnnxGraph {
     }
 }
 
-/// A value of the graph with a row for each token.
+/// Describes a value of the graph with one row for each token.
 fn describe_matrix(name: &str, columns: usize) -> onnx::ValueInfoProto {
     let rows = onnx::Dimension { dim_value: None, dim_param: Some("tokens".into()) };
     let columns = onnx::Dimension { dim_value: i64::try_from(columns).ok(), dim_param: None };
@@ -238,7 +239,7 @@ fn describe_matrix(name: &str, columns: usize) -> onnx::ValueInfoProto {
     onnx::ValueInfoProto { name: Some(name.into()), r#type: Some(kind) }
 }
 
-/// Returns a size as ONNX has it: -1 stands for the rest.
+/// Returns a size in the form of ONNX: -1 for the size that follows from the others.
 fn to_dimension(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(-1)
 }

@@ -1,4 +1,4 @@
-//! Texts as the tokens of a model.
+//! Splits texts into the tokens of a model.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,13 +6,14 @@ use tokenizers::Tokenizer;
 
 use crate::{Result, broken_model, unusable_model};
 
-/// Bytes of a text that are looked at first. Words of prose have 4 to 6, so this is enough for any model nearly always.
+/// The bytes of a text that are encoded first. A word of prose has 4 to 6 bytes, so this nearly always fills any
+/// model's limit.
 const FIRST_BYTES: usize = 8 * 1024;
 
-/// How many times longer a normalizer may make a text, in all its steps together. Known ones add a mark in front of it,
-/// or write one mark as another; thirty steps that each double a text filled 2.5 GB.
+/// The factor by which a normalizer may lengthen a text, over all its steps. Known normalizers add a mark before the
+/// text or replace a mark. In a test, thirty steps that each double a text filled 2.5 GB.
 const MAX_GROWTH: usize = 64;
-/// Most steps of a normalizer, and pieces of a template.
+/// The most steps of a normalizer, and the most pieces of a template.
 const MAX_STEPS: usize = 64;
 
 /// The parts of a `tokenizer.json` that may make a text longer.
@@ -27,7 +28,7 @@ struct GrowthParts {
 /// The tokenizer of a model.
 pub struct ModelTokenizer {
     tokenizer: Tokenizer,
-    /// Marks that stand around each text.
+    /// The number of marks that the tokenizer adds to each text.
     marks: usize,
 }
 
@@ -35,7 +36,7 @@ impl ModelTokenizer {
     /// Reads the bytes of a `tokenizer.json`.
     ///
     /// # Errors
-    /// `E_INVALID` when they cannot be read.
+    /// `E_INVALID` when the bytes cannot be read.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         let unreadable = |error| broken_model(format!("has a tokenizer.json that cannot be read ({error})"));
         let growing: GrowthParts = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
@@ -47,18 +48,18 @@ impl ModelTokenizer {
             return Err(broken_model("has a tokenizer.json that makes texts longer without end"));
         }
         let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(unreadable)?;
-        // Files say how long texts were when the model was trained; `encode` knows how long they are here.
+        // The file states the limits of the training; `encode` applies our own limit.
         tokenizer.with_padding(None).with_truncation(None).map_err(unreadable)?;
         let empty = tokenizer.encode_fast("", true).map_err(unreadable)?;
         Ok(Self { tokenizer, marks: empty.len() })
     }
 
-    /// Marks that stand around each text.
+    /// Returns the number of marks that the tokenizer adds to each text.
     pub fn count_marks(&self) -> usize {
         self.marks
     }
 
-    /// Tokens of a text, without marks.
+    /// Counts the tokens of a text, without marks.
     pub fn count_tokens(&self, text: &str) -> usize {
         // An error cannot occur: the model has a token for text that it does not know.
         self.tokenizer.encode_fast(text, false).map_or(0, |tokens| tokens.len())
@@ -67,7 +68,7 @@ impl ModelTokenizer {
     /// Returns the tokens of a text with the marks, at most `max` in all.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the text cannot be taken apart.
+    /// `E_UNAVAILABLE` when the tokenizer fails.
     pub fn encode(&self, text: &str, max: usize) -> Result<Vec<u32>> {
         let mut bytes = FIRST_BYTES;
         loop {
@@ -83,7 +84,7 @@ impl ModelTokenizer {
         }
     }
 
-    /// The first tokens and the marks behind the last.
+    /// Keeps the first tokens and the marks after the text, `max` in all.
     fn cut_tokens(&self, tokens: &[u32], max: usize) -> Vec<u32> {
         if tokens.len() <= max {
             return tokens.to_vec();
@@ -93,8 +94,8 @@ impl ModelTokenizer {
     }
 }
 
-/// Returns how many times longer a normalizer makes a text at most, by the text that replaces a byte; `None` for more
-/// than can be counted. `steps` counts its parts.
+/// Returns by which factor a normalizer lengthens a text at most, or `None` if the factor overflows or a limit is
+/// exceeded. `steps` counts the steps.
 fn compute_growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
     *steps += 1;
     let bytes = |name: &str| normalizer.get(name).and_then(Value::as_str).map_or(0, str::len);
@@ -107,17 +108,17 @@ fn compute_growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
             let exact = normalizer.get("pattern").and_then(|pattern| pattern.get("String")).and_then(Value::as_str);
             match exact.map(str::len).filter(|bytes| *bytes > 0) {
                 Some(exact) => Some(bytes("content").div_ceil(exact).max(1)),
-                // A pattern may match a byte, or nothing between two bytes.
+                // A pattern may match one byte, or the empty text between two bytes.
                 None => bytes("content").checked_add(1),
             }
         }
-        // It stands once in front of a text, which counts like a text that is longer.
+        // The text is added once at the front, so it does not count as a factor.
         Some("Prepend") => Some(1).filter(|_| bytes("prepend") <= MAX_GROWTH),
         _ => Some(1),
     }
 }
 
-/// Returns true if the template around texts has few pieces: each of them may be the text once more.
+/// Returns true if the template has few pieces: each piece may insert the whole text again.
 fn has_short_templates(processor: &Value) -> bool {
     let is_short = |name: &str| processor.get(name).and_then(Value::as_array).is_none_or(|all| all.len() <= MAX_STEPS);
     let within = processor.get("processors").and_then(Value::as_array);
@@ -126,7 +127,8 @@ fn has_short_templates(processor: &Value) -> bool {
         && within.is_none_or(|all| all.len() <= MAX_STEPS && all.iter().all(has_short_templates))
 }
 
-/// The first bytes of a text, up to the end of a word where there is one: half a word would be another token.
+/// Returns at most the first `bytes` bytes of a text. It cuts after a word if possible, because half a word would be
+/// another token.
 fn take_beginning(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;

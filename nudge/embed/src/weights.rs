@@ -1,5 +1,5 @@
-//! Reads the weights of a model from its `model.safetensors`, part by part, so that the whole file is never in memory
-//! beside its result.
+//! Reads the weights of a model from `model.safetensors`, part by part. The whole file is never in memory beside the
+//! result.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -10,15 +10,15 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use crate::files::{WEIGHTS, unreadable_fault};
 use crate::{Precision, Result, broken_model};
 
-/// Most bytes of the table of tensors; one of a thousand tensors has 100 KB.
+/// The most bytes of the table of tensors; a table of a thousand tensors has 100 KB.
 const MAX_TABLE_BYTES: u64 = 16 << 20;
-/// Bytes of a tensor that are read at once.
+/// The bytes of a tensor that are read in one step.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The tensors of a file, by name. Some files have all names under `bert.`.
+/// The tensors of a file, by name. In some files all names begin with `bert.`.
 pub struct WeightTensors<'a> {
     file: &'a File,
-    /// The offset of the numbers, behind the table.
+    /// The offset of the tensors' data in the file, after the table.
     begin: u64,
     table: Metadata,
     prefix: &'static str,
@@ -28,7 +28,7 @@ impl<'a> WeightTensors<'a> {
     /// Reads the table of tensors: 8 bytes of length and a JSON object.
     ///
     /// # Errors
-    /// `E_INVALID` for a file that is no such one, or is not as long as its table says.
+    /// `E_INVALID` when the file is not in this format, or its length differs from its table.
     pub fn read(mut file: &'a File) -> Result<Self> {
         let unreadable = |error| unreadable_fault(WEIGHTS, &error);
         let mut length = [0; 8];
@@ -54,17 +54,17 @@ impl<'a> WeightTensors<'a> {
     /// Returns a tensor of this shape as numbers.
     ///
     /// # Errors
-    /// `E_INVALID` when it is missing, has another shape or another kind of numbers, or one that is not finite.
+    /// `E_INVALID` when the tensor is missing, has another shape or type, or has a number that is not finite.
     pub fn read_floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let mut values = Vec::with_capacity(shape.iter().product());
         self.read_parts(name, shape, |part| values.extend_from_slice(part))?;
         Ok(values)
     }
 
-    /// Returns the dense maps of these names, side by side, with whole numbers for weights.
+    /// Returns the dense maps with these names, joined side by side, as floating point numbers.
     ///
     /// # Errors
-    /// As [`read_floats`](Self::read_floats).
+    /// The errors of [`read_floats`](Self::read_floats).
     pub fn read_dense(&self, names: &[&str], inputs: usize, outputs: usize) -> Result<DenseMap> {
         let (mut rows, mut bias) = (Vec::new(), Vec::new());
         for name in names {
@@ -74,10 +74,11 @@ impl<'a> WeightTensors<'a> {
         Ok(DenseMap { inputs, outputs: outputs * names.len(), rows, bias })
     }
 
-    /// Returns a table of this shape: as it is, or rounded row by row, so that a large one is in memory once.
+    /// Returns a table of this shape, in full or rounded row by row. Rounding by rows avoids a second copy of a large
+    /// table.
     ///
     /// # Errors
-    /// As [`read_floats`](Self::read_floats).
+    /// The errors of [`read_floats`](Self::read_floats).
     pub fn read_rows(&self, name: &str, [rows, width]: [usize; 2], precision: Precision) -> Result<RowTable> {
         if precision == Precision::Full {
             return Ok(RowTable::Full(self.read_floats(name, &[rows, width])?));
@@ -90,7 +91,7 @@ impl<'a> WeightTensors<'a> {
         Ok(RowTable::Rounded(rounded))
     }
 
-    /// Hands over the numbers of a tensor in parts of whole rows.
+    /// Passes the numbers of a tensor to `take`, in parts of whole rows.
     fn read_parts(&self, name: &str, shape: &[usize], mut take: impl FnMut(&[f32])) -> Result<()> {
         let tensor = self.find_tensor(name, shape)?;
         let (begin, end) = tensor.data_offsets;
@@ -131,7 +132,7 @@ impl<'a> WeightTensors<'a> {
     }
 }
 
-/// Appends numbers of a kind that [`WeightTensors::find_tensor`] lets through.
+/// Appends numbers of a type that [`WeightTensors::find_tensor`] accepts.
 fn append_floats(values: &mut Vec<f32>, kind: Dtype, data: &[u8]) {
     let halves = || data.as_chunks::<2>().0.iter().map(|&bytes| u16::from_le_bytes(bytes));
     match kind {
@@ -141,12 +142,12 @@ fn append_floats(values: &mut Vec<f32>, kind: Dtype, data: &[u8]) {
     }
 }
 
-/// A number of 16 bits (IEEE 754 binary16).
+/// Converts a number of 16 bits (IEEE 754 binary16).
 fn half_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits >> 15) << 31;
     let fraction = u32::from(bits & 0x3ff);
     let magnitude = match u32::from(bits >> 10) & 0x1f {
-        // Too small to have a leading one: multiples of 2^-24.
+        // A subnormal number has no leading one: it is a multiple of 2^-24.
         0 => (f32::from(bits & 0x3ff) / 16_777_216.0).to_bits(),
         0x1f => 0x7f80_0000 | fraction << 13,
         exponent => (exponent + 112) << 23 | fraction << 13,
@@ -154,7 +155,7 @@ fn half_to_f32(bits: u16) -> f32 {
     f32::from_bits(sign | magnitude)
 }
 
-/// A dense map as it is stored: a row of weights for each output.
+/// A dense map with a row of weights for each output, as in the file.
 pub struct DenseMap {
     pub inputs: usize,
     pub outputs: usize,
@@ -171,7 +172,7 @@ impl DenseMap {
         self.bias[outputs].iter_mut().for_each(|bias| *bias *= factor);
     }
 
-    /// Returns numbers that lie as [`read_rows`](Self::read_rows) does with a column for each output.
+    /// Transposes numbers: `rows` has a row for each output, the result has a column for each output.
     pub fn to_columns<T: Copy + Default>(&self, rows: &[T]) -> Vec<T> {
         let mut columns = vec![T::default(); rows.len()];
         for (output, row) in rows.chunks_exact(self.inputs).enumerate() {
@@ -190,7 +191,7 @@ pub enum RowTable {
 }
 
 impl RowTable {
-    /// Adds row `at` to `sum`, which is as long as a row.
+    /// Adds a row of the table to `sum`, which has the length of a row.
     pub fn add_row(&self, row: usize, sum: &mut [f32]) {
         let span = row * sum.len()..(row + 1) * sum.len();
         match self {
@@ -203,7 +204,7 @@ impl RowTable {
     }
 }
 
-/// Rows in whole numbers of 8 bits, each with a scale of its own.
+/// Rows of 8-bit integers, each with its own scale.
 #[derive(Default)]
 pub struct RoundedRows {
     pub values: Vec<i8>,
@@ -211,14 +212,14 @@ pub struct RoundedRows {
 }
 
 impl RoundedRows {
-    /// Rounds a row and appends it; its largest number becomes `largest`, 127 at most.
+    /// Rounds a row and appends it. Its largest number becomes `largest`, which is at most 127.
     pub fn push_row(&mut self, row: &[f32], largest: f32) {
         let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-        // A row of numbers that are all but nothing is nothing: their scale would not be a normal number.
+        // A row of numbers near zero becomes zero: its scale would be too small for a normal float.
         let scale = if most > 1e-30 { most / largest } else { 1.0 };
         self.scales.push(scale);
         let inverse = 1.0 / scale;
-        // Not `round`, which is a call of a function for each of millions of numbers.
+        // `round` is not used: it is a function call for each of millions of numbers.
         #[allow(clippy::cast_possible_truncation, reason = "it is `largest` and a half at most")]
         self.values.extend(row.iter().map(|value| (value * inverse + 0.5_f32.copysign(*value)) as i8));
     }

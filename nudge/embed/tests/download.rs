@@ -1,4 +1,4 @@
-//! A known model, fetched by the system's curl from a server on the loopback.
+//! Tests the download of a known model by the system's curl from a server on the loopback.
 
 mod kit;
 
@@ -15,13 +15,13 @@ use nudge_embed::{KnownModel, ModelDownload, ModelFolder, PinnedFile, StoredMode
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-/// How the server treats a file.
+/// How the server answers a request for a file.
 #[derive(Clone)]
 enum Answer {
     Whole,
-    /// Ends the connection after so many bytes.
+    /// Sends this many bytes and ends the connection.
     CutAfter(usize),
-    /// Sends all of it, wherever the client wants to begin.
+    /// Sends the whole file, even if the client asks for the rest of it.
     WithoutRanges,
     /// Sends these bytes.
     Other(Vec<u8>),
@@ -29,7 +29,7 @@ enum Answer {
     Redirect(String),
 }
 
-/// A server of the files of one model. It notes what it was asked for: the name, and where the client began.
+/// Serves the files of one model. Notes each request: the name of the file, and the offset that the client asked for.
 struct Server {
     address: String,
     files: HashMap<String, Vec<u8>>,
@@ -55,7 +55,7 @@ impl Server {
         self.answers.lock().unwrap().insert(name.to_owned(), answer);
     }
 
-    /// What it was asked for since the last time.
+    /// Returns the requests since the last call.
     fn asked(&self) -> Vec<(String, usize)> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
@@ -91,7 +91,7 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-/// A model that is known for the length of a test.
+/// Makes an entry of known models from a tiny model; the entry lives until the test ends.
 fn known(tiny: &Tiny) -> &'static KnownModel {
     let pinned = |wanted: &'static str| {
         let (name, bytes) = tiny.files().into_iter().find(|(name, _)| *name == wanted).unwrap();
@@ -204,7 +204,7 @@ fn other_bytes_are_refused_named_and_not_kept() {
         assert!(error.message().ends_with("; nothing was added."), "{error}");
         assert!(!scene.part("tokenizer.json").exists(), "the next try begins anew");
     }
-    // Longer than announced to the user: curl ends before it has all of it, or it is removed.
+    // The file is longer than the length in the table: curl stops early, or Nudge removes the file.
     let mut long = scene.server.files["tokenizer.json"].clone();
     long.resize(long.len() * 50, b' ');
     scene.server.set("tokenizer.json", Answer::Other(long));
@@ -221,7 +221,7 @@ fn what_lies_there_already_is_checked_too() {
     scene.server.set("model.safetensors", Answer::Status("503 Service Unavailable"));
     let error = scene.fetch().unwrap_err();
     assert!(error.message().contains("/models/tiny/model.safetensors was refused by its server"), "{error}");
-    // As long as the right one, and longer: neither is believed.
+    // One leftover file has the right length, the other is longer: Nudge trusts neither.
     let tokenizer = scene.bytes("tokenizer.json");
     fs::write(scene.part("tokenizer.json"), vec![b' '; tokenizer]).unwrap();
     fs::write(scene.part("config.json"), vec![b' '; 10_000]).unwrap();

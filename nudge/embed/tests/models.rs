@@ -1,4 +1,4 @@
-//! When a model is loaded, and when it is dropped.
+//! Tests when a model is loaded, and when it is dropped.
 
 mod kit;
 
@@ -13,7 +13,7 @@ use nudge_core::embed::TextEmbedder;
 use nudge_embed::{IDLE, ModelChoice, ModelFolder, ModelLender};
 use tempfile::TempDir;
 
-/// Longer than any load takes; no test waits so long.
+/// Longer than any load takes; no test waits that long.
 const LONG: Duration = Duration::from_mins(2);
 
 struct Scene {

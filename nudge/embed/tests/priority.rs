@@ -1,4 +1,4 @@
-//! Who goes first. A process of its own: the threads of other tests would be counted.
+//! Tests which thread gets the processor first. It runs in its own process, because it counts the process's threads.
 
 #![cfg(target_os = "linux")]
 
@@ -14,7 +14,7 @@ use nudge_core::embed::ModelState;
 use nudge_core::source::give_way;
 use nudge_embed::{ModelChoice, ModelLender};
 
-/// How far each of the engine's threads stands back; it has one more that only loading needs.
+/// Returns the nice value of each thread `rten-0`, the first thread of an engine's pool.
 fn nice() -> Vec<i32> {
     let read_nice = |thread: fs::DirEntry| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
@@ -24,8 +24,8 @@ fn nice() -> Vec<i32> {
     fs::read_dir("/proc/self/task").unwrap().flatten().filter_map(read_nice).collect()
 }
 
-/// Whoever makes vectors of many texts in the background lets others go first, and a prompt that comes meanwhile does not
-/// wait behind them, whoever had the model loaded.
+/// A caller that makes many vectors in the background uses a low-priority thread. A prompt at the same time uses
+/// another thread and does not wait, even if the background caller has loaded the model.
 ///
 /// Promise (models): Vectors in the background give way to other work, and no prompt waits for them.
 #[test]

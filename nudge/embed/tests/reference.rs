@@ -1,4 +1,5 @@
-//! The known model against numbers that `NumPy` has computed (`reference.py`), where its weights are there.
+//! Compares the known model with numbers that `NumPy` has computed (`reference.py`), if the model's weights are
+//! there.
 
 mod kit;
 
@@ -19,7 +20,7 @@ fn rows() -> Vec<Row> {
     serde_json::from_str(include_str!("reference.json")).unwrap()
 }
 
-/// The largest difference from the wanted numbers, of vectors and of their cosines.
+/// Returns the largest difference from the expected numbers, over vectors and their cosines.
 fn difference(model: &SentenceModel, rows: &[Row]) -> f32 {
     let texts: Vec<_> = rows.iter().map(|row| row.text.as_str()).collect();
     let vectors = model.embed(&texts).unwrap();

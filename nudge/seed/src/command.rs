@@ -1,42 +1,43 @@
-//! The command line of a seed. A name of a file can be written into it in one way alone: as a quoted word.
+//! Builds the command line of a seed. A name from a file enters the line only as a quoted word.
 
-/// Words by which a shell begins something other than a command.
+/// Shell keywords: a command that begins with one of them must be quoted.
 const RESERVED: &[&str] = &[
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function",
     "select", "time",
 ];
 
-/// A command line that a reader puts together: words of ours as they stand, and words of a file that others wrote, each
-/// quoted where a shell would read more than a word in it.
+/// A command line that a reader builds. It consists of Nudge's own words, unchanged, and of words from a stranger's
+/// file, quoted if a shell would read more than a word in them.
 ///
-/// Our own words are known when this is compiled (`&'static str`), so that no text of a file passes for them.
+/// Nudge's own words are `&'static str`, so the compiler rejects a text from a file in their place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandLine(String);
 
 impl CommandLine {
-    /// Begins with words of ours; none at all where the first word is one of the file.
+    /// Begins with Nudge's own words; empty when the first word comes from the file.
     pub fn new(words: &'static str) -> Self {
         Self(words.trim_end().to_owned())
     }
 
-    /// Adds words of ours.
+    /// Adds Nudge's own words.
     #[must_use]
     pub fn with_words(mut self, words: &'static str) -> Self {
         self.push_text(words);
         self
     }
 
-    /// Adds a word of the file. `None` where its program would take it for an option (`--file=/etc/passwd`).
+    /// Adds a word from the file. Returns `None` for a word that the program would read as an option
+    /// (`--file=/etc/passwd`).
     pub fn word(self, word: &str) -> Option<Self> {
         (!word.starts_with('-')).then(|| self.any_word(word))
     }
 
-    /// A command that the file itself gives word by word, options included.
+    /// Makes a command that the file itself lists word by word, options included.
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().fold(Self::default(), Self::any_word)
     }
 
-    /// A line that the file itself gives to a shell.
+    /// Makes a command from a line that the file itself passes to a shell.
     pub fn of_shell(line: &str) -> Self {
         Self(line.to_owned())
     }
@@ -95,7 +96,7 @@ mod properties {
 
     use super::*;
 
-    /// The words into which a real shell splits a line, and whether it did anything beside.
+    /// Lets a real shell split a line, and returns the words.
     fn split(line: &str, folder: &std::path::Path) -> Vec<String> {
         let mut shell = Command::new("sh");
         shell.current_dir(folder).args(["-c", &format!("printf '%s\\0' {line}")]);

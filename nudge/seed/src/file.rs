@@ -1,4 +1,4 @@
-//! A file that is read, and the parts that a reader needs.
+//! A file with commands, and the helpers that its readers share.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::command::CommandLine;
 
-/// Deepest nesting of a JSON file with comments; its parser has no limit of its own.
+/// The deepest nesting of a JSON file with comments: the parser itself has no limit.
 const MAX_DEPTH: usize = 64;
 
 /// A file that names commands.
@@ -24,23 +24,24 @@ pub struct SeedFile<'a> {
 pub struct FoundCommand {
     pub name: String,
     pub command: CommandLine,
-    /// The file's text about it, or its command.
+    /// The file's description of the command, or the command itself.
     pub about: String,
     pub line: u32,
-    /// The folder in which it is run, relative to the top, if not that of the file.
+    /// The folder in which the command runs, relative to the top; `None` for the folder of the file.
     pub folder: Option<String>,
 }
 
-/// Why a file gives nothing.
+/// The reason why a file gives no commands.
 pub type Why = String;
 
 impl SeedFile<'_> {
-    /// Returns true when its folder has a file of this name.
+    /// Returns true when the folder of this file has a file with this name.
     pub fn has_sibling(&self, name: &str) -> bool {
         self.top.join(self.folder).join(name).is_file()
     }
 
-    /// Finds the first of these files in its folder or above it, up to the top, and returns the value beside its name.
+    /// Finds the first of these files in this file's folder or a folder above it, up to the top. Returns the value
+    /// that belongs to the name.
     pub fn find_nearest<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
         let folder = self.top.join(self.folder);
         let above = folder.ancestors().take_while(|ancestor| ancestor.starts_with(self.top));
@@ -49,17 +50,17 @@ impl SeedFile<'_> {
             .find_map(|ancestor| names.iter().find(|(name, _)| ancestor.join(name).is_file()).map(|(_, value)| *value))
     }
 
-    /// The first line of which this is so.
+    /// Returns the number of the first line that meets a condition.
     pub fn line_where(&self, is_so: impl Fn(&str) -> bool) -> Option<u32> {
         self.text.lines().zip(1..).find_map(|(line, number)| is_so(line).then_some(number))
     }
 
-    /// The line of the last of these keys, each below the one before it.
+    /// Returns the line of the last key in a path of nested keys.
     pub fn line_of(&self, keys: &[&str]) -> u32 {
         let is_toml = Path::new(self.name).extension().is_some_and(|end| end == "toml");
         let (mut known, mut last) = (0, 1);
         for (line, number) in self.text.lines().zip(1..) {
-            // Lines below a table's name belong to no other table.
+            // A TOML table's header ends the table before it, so the search for the keys starts again.
             if is_toml && line.trim_start().starts_with('[') {
                 known = 0;
             }
@@ -75,12 +76,12 @@ impl SeedFile<'_> {
     }
 
     /// # Errors
-    /// The reason why it cannot be read.
+    /// The reason why the file cannot be read.
     pub fn parse_json(&self) -> Result<Value, Why> {
         serde_json::from_str(self.text).map_err(|error| format!("it is not JSON (line {})", error.line()))
     }
 
-    /// As [`parse_json`](Self::parse_json), with comments.
+    /// Does the same as [`parse_json`](Self::parse_json), but allows comments.
     pub fn parse_jsonc(&self) -> Result<Value, Why> {
         if measure_depth(self.text) > MAX_DEPTH {
             return Err(format!("it is nested deeper than {MAX_DEPTH}"));
@@ -90,7 +91,7 @@ impl SeedFile<'_> {
     }
 
     /// # Errors
-    /// The reason why it cannot be read.
+    /// The reason why the file cannot be read.
     pub fn parse_toml(&self) -> Result<Value, Why> {
         toml::from_str(self.text).map_err(|error| {
             let line = error.span().map_or(1, |span| self.text[..span.start].lines().count().max(1));
@@ -99,7 +100,7 @@ impl SeedFile<'_> {
     }
 
     /// # Errors
-    /// The reason why it cannot be read.
+    /// The reason why the file cannot be read.
     pub fn parse_yaml(&self) -> Result<Value, Why> {
         serde_norway::from_str(self.text).map_err(|error| {
             error
@@ -109,12 +110,12 @@ impl SeedFile<'_> {
     }
 }
 
-/// Returns true when a line of JSON, YAML, TOML or INI gives this key its value, or has it as the last part of a
-/// table's name.
+/// Returns true when a line of JSON, YAML, TOML or INI assigns a value to this key, or has the key as the last part
+/// of a table's name.
 fn has_key(line: &str, key: &str) -> bool {
     line.match_indices(key).any(|(offset, _)| {
         let (before, after) = (&line[..offset], &line[offset + key.len()..]);
-        // A quoted key is all that stands between its quotes: `build` is no key in `"test-build"`, nor in a value.
+        // A quoted key must fill its quotes: `build` is not a key in `"test-build"`, nor inside a value.
         let (before, after) = match find_open_quote(before) {
             Some(quote) if before.ends_with(quote) && after.starts_with(quote) => {
                 (&before[..before.len() - 1], &after[1..])
@@ -129,7 +130,7 @@ fn has_key(line: &str, key: &str) -> bool {
     })
 }
 
-/// Finds the quote that is open at the end of a text. A quote within a plain word is none (`it's`).
+/// Returns the quote that is open at the end of a text. A quote inside a plain word does not count (`it's`).
 fn find_open_quote(text: &str) -> Option<char> {
     let (mut open, mut is_escaped, mut before) = (None, false, ' ');
     for c in text.chars() {
@@ -145,7 +146,7 @@ fn find_open_quote(text: &str) -> Option<char> {
     open
 }
 
-/// How deep the brackets of a JSON text are nested.
+/// Returns the deepest nesting of brackets in a JSON text.
 fn measure_depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -164,17 +165,18 @@ fn measure_depth(text: &str) -> usize {
     deepest
 }
 
-/// The members of an object, if it is one.
+/// Iterates over the members of an object; any other value has none.
 pub fn iter_members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
-/// Returns the text about a command: the file's own words, else the command that it runs; empty without both.
+/// Returns the description of a command: the file's own text, or else the command that it runs. Returns an empty text
+/// without both.
 pub fn about_text(words: &Value, command: &Value) -> String {
     words.as_str().map(str::to_owned).or_else(|| command_text(command)).unwrap_or_default()
 }
 
-/// The text of a command: a string, a list of words or lines, or a table that has one of these.
+/// Returns the text of a command: a string, a list of words or lines, or a table that has one of these.
 pub fn command_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Finds a target that a command line names and no file has: `make deploy` when no Makefile has a word `deploy`.
+//! Finds a target that a command line names but no file defines: `make deploy` when no Makefile has a word `deploy`.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ struct TaskRunner {
     /// The words between the program and the name.
     verb: &'static [&'static str],
     files: &'static [&'static str],
-    /// Starts of lines that include files or generate names: then the targets of the file are unknown.
+    /// The beginnings of lines that include files or generate names. With such a line, the targets of the file are
+    /// unknown.
     opens: &'static [&'static str],
 }
 
@@ -41,7 +42,7 @@ static RUNNERS: &[TaskRunner] = &[
     TaskRunner { programs: &["poe"], verb: &[], files: &["pyproject.toml"], opens: &["include", "[tool.poe.include"] },
 ];
 
-/// A target that a command line names and no file has.
+/// A target that a command line names but no file defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoneTarget {
     /// The missing name, such as the target `deploy`.
@@ -50,8 +51,8 @@ pub struct GoneTarget {
     pub file: String,
 }
 
-/// Finds a target that a command line names and no file in these folders has. The first folder is the innermost.
-/// Returns `None` when it is unknown: if no folder has such a file, if a file includes others, or if the line names a
+/// Finds a target that a command line names but no file in these folders defines. The first folder is the innermost.
+/// Returns `None` when the answer is unknown: no folder has such a file, a file includes others, or the line names a
 /// folder.
 #[must_use]
 pub fn find_gone(folders: &[impl AsRef<Path>], command: &str) -> Option<GoneTarget> {
@@ -70,7 +71,7 @@ pub fn find_gone(folders: &[impl AsRef<Path>], command: &str) -> Option<GoneTarg
             for name in runner.files {
                 let path = folder.as_ref().join(name);
                 let Ok(text) = foreign::read_text(&path, LinkPolicy::Refused, SeedLimits::default().file_bytes) else {
-                    // A file that exists and cannot be read may have it.
+                    // A file that exists but cannot be read may define the target.
                     if path.symlink_metadata().is_ok() {
                         return None;
                     }
@@ -87,7 +88,7 @@ pub fn find_gone(folders: &[impl AsRef<Path>], command: &str) -> Option<GoneTarg
 }
 
 impl TaskRunner {
-    /// Returns true when a file has the name, or may have it.
+    /// Returns true when the text has the name as a word, or when it has lines that may define other names.
     fn may_know(&self, text: &str, name: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_word =

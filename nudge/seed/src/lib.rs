@@ -1,8 +1,8 @@
 //! Reads the commands that a repository's own files name for its tools: package.json, Makefile, Cargo.toml and others
 //! (semantics section 20).
 //!
-//! Nothing is executed, and every file is read by the one reader of files that others write
-//! ([`nudge_core::foreign`]), within [`SeedLimits`].
+//! Nudge runs none of these commands. [`nudge_core::foreign`], the only reader of strangers' files, reads every file
+//! within [`SeedLimits`].
 //!
 //! ```
 //! let repository = tempfile::tempdir().unwrap();
@@ -24,16 +24,16 @@ use std::path::Path;
 pub use gone::{GoneTarget, find_gone};
 pub use walk::{has_changed, read};
 
-/// How much is read at most.
+/// The limits of reading.
 #[derive(Debug, Clone, Copy)]
 pub struct SeedLimits {
-    /// Folders that are looked into.
+    /// The most folders to look into.
     pub folders: usize,
-    /// Bytes of one file.
+    /// The most bytes of one file.
     pub file_bytes: u64,
-    /// Seeds of one file.
+    /// The most seeds of one file.
     pub seeds_of_a_file: usize,
-    /// Seeds of a repository.
+    /// The most seeds of a repository.
     pub seeds: usize,
 }
 
@@ -46,17 +46,17 @@ impl Default for SeedLimits {
 /// A command that a file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
-    /// The folder in which it is run, relative to the top with `/` between its parts; empty at the top.
+    /// The folder in which the command runs, relative to the top with `/` between its parts; empty at the top.
     pub folder: String,
-    /// The format and the name there: `npm.test`, `make.build`, `ci.lint`.
+    /// The format and the command's name in the file: `npm.test`, `make.build`, `ci.lint`.
     pub key: String,
-    /// The command line, as it is typed in `folder`.
+    /// The command line, as a user types it in `folder`.
     pub command: String,
-    /// Words by which somebody would ask for it.
+    /// Words that a user may search it by.
     pub tags: Vec<String>,
-    /// The file's text about it, or its command: one line.
+    /// The file's description of the command, or the command itself, in one line.
     pub about: String,
-    /// The file that names it, relative to the top.
+    /// The file that names the command, relative to the top.
     pub file: String,
     /// The line of `file`, from 1.
     pub line: u32,
@@ -71,27 +71,27 @@ pub struct SeedManifest {
     pub sha256: String,
 }
 
-/// A file, or a part of one, that gave no seed though its name says that it could.
+/// A file, or a part of one, that gave no seed although its name is that of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     /// The file, relative to the top.
     pub file: String,
-    /// Why, in a few words: `it is not a regular file`.
+    /// The reason in a few words: `it is not a regular file`.
     pub why: String,
 }
 
 /// The commands of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeedReport {
-    /// By folder, format and line.
+    /// The seeds, sorted by folder, format and line.
     pub seeds: Vec<Seed>,
     /// The files that were read, sorted.
     pub manifests: Vec<SeedManifest>,
-    /// The files that were not, sorted.
+    /// The files that were passed over, sorted.
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Returns true when `path` is a manifest by its name alone.
+/// Returns true when `path` has the name of a manifest.
 fn is_manifest(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| read::readers_of(folder, name).next().is_some())

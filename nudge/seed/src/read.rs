@@ -1,5 +1,5 @@
-//! The readers, one for each format: the table below is all there is of them.
-// All have the table's type, also those that can read whatever a file holds.
+//! The readers, one for each format; the table below lists all of them.
+// All readers have the type of the table, including those that never fail.
 #![allow(clippy::unnecessary_wraps)]
 
 mod cargo;
@@ -22,15 +22,16 @@ use crate::file::{FoundCommand, SeedFile, Why};
 
 /// The reader of one format.
 pub struct FormatReader {
-    /// The name, the first part of its seeds' keys.
+    /// The name of the format, which is the first part of its seeds' keys.
     pub format: &'static str,
-    /// The files it reads: names, or a path that ends so, in which `*` stands for any characters but `/`.
+    /// The files that the reader reads: names, or ends of paths, in which `*` stands for any characters but `/`.
     pub files: &'static [&'static str],
-    /// The commands that a file names.
+    /// Reads the commands that a file names.
     pub read: fn(&SeedFile<'_>) -> Result<Vec<FoundCommand>, Why>,
 }
 
-/// All readers; commands that people type come first. When two commands are equal, the earlier reader's stays.
+/// All readers; commands that people type come first. If two readers find the same command, the seed of the earlier
+/// reader stays.
 pub static READERS: &[FormatReader] = &[
     FormatReader { format: "npm", files: &["package.json"], read: npm::read },
     FormatReader { format: "make", files: &["GNUmakefile", "Makefile", "makefile"], read: make::read },
@@ -76,7 +77,7 @@ pub static READERS: &[FormatReader] = &[
     FormatReader { format: "ci", files: &[".gitlab-ci.yml"], read: ci::read_gitlab },
 ];
 
-/// The readers of a file, with their ranks.
+/// Returns the readers of a file with their ranks.
 pub fn readers_of<'a>(folder: &'a str, name: &'a str) -> impl Iterator<Item = (usize, &'static FormatReader)> + 'a {
     READERS.iter().enumerate().filter(move |(_, reader)| reader.files.iter().any(|file| is_named(folder, name, file)))
 }
@@ -89,7 +90,8 @@ fn is_named(folder: &str, name: &str, file: &str) -> bool {
 }
 
 impl FormatReader {
-    /// The folder that a file in `folder` speaks of: above those that exist for their files alone.
+    /// Returns the folder to which a file in `folder` refers. A folder that exists only for such files, like
+    /// `.github/workflows`, is cut off.
     pub fn find_base<'a>(&self, folder: &'a str) -> &'a str {
         let above = self.files[0].rsplit_once('/').map_or("", |(above, _)| above);
         folder.strip_suffix(above).unwrap_or(folder).trim_end_matches('/')

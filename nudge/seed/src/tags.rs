@@ -1,6 +1,6 @@
-//! Words by which somebody would ask for a command.
+//! Makes the tags of a command: words that a user may search it by.
 
-/// Words of a name, and the users' words for them.
+/// Words in names of commands, and the words that users search them by.
 const ASKED_AS: &[(&[&str], &[&str])] = &[
     (&["test", "tests", "unit", "spec", "pytest", "jest", "vitest", "nextest", "check"], &["test", "tests"]),
     (&["build", "compile", "package", "assemble", "dist", "bundle"], &["build", "compile"]),
@@ -18,12 +18,12 @@ const ASKED_AS: &[(&[&str], &[&str])] = &[
     (&["release", "publish", "deploy"], &["release", "deploy"]),
     (&["watch"], &["watch"]),
 ];
-/// Most tags of a seed.
+/// The most tags of a seed.
 const MAX: usize = 10;
-/// Longest tag, in bytes.
+/// The longest tag, in bytes.
 const MAX_BYTES: usize = 32;
 
-/// Makes the tags of a command: the words of its name, the users' words for them, and the program.
+/// Makes the tags of a command: the words of its name, the users' words for these, and the program.
 pub fn make_tags(format: &str, name: &str, command: &str) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     let mut add = |tag: &str| {

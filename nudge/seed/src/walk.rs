@@ -1,4 +1,4 @@
-//! Walks from a folder to its seeds: the files that are read, their order, and the seeds that are kept.
+//! Walks from a folder to its seeds: finds the files, reads them in order, and selects the seeds to keep.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,14 +14,14 @@ use crate::read::{FormatReader, readers_of};
 use crate::tags::make_tags;
 use crate::{PassedOver, Seed, SeedLimits, SeedManifest, SeedReport, is_manifest};
 
-/// Deepest folder that is looked into; deeper folders belong to vendored code.
+/// The deepest folder that is searched; a deeper folder is usually third-party code.
 const MAX_DEPTH: usize = 5;
-/// Longest name of a command in its file, and longest command line, in characters.
+/// The longest name of a command, and the longest command line, in characters.
 const MAX_NAME: usize = 64;
 const MAX_COMMAND: usize = 300;
-/// Longest text about a command, in characters.
+/// The longest description of a command, in characters.
 const MAX_ABOUT: usize = 160;
-/// Folders that are not the repository's own work, or not meant to be run in it.
+/// Folders with third-party or generated content, or whose commands do not run inside the folder.
 const NOT_OURS: &[&str] = &[
     ".git",
     ".hg",
@@ -50,11 +50,11 @@ const NOT_OURS: &[&str] = &[
     "fuzz",
 ];
 
-/// Folders of tests.
+/// The names of folders with tests.
 const OF_TESTS: &[&str] = &["tests", "test", "__tests__", "spec"];
 
-/// Reads the manifests of the repository at `top`. A file that cannot be read is passed over, never an error: a
-/// repository with one broken file has the commands of its other files.
+/// Reads the manifests of the repository at `top`. A file that cannot be read does not cause an error: the report
+/// lists it, and has the commands of all other files.
 #[must_use]
 pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
     let mut report = SeedReport::default();
@@ -69,7 +69,7 @@ pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
             Err(why) => report.passed_over.push(PassedOver { file: relative, why }),
         }
     }
-    // Commands that people type come before a server's; the first of equal commands stays.
+    // Commands that people type come before those of a CI server. The first of equal commands stays.
     found.sort_by(|(a, seed), (b, other)| {
         (&seed.folder, a, &seed.file, seed.line).cmp(&(&other.folder, b, &other.file, other.line))
     });
@@ -99,8 +99,8 @@ pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
     report
 }
 
-/// Returns true when a manifest has changed, is gone, or is new at the top. It is a quick check: a new manifest in a
-/// deeper folder is found by the next [`read`].
+/// Returns true when a manifest was changed or removed, or is new at the top. This check is quick; only [`read`]
+/// finds a new manifest in a deeper folder.
 #[must_use]
 pub fn has_changed(top: &Path, known: &[SeedManifest], limits: &SeedLimits) -> bool {
     let is_other = |manifest: &SeedManifest| {
@@ -116,7 +116,7 @@ pub fn has_changed(top: &Path, known: &[SeedManifest], limits: &SeedLimits) -> b
     known.iter().any(is_other) || std::fs::read_dir(top).is_ok_and(|entries| entries.flatten().any(has_come))
 }
 
-/// The files that some reader reads, relative to the top and sorted. Links are not followed.
+/// Finds the files that some reader reads. Returns them relative to the top and sorted. Does not follow links.
 fn find_manifests(top: &Path, limits: &SeedLimits, report: &mut SeedReport) -> Vec<String> {
     let is_ours = |path: &Path, is_folder: bool| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -156,13 +156,13 @@ fn find_manifests(top: &Path, limits: &SeedLimits, report: &mut SeedReport) -> V
     files
 }
 
-/// Returns true when a folder is two levels below a folder of tests: it holds test data.
+/// Returns true when a folder is two levels below a folder of tests, because it then holds test data.
 fn is_test_data(folder: &Path) -> bool {
     let name = folder.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
     name.is_some_and(|name| OF_TESTS.contains(&name))
 }
 
-/// A path with `/` between its parts; `None` where a part is no text, or one that cannot be shown.
+/// Returns a path with `/` between its parts, or `None` if a part is not UTF-8 or has hidden characters.
 fn with_slashes(path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path.iter().map(std::ffi::OsStr::to_str).collect();
     let path = parts?.join("/");
@@ -173,7 +173,7 @@ fn with_slashes(path: &Path) -> Option<String> {
 struct FileReading {
     sha256: String,
     seeds: Vec<(usize, Seed)>,
-    /// Why not all of it was taken.
+    /// The reason why a part of the file was skipped.
     why: Option<String>,
 }
 
@@ -232,8 +232,8 @@ impl FileReading {
     }
 }
 
-/// Returns the commands of a file that users may ask for, `max` at most, in their order. When there are more, names of
-/// fewer parts come first: `test` before `test:base:update`.
+/// Returns at most `max` commands of a file in their order. If there are more, commands with names of fewer parts
+/// come first (`test` before `test:base:update`), because users are more likely to need them.
 fn asked_for_most(mut found: Vec<FoundCommand>, max: usize) -> Vec<FoundCommand> {
     if found.len() > max {
         let parts = |found: &FoundCommand| found.name.split([':', '-', '.', '_']).count();
@@ -255,8 +255,8 @@ fn hash_sha256(bytes: &[u8]) -> String {
     nudge_core::text::to_hex(&Sha256::digest(bytes))
 }
 
-/// A folder below the top by a path that a file gives, as `./web/` or `web`; `None` for one that is not there or leads
-/// out.
+/// Returns the folder below the top that a file names by a path such as `./web/` or `web`. Returns `None` if the
+/// folder does not exist or is outside of the top.
 pub fn folder_at(file: &SeedFile<'_>, given: &str) -> Option<String> {
     let given = given.trim().trim_start_matches("./").trim_end_matches('/');
     if given.is_empty() || given == "." {

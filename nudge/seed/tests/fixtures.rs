@@ -1,5 +1,6 @@
-//! A repository of each kind, and what is read of it: `tests/fixtures/*.txt` has the files of one, each after a line
-//! `== PATH`, and below `== expected` the seeds. `UPDATE=1` writes these anew, to be read.
+//! Reads a repository of each kind and compares the seeds. Each `tests/fixtures/*.txt` has the files of one
+//! repository, each after a line `== PATH`, and the seeds below `== expected`. `UPDATE=1` rewrites the expected
+//! seeds; review them then.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -90,7 +91,7 @@ fn a_thousand_folders_are_read_and_more_than_allowed_are_not() {
     assert!(report.passed_over[0].why.contains("the first 5 of 1000"), "{report:?}");
 }
 
-/// Whoever wrote the repository may want to harm who opens it.
+/// A repository's author may want to harm a user who opens it.
 #[test]
 #[cfg(unix)]
 fn a_hostile_repository_is_bounded_and_says_so() {
@@ -127,7 +128,7 @@ fn a_hostile_repository_is_bounded_and_says_so() {
     assert!(report.seeds.iter().all(|seed| !seed.about.contains('\u{1b}') && !seed.command.contains('\u{1b}')));
 }
 
-/// Names that a shell would read more than a word in, or a program an option.
+/// The names contain shell syntax, or look like an option of the program.
 #[test]
 #[cfg(unix)]
 fn a_hostile_name_is_one_word_of_its_command_or_left_out() {

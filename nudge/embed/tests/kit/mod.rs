@@ -1,4 +1,4 @@
-//! Models of a few kilobytes: two layers of random weights, and a tokenizer that spells words.
+//! Makes models of a few kilobytes: two layers of random weights, and a tokenizer that spells words.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::collections::HashMap;
@@ -13,21 +13,21 @@ pub const LAYERS: usize = 2;
 pub const HEADS: usize = 2;
 pub const INTERMEDIATE: usize = 32;
 pub const POSITIONS: usize = 40;
-/// Tokens that a text may have, with its two marks.
+/// The most tokens of a text, including its two marks.
 pub const TOKENS: usize = 24;
 
-/// The words that are one token; the rest is spelt.
+/// The words that are one token; the tokenizer spells all others.
 const WORDS: [&str; 6] = ["build", "fails", "header", "two", "eggs", "milk"];
 const MARKS: [&str; 4] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
 
-/// A model to be written, and to be spoilt before.
+/// A model that a test may damage and then writes.
 #[derive(Clone)]
 pub struct Tiny {
     pub config: Value,
     pub tokenizer: Value,
     pub tensors: HashMap<String, (Vec<usize>, Vec<f32>)>,
     pub kind: Dtype,
-    /// Further files.
+    /// Further files of the model.
     pub others: Vec<(&'static str, String)>,
 }
 
@@ -41,7 +41,7 @@ impl Tiny {
         let template = |id: usize| json!({"id": MARKS[id], "ids": [id], "tokens": [MARKS[id]]});
         let tokenizer = json!({
             "version": "1.0",
-            // What a file says of these is not what is wanted here.
+            // The crate must ignore these settings of the file.
             "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
             "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"},
             "added_tokens": [special(0), special(1), special(2), special(3)],
@@ -88,7 +88,7 @@ impl Tiny {
         tiny
     }
 
-    /// Writes it into a folder.
+    /// Writes the model's files into a folder.
     pub fn write(&self, folder: &Path) -> PathBuf {
         for (name, bytes) in self.files() {
             let path = folder.join(name);
@@ -98,7 +98,7 @@ impl Tiny {
         folder.to_owned()
     }
 
-    /// Its files, by name.
+    /// Returns the model's files, by name.
     pub fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
         let others = self.others.iter().map(|(name, text)| (*name, text.clone().into_bytes()));
         let described = [("config.json", &self.config), ("tokenizer.json", &self.tokenizer)];
@@ -116,7 +116,7 @@ impl Tiny {
         serialize(views, None).unwrap()
     }
 
-    /// Numbers in the file's kind; those of 16 bits are the upper half of longer ones.
+    /// Converts numbers to the file's type; a BF16 number is the upper half of a longer one.
     fn packed(&self, values: &[f32]) -> Vec<u8> {
         match self.kind {
             Dtype::BF16 => values.iter().flat_map(|value| value.to_le_bytes()[2..].to_vec()).collect(),
@@ -142,7 +142,7 @@ impl Tiny {
     }
 }
 
-/// A number of 16 bits; what does not fit exactly is cut. For numbers from 2^-24 to 65504.
+/// Converts to a number of 16 bits and cuts off bits that do not fit. It is correct from 2^-24 to 65504.
 fn half(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
@@ -155,7 +155,7 @@ fn half(value: f32) -> u16 {
     sign | if shift > 24 { 0 } else { u16::try_from((fraction | 0x80_0000) >> shift).unwrap() }
 }
 
-/// Numbers from -1 to 1, the same for the same seed (xorshift).
+/// Makes numbers from -1 to 1, always the same for the same seed (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -167,12 +167,13 @@ impl Random {
     }
 }
 
-/// Cosine of two vectors of length 1.
+/// Returns the cosine of two vectors of length 1.
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The folder of the known model, for tests that need its weights; without it they say so and pass.
+/// Returns the folder of the known model for tests that need its weights. Without the folder it prints a note, and
+/// the tests pass without a check.
 pub fn real_model() -> Option<PathBuf> {
     let folder = std::env::var_os("NUDGE_TEST_MODEL_DIR").map(PathBuf::from);
     if folder.is_none() {
@@ -181,7 +182,7 @@ pub fn real_model() -> Option<PathBuf> {
     folder
 }
 
-/// The mode of a file or folder.
+/// Returns the mode of a file or folder.
 #[cfg(unix)]
 pub fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;

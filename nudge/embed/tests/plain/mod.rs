@@ -1,11 +1,12 @@
-//! The network once more, with loops and longer numbers, as its paper has it: what the quick one must agree with.
+//! Computes the network with plain loops and 64-bit numbers, as in its paper. The tests compare the fast network with
+//! it.
 #![allow(clippy::cast_precision_loss, reason = "some dozens")]
 
 use crate::kit::{HEADS, HIDDEN, LAYERS, TOKENS, Tiny};
 
 type Matrix = Vec<Vec<f64>>;
 
-/// The vector of a text: the mean of its tokens', of length 1.
+/// Returns the vector of a text: the mean of its tokens' vectors, scaled to length 1.
 pub fn vector(tiny: &Tiny, text: &str) -> Vec<f64> {
     let mut x: Matrix = Vec::new();
     for (position, token) in tokens(tiny, text).into_iter().take(TOKENS).enumerate() {
@@ -29,7 +30,7 @@ pub fn vector(tiny: &Tiny, text: &str) -> Vec<f64> {
     sum.into_iter().map(|value| value / length).collect()
 }
 
-/// Words, spelt where the vocabulary does not have them, between two marks.
+/// Returns the ids of the words of a text between two marks. A word that is not in the vocabulary is spelt.
 fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
     let id = |word: &str| tiny.tokenizer["model"]["vocab"][word].as_u64().map(|id| usize::try_from(id).unwrap());
     let text = text.to_lowercase().replace(',', " , ").replace('!', " ! ");
@@ -48,7 +49,7 @@ fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
     tokens
 }
 
-/// A word that begins with one that the vocabulary has: that, and the rest spelt.
+/// Splits a word that begins with a word of the vocabulary into that word and the spelt rest.
 fn longest_first(word: &str, id: &impl Fn(&str) -> Option<usize>) -> Option<Vec<usize>> {
     let (end, first) = (2..word.len()).rev().find_map(|end| Some((end, id(&word[..end])?)))?;
     Some(std::iter::once(first).chain(word[end..].chars().map(|c| id(&format!("##{c}")).unwrap())).collect())
@@ -98,7 +99,7 @@ fn layer_norm(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
     x.iter().map(normalize_row).collect()
 }
 
-/// A row of a table, or a list as a whole.
+/// Returns a row of a table, or a whole list.
 fn row(tiny: &Tiny, name: &str, index: usize) -> Vec<f64> {
     let (shape, values) = &tiny.tensors[name];
     let width = shape[shape.len() - 1];
@@ -113,7 +114,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The error function by its series, which converges for the small numbers here.
+/// Computes the error function by its series, which converges for the small numbers here.
 fn erf(x: f64) -> f64 {
     let mut term = x;
     let mut sum = x;

@@ -9,7 +9,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let manifest = file.parse_toml()?;
     let package = manifest["package"]["name"].as_str();
     let is_workspace = manifest["workspace"].is_object();
-    // A member does not repeat the commands that build and test the whole workspace.
+    // Only the top of a workspace gets the commands that build and test all of it; a member does not repeat them.
     let is_member = !is_workspace && above_is_workspace(file);
     let mut out = Vec::new();
     let mut add = |name: &str, command: Option<CommandLine>, about: &str, line: u32| {
@@ -53,7 +53,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     Ok(out)
 }
 
-/// Returns true when a folder above has a Cargo.toml with a workspace.
+/// Returns true when a Cargo.toml in a folder above this file defines a workspace.
 fn above_is_workspace(file: &SeedFile<'_>) -> bool {
     let folder = file.top.join(file.folder);
     folder.ancestors().skip(1).take_while(|ancestor| ancestor.starts_with(file.top)).any(|ancestor| {

@@ -1,4 +1,4 @@
-//! Reads the commands that a CI server runs for every change and a person may run too.
+//! Reads the commands that a CI server runs for every change and that a person may run too.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 use crate::walk::folder_at;
 
-/// Most lines of one file.
+/// The most commands of one file.
 const MOST: usize = 16;
-/// Longest line; longer ones are made for one machine.
+/// The longest line that becomes a command; a longer one is usually made for one machine.
 const MAX_LINE: usize = 120;
-/// Programs that check, test and build; with all arguments, or only with those that begin with one of these words.
+/// Programs that check, test and build. A list names the arguments that count; an empty list means any argument.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("make", &[]),
     ("just", &[]),
@@ -64,7 +64,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("swift", &["test", "build"]),
     ("zig", &["build", "test"]),
 ];
-/// Words by which a line is about delivery or the machine, not about the work.
+/// Words that show that a line installs, publishes or changes the machine.
 const OTHERS: &[&str] = &[
     "install",
     "publish",
@@ -84,7 +84,7 @@ const OTHERS: &[&str] = &[
     "wrangler",
     "lerna",
 ];
-/// Modules that `python -m` runs for a check.
+/// Modules of checks that `python -m` runs.
 const MODULES: &[&str] =
     &["pytest", "unittest", "mypy", "tox", "nox", "ruff", "black", "flake8", "build", "doctest", "compileall"];
 
@@ -114,7 +114,7 @@ pub fn read_gitlab(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     Ok(out)
 }
 
-/// Adds the lines of a script that are worth knowing, if it stays in its folder.
+/// Adds the lines of a script that help a person. Skips a script that changes its folder or has conditions or loops.
 fn add_lines(
     out: &mut Vec<FoundCommand>,
     file: &SeedFile<'_>,
@@ -156,7 +156,7 @@ fn add_lines(
     }
 }
 
-/// The first words of a line that are no flags.
+/// Returns the first three words of a line that are not options.
 fn shorten_line(line: &str) -> String {
     line.split_whitespace().filter(|word| !word.starts_with('-')).take(3).collect::<Vec<_>>().join("-")
 }

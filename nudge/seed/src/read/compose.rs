@@ -1,9 +1,9 @@
-//! The services of docker compose.
+//! Reads the services of docker compose.
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 
-/// Services that are named one by one; the others are started together with them.
+/// The most services with their own seed; the others only start together with all services.
 const MOST: usize = 12;
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {

@@ -1,4 +1,4 @@
-//! Composer's scripts.
+//! Reads Composer's scripts.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};
 
-/// The commands of a container's life that a checkout needs outside of it, too.
+/// The container's setup commands that a checkout outside of the container needs as well.
 const NAMES: &[&str] = &["onCreateCommand", "updateContentCommand", "postCreateCommand"];
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {

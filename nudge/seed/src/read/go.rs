@@ -1,4 +1,4 @@
-//! Go modules: building and testing is the same for all.
+//! Reads Go modules. Building and testing uses the same commands in every module.
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};

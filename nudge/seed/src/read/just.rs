@@ -1,4 +1,4 @@
-//! justfiles: recipes that can be called without an argument.
+//! Reads justfiles: takes the recipes that run without an argument.
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};
@@ -33,7 +33,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     Ok(out)
 }
 
-/// Parses a recipe that needs no argument.
+/// Returns the name of a recipe that needs no argument.
 fn parse_recipe(line: &str) -> Option<&str> {
     let (head, rest) = line.split_once(':')?;
     let mut words = head.trim_start_matches('@').split_whitespace();

@@ -1,4 +1,4 @@
-//! mise: tasks, and the tools that a repository wants installed.
+//! Reads mise files: tasks, and the tools that a repository needs installed.
 
 use nudge_core::text::before_mark;
 use serde_json::Value;

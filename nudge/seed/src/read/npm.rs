@@ -1,11 +1,11 @@
-//! `package.json`: scripts, by the package manager that the repository uses.
+//! Reads the scripts of `package.json`, and calls them by the package manager that the repository uses.
 
 use serde_json::Value;
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 
-/// Files that only one manager writes.
+/// Files that only one package manager writes.
 const LOCKS: &[(&str, &str)] = &[
     ("pnpm-lock.yaml", "pnpm"),
     ("pnpm-workspace.yaml", "pnpm"),
@@ -15,7 +15,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("package-lock.json", "npm"),
     ("npm-shrinkwrap.json", "npm"),
 ];
-/// Scripts that the manager itself runs.
+/// Scripts that the package manager runs by itself.
 const BY_ITSELF: &[&str] = &[
     "install",
     "prepare",

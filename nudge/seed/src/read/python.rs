@@ -1,11 +1,11 @@
-//! Python projects: programs, tasks of poe, pdm, hatch and rye, and the tools that are set up.
+//! Reads Python projects: programs, tasks of poe, pdm, hatch and rye, and the configured tools.
 
 use serde_json::Value;
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, about_text, iter_members};
 
-/// Programs that run a command in the project's environment, by the lock file that is there.
+/// Programs that run a command in the project's environment, chosen by the lock file that exists.
 const RUNNERS: &[(&str, &str)] =
     &[("uv.lock", "uv run"), ("poetry.lock", "poetry run"), ("pdm.lock", "pdm run"), ("Pipfile.lock", "pipenv run")];
 
@@ -44,7 +44,7 @@ fn tool_command(name: &str, command: CommandLine, about: &str, line: u32) -> Fou
     FoundCommand { name: name.to_owned(), command, about: about.to_owned(), line, folder: None }
 }
 
-/// Tasks by name, without those that are for other tasks alone.
+/// Reads the tasks of a table. Leaves out tasks that only other tasks use, and tasks that need an argument.
 fn read_tasks(
     file: &SeedFile<'_>,
     table: &Value,

@@ -1,4 +1,4 @@
-//! Taskfiles.
+//! Reads Taskfiles.
 
 use serde_json::Value;
 

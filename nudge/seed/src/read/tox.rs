@@ -1,4 +1,4 @@
-//! tox: its environments.
+//! Reads the environments of tox.
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, iter_members};
@@ -29,7 +29,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
         if let Some(section) = line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             is_tox |= section == "tox" || section.starts_with("testenv");
             let name = section.strip_prefix("testenv:").map(str::trim);
-            // `py{312,313}` stands for several.
+            // `py{312,313}` stands for several environments.
             let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
             let found = name.filter(is_name).and_then(|name| env_command(Some(name), "", number));
             current = found.map(|found| {
