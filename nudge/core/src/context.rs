@@ -27,8 +27,8 @@ const MAX_ENV_NAMES: usize = 256;
 const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
 const MAX_FILES_OPEN: usize = 256;
 
-/// A context as given: every field optional, unknown fields tolerated; `cwd` of at most 4 KiB, 256
-/// environment names with values of 32 KiB, 256 open files. Also the builder of [`Context`].
+/// A context as the caller gives it: every field is optional, and unknown fields are ignored. Limits: `cwd` 4 KiB, 256
+/// environment names with values of 32 KiB, 256 open files. It is also the builder of [`Context`].
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ContextSpec {
@@ -47,13 +47,14 @@ pub struct ContextSpec {
     /// Variables that scopes mention.
     #[serde(deserialize_with = "wire::given")]
     pub env: Option<HashMap<String, Option<String>>>,
-    /// Open files raise hints of their component.
+    /// Open files, which raise the hints of their component.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub files_open: Vec<String>,
 }
 
-/// The schema says only that it is an object: it is part of every tool that takes a context, and hosts load it
-/// into a prompt. Field by field it would take a third of the room for all tools; `nudge_get_hint` names the fields.
+/// The schema says only that the context is an object: each tool with a context repeats the schema, and hosts load it
+/// into a prompt. A schema of each field would take a third of the bytes of all tools; `nudge_get_hint` names the
+/// fields.
 impl JsonSchema for ContextSpec {
     fn schema_name() -> Cow<'static, str> {
         "Context".into()
@@ -68,15 +69,15 @@ impl JsonSchema for ContextSpec {
 }
 
 impl ContextSpec {
-    /// The names of the fields, as JSON has them.
+    /// The names of the fields in JSON.
     pub const FIELDS: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
 
-    /// Refuses a name that is none of [`FIELDS`](Self::FIELDS). On the wire an unknown field is ignored, as a newer
-    /// caller may know more (semantics section 2). A reader of a context from a program of this version calls this
-    /// first: a misspelt field would give an answer for another place.
+    /// Refuses a name that is not in [`FIELDS`](Self::FIELDS). Calls ignore an unknown field, because a newer caller
+    /// may send more fields (semantics section 2). A program that reads a context from this version calls this check
+    /// first: a misspelt field would lead to an answer for another context.
     ///
     /// # Errors
-    /// `E_INVALID`, with the field that was probably meant.
+    /// `E_INVALID`, with the field that the caller probably meant.
     pub fn check_field(name: &str) -> Result<()> {
         if Self::FIELDS.contains(&name) {
             Ok(())
@@ -85,7 +86,7 @@ impl ContextSpec {
         }
     }
 
-    /// Sets the folder; it must be absolute.
+    /// Sets the folder, which must be absolute.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
         self.cwd = Some(cwd.into());
@@ -127,11 +128,11 @@ impl ContextSpec {
         self
     }
 
-    /// Checks and prepares the context.
+    /// Checks the fields and makes the context.
     ///
     /// # Errors
-    /// `E_INVALID` for a relative cwd, one with `..`, an unreadable repo, or a size over semantics
-    /// section 5's limits.
+    /// `E_INVALID` for a relative cwd, a cwd with `..`, an unreadable repo, or a size over the limits of semantics
+    /// section 5.
     pub fn build(self) -> Result<Context> {
         Context::new(self)
     }
@@ -154,24 +155,25 @@ struct ContextData {
     repo: Option<RepoName>,
     branch: Option<GlobSubject>,
     os: Option<Os>,
-    /// The variables. Names are in upper case under Windows, where case does not count.
+    /// The variables. For Windows the names are in upper case, because there the case of names does not count.
     env: Option<HashMap<String, String, foldhash::fast::RandomState>>,
     files_open: Box<[String]>,
 }
 
-/// Returns true for a folder or a branch that a context may hold.
+/// Returns true for a folder or a branch that fits into a context.
 fn can_be_told(text: &str) -> bool {
     text.len() <= MAX_CWD_BYTES && !has_control(text)
 }
 
 fn has_control(text: &str) -> bool {
-    // No loop over the bytes ends early, so that many are looked at in one step. Nearly all texts are plain by these alone.
+    // The loop never ends early, so that the compiler can check many bytes in one step. Nearly all texts pass this
+    // first check.
     let may_have = text.bytes().fold(false, |so_far, byte| so_far | !matches!(byte, b' '..=b'~'));
     may_have && text.chars().any(char::is_control)
 }
 
 impl Context {
-    /// Makes an empty context to fill in.
+    /// Makes an empty context for the caller to fill in.
     pub fn builder() -> ContextSpec {
         ContextSpec::default()
     }
@@ -228,7 +230,7 @@ impl Context {
     }
 
     /// Replaces the variables by `vars`, such as this process's environment. The limits of the params do not apply,
-    /// as a context is never sent with all of its variables.
+    /// because Nudge never sends a context with all of its variables.
     #[must_use]
     pub fn with_env(self, vars: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.0);
@@ -239,9 +241,9 @@ impl Context {
         Self(Arc::new(inner))
     }
 
-    /// Returns the context after `cd` to a folder, absolute or relative to this one's. A folder below this one, or
-    /// below a repository that is named by its folder, counts as part of the same repository. Elsewhere repository and
-    /// branch are unknown. `None` when the folder cannot be known.
+    /// Returns the context after `cd` to a folder, which is absolute or relative to this context's folder. A folder
+    /// below this one counts as part of the same repository; so does a folder below a repository that is named by its
+    /// folder. In any other folder, repository and branch are unknown. `None` when the folder cannot be known.
     ///
     /// ```
     /// # use nudge_core::context::Context;
@@ -332,7 +334,7 @@ impl Context {
         &self.0.files_open
     }
 
-    /// Returns true when nothing at all is known.
+    /// Returns true when no field is set.
     pub fn is_empty(&self) -> bool {
         let inner = &self.0;
         inner.cwd.is_none()
@@ -349,27 +351,27 @@ impl Context {
         self.0.files_open.iter().find(holds).map(String::as_str)
     }
 
-    /// Returns true when any file is open.
+    /// Returns true when the context has an open file.
     pub fn has_open_files(&self) -> bool {
         !self.0.files_open.is_empty()
     }
 
-    /// Returns true when anything is known about the environment.
+    /// Returns true when the context has any environment variable.
     pub fn has_env(&self) -> bool {
         self.0.env.is_some()
     }
 
-    /// Returns the folder, ready to be matched.
+    /// Returns the folder in the form that globs match.
     pub fn cwd_subject(&self) -> Option<&GlobSubject> {
         self.0.cwd.as_ref()
     }
 
-    /// Returns the branch, ready to be matched.
+    /// Returns the branch in the form that globs match.
     pub fn branch_subject(&self) -> Option<&GlobSubject> {
         self.0.branch.as_ref()
     }
 
-    /// Returns the repository, ready to be compared.
+    /// Returns the repository in the form that scopes compare.
     pub fn repo_name(&self) -> Option<&RepoName> {
         self.0.repo.as_ref()
     }
@@ -401,7 +403,7 @@ mod tests {
 
     #[test]
     fn every_field_has_its_name_and_no_other_is_taken() {
-        // What is added to it does not compile here.
+        // A new field makes this pattern fail to compile.
         let ContextSpec { cwd: _, repo: _, branch: _, os: _, env: _, files_open: _ } = ContextSpec::default();
         for field in ContextSpec::FIELDS {
             assert_eq!(ContextSpec::check_field(field), Ok(()));

@@ -1,28 +1,29 @@
 //! Turns texts into vectors, so that a question finds the same meaning in other words.
 //!
-//! Sources know an [`TextEmbedder`] and nothing of models: the crate that has the model decides which one it is, when it is
-//! loaded and how much it may cost. There may be none, and everything works without one.
+//! Sources use a [`TextEmbedder`] and know nothing of models. The crate that has the model decides which model it is,
+//! when it is loaded and how much it may cost. Everything works without a model too.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// Longest prompt that is embedded, in tokens and letters; a longer one is cut to its end, which says the request.
+/// The longest part of a prompt that is embedded, in tokens and in letters. A longer prompt is cut to its end, which
+/// states the request.
 const PROMPT_TOKENS: usize = 64;
 const PROMPT_CHARS: usize = 512;
-/// Tokens a word up to which a model understands all of a question, and from which on nothing. English prose has 1.2 to
-/// 1.4 in a model made for it; the second is by the half of `tests/records/` that is for tuning.
+/// The tokens for each word of a question: up to the first number a model understands the whole question, and from the
+/// second on nothing. English prose has 1.2 to 1.4 in a model made for English; the second number was measured on the
+/// tuning half of `tests/records/`.
 const ALL_UNDERSTOOD: f64 = 1.4;
 const NOTHING_UNDERSTOOD: f64 = 2.5;
-/// Words of good prose that are added to those of a question: few words may well be long ones.
+/// Words of good prose that are added to those of a question, because a few words may all be long ones.
 const MORE_WORDS: f64 = 2.0;
-/// The numbers that are summed side by side, so that a compiler makes one instruction of them.
+/// How many numbers are added in parallel, so that the compiler can use vector instructions.
 const LANES: usize = 16;
 
 /// A model that turns texts into vectors. Two vectors of the same [`id`](Self::id) are compared by their dot product,
-/// which is the cosine of their angle: 1 for texts that say the same. Vectors of two ids have nothing to do with each
-/// other.
+/// which is the cosine of their angle: 1 for texts with the same meaning. Vectors of two ids cannot be compared.
 ///
 /// ```
 /// use nudge_core::embed::{TextEmbedder, LetterEmbedder, cosine};
@@ -33,44 +34,45 @@ const LANES: usize = 16;
 /// # Ok::<(), nudge_core::error::Error>(())
 /// ```
 pub trait TextEmbedder: Send + Sync {
-    /// Returns the name of the model and its weights, such as `all-MiniLM-L6-v2@1110a243/mean/256`. It is kept with
-    /// every vector, and differs whenever the same text would give another vector.
+    /// Returns the name of the model and its weights, such as `all-MiniLM-L6-v2@1110a243/mean/256`. Each stored vector
+    /// has this id, which differs whenever the same text would give another vector.
     fn id(&self) -> &str;
 
-    /// Numbers in a vector.
+    /// Returns the count of numbers in a vector.
     fn dims(&self) -> usize;
 
-    /// Returns the most tokens of a text that count; tokens after them change nothing. Marks that the model puts around
-    /// a text are not among them.
+    /// Returns the most tokens of a text that the model reads; later tokens change nothing. The marks that the model
+    /// puts around a text do not count.
     fn max_tokens(&self) -> usize;
 
-    /// Counts all tokens of a text, for a caller that cuts texts into pieces that fit. It takes time in proportion to
-    /// the text, and needs none of the model's large parts.
+    /// Counts all tokens of a text, for a caller that cuts texts into pieces that fit. The time grows with the length
+    /// of the text. The model's large files need not be loaded.
     fn count_tokens(&self, text: &str) -> usize;
 
-    /// Returns a vector of length 1 for each text, in order. An empty text has one, too. It takes milliseconds to
-    /// tenths of a second for each text, as long as it is: not for an event loop, nor under a lock.
+    /// Returns a vector of length 1 for each text, in order, even for an empty text. A text takes milliseconds to
+    /// tenths of a second, by its length, so do not call this on an event loop or under a lock.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the model cannot compute, such as for want of memory.
+    /// `E_UNAVAILABLE` when the model cannot compute, for example because memory is missing.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
 }
 
-/// The state of the model, as a caller gets it.
+/// The state of the model.
 #[derive(Clone)]
 pub enum ModelState {
-    /// There is none on this machine; everything works by words, and says so.
+    /// This machine has no model. All functions work by words instead, and say so.
     Absent,
-    /// It is being loaded, in the background; the next caller may get it.
+    /// The model is being loaded in the background; the next call may get it.
     Loading,
-    /// The loaded model. Keep it for the work at hand, not longer: it is dropped when the last holder lets go.
+    /// The loaded model. Keep it only for the present work: memory is freed when the last holder drops it.
     Ready(Arc<dyn TextEmbedder>),
-    /// It cannot be loaded; the error says why. It is tried again when its files have changed, and after a minute.
+    /// The model cannot be loaded; the error says why. The provider tries again when the files have changed, and after
+    /// a minute.
     Failed(Error),
 }
 
 impl ModelState {
-    /// As it is shown: `absent`, `loading`, `ready` or `failed`.
+    /// Returns the name of the state for people: `absent`, `loading`, `ready` or `failed`.
     pub fn state(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -80,7 +82,7 @@ impl ModelState {
         }
     }
 
-    /// The model, where it is ready.
+    /// Returns the model if it is ready.
     pub fn into_embedder(self) -> Option<Arc<dyn TextEmbedder>> {
         match self {
             Self::Ready(model) => Some(model),
@@ -94,20 +96,19 @@ pub trait ModelProvider: Send + Sync {
     /// Returns the model. A model that is not in memory is loaded, with a wait of at most `wait`.
     fn get(&self, wait: Duration) -> ModelState;
 
-    /// Returns the present state without loading anything: it is also `Loading` for a model that no caller has asked
-    /// for.
+    /// Returns the present state without loading anything. A model that no caller has asked for is also `Loading`.
     fn get_loaded(&self) -> ModelState;
 
-    /// Drops an idle model; returns true when it did. Called every few seconds.
+    /// Drops an idle model; returns true if it did so. Called every few seconds.
     fn drop_idle(&self) -> bool {
         false
     }
 }
 
 impl dyn ModelProvider {
-    /// Returns the model for background work, `None` when there is nothing to do. A model in memory is used without a
-    /// request for it: such work comes again and again, and a request keeps a model from being dropped. A model that is
-    /// not in memory is loaded only when something `is_missing`; without a model, `is_missing` is not called.
+    /// Returns the model for background work; `None` when there is nothing to do. A model in memory is returned without
+    /// a call of `get`: such work comes again and again, and each `get` keeps the model in memory. A model that is not
+    /// in memory is loaded only when `is_missing` returns true. Without a model, `is_missing` is not called.
     ///
     /// # Errors
     /// The errors of `is_missing`.
@@ -120,7 +121,7 @@ impl dyn ModelProvider {
     }
 }
 
-/// No model, ever.
+/// A provider that never has a model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoModels;
 
@@ -134,7 +135,7 @@ impl ModelProvider for NoModels {
     }
 }
 
-/// A model that is there from the beginning.
+/// A provider with a model that is already in memory.
 #[derive(Clone)]
 pub struct LoadedModel(pub Arc<dyn TextEmbedder>);
 
@@ -148,7 +149,7 @@ impl ModelProvider for LoadedModel {
     }
 }
 
-/// Treats texts as the same when they have the same letters as often; its id is the given name. For tests.
+/// A model for tests, with the given id. It treats texts as equal when they have the same letters equally often.
 #[derive(Debug, Clone, Copy)]
 pub struct LetterEmbedder(pub &'static str);
 
@@ -181,7 +182,8 @@ impl TextEmbedder for LetterEmbedder {
     }
 }
 
-/// The cosine of the angle between two vectors of length 1: the sum of their products, in the same order on every machine.
+/// Returns the cosine of the angle between two vectors of length 1. It is the sum of their products, added in the same
+/// order on every machine.
 ///
 /// ```
 /// use nudge_core::embed::cosine;
@@ -201,30 +203,30 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// A question as a vector of a model.
+/// The vector of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuestionVector {
     /// The vector, of length 1.
     pub vector: Vec<f32>,
-    /// How much of it the model understands, 0 to 1.
+    /// The share of the question that the model understands, 0 to 1.
     pub understood: f64,
 }
 
 impl QuestionVector {
-    /// Has a model make a vector of a question.
+    /// Makes the vector of a question with `model`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it fails.
+    /// `E_UNAVAILABLE` when the model fails.
     pub fn from_text(text: &str, model: &dyn TextEmbedder) -> Result<Self> {
         let understood = understood_share(model.count_tokens(text), text.split_whitespace().count());
         let vector = model.embed(&[text])?.into_iter().next();
         vector.map(|vector| Self { vector, understood }).ok_or_else(|| Error::unavailable("the model gave no vector"))
     }
 
-    /// Has the model that there is, waited for at most so long, make a vector of a question; where there is none, why.
+    /// Makes the vector of a question with the model of `models`, after a wait of at most `wait` for the model.
     ///
     /// # Errors
-    /// A sentence for people, without its stop.
+    /// The reason why there is no vector: a sentence for people, without its full stop.
     pub fn embed_text(
         text: &str,
         models: &dyn ModelProvider,
@@ -241,8 +243,8 @@ impl QuestionVector {
         }
     }
 
-    /// Has a model make a vector of the end of a prompt, about 64 tokens, where a long one asks: the longer the text,
-    /// the longer it takes.
+    /// Makes the vector of the end of a prompt, about 64 tokens: a long prompt states its request there, and a longer
+    /// text takes more time.
     ///
     /// # Errors
     /// As [`from_text`](Self::from_text).
@@ -251,13 +253,13 @@ impl QuestionVector {
     }
 }
 
-/// The end of a prompt, as much as its meaning is made of.
+/// Returns the end of a prompt, short enough for [`PROMPT_TOKENS`] and [`PROMPT_CHARS`].
 fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
     let mut end = prompt.trim();
     let mut chars = PROMPT_CHARS;
     loop {
         let from = end.char_indices().rev().nth(chars - 1).map_or(0, |(i, _)| i);
-        // A word that is cut in two is another one, where there are spaces at all.
+        // Half a word is another word, so the cut moves to the next space, if there is one.
         let cut = &end[from..];
         end = if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) };
         if model.count_tokens(end) <= PROMPT_TOKENS || chars == 1 {
@@ -267,8 +269,8 @@ fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
     }
 }
 
-/// Returns the share of a question that a model understands, 0 to 1. It depends on the question's words and on the
-/// tokens that the model makes of them.
+/// Returns the share of a question that a model understands, 0 to 1, by the number of tokens that the model makes of
+/// the question's words.
 ///
 /// ```
 /// use nudge_core::embed::understood_share;
@@ -289,7 +291,7 @@ pub fn understood_share(tokens: usize, words: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// A token for each word, and for each letter that is not ASCII.
+    /// Counts a token for each word, and one for each letter that is not ASCII.
     struct Counts;
 
     impl TextEmbedder for Counts {
@@ -310,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Is in memory, on the disk, or not there, and counts who asks for it.
+    /// A provider in a given state, which counts the calls of `get`.
     struct Asked(ModelState, std::sync::atomic::AtomicU32);
 
     impl ModelProvider for Asked {
@@ -359,7 +361,7 @@ mod tests {
             "{end}"
         );
         assert!(end.starts_with('w'), "{end}");
-        // Without spaces, and with one word that is longer than all that counts.
+        // A text without spaces, and a text with a word that is longer than the limit.
         let text = "ä".repeat(1_000);
         assert!((1..=PROMPT_TOKENS).contains(&Counts.count_tokens(end_of(&text, &Counts))));
         assert_eq!(end_of(&format!("{} fix it", "x".repeat(1_000)), &Counts), "fix it");

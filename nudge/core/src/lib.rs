@@ -1,30 +1,32 @@
-//! The ground floor of Nudge: the parts that every source is built from, for hints, signals, records, code or
-//! knowledge.
+//! The ground floor of Nudge: the parts that all sources share.
 //!
-//! A *source* knows something that an agent should be told. It answers methods (a [`MethodTable`](table::MethodTable) of rows), it
-//! [offers](suggest) lines when something happens, and it lives as long as the server that opened it
-//! ([`Source`](source::Source)). This crate defines a source, and has the parts that all of them need:
+//! A *source* holds knowledge of one kind: hints, signals, records, code or notes. It answers the methods of a
+//! [`MethodTable`](table::MethodTable), [offers](suggest) lines when an event happens, and lives as long as the server
+//! that opened it. [`Source`](source::Source) defines a source; the other modules hold the shared parts:
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`error`], [`clock`], [`wire`] | refusals, time, the rules of JSON at every edge |
-//! | [`place`], [`context`], [`scope`] | repositories, globs and systems; where a caller stands; where something holds |
-//! | [`safety`], [`foreign`] | the refusal of secrets and the rules for paths; the reader of files of others |
-//! | `walk` | the one walk through a folder of others, and the rules in it for what is not looked at (feature `walk`) |
-//! | `watch` | what the system tells of changes in folders (feature `watch`) |
-//! | [`service`], [`table`], [`once`] | what answers calls by name, from a table of rows; calls made once by key |
-//! | [`explain`], [`words`], [`near`], [`text`] | why something was chosen, as named addends of a score; relevance of words; did you mean; lines that are safe to show |
-//! | [`number`] | lengths, columns and times as other numbers |
-//! | [`embed`] | texts as vectors: what a model is, to those who ask one |
-//! | [`shell`] | the simple commands of a command line, and what its exit code says of each |
-//! | [`steps`], [`held`] | what judging scopes costs, and what is held in memory, counted, so that both have limits |
-//! | [`patience`] | how long somebody waits for a call, and whether they still do |
+//! | [`error`], [`clock`], [`wire`] | refusals; time; the rules for JSON that comes in or goes out |
+//! | [`place`], [`context`], [`scope`] | repositories, globs and systems; a caller's context; the scope of a hint |
+//! | [`safety`], [`foreign`] | the refusal of secrets and the rules for paths; the reader of foreign files |
+//! | `walk` | the one walk through a foreign folder, and its rules for skipped files (feature `walk`) |
+//! | `watch` | the system's reports of changes in folders (feature `watch`) |
+//! | [`service`], [`table`], [`once`] | calls by name, from a table of rows; calls that are made once by key |
+//! | [`explain`], [`words`] | the named addends of a score; the relevance of words |
+//! | [`near`], [`text`] | "did you mean"; lines that are safe to show |
+//! | [`number`] | conversions of lengths, columns and times |
+//! | [`embed`] | texts as vectors, and the interface of an embedding model |
+//! | [`shell`] | the simple commands of a command line, and the outcome of each by the exit code |
+//! | [`steps`], [`held`] | counters for the cost of judging scopes and for bytes in memory, so that both have limits |
+//! | [`patience`] | the time limit of a call, and whether its caller still waits |
 //! | [`sync`] | locks whose order a test can choose |
-//! | [`source`], [`settings`] | the life of a source, what the server lends it, and what can be set |
-//! | [`suggest`], [`suggest_service`] | offers, the one merge, what each client session was told; all sources asked at once |
+//! | [`source`], [`settings`] | the life of a source, the things that the server gives it, and its settings |
+//! | [`suggest`] | offers, the one merge of them, and the told lines of each client session |
+//! | [`suggest_service`] | the question to all sources at once |
 //!
-//! **Architecture invariant:** this crate knows no hint, no process, no socket, and opens no file but by [`foreign`] and `nudge_os`.
-//! It depends on no crate of Nudge but that one, without its processes, and on the secret guard (`nudge_secrets`).
+//! **Architecture invariant:** this crate has no code about hints, processes or sockets, and opens files only through
+//! [`foreign`] and `nudge_os`. It depends on two crates of Nudge: `nudge_os` without its processes, and the secret
+//! guard (`nudge_secrets`).
 
 pub mod clock;
 pub mod context;

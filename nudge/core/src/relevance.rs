@@ -1,7 +1,7 @@
-//! Relevance: which of many short texts a sentence, a question or an error brings to mind.
+//! Relevance: finds, among many short texts, the texts that match a sentence, a question or an error.
 //!
-//! A word counts by its weight in a sentence, by how rare it is among the texts that could be told, and by the field in
-//! which a text has it. A source that tells something unasked needs a floor: [`FLOOR`].
+//! A word counts by its weight in a sentence, by its rarity among the texts, and by the field of the text that has it.
+//! A source that tells lines unasked needs a floor: [`FLOOR`].
 
 mod likeness;
 
@@ -14,35 +14,36 @@ use smallvec::SmallVec;
 use crate::words::{SentenceLanguage, TextWord, WordWeight, split_words};
 use likeness::{Head, LetterSet, WordLikeness, head_of_stem};
 
-/// The least relevance at which something is told unasked: one rare word in a text's name, or two in its prose.
+/// The least relevance at which a line is told unasked: one rare word in a text's name, or two in its prose.
 pub const FLOOR: f64 = 0.35;
-/// The share of the best one's relevance below which nothing is told unasked.
+/// The share of the best line's relevance below which no other line is told unasked.
 pub const CUT: f64 = 0.5;
 
-/// The field weight at which a word counts half. A word in more fields of a text counts more, but never twice.
+/// The field weight at which a word counts half. A word in more fields of a text counts more, but its share stays below
+/// 1.
 const HALF_FIELD_WEIGHT: f64 = 1.0;
-/// The weight of a word that says little.
+/// The weight of a word that says little, such as `error` or `file`.
 const LITTLE: f64 = 0.35;
 /// The weight of a word in the middle of a long text, as in a pasted log.
 const IN_THE_MIDDLE: f64 = 0.25;
-/// Most lines of the first paragraph of a long text, and lines at its end, that count in full.
+/// The lines of the first paragraph of a long text, and the lines at the end, that count in full.
 const FIRST_LINES: usize = 3;
 const LAST_LINES: usize = 3;
-/// The lines of an error, from its end, that are read.
+/// How many lines of an error, from its end, are read.
 const ERROR_LINES: usize = 12;
-/// Bytes from which a text is long.
+/// The bytes from which a text counts as long.
 const LONG_BYTES: usize = 800;
-/// Texts beside which a word is rare or not, where there are fewer.
+/// The least number of texts for computing how rare a word is; fewer texts count as this many.
 const MIN_TEXTS: usize = 20;
-/// Most different words of a text that are looked for, those that say most first.
+/// The most different words of a text that are searched; the words with the most weight are kept.
 const MAX_TERMS: usize = 192;
-/// Most of them that are looked for with wrong letters, where no text has them as they are: each of those is compared
-/// with every word that there is.
+/// The most of these words that are searched with wrong letters when no text has the exact word: each such search
+/// compares all stems.
 const MAX_LIKENESSES: usize = 32;
-/// The words from which a text says much.
+/// The sum of weights from which a text says much.
 const MUCH: f64 = 4.0;
 
-/// The words that somebody asked with, each once.
+/// The words of a prompt, a question or an error, each once.
 #[derive(Debug, Clone, Default)]
 pub struct QueryTerms {
     all: Vec<QueryTerm>,
@@ -53,13 +54,13 @@ pub struct QueryTerms {
 struct QueryTerm {
     word: TextWord,
     weight: f64,
-    /// It occurs in paths and identifiers alone.
+    /// Is true when the word occurs only in paths and identifiers.
     in_code: bool,
 }
 
 impl QueryTerms {
-    /// Takes the words of a prompt. In a long one, the first paragraph and the last lines count most: there people say
-    /// their wish for the text that they have pasted.
+    /// Reads the words of a prompt. In a long prompt the first paragraph and the last lines count most: there people
+    /// write their request about the text that they have pasted.
     pub fn of_prompt(text: &str) -> Self {
         let is_empty = |line: &&str| line.trim().is_empty();
         let asked = text.lines().skip_while(is_empty).take_while(|line| !is_empty(line)).count().min(FIRST_LINES);
@@ -71,26 +72,28 @@ impl QueryTerms {
         };
         let tokens = lines.iter().enumerate().flat_map(|(index, line)| {
             let share = weigh(index);
-            // The subject of a log is the code that it names.
+            // A long text may be a log, and the code that a log names is its subject, so nothing there counts as code.
             line.split_whitespace().map(move |word| (word, share, !is_long && is_code(word)))
         });
         Self::new(tokens, false)
     }
 
-    /// The words of a question that somebody asks on purpose: common ones count where there are no others.
+    /// Reads the words of a question. Common words count if there are no others.
     pub fn of_query(text: &str) -> Self {
         let terms = Self::of_prompt(text);
         if terms.is_empty() { Self::new([(text, 1.0, false)].into_iter(), true) } else { terms }
     }
 
-    /// Takes the words of the last lines of an error, which say most. Paths of files only say where.
+    /// Reads the words of the last lines of an error, which say most. Paths of files are left out: they only say where
+    /// the error is.
     pub fn of_error(text: &str) -> Self {
         let lines = text.lines().rev().filter(|line| !line.trim().is_empty()).take(ERROR_LINES);
         let words = lines.flat_map(str::split_whitespace).filter(|word| !(word.contains('/') && word.contains('.')));
         Self::new(words.map(|word| (word, 1.0, false)), false)
     }
 
-    /// Takes the words of texts, each with its share of the weight, and a flag for code.
+    /// Collects the words of texts, each text with its share of the weight and a flag for code. With `common_too`
+    /// common words count a little.
     fn new<'a>(texts: impl Iterator<Item = (&'a str, f64, bool)>, common_too: bool) -> Self {
         let mut terms: Vec<QueryTerm> = Vec::new();
         let mut language = SentenceLanguage::default();
@@ -118,20 +121,20 @@ impl QueryTerms {
             }
         }
         if terms.len() > MAX_TERMS {
-            // Stable: of equals, the first ones stay.
+            // The sort is stable: among equal weights the first words stay.
             terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
             terms.truncate(MAX_TERMS);
         }
         Self { all: terms, language }
     }
 
-    /// Returns true when there is nothing to look for.
+    /// Returns true when there are no words to search.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Returns true for an English sentence of many words that say something: one of them alone may stand there by
-    /// accident. In another language, most words are those of no text, and the one that is counts.
+    /// Returns true for an English sentence of many informative words: a text that has just one of them may match by
+    /// accident. In another language most words match no text, so one match counts.
     ///
     /// ```
     /// use nudge_core::relevance::QueryTerms;
@@ -143,15 +146,16 @@ impl QueryTerms {
         self.language.is_english() == Some(true) && self.all.iter().map(|term| term.weight).sum::<f64>() >= MUCH
     }
 
-    /// Returns true when every word of a name is a form of one of these, and some word says more than little.
+    /// Returns true when every word of a name is a form of one of these words, and some word of the name has full
+    /// weight.
     pub fn name(&self, name: &str) -> bool {
         let words = split_words(name);
         let known = |word: &TextWord| self.all.iter().any(|term| term.word.stem == word.stem);
         words.iter().all(known) && words.iter().any(|word| word.weight() == WordWeight::Full)
     }
 
-    /// Returns the first word of `text` that is a form of one of these; for a source with so few texts that it needs no
-    /// [`StemIndex`].
+    /// Returns the first word of `text` that is a form of one of these words; for a source with so few texts that it
+    /// needs no [`StemIndex`].
     ///
     /// ```
     /// use nudge_core::relevance::QueryTerms;
@@ -166,29 +170,29 @@ impl QueryTerms {
     }
 }
 
-/// Returns true for a word between spaces that is a path or an identifier: it has letters or digits on both sides of a
-/// sign that divides such names, or changes case within.
+/// Returns true for a word between spaces that is a path or an identifier: it has a sign such as `/` or `_` inside, or
+/// a capital after a small letter.
 fn is_code(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let mut pairs = word.chars().zip(word.chars().skip(1));
     word.contains(['/', '_', '.', ':', '\\']) || pairs.any(|(a, b)| a.is_lowercase() && b.is_uppercase())
 }
 
-/// A text that the words bring to mind.
+/// A text that matches the words.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RelevantText<'a> {
     /// The number of the text.
     pub text: u32,
-    /// The sum of the weights of its words; 0.6 is one rare word in a name.
+    /// The sum of the weights of the matched words; 0.6 is one rare word in a name.
     pub relevance: f64,
-    /// The words that it has, folded, as they were asked with, those that count most first.
+    /// The matched words, folded, as they stand in the question; the words with the most weight first.
     pub words: SmallVec<[&'a str; 4]>,
-    /// Is true when all of them stand in paths and identifiers alone (`lib/kv.ts`, `Escrow.release`): there they only
-    /// name some code.
+    /// Is true when all matched words stand only in paths and identifiers of the question (`lib/kv.ts`,
+    /// `Escrow.release`), where they only name code.
     pub in_code: bool,
 }
 
-/// The words of many texts, each text with a number of its own.
+/// An index of the words of many texts; each text has a number.
 #[derive(Default)]
 pub struct StemIndex {
     by_stem: HashMap<Box<str>, u32, RandomState>,
@@ -197,20 +201,20 @@ pub struct StemIndex {
     texts: HashMap<u32, Box<[u32]>, RandomState>,
 }
 
-/// A stem that texts have.
+/// A stem with the texts that have it.
 #[derive(Default)]
 struct StemEntry {
     stem: Box<str>,
-    /// The first letters of the stem, beside each other in memory: few words have those of another.
+    /// The first letters of the stem, kept beside it for a fast comparison: few words share their first letters.
     head: Head,
-    /// The forms in which it occurs, with their letters.
+    /// The forms of the stem in the texts, each with the set of its letters.
     forms: SmallVec<[(Box<str>, LetterSet); 1]>,
-    /// The texts, with the sum of the weights of their fields.
+    /// The texts, each with the sum of the weights of the fields that have the stem.
     texts: Vec<(u32, f32)>,
 }
 
 impl StemIndex {
-    /// Sets the fields of a text, each with its weight; its earlier fields are forgotten.
+    /// Sets the fields of a text, each with its weight, and removes the text's earlier fields.
     pub fn set_text<'a>(&mut self, text: u32, fields: impl IntoIterator<Item = (&'a str, f32)>) {
         self.remove_text(text);
         let mut own: HashMap<TextWord, f32, RandomState> = HashMap::default();
@@ -230,7 +234,7 @@ impl StemIndex {
                 let letters = LetterSet::from_word(&word.folded);
                 entry.forms.push((word.folded, letters));
             }
-            // When a text has two forms, the form in the heavier fields counts.
+            // When a text has two forms of a stem, the form with the larger field weight counts.
             let known = stems.entry(slot).or_default();
             *known = known.max(weight);
         }
@@ -240,7 +244,7 @@ impl StemIndex {
         self.texts.insert(text, stems.into_keys().collect());
     }
 
-    /// Forgets a text.
+    /// Removes a text.
     pub fn remove_text(&mut self, text: u32) {
         for slot in self.texts.remove(&text).into_iter().flatten() {
             let entry = &mut self.entries[slot as usize];
@@ -267,8 +271,8 @@ impl StemIndex {
         slot
     }
 
-    /// Returns the texts that have one of the words, in no order, of those for which `counts` is true; `total` is the
-    /// number of these.
+    /// Finds the texts with one of the words, in no order, among the texts for which `counts` is true; `total` is the
+    /// number of these texts.
     pub fn search<'a>(
         &self,
         terms: &'a QueryTerms,
@@ -283,7 +287,8 @@ impl StemIndex {
                 likenesses -= 1;
                 texts = self.texts_like(&term.word, &counts);
             }
-            // Among few texts, a word that all of them have may be the one meant.
+            // With few texts, even a word that all of them have may distinguish the wanted one, so `MIN_TEXTS` limits
+            // its loss.
             let rarity = compute_rarity(texts.len(), total.max(MIN_TEXTS));
             for (text, worth) in texts {
                 found.entry(text).or_default().push((term.weight * rarity * worth, term));
@@ -299,13 +304,13 @@ impl StemIndex {
         relevant.collect()
     }
 
-    /// Finds the texts that have a form of a word, with the word's weight there.
+    /// Finds the texts that have a form of a word, each with the word's weight there.
     fn texts_of(&self, word: &TextWord, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let found = self.by_stem.get(&word.stem);
         found.map_or_else(Vec::new, |&slot| self.entries[slot as usize].weigh_texts(1.0, counts).collect())
     }
 
-    /// Finds the texts that have a word much like this one, with its weight there.
+    /// Finds the texts that have a similar word, each with the weight of that word there.
     fn texts_like(&self, word: &TextWord, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let asked = WordLikeness::new(word);
         let mut best: HashMap<u32, f64, RandomState> = HashMap::default();
@@ -321,7 +326,7 @@ impl StemIndex {
 }
 
 impl StemEntry {
-    /// Returns the texts of this stem and its weight in each, times `share`.
+    /// Returns the texts of this stem, each with the stem's weight there, times `share`.
     fn weigh_texts(&self, share: f64, counts: &impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
         let texts = self.texts.iter().filter(|(text, _)| counts(*text));
         texts.map(move |(text, weight)| (*text, share * saturate(f64::from(*weight))))
@@ -333,7 +338,8 @@ fn saturate(weight: f64) -> f64 {
     weight / (weight + HALF_FIELD_WEIGHT)
 }
 
-/// How rare something is that `few` of `all` have: 1 when one has it, near 0 when all of many have it, 0 when none has.
+/// Returns how rare a thing is that `few` of `all` texts have: 1 when one text has it, near 0 when all of many have it,
+/// 0 when none has it.
 ///
 /// ```
 /// use nudge_core::relevance::compute_rarity;
@@ -341,7 +347,7 @@ fn saturate(weight: f64) -> f64 {
 /// assert_eq!(compute_rarity(1, 4), 1.0);
 /// assert!(compute_rarity(4, 4) < 0.1);
 /// ```
-// The counts are exact as `f64`: there are far fewer texts than 2^53.
+// The counts are exact as `f64`: there are fewer than 2^53 texts.
 #[allow(clippy::cast_precision_loss)]
 pub fn compute_rarity(few: usize, all: usize) -> f64 {
     let (few, all) = (few as f64, all.max(few) as f64);
@@ -356,7 +362,7 @@ mod tests {
     const NAME: f32 = 1.5;
     const PROSE: f32 = 0.6;
 
-    /// Texts whose names stand before the colon.
+    /// Makes an index of texts; the name of each stands before its colon.
     fn index(texts: &[&str]) -> StemIndex {
         let mut index = StemIndex::default();
         for (number, text) in (0..).zip(texts) {
@@ -479,7 +485,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the texts are, words have letters, the index finds its own words again, and forgets without a trace.
+        /// For any texts: words have letters, the index finds each text by its own words, and removal leaves no entry.
         #[test]
         fn any_text_is_found_by_its_own_words(texts in proptest::collection::vec(".{0,60}", 1..6)) {
             let mut index = StemIndex::default();

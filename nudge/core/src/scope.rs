@@ -1,4 +1,4 @@
-//! Scopes: the conditions under which something holds, such as a hint (semantics sections 1 and 2).
+//! Scopes: the conditions under which a hint applies (semantics sections 1 and 2).
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -18,13 +18,13 @@ use crate::steps::{StepBudget, TooMany};
 use crate::text::to_hex;
 use crate::wire;
 
-/// Largest number of entries in `cwd_glob` and in `branch`.
+/// The most entries in `cwd_glob` and in `branch`.
 const MAX_PATTERNS: usize = 16;
-/// Largest number of entries in each other list.
+/// The most entries in each other list.
 const MAX_ENTRIES: usize = 256;
-/// Longest environment name or value.
+/// The longest environment name or value.
 const MAX_ENV_BYTES: usize = 32 << 10;
-/// Steps to look up a variable.
+/// The steps that a lookup of a variable costs.
 const LOOKUP_STEPS: usize = 8;
 
 /// A scope as given: every field optional, every list may be one string. An empty one applies
@@ -61,7 +61,7 @@ fn env_match<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeM
 }
 
 impl ScopeSpec {
-    /// Checks types and sizes, before anything is compiled.
+    /// Checks types and sizes, before any pattern is compiled.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -98,7 +98,7 @@ impl ScopeSpec {
     }
 }
 
-/// A compiled, canonical scope, as stored hints hold it. Equal scopes are stored once.
+/// A compiled, canonical scope, as stored hints have it. Equal scopes are stored once.
 ///
 /// Serializes in canonical form: keys in byte order, lists sorted.
 #[derive(Clone)]
@@ -114,9 +114,9 @@ pub struct Scope {
     /// The first 12 hex digits of the digest; empty for the empty scope.
     variant: Box<str>,
     specificity: u8,
-    /// The number in a store's table of scopes.
+    /// The scope's number in a store's table of scopes.
     number: u32,
-    /// The memory that it takes, in bytes.
+    /// The bytes of memory that the scope takes.
     held: usize,
 }
 
@@ -128,7 +128,7 @@ pub struct ScopeCondition {
     pub met: bool,
     /// True when the context does not have the field at all.
     pub absent: bool,
-    /// The reason, in the words of semantics section 3 when met, else the failure.
+    /// The reason, in the words of semantics section 3: how the condition is met, or why it is not.
     pub reason: String,
 }
 
@@ -147,7 +147,7 @@ impl Scope {
             Ok(sort_unique(globs, |glob| glob.as_str().to_owned()))
         };
         let repos: Vec<_> = spec.repo.iter().map(|repo| RepoName::parse(repo)).collect();
-        // An entry that names no repository is a type error, and these are reported before errors in paths and globs.
+        // An entry that names no repository is a type error. Such errors are reported before errors in paths and globs.
         let invalid = |repo: &&Result<RepoName>| repo.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid);
         if let Some(Err(error)) = repos.iter().find(invalid) {
             return Err(error.clone());
@@ -185,18 +185,18 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Returns the scope with a number in a store's table, by which verdicts on it can be cached.
+    /// Returns the scope with its number in a store's table, by which verdicts about the scope are cached.
     #[must_use]
     pub fn with_number(&self, number: u32) -> Self {
         Self { number, ..self.clone() }
     }
 
-    /// Returns the number given by [`Scope::with_number`], else the largest.
+    /// Returns the number given by [`Scope::with_number`], or `u32::MAX`.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the canonical scope as compact JSON, `{}` for the empty one. The variant is a digest of this text.
+    /// Returns the canonical scope as compact JSON, `{}` for the empty scope. The variant is a digest of this text.
     pub fn canonical_json(&self) -> &str {
         self.canonical.get()
     }
@@ -216,7 +216,7 @@ impl Scope {
         self.specificity == 0
     }
 
-    /// Returns true when a folder, a repository or a branch is among the conditions.
+    /// Returns true when the scope has a condition on the folder, the repository or the branch.
     pub fn names_a_place(&self) -> bool {
         !(self.cwd.is_empty() && self.repo.is_empty() && self.branch.is_empty())
     }
@@ -226,17 +226,17 @@ impl Scope {
         Os::ALL.into_iter().filter(|os| self.os & os.to_bit() != 0)
     }
 
-    /// Returns true when every condition is met; a condition without its context field is not. The time has no limit;
-    /// see [`Scope::judge`].
+    /// Returns true when the context meets every condition. A condition is not met if the context lacks its field. The
+    /// call has no limit of steps; see [`Scope::judge`].
     pub fn matches(&self, context: &Context) -> bool {
-        // Unlimited steps suffice.
+        // With unlimited steps `judge` returns no error.
         self.judge(context, &mut StepBudget::unlimited()).unwrap_or(false)
     }
 
-    /// Works as [`Scope::matches`], for a call that has a limit. The quickest comparisons come first.
+    /// Works like [`Scope::matches`], for a call with a limit of steps. The fastest comparisons come first.
     ///
     /// # Errors
-    /// When the steps do not suffice; then it is undecided.
+    /// An error when the steps do not suffice; the verdict is then unknown.
     pub fn judge(&self, context: &Context, steps: &mut StepBudget) -> Result<bool, TooMany> {
         if self.specificity == 0 {
             return Ok(true);
@@ -323,7 +323,7 @@ impl Scope {
         }
         for (name, values) in &self.env_match {
             let met = context.env(name).and_then(|value| values.iter().find(|allowed| *allowed == value));
-            // The caller's own value is never shown, as it may be a secret.
+            // The reason never shows the caller's own value, which may be a secret.
             let reason = match met {
                 Some(value) => ["env ", name, "=", value, " matched"].concat(),
                 None => format!("env {name} is not {}", values.join(" or ")),
@@ -346,7 +346,7 @@ impl Scope {
             name,
         );
         if let (None, Some(cwd)) = (met, cwd) {
-            // A frequent mistake: `**/x*` matches the folder alone, not the folders below it.
+            // A frequent mistake: `**/x*` matches only the folder itself, not the folders below it.
             let above = find_glob(&self.cwd, |glob| glob.matches_above(cwd, steps))?;
             if let Some(glob) = above {
                 let _ = write!(
@@ -365,7 +365,7 @@ impl Scope {
     }
 
     fn count_held_bytes(&self) -> usize {
-        // A place in the table and the counts of an `Arc`.
+        // A slot in the table, and the counts of an `Arc`.
         const OWN: usize = size_of::<Scope>() + 64;
         let globs =
             |globs: &[Glob]| allocation_bytes(size_of_val(globs)) + globs.iter().map(Glob::heap_bytes).sum::<usize>();
@@ -387,18 +387,18 @@ impl Scope {
             + values
     }
 
-    /// Returns true when the scope has conditions on the environment.
+    /// Returns true when the scope has a condition on the environment.
     pub fn has_env(&self) -> bool {
         !(self.env_required.is_empty() && self.env_match.is_empty())
     }
 
-    /// Returns the environment names in the scope, with `true` where the value matters.
+    /// Returns the environment names in the scope, with `true` for a name whose value matters.
     pub fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
         let required = self.env_required.iter().map(|name| (&**name, false));
         required.chain(self.env_match.keys().map(|name| (&**name, true)))
     }
 
-    /// Converts the scope back to the form in which a caller gives it.
+    /// Converts the scope back to the form that callers use.
     pub fn to_spec(&self) -> ScopeSpec {
         let texts = |globs: &[Glob]| globs.iter().map(|glob| glob.as_str().to_owned()).collect();
         ScopeSpec {
@@ -430,7 +430,7 @@ fn build_condition(
     ScopeCondition { field, met: is_met, absent, reason }
 }
 
-/// Returns the first glob that matches; no glob matches a missing value.
+/// Returns the first glob that matches; without a subject no glob matches.
 fn first_match<'a>(
     globs: &'a [Glob],
     subject: Option<&GlobSubject>,
@@ -464,7 +464,7 @@ impl Serialize for Scope {
     }
 }
 
-/// Renders the canonical form.
+/// Writes the canonical form of a scope.
 struct CanonicalScope<'a>(&'a Scope);
 
 impl Serialize for CanonicalScope<'_> {

@@ -1,8 +1,8 @@
 //! Settings: one table in code makes the keys of the file, the variables, the flags and the documentation
 //! (docs/settings.md).
 //!
-//! A value comes from the flag, else from the variable, else from the file, else it is the default. The binary reads
-//! the file and the environment; this module says which values they may hold.
+//! A value comes from the flag, else from the variable, else from the file; else it is the default. The binary reads
+//! the file and the environment; this module defines which values are valid.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,37 +16,37 @@ pub enum SettingKind {
     Count,
     /// On or off: `1`, `true`, `on`; `0`, `false`, `off`.
     Switch,
-    /// Any text that its owner can read.
+    /// Any text; the code that uses the setting reads it.
     Text,
     /// Texts, separated by commas; a list in the file.
     List,
-    /// A word out of these.
+    /// A word from this list.
     OneOf(&'static [&'static str]),
-    /// A text that is never shown and that no file holds: only the environment may give it.
+    /// A text that is never shown. Only the environment may set it, no file.
     Secret,
 }
 
-/// The flag by which `nudge serve` takes a setting.
+/// The flag of `nudge serve` for a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServeFlag {
-    /// It is not.
+    /// The setting has no flag.
     None,
-    /// `--name VALUE`, with this word for the value.
+    /// `--name VALUE`, with this word for the value in the help.
     Value(&'static str),
-    /// `--name`, of a switch that is off by default.
+    /// `--name`, for a switch that is off by default.
     On,
-    /// `--no-name`, of a switch that is on by default.
+    /// `--no-name`, for a switch that is on by default.
     Off,
 }
 
 /// A row of the table.
 #[derive(Debug)]
 pub struct Setting {
-    /// The key in the file: lower-case words, and for a source's own `SOURCE.NAME`.
+    /// The key in the file: lower-case words; a source's own settings are `SOURCE.NAME`.
     pub name: &'static str,
-    /// The type of its value.
+    /// The type of the value.
     pub kind: SettingKind,
-    /// The value when it is not set; empty for none.
+    /// The default value; empty for none.
     pub default: &'static str,
     /// The flag of `nudge serve`.
     pub flag: ServeFlag,
@@ -56,7 +56,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The environment variable: `max_hints` is `NUDGE_MAX_HINTS`, `hook.bytes` is `NUDGE_HOOK_BYTES`.
+    /// Returns the environment variable: `max_hints` has `NUDGE_MAX_HINTS`, `hook.bytes` has `NUDGE_HOOK_BYTES`.
     pub fn env_variable(&self) -> String {
         let letter = |letter: char| if letter == '.' { '_' } else { letter.to_ascii_uppercase() };
         let mut variable = String::with_capacity("NUDGE_".len() + self.name.len());
@@ -65,14 +65,14 @@ impl Setting {
         variable
     }
 
-    /// The variables that set it, the last one counting: the switch of a source has a short one besides, so that
-    /// `NUDGE_CODE` is `code.on`.
+    /// Returns the variables that set the value; the last one wins. The switch of a source has a short variable too:
+    /// `NUDGE_CODE` sets `code.on`.
     pub fn env_variables(&self) -> impl Iterator<Item = String> + use<> {
         let short = self.name.strip_suffix(".on").map(|source| format!("NUDGE_{}", source.to_ascii_uppercase()));
         short.into_iter().chain([self.env_variable()])
     }
 
-    /// The long flag, without the dashes.
+    /// Returns the long flag, without the dashes.
     pub fn long_flag(&self) -> Option<String> {
         let before = match self.flag {
             ServeFlag::None => return None,
@@ -86,7 +86,7 @@ impl Setting {
         Some(long)
     }
 
-    /// Refuses a text that the setting cannot have; `given_by` names where it stands.
+    /// Refuses a text that the setting cannot have; `given_by` says where the text comes from.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -111,7 +111,7 @@ impl Setting {
     }
 }
 
-/// Reads a text that says on or off.
+/// Reads a text as on or off; `None` for any other text.
 pub fn parse_switch(text: &str) -> Option<bool> {
     match text {
         "1" | "true" | "on" => Some(true),
@@ -133,7 +133,7 @@ pub enum ValueOrigin {
     Flag,
 }
 
-/// The value of every setting, and where it comes from.
+/// The value of every setting, with its origin.
 #[derive(Clone, Default)]
 pub struct SettingValues(HashMap<&'static str, SettingValue>);
 
@@ -145,10 +145,10 @@ struct SettingValue {
 }
 
 impl SettingValues {
-    /// Sets a value; a later one replaces it.
+    /// Sets a value; a later call replaces it.
     ///
     /// # Errors
-    /// `E_INVALID` for a text that it cannot have, which names `given_by`.
+    /// `E_INVALID` for a text that the setting cannot have; the message names `given_by`.
     pub fn set(&mut self, setting: &Setting, origin: ValueOrigin, given_by: &str, text: String) -> Result<()> {
         setting.check_text(given_by, &text)?;
         self.0.insert(setting.name, SettingValue { text, origin, kind: setting.kind });
@@ -162,30 +162,30 @@ impl SettingValues {
         self.0.entry(setting.name).or_insert_with(default);
     }
 
-    /// The values of these settings alone.
+    /// Returns the values of only these settings.
     #[must_use]
     pub fn select(&self, settings: &[Setting]) -> Self {
         let own = settings.iter().filter_map(|setting| Some((setting.name, self.0.get(setting.name)?.clone())));
         Self(own.collect())
     }
 
-    /// The value as text; empty for nothing, and for a setting that is not in the table.
+    /// Returns the value as text; empty when there is none, and for a setting that is not in the table.
     pub fn get_text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |value| &value.text)
     }
 
-    /// The value of a [`SettingKind::Count`].
+    /// Returns the value of a [`SettingKind::Count`].
     pub fn get_count(&self, name: &str) -> usize {
-        // Whatever is in here was checked.
+        // `set` has checked every value.
         self.get_text(name).parse().unwrap_or_default()
     }
 
-    /// The value of a [`SettingKind::Switch`].
+    /// Returns the value of a [`SettingKind::Switch`].
     pub fn is_on(&self, name: &str) -> bool {
         parse_switch(self.get_text(name)).unwrap_or_default()
     }
 
-    /// The values of a [`SettingKind::List`]; none where it is not set.
+    /// Returns the values of a [`SettingKind::List`]; none when the setting has no value.
     pub fn get_list(&self, name: &str) -> Vec<String> {
         match self.0.get(name) {
             Some(value) if value.origin != ValueOrigin::Default || !value.text.is_empty() => {
@@ -195,12 +195,12 @@ impl SettingValues {
         }
     }
 
-    /// The origin of a value.
+    /// Returns the origin of a value.
     pub fn get_origin(&self, name: &str) -> ValueOrigin {
         self.0.get(name).map_or(ValueOrigin::Default, |value| value.origin)
     }
 
-    /// The value as people may see it.
+    /// Returns the value in the form that people may see.
     pub fn get_shown(&self, name: &str) -> &str {
         match self.0.get(name) {
             Some(value) if value.kind == SettingKind::Secret && !value.text.is_empty() => "[secret]",
@@ -210,7 +210,7 @@ impl SettingValues {
     }
 }
 
-/// Without the values: one may be a token.
+/// Prints no values: one may be a token.
 impl fmt::Debug for SettingValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SettingValues({} settings)", self.0.len())

@@ -1,13 +1,12 @@
-//! Finds the simple commands of a command line, and the meaning of the line's exit code for each (semantics section
+//! Finds the simple commands of a command line, and how much the line's exit code says about each (semantics section
 //! 10).
 //!
-//! Agents seldom run `npm test`; they run `cd web && CI=1 timeout 60 npm test 2>&1 | tail -20`. [`parse`] looks through
-//! `cd`, wrappers such as `sudo`, `time`, `timeout 60`, `env`, `bash -lc "..."`, redirections and groups, and tells which
-//! simple commands are left, with which variables, in which folder, as which part of a pipeline.
+//! Agents seldom run a plain `npm test`; they run `cd web && CI=1 timeout 60 npm test 2>&1 | tail -20`. [`parse`]
+//! removes `cd`, wrappers such as `sudo`, `time`, `timeout 60`, `env` and `bash -lc "..."`, redirections and groups. It
+//! returns the remaining simple commands, each with its variables, its folder and its position in the pipeline.
 //!
-//! A line may be anything, so the parser's input is bounded ([`MAX_BYTES`], and by how deep a line may nest): a line
-//! beyond the bounds is not understood, which is [`None`]. Lines without any quotes or operators do not need the
-//! parser.
+//! The text of a line has no fixed form, so its length ([`MAX_BYTES`]) and the depth of its nesting have limits. For a
+//! line beyond these limits [`parse`] returns [`None`]. A line without quotes and operators does not need the parser.
 
 mod bounds;
 mod simple;
@@ -18,7 +17,7 @@ mod walk;
 
 pub use bounds::MAX_BYTES;
 
-/// A command line, understood.
+/// A parsed command line.
 ///
 /// ```
 /// use nudge_core::shell::{Folder, parse};
@@ -31,71 +30,72 @@ pub use bounds::MAX_BYTES;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
-    /// Its simple commands, in the order in which they stand; without `cd`, `export` and `set`, which change what comes
-    /// after them. None of them for a line such as `cd web`.
+    /// The simple commands of the line, in order, without `cd`, `export` and `set`, which only change the commands
+    /// after them. A line such as `cd web` has none.
     pub commands: Vec<Command>,
-    /// True when its end runs in the background, so that its exit code says nothing.
+    /// Is true when the last command runs in the background, so the line's exit code says nothing about it.
     pub background: bool,
 }
 
 /// One simple command of a [`Line`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// Its program: the last path component. `docker-compose` is `docker compose`, `python -m pytest` is `pytest`.
+    /// The program, by its last path component. `docker-compose` counts as `docker compose`, `python -m pytest` as
+    /// `pytest`.
     pub program: String,
-    /// Its words as they are, from the program on, without quotes. What the shell would put in (`$HOME`, `$(date)`)
-    /// stands as it is; a `$` that is only a character is `\$`.
+    /// The words from the program on, without quotes. Text that the shell would replace (`$HOME`, `$(date)`) stays as
+    /// written; a `$` that is a plain character is `\$`.
     pub words: Vec<String>,
-    /// The variables set for it, by assignments, `env` or `export` before it, in byte order.
+    /// The variables that assignments, `env` or `export` set for the command, in byte order.
     pub assignments: Vec<(String, String)>,
-    /// Where it runs.
+    /// The folder in which the command runs.
     pub folder: Folder,
-    /// What it reads, but for what another command writes.
+    /// The redirected input of the command; the output of another command does not count.
     pub input: Input,
-    /// It runs as another user, by `sudo` or `doas`.
+    /// Is true when the command runs as another user, by `sudo` or `doas`.
     pub elevated: bool,
-    /// A time limit may have ended it, by `timeout`.
+    /// Is true when `timeout` limits the command, so that the limit may have ended it.
     pub limited: bool,
-    /// It is not the first of its pipeline, so that it reads what another writes.
+    /// Is true when the command is not the first of its pipeline, so that it reads the output of another command.
     pub piped: bool,
-    /// What the line's exit code says of it.
+    /// How much the line's exit code says about the command.
     pub told: Told,
-    /// The number of words that say the program.
+    /// The number of words that name the program.
     program_words: usize,
 }
 
 /// The folder in which a command of a line runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Folder {
-    /// Where the line was started.
+    /// The folder in which the line was started.
     #[default]
     Here,
-    /// Where `cd` went, relative to where the line was started or absolute.
+    /// The folder after `cd`: absolute, or relative to the folder in which the line was started.
     At(String),
-    /// Where `cd` went, which only the shell knows.
+    /// The folder after a `cd` whose target only the shell can compute.
     Unknown,
 }
 
-/// What a command is redirected to read.
+/// The redirected input of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Input {
-    /// Nothing, or `/dev/null`.
+    /// No input, or `/dev/null`.
     #[default]
     None,
-    /// A file, or the text behind `<<<`.
+    /// A file, or the text after `<<<`.
     From(String),
-    /// A here-document. Its text is not kept, so that no two are taken for the same.
+    /// A here-document. The parser drops its text, so no two here-documents count as equal.
     Document,
 }
 
-/// What the exit code of a line says of one of its commands.
+/// How much the exit code of a line says about one of its commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Told {
-    /// When the line succeeded, the command did.
+    /// Is true when the success of the line means that the command succeeded.
     pub success: bool,
-    /// When the line failed, the command did.
+    /// Is true when the failure of the line means that the command failed.
     pub failure: bool,
-    /// When both failed, the exit code is the command's.
+    /// Is true when the exit code of a failed line is the command's own code.
     pub code: bool,
 }
 
@@ -104,11 +104,11 @@ impl Told {
     const NOTHING: Self = Self { success: false, failure: false, code: false };
 }
 
-/// Exit codes of a command that a time limit has ended: of `timeout`, and of `timeout -s KILL`.
+/// The exit codes of a command that a time limit ended: by `timeout`, and by `timeout -s KILL`.
 const ENDED: [i64; 2] = [124, 137];
 
 impl Command {
-    /// True for the same words, variables and input. Where it runs does not count, nor who runs it.
+    /// Returns true for the same words, variables and input. The folder and the user do not count.
     pub fn is_same(&self, other: &Self) -> bool {
         self.words == other.words
             && self.assignments == other.assignments
@@ -116,9 +116,9 @@ impl Command {
             && self.input != Input::Document
     }
 
-    /// True when this failed and a hint's command, `other`, may be what works: the same program, and at least half of the
-    /// words of the one that has fewer, or the same words with other variables, in a folder of its own, as another user.
-    /// Not true for the same command.
+    /// Returns true when a hint's command, `other`, may work where this one failed. Both have the same program, and
+    /// they share at least half of the arguments of the one with fewer arguments. The same command counts only if it
+    /// runs in another folder or as another user.
     pub fn is_near(&self, other: &Self) -> bool {
         if self.program.is_empty() || self.program != other.program {
             return false;
@@ -132,15 +132,15 @@ impl Command {
         2 * common >= mine.len().min(others.len())
     }
 
-    /// What the end of the line says of this command: whether it succeeded, and its exit code where that is known. `None`
-    /// when it says nothing.
+    /// Returns how this command ended, by the end of the line: whether it succeeded, and its exit code if that is
+    /// known. `None` when the line's end says nothing about it.
     pub fn ended(&self, ok: bool, exit_code: Option<i64>) -> Option<(bool, Option<i64>)> {
         let says = if ok { self.told.success } else { self.told.failure };
         let by_time = self.limited && exit_code.is_some_and(|code| ENDED.contains(&code));
         (says && !by_time && self.folder != Folder::Unknown).then(|| (ok, exit_code.filter(|_| self.told.code)))
     }
 
-    /// Its words behind those that say the program.
+    /// Returns the words after those that name the program.
     pub fn arguments(&self) -> &[String] {
         self.words.get(self.program_words..).unwrap_or_default()
     }
@@ -154,13 +154,13 @@ impl Command {
 }
 
 impl Line {
-    /// The commands that do not read what another writes: of each pipeline the first.
+    /// Returns the first command of each pipeline; the other commands read the output of another command.
     pub fn heads(&self) -> impl Iterator<Item = &Command> {
         self.commands.iter().filter(|command| !command.piped)
     }
 
-    /// True when this failed and a hint's line, `other`, may be what works: some command of it [is near](Command::is_near)
-    /// one of this, and none is the same.
+    /// Returns true when a hint's line, `other`, may work where this one failed: a command of `other` [is
+    /// near](Command::is_near) a command of this line, and no command is the same in both.
     pub fn is_near(&self, other: &Self) -> bool {
         let mut near = false;
         for mine in self.heads() {
@@ -175,13 +175,14 @@ impl Line {
         near
     }
 
-    /// The only command of a line that is one command, whatever it writes goes through (`| tee log`).
+    /// Returns the command of a line with only one command; programs that only pass its output on (`| tee log`) do not
+    /// count.
     pub fn only(&self) -> Option<&Command> {
         let (first, rest) = self.commands.split_first()?;
         rest.iter().all(|command| command.piped && simple::passes_on(&command.program)).then_some(first)
     }
 
-    /// True for the same commands, joined in the same way.
+    /// Returns true for the same commands, joined in the same way.
     pub fn is_same(&self, other: &Self) -> bool {
         let same = |(a, b): (&Command, &Command)| {
             a.is_same(b) && a.folder == b.folder && a.piped == b.piped && a.told == b.told
@@ -192,8 +193,8 @@ impl Line {
     }
 }
 
-/// Reads a command line as `bash` would. `None` when it is not understood: its syntax is wrong, it is longer than
-/// [`MAX_BYTES`] without its here-documents, or nests deeper than lines do that somebody means.
+/// Parses a command line by the rules of `bash`. `None` when the parser does not understand it: the syntax is wrong,
+/// the line without its here-documents is longer than [`MAX_BYTES`], or it nests deeper than real lines do.
 pub fn parse(line: &str) -> Option<Line> {
     let mut walk = walk::ShellWalk::default();
     walk.walk_line(line, Told::ALL)?;

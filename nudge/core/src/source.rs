@@ -1,18 +1,20 @@
-//! Defines a source: it answers one question, given an agent's context and the last event: which lines should the agent
-//! be told, and why?
+//! Defines a source: it chooses the lines that an agent should be told, and says why, given the agent's context and the
+//! last event.
 //!
-//! A source is a crate with one [`SourceSpec`], named in one list of the binary. The spec is static, so that a PROXY,
-//! which opens nothing, can list the sources of the PRIMARY. The PRIMARY opens each with a [`SourceHost`]; the opened source
-//! lives until [`Source::close`]:
+//! A source is a crate with one [`SourceSpec`], which one list of the binary names. The spec is static: a PROXY opens
+//! no source and can still list the sources of the PRIMARY. The PRIMARY opens each source with a [`SourceHost`]. The
+//! opened source lives until [`Source::close`]:
 //!
-//! 1. `open`, within 20 ms: callers wait for it. It reads the data that it kept, and starts nothing.
-//! 2. [`work`](Source::work) on a thread of its own, where the spec says that there is any: watch, compute, send.
-//! 3. [`tick`](Source::tick) every few seconds, calls and [offers](Source::find_offers) at any time, from any thread.
-//! 4. `close`: nothing is acknowledged afterwards.
+//! 1. `open` takes at most 20 ms, because callers wait for it. It reads the data that the source kept, and starts
+//!    nothing.
+//! 2. [`work`](Source::work) runs on its own thread if [`SourceSpec::works`] is true: it watches, computes and sends.
+//! 3. [`tick`](Source::tick) runs every few seconds; calls and [offers](Source::find_offers) come at any time, from any
+//!    thread.
+//! 4. `close` ends the source: it acknowledges nothing afterwards.
 //!
-//! **The duties of a source.** It acknowledges a change only after it is kept, behind the [`Fence`], which knows that
-//! the session's lock is still ours; it makes a call with a key once ([`crate::once`]); it tells of each change
-//! ([`ChangeSink`]); it never lets a secret into a line, an event, a log or a file.
+//! **The duties of a source.** It acknowledges a change only after it has stored the change, inside the [`Fence`],
+//! which checks that this process still holds the session's lock. It makes a call with a key once ([`crate::once`]). It
+//! reports each change to the [`ChangeSink`]. It never lets a secret into a line, an event, a log or a file.
 
 mod alone;
 mod work;
@@ -39,79 +41,81 @@ pub use work::{SourceWorker, StopFlag, give_way, gives_way};
 /// The description of a source, known without opening it.
 #[derive(Debug)]
 pub struct SourceSpec {
-    /// A lower-case word, such as `records`: its methods are `nudge.records.*`, its tools `nudge_records_*`, its
-    /// settings `records.*`, its commands `nudge records ...`. The hints alone, which were there first, have no such
+    /// A lower-case word, such as `records`: the source's methods are `nudge.records.*`, its tools `nudge_records_*`,
+    /// its settings `records.*`, its commands `nudge records ...`. Only the hints, the oldest source, have no such
     /// prefix.
     pub name: &'static str,
-    /// The methods that it answers.
+    /// The methods that the source answers.
     pub methods: fn() -> Vec<&'static MethodSpec>,
     /// The line of the instructions that every agent reads over MCP; 160 bytes at most.
     pub guide: &'static str,
     /// The settings.
     pub settings: &'static [Setting],
-    /// The resources, read and watched by URI, if it has any.
+    /// The resources that clients can read and watch by URI, if the source has any.
     pub resources: Option<&'static SourceResources>,
-    /// The method that lists its contents; hooks name it to the model when there was no room for all of them.
+    /// The method that lists the contents. Hooks name this method to the model when not all lines fitted.
     pub list: &'static str,
-    /// Environment variables of a caller that its answers depend on. Front ends send the ones that are set with every
-    /// context; variables that depend on stored data are asked for instead ([`Source::env_names`]).
+    /// Environment variables of a caller that any answer may depend on. Front ends send those that are set with every
+    /// context. Variables that depend on stored data are in [`Source::env_names`]; the server asks for them when it
+    /// needs them.
     pub env: &'static [&'static str],
-    /// Is true when the command line may open it in its own process if no server runs: its data is in files that any
-    /// process can read and write.
+    /// Is true when the command line may open the source in its own process if no server runs: the data is in files
+    /// that any process can read and write.
     pub alone: bool,
-    /// The commands that are not one call; they run in the process of the command line, with a server or without.
+    /// The commands that take more than one call. They run in the process of the command line, with a server or
+    /// without.
     pub commands: &'static [LongCommand],
     /// Is true when [`Source::work`] has anything to do.
     pub works: bool,
-    /// Opens it, within 20 ms.
+    /// Opens the source, within 20 ms.
     pub open: fn(SourceHost<'_>) -> Result<Arc<dyn Source>>,
 }
 
-/// A command of a source that is not one call. It may keep running and print events until it is stopped: `nudge signals
-/// watch`.
+/// A command of a source that takes more than one call, such as `nudge signals watch`. It may keep running and print
+/// events until it is stopped.
 #[derive(Debug)]
 pub struct LongCommand {
     /// The name, params and words, as for a method; only the command line calls it.
     pub row: MethodSpec,
-    /// Runs it, with the params as JSON.
+    /// Runs the command, with the params as JSON.
     pub run: fn(&RawValue, &CommandHost<'_>) -> Result<()>,
 }
 
-/// The part that the command line adds to a method's answer, in its own process: work that a server may not do for a
-/// caller, such as sending its user's texts elsewhere.
+/// An addition of the command line to a method's answer. It runs in the caller's process, because a server may not do
+/// such work for a caller, for example send the user's texts to another machine.
 #[derive(Debug)]
 pub struct AnswerFinish {
-    /// The switch among the settings of the source that says so.
+    /// The boolean setting of the source that switches the addition on.
     pub setting: &'static str,
-    /// Adds it, from the params and the answer. A failure is noted in the answer.
+    /// Extends the answer, given the params. A failure is noted in the answer.
     pub run: fn(&Map<String, Value>, &mut Value, &CommandHost<'_>),
 }
 
-/// The things that the command line lends a [`LongCommand`].
+/// The functions and values that the command line gives a [`LongCommand`].
 pub struct CommandHost<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Set when it is to end: by Ctrl-C, or when its reader has gone.
+    /// Is set when the command must end: after Ctrl-C, or when the reader of its output has gone.
     pub stop: StopFlag,
-    /// Prints an event: a line for people, which may hold anything, and an object for programs.
+    /// Prints an event: a line for people, which may hold any characters, and an object for programs.
     pub say: &'a (dyn Fn(&str, &Value) + Sync),
-    /// Writes the value of one of the source's settings into the user's own file of settings, and tells the user if
-    /// something keeps it from counting at once.
+    /// Writes a setting of the source into the user's own settings file: its name and its value. Tells the user when
+    /// the new value does not count at once.
     pub keep: &'a dyn Fn(&str, &str) -> Result<()>,
-    /// Says a text of several lines, each for itself.
+    /// Prints a text of several lines as one event.
     pub show: &'a dyn Fn(&str, &Value),
-    /// The things that the source would be lent in this process, alone.
+    /// Makes the host for opening the source in this process, without a server.
     pub open: &'a dyn Fn() -> Result<SourceHost<'static>>,
-    /// Reads a list among all of the user's settings, those of other parts too; empty for none.
+    /// Reads a setting that is a list, from the settings of all parts; returns an empty list when it is not set.
     pub list: &'a dyn Fn(&str) -> Result<Vec<String>>,
-    /// Finds a program by its name, wherever its user has it.
+    /// Finds a program by its name on the user's search path.
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
     /// Starts another command of the source in a process that outlives this one and its caller.
     pub behind: &'a dyn Fn(&[&str]) -> Result<()>,
 }
 
-/// The resources of a source, read by calls to its methods so that a PROXY can offer them too: one that lists names,
-/// and one for each name.
+/// The resources of a source: one that lists names, and one for each name. Clients read them by calls of the source's
+/// methods, so a PROXY can offer them too.
 #[derive(Debug)]
 pub struct SourceResources {
     /// URI of the list, such as `nudge://components`.
@@ -120,23 +124,23 @@ pub struct SourceResources {
     pub list_title: &'static str,
     /// Description of the list.
     pub list_about: &'static str,
-    /// The method without params that answers it.
+    /// The method without params that answers the list.
     pub list: &'static str,
-    /// The names in its result, in any order.
+    /// Returns the names in the result of `list`, in any order.
     pub names: fn(&RawValue) -> Vec<String>,
-    /// The beginning of the URI of each, such as `nudge://component/`; the name follows, percent-encoded.
+    /// The beginning of each item's URI, such as `nudge://component/`; the name follows, percent-encoded.
     pub item_uri: &'static str,
-    /// The word for one, such as `component`.
+    /// The word for an item, such as `component`.
     pub item_name: &'static str,
-    /// Title of one.
+    /// Title of an item.
     pub item_title: &'static str,
-    /// Description of one.
+    /// Description of an item.
     pub item_about: &'static str,
-    /// The method that answers one, and its params for a name.
+    /// Returns the method that reads an item, and the params for a name.
     pub item: fn(&str) -> (&'static str, Value),
-    /// The part of its result that is shown.
+    /// Returns the part of an item's result that clients are shown.
     pub shown: fn(&RawValue) -> Option<Box<RawValue>>,
-    /// A page that an agent may read when it wants to know how to use the source well; a prompt need not carry it.
+    /// A page about the good use of the source, for an agent that wants to read it; prompts do not carry this text.
     pub page: Option<&'static SourcePage>,
 }
 
@@ -157,89 +161,89 @@ pub struct SourcePage {
 
 /// An open source.
 pub trait Source: Service {
-    /// Returns the offers that it would make now, best first. Every source is asked at once, and somebody's prompt
-    /// waits: it may not be slow or ask a model. An offer that comes after [`SuggestRequest::deadline`] is not told; only
-    /// the first of those that are asked is waited for. The asker holds no lock. At most [`SuggestRequest::limit`] offers
-    /// of [`SuggestRequest::max_bytes`] in all are of use; [`SourceOffers::omitted`] counts those that these hold back.
+    /// Returns the offers that the source makes for this request, best first. The server asks every source at once
+    /// while a user waits for the prompt, so this must be fast and must not ask a model. The server drops an offer that
+    /// comes after [`SuggestRequest::deadline`]. The server holds no lock meanwhile. At most [`SuggestRequest::limit`]
+    /// offers of [`SuggestRequest::max_bytes`] in all are of use; [`SourceOffers::omitted`] counts the offers above
+    /// these limits.
     fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
         let _ = request;
         SourceOffers::default()
     }
 
-    /// Returns true when the value behind an offer with this id is a secret now. Then its line, which was told earlier,
-    /// is never shown again.
+    /// Returns true when the value behind the offer with this id is a secret now. An earlier line of that offer is then
+    /// never shown again.
     fn is_secret(&self, id: &str) -> bool {
         let _ = id;
         false
     }
 
-    /// Counts how a command ended.
+    /// Counts how a command ended for the things that name the command.
     ///
     /// # Errors
-    /// Whatever keeps the count from being kept.
+    /// The error that prevents storing the count.
     fn note_outcome(&self, caller: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
         let _ = (caller, ran);
         Ok(OutcomeEffect::default())
     }
 
-    /// The environment variables that any answer can depend on.
+    /// Returns the environment variables that any answer can depend on.
     fn env_names(&self) -> EnvNames {
         EnvNames::default()
     }
 
-    /// Returns true when it holds anything, or its user has switched it on: the tools of a source that is not in use are
-    /// not listed.
-    /// Called on the event loop, so it may not wait.
+    /// Returns true when the source holds data, or when the user has switched it on. The tools of a source that is not
+    /// in use are not listed. It runs on the event loop, so it must not block.
     fn in_use(&self) -> bool {
         true
     }
 
-    /// Returns its members of `nudge.status`, named after the things that they count. It is called on every status
-    /// request, so it should be quick.
+    /// Returns the source's members of `nudge.status`, named after the things that they count. Every status request
+    /// calls this, so it should be quick.
     fn report_status(&self) -> Map<String, Value>;
 
-    /// Returns its members of `nudge.stats`.
+    /// Returns the source's members of `nudge.stats`.
     fn report_stats(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// Does overdue work, such as dropping expired data. Called every few seconds, on a thread where it may wait.
+    /// Does overdue work, such as dropping expired data. Runs every few seconds, on a thread that may block.
     fn tick(&self, now: Millis) {
         let _ = now;
     }
 
-    /// Works until `stop` is set. Called once, on a thread of its own, when the server answers calls.
+    /// Works until `stop` is set. Runs once, on its own thread, after the server has begun to answer calls.
     fn work(&self, stop: &StopFlag) {
         let _ = stop;
     }
 
-    /// Ends the source: it acknowledges nothing any more. [`work`](Self::work) was told to stop just before, and may
-    /// not have returned yet.
+    /// Ends the source: it acknowledges no call any more. The stop flag of [`work`](Self::work) was set just before,
+    /// but `work` may not have returned yet.
     fn close(&self) {}
 }
 
-/// The things that the server lends a source.
+/// The environment that the server gives a source when it opens the source.
 pub struct SourceHost<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// The session that it is opened for.
+    /// The session that the source is opened for.
     pub session: SessionIdentity,
     /// The folder for its files.
     pub data: DataDir,
-    /// The folder for files that any program may remove at any time, as they can be made again.
+    /// The folder for files that the source can make again: any program may remove them at any time.
     pub cache: DataDir,
     /// Keeps this process from acknowledging a change that the next PRIMARY would not see.
     pub fence: Arc<dyn Fence>,
-    /// The journal, for a source with state that lives as long as the session.
+    /// The journal, for a source whose state lives as long as the session.
     pub journal: Arc<dyn RecordJournal>,
-    /// The records that the source has left in the journal, in order. They end early when the process gives the session
-    /// up.
+    /// The records that the source wrote to the journal, in order. The iterator ends early when the process gives up
+    /// the session.
     pub records: Box<dyn Iterator<Item = Vec<u8>> + 'a>,
-    /// Takes its changes, to tell of them.
+    /// Receives the source's changes and reports them to clients.
     pub changes: Arc<dyn ChangeSink>,
     /// The model, if there is one.
     pub models: Arc<dyn ModelProvider>,
-    /// The values of its own settings.
+    /// The values of the source's own settings.
     pub settings: Arc<SettingValues>,
 }
 
@@ -248,72 +252,74 @@ pub struct SourceHost<'a> {
 pub struct SessionIdentity {
     /// Random, one per session.
     pub id: String,
-    /// When it began.
+    /// The time at which the session began.
     pub created_at: Millis,
 }
 
-/// The fence around the changes that a source keeps in files of its own. [`RecordJournal::append`] has it built in.
+/// The fence around changes that a source stores in its own files. [`RecordJournal::append`] contains this check.
 pub trait Fence: Send + Sync {
-    /// Runs `keep`, which keeps one change, unless this process has lost the session's lock or is leaving. A process
-    /// that leaves waits for its end before it gives the lock back, so that the next PRIMARY sees the change.
+    /// Runs `keep`, which stores one change. Refuses when this process has lost the session's lock or is ending. A
+    /// process that ends waits for a running `keep` before it releases the lock, so that the next PRIMARY sees the
+    /// change.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` without running `keep`; a client that knows of sessions asks the next PRIMARY then. Else the
-    /// errors of `keep`.
+    /// `E_UNAVAILABLE` when it refuses, without a run of `keep`; a client that knows of sessions then asks the next
+    /// PRIMARY. Else the errors of `keep`.
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
-/// The session's journal as one source sees it. Only the next PRIMARY of the session gets the records back
-/// ([`SourceHost::records`]). An append survives the death of the process, not of the machine.
+/// The session's journal as one source sees it. Only the next PRIMARY of the session reads the records
+/// ([`SourceHost::records`]). A record survives the death of the process, but not of the machine.
 pub trait RecordJournal: Send + Sync {
-    /// Notes for the log that so many of the records could not be read.
+    /// Logs that this many of the records were unreadable.
     fn passed_over(&self, unreadable: usize);
 
-    /// Appends a record, behind the fence.
+    /// Appends a record, inside the fence.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; then nothing of it stays.
+    /// `E_UNAVAILABLE`; the journal then has no part of the record.
     fn append(&self, record: &[u8]) -> Result<()>;
 
-    /// Returns true when the source should [begin anew](Self::begin_anew): its share has grown long, or the file was
-    /// shortened.
+    /// Returns true when the source should [begin anew](Self::begin_anew): its part of the journal has grown long, or
+    /// the file was shortened.
     fn is_long(&self) -> bool;
 
-    /// Replaces all that this source has recorded, and nothing of any other. When that fails, the old records stay.
+    /// Replaces all records of this source, and none of other sources. If that fails, the old records stay.
     fn begin_anew(&self, records: &[Vec<u8>]);
 }
 
 /// Receives changes, for `nudge watch` and for clients that subscribed.
 pub trait ChangeSink: Send + Sync {
-    /// Tells of changes that everybody can see now, in their order. Quick; calls no source.
+    /// Reports changes, in their order, after they are visible to every caller. Must be quick; calls no source.
     fn tell_changes(&self, changes: &[ChangeEvent]);
 
-    /// Answers whether what has a duration is kept for next time. Quick; it is asked while a change is made.
+    /// Checks whether a value with a duration outlives this session. Must be quick: a source calls it while it makes a
+    /// change.
     ///
     /// # Errors
-    /// The reason for its caller when it is not, as a clause without a full stop.
+    /// When the value ends with the session: the reason for the caller, as a clause without a full stop.
     fn check_keeping(&self) -> std::result::Result<(), String> {
         Err("it ends with this session at the latest".into())
     }
 }
 
-/// A change, as it is told.
+/// A change, as clients receive it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangeEvent {
     /// The source that changed.
     pub source: &'static str,
     /// A verb, such as `set` or `delete`.
     pub what: &'static str,
-    /// When, RFC 3339.
+    /// The time of the change, RFC 3339.
     pub at: String,
-    /// The client that made it; absent when unknown.
+    /// The client that made the change; absent when unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// The resources of the source that it touches.
+    /// The resources of the source that the change touches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<TouchedResource>,
-    /// Further members: names and short values, without secrets. In a source with resources `name` is the resource
-    /// that was touched: by it clients of a PROXY hear which.
+    /// Further members: names and short values, without secrets. In a source with resources, `name` is the touched
+    /// resource: clients of a PROXY learn from `name` which resource has changed.
     #[serde(flatten)]
     pub detail: Map<String, Value>,
 }
@@ -323,38 +329,39 @@ pub struct ChangeEvent {
 pub struct TouchedResource {
     /// The name, as in the list of the source's [`SourceResources`].
     pub resource: Arc<str>,
-    /// Is true when it has more or fewer parts than before, or is new or gone.
+    /// Is true when the resource is new or gone, or has more or fewer parts than before.
     pub count_changed: bool,
 }
 
-/// The path of [`DataDir::unavailable`]: below a file, so that no program can make it.
+/// The path of [`DataDir::unavailable`]. It lies below a file, so no program can make it.
 const NOWHERE: &str = "/dev/null/nudge";
 
-/// A folder that is made when it is first needed, for this user alone.
+/// A folder for this user alone. The first use makes it.
 #[derive(Debug, Clone)]
 pub struct DataDir(PathBuf);
 
 impl DataDir {
-    /// The folder; it need not be there.
+    /// Names the folder, which need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// A folder that cannot be made, for a user without a home: nothing is kept in a place that the system clears.
+    /// Names a folder that cannot be made, for a user without a home: Nudge keeps nothing in a folder that the system
+    /// clears.
     pub fn unavailable() -> Self {
         Self::new(NOWHERE)
     }
 
-    /// The path, whether the folder is there or not.
+    /// Returns the path, whether the folder exists or not.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Makes it, with mode 0700 where there are modes, and returns its path without links. A link to a folder of
-    /// the user's own is followed.
+    /// Makes the folder (mode 0700 on Unix) and returns its path without links. A link to another folder of this user
+    /// is followed.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be made, belongs to another user, or is open to others.
+    /// `E_UNAVAILABLE` when the folder cannot be made, has another owner, or is open to other users.
     pub fn create_folder(&self) -> Result<PathBuf> {
         if self.0.starts_with(NOWHERE) {
             return Err(Error::unavailable(
@@ -369,7 +376,7 @@ impl DataDir {
             let advice = advise_on_disk(&error).unwrap_or("make it writable");
             Error::unavailable(format!("The folder {} cannot be made ({error}); {advice}.", self.0.display()))
         })?;
-        // Elsewhere a path without links has a form that not every program takes.
+        // On Windows `canonicalize` returns a form of path (`\\?\`) that some programs refuse.
         let real = if cfg!(unix) { self.0.canonicalize() } else { std::path::absolute(&self.0) };
         let real = real.map_err(|error| unfit(error.into()))?;
         PrivateDir::open(&real, false).map_err(unfit)?;

@@ -1,8 +1,8 @@
-//! Chooses the lines that an agent should be told now: sources offer, one place chooses.
+//! Chooses the lines that an agent should be told now: each source makes offers, and one function chooses among them.
 //!
 //! An agent's hooks ask at the start of a session, at a prompt, after a failed command and, for urgent lines, after
-//! every tool (`nudge.suggest`); an agent or a person asks in words (`nudge.recall`). Either way every source is asked
-//! for [`SourceOffers`] at once, no lock is held meanwhile, and [`merge_offers`] chooses among them under one budget of bytes.
+//! every tool (`nudge.suggest`). An agent or a person asks in words (`nudge.recall`). Both ask every source for
+//! [`SourceOffers`] at once and hold no lock meanwhile; [`merge_offers`] chooses among them within one budget of bytes.
 //! [`Suggester`] remembers the lines that each client session was told, and their outcome (semantics section 10).
 
 mod answer;
@@ -43,66 +43,66 @@ pub use params::{
 };
 pub use told::{ClientSessionTold, ClientSessions, LineOutcome, LoggedLine, SessionPlace};
 
-/// The time that sources have to offer something unasked. A hook has 45 ms in all, from its start to its last word.
+/// The time in which sources answer a `nudge.suggest`. A hook has 45 ms in all, from its start to its last output.
 const PATIENCE: Duration = Duration::from_millis(25);
-/// The time that sources have to answer a `nudge.recall`.
+/// The time in which sources answer a `nudge.recall`.
 const RECALL_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Returns the time that sources have to offer something to a caller who confirms it within `confirm_ms`. A hook gives
-/// all its time; when that is more than 45 ms, the sources have more as well.
+/// Returns the time in which sources answer a caller who confirms the lines within `confirm_ms`. A hook sends its whole
+/// time limit; when that is more than 45 ms, the sources get more time too.
 fn choose_patience(confirm_ms: Option<u64>) -> Duration {
     confirm_ms.map_or(PATIENCE, |ms| PATIENCE.max(Duration::from_millis(ms) * 5 / 9))
 }
 
-/// The moment that makes something worth telling.
+/// The event at which lines are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuggestMoment {
-    /// A session begins: tell lines that apply here.
+    /// A session begins: tell lines that apply in this context.
     Start,
-    /// The user asked for something: tell lines that the words bring to mind.
+    /// The user sent a prompt: tell lines that match the words.
     Prompt,
     /// A command failed: tell lines that may work instead.
     Failure,
     /// A tool was used: tell only [`Offer::must`], which cannot wait.
     Tool,
-    /// The agent is about to end its turn: tell only [`Offer::must`], which it should do before.
+    /// The agent is about to end its turn: tell only [`Offer::must`], which names things to do before that.
     Stop,
-    /// Somebody asks in words.
+    /// A caller asks a question in words (`nudge.recall`).
     Recall,
 }
 
-/// The question to every source, made once for all of them.
+/// The question to the sources; all of them share one value.
 #[derive(Clone)]
 pub struct SuggestRequest {
-    /// The reason for asking.
+    /// The event behind the question.
     pub moment: SuggestMoment,
     /// The agent's context.
     pub context: Context,
-    /// The words of the prompt, of the query or of the error's last lines that say something; none at a start.
+    /// The informative words of the prompt, of the query or of the error's last lines; none at a start.
     pub terms: QueryTerms,
-    /// The prompt or the query as it is; empty for the other moments.
+    /// The full prompt or query; empty for the other moments.
     pub text: String,
     /// The command that failed.
     pub command: Option<String>,
-    /// The output.
+    /// The output of the failed command.
     pub error: String,
-    /// The tool that was used or that failed, or the kind of subagent that ends, as the agent calls them.
+    /// The tool that was used or that failed, or the kind of subagent that ends, by the agent's own name for it.
     pub tool: Option<String>,
-    /// The file that the tool was used on.
+    /// The file that the tool worked on.
     pub file: Option<String>,
     /// The agent's session, if it has a name.
     pub client_session: Option<String>,
     /// The time by the store's clock.
     pub now: Millis,
-    /// When the answer is given, with or without a source that is late.
+    /// The time of the answer, which does not wait longer for a late source.
     pub deadline: Instant,
-    /// Most offers that can be told; more are of no use.
+    /// The most offers that the answer can have.
     pub limit: usize,
-    /// Most bytes of lines that can be told; more are of no use.
+    /// The most bytes of lines that the answer can have.
     pub max_bytes: usize,
-    /// Milliseconds in which the caller confirms the lines; `None` when they count as told at once.
+    /// The milliseconds in which the caller confirms the lines; `None` when they count as told at once.
     confirm_ms: Option<u64>,
-    /// The ticket of an earlier answer that the caller shows together with this one.
+    /// The ticket of an earlier answer, which the caller shows together with this one.
     ticket: Option<String>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
@@ -110,16 +110,16 @@ pub struct SuggestRequest {
     known: SessionKnowledge,
 }
 
-/// The ids of offers by source, with the stamps that they were told with.
+/// For each source, the ids of its offers, with the stamps that they were told with.
 type Ids = Arc<HashMap<&'static str, HashMap<Box<str>, u64, RandomState>>>;
 
-/// The knowledge of a client session.
+/// The told lines of a client session.
 #[derive(Debug, Clone, Default)]
 struct SessionKnowledge {
-    /// The offers that it was told.
+    /// The offers that the client session was told.
     told: Ids,
-    /// The offers that need not be told now: they were told, or another call is about to tell them. Beside a failure
-    /// only those count that were told beside the same one.
+    /// The offers that the client session need not be told now: they were told, or another call is about to tell them.
+    /// For a failure, only offers that were told after the same failure.
     needless: Ids,
 }
 
@@ -129,26 +129,26 @@ impl SuggestRequest {
         self.known.needless.get(source).is_some_and(|ids| ids.contains_key(id))
     }
 
-    /// Returns true when there is any offer of `source` that need not be told.
+    /// Returns true when `source` has an offer that need not be told.
     pub fn is_any_needless(&self, source: &str) -> bool {
         self.known.needless.get(source).is_some_and(|ids| !ids.is_empty())
     }
 
-    /// Returns the offers of `source` that the client session was told, by id, with the stamps of then. A changed offer
-    /// is reported as a [`OfferChange`].
+    /// Returns the offers of `source` that the client session was told, by id, with their stamps at that time. A source
+    /// reports a changed offer as an [`OfferChange`].
     pub fn told_offers(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {
         self.known.told.get(source).into_iter().flatten().map(|(id, stamp)| (&**id, *stamp))
     }
 
-    /// Returns the vector of the prompt or the question and the loaded model, if it was quick enough; computed once for
-    /// all sources.
+    /// Returns the loaded model and the vector of the prompt or question; `None` without a loaded model, or when the
+    /// vector was late. The vector is computed once for all sources.
     pub fn question_vector(&self) -> Option<(&dyn TextEmbedder, &QuestionVector)> {
         self.thought.get().map(|(model, thought)| (&**model, thought))
     }
 
-    /// Computes the vector of the prompt or the question, if a model is loaded, within `patience`. A model that is not
-    /// loaded is loaded in the background, for the next call: no prompt waits for it. A caller does this before it asks
-    /// sources.
+    /// Computes the vector of the prompt or the question, if a model is loaded, and waits for it at most `patience`. A
+    /// model that is not in memory is loaded in the background for the next call, so no prompt waits for it. A caller
+    /// does this before it asks the sources.
     pub fn embed_question(&self, models: &dyn ModelProvider, patience: Duration) {
         if self.moment == SuggestMoment::Start {
             models.get(Duration::ZERO);
@@ -171,20 +171,20 @@ impl SuggestRequest {
         }
     }
 
-    /// The time until the answer is given.
+    /// Returns the time until the answer is given.
     pub fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Returns true when a source is asked.
+    /// Returns true when the request is for this source.
     pub fn asks_source(&self, source: &str) -> bool {
         self.sources.is_empty() || self.sources.iter().any(|name| name == source)
     }
 
-    /// The request of a `nudge.recall`, which no session remembers.
+    /// Makes the request of a `nudge.recall`, which no client session remembers.
     fn from_recall(params: RecallParams, sources: &[&str], now: Millis) -> Result<Self> {
         if params.sources.iter().any(|name| !sources.contains(&&**name)) {
-            // It is not repeated: it may be anything.
+            // The message does not repeat the name, which may hold any text.
             return Err(Error::invalid(format!("There is no such source; there are {}.", sources.join(", "))));
         }
         if params.query.len() > MAX_TEXT_BYTES {
@@ -212,7 +212,7 @@ impl SuggestRequest {
         })
     }
 
-    /// The request of a `nudge.suggest`, by a client session that knows `known`.
+    /// Makes the request of a `nudge.suggest` for a client session with the told lines `known`.
     fn from_suggest(
         params: SuggestParams,
         context: Context,
@@ -259,10 +259,11 @@ impl SuggestRequest {
     }
 }
 
-/// Answers `nudge.recall`: asks for offers, chooses among them, and notes nothing. `sources` names those there are.
+/// Answers `nudge.recall`: asks for offers, chooses among them, and stores nothing. `sources` lists the names of all
+/// sources.
 ///
 /// # Errors
-/// `E_INVALID` for params out of range, or a source that is not there.
+/// `E_INVALID` for params out of range, or for a source that does not exist.
 pub fn answer_recall<I>(
     params: RecallParams,
     sources: &[&str],
@@ -275,17 +276,17 @@ pub fn answer_recall<I>(
     Ok(RecallAnswer::new(merge_offers(offered, budget), late))
 }
 
-/// Without the texts, which may hold secrets.
+/// Prints the moment only: the texts may hold secrets.
 impl fmt::Debug for SuggestRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SuggestRequest({:?})", self.moment)
     }
 }
 
-/// A line that a source would tell. `I` is the form of the thing itself.
+/// A line that a source offers. `I` is the form of the thing that the line is about.
 #[derive(Debug, Clone)]
 pub struct Offer<I = SourceItem> {
-    /// Names it among the offers of its source, so that a session is told once.
+    /// Identifies the offer within its source, so that a client session is told it once.
     pub id: Box<str>,
     /// The name in a list of names, such as `api/build`.
     pub name: String,
@@ -293,54 +294,56 @@ pub struct Offer<I = SourceItem> {
     pub line: String,
     /// The named addends of its strength.
     pub parts: ScoreParts,
-    /// A number that changes when the line changes: a line told with an old number is told anew.
+    /// A number that changes when the line changes: a line with a new number is told again.
     pub stamp: u64,
-    /// Comes before everything else, such as a signal that was escalated.
+    /// Is true for a line that comes before all other lines, such as an escalated signal.
     pub must: bool,
-    /// The files and folders that the line names, relative to the repository or a folder of it. The program that shows
-    /// the line can check if they are there.
+    /// The files and folders that the line names, relative to the repository or to a folder of it. The program that
+    /// shows the line can check if they exist.
     pub paths: Vec<String>,
-    /// The command line that the line tells to run, whose target can be checked, too.
+    /// The command line that the line tells the agent to run; the program that shows the line can check its target too.
     pub command: Option<String>,
     /// The reason for telling it now, in a few words.
     pub why: String,
-    /// The numbers by which it was chosen.
+    /// The numbers that explain the choice.
     pub explain: MatchExplain,
-    /// The call that gets the whole of it.
+    /// The call that returns the full content.
     pub more: MoreCall,
-    /// The thing itself, a JSON object; its members stand beside the others in the answer.
+    /// The thing that the line is about, a JSON object. The answer mixes its members with the other members of the
+    /// line.
     pub item: I,
 }
 
 impl<I> Offer<I> {
-    /// The same with its item in another form.
+    /// Converts the item to another form.
     pub fn map<J>(self, item: impl FnOnce(I) -> J) -> Offer<J> {
         let Self { id, name, line, parts, stamp, must, paths, command, why, explain, more, item: old } = self;
         Offer { id, name, line, parts, stamp, must, paths, command, why, explain, more, item: item(old) }
     }
 
-    /// How strong it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands. Whatever
-    /// a source says: a number that is none counts as nothing.
+    /// Returns the strength of the offer, 0 to 1. A hint of default priority with a scope that fits the agent's context
+    /// has 0.5. A sum of a source that is not a number counts as 0.
     pub fn strength(&self) -> f64 {
         let sum = self.parts.total();
         if sum.is_nan() { 0.0 } else { sum.clamp(0.0, 1.0) }
     }
 }
 
-/// The change of an offer that the client session was told.
+/// A change of an offer that the client session was told earlier.
 #[derive(Debug, Clone)]
 pub struct OfferChange {
     /// The id of the offer that was told.
     pub id: Box<str>,
     /// The name in a list.
     pub name: String,
-    /// The line that the model reads, guarded, without a secret: the new content, or that it is gone.
+    /// The line that the model reads, guarded, without a secret. It has the new content, or says that the thing is
+    /// gone.
     pub line: String,
-    /// The stamp of the new content; `None` when it is gone, and may be told anew.
+    /// The stamp of the new content. `None` when the thing is gone; it may then be told again.
     pub stamp: Option<u64>,
 }
 
-/// The call that gets the whole of something.
+/// The call that returns the full content of an offer.
 #[derive(Debug, Clone, Serialize)]
 pub struct MoreCall {
     /// The method, such as `nudge.get_hint`.
@@ -354,13 +357,13 @@ pub struct MoreCall {
 pub struct SourceOffers<I = SourceItem> {
     /// Best first.
     pub offers: Vec<Offer<I>>,
-    /// The changes of offers that the client session was told.
+    /// The changes of offers that the client session was told earlier.
     pub changes: Vec<OfferChange>,
-    /// The number of further ones that it would have offered but for the limits of the request.
+    /// The number of further offers that the limits of the request left out.
     pub omitted: usize,
-    /// The least strength at which the best of these comes before the stronger ones of other sources.
+    /// The strength from which the best offer here comes before stronger offers of other sources.
     pub floor: f64,
-    /// Says what else would be offered, and what has it offered; for people, never for a model.
+    /// Says what else could be offered and which conditions it needs; for people, never for a model.
     pub note: Option<String>,
 }
 
@@ -373,10 +376,10 @@ impl<I> Default for SourceOffers<I> {
 /// The offers of all sources, by name, and the names of those that did not answer in time.
 pub type Offered<I = SourceItem> = (Vec<(&'static str, SourceOffers<I>)>, Vec<&'static str>);
 
-/// The end of a command, as every source is told.
+/// The end of a command, as each source receives it.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandOutcome<'a> {
-    /// The line that ran.
+    /// The command line that ran.
     pub command: &'a str,
     /// Is true if it worked.
     pub ok: bool,
@@ -391,9 +394,9 @@ pub struct CommandOutcome<'a> {
 /// The effect of an outcome on a source.
 #[derive(Debug, Default)]
 pub struct OutcomeEffect {
-    /// The ids of its offers that say the command; none when the call was made before.
+    /// The ids of the source's offers with this command; none when the call was made before.
     pub ids: Vec<Box<str>>,
-    /// The changed things, as the answer tells them.
+    /// The changed things, in the form of the answer.
     pub matched: Vec<Box<RawValue>>,
 }
 

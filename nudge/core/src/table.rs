@@ -1,6 +1,6 @@
-//! The method table: one row per method. JSON-RPC, MCP tools, the command line and every binding are driven by it.
+//! The method table: one row per method. JSON-RPC, MCP tools, the command line and all bindings are built from it.
 //!
-//! A row is four lines: its [`MethodSpec`], and the function that answers it with typed params and a typed result:
+//! A row is a few lines: its [`MethodSpec`], and the function that answers with typed params and a typed result:
 //!
 //! ```
 //! use nudge_core::once::OnceByKey;
@@ -26,7 +26,9 @@
 //! }
 //!
 //! static GREET: TableRow<Greeter> = TableRow {
-//!     method: MethodSpec::new("nudge.greeter.greet", "Greet", "Greets somebody.", build_schema::<Greet>).read_only().vital(),
+//!     method: MethodSpec::new("nudge.greeter.greet", "Greet", "Greets somebody.", build_schema::<Greet>)
+//!         .read_only()
+//!         .vital(),
 //!     run: |_, _, params| answer_typed(params, |Greet { name }| Ok(Greeted { said: format!("Hello {name}") })),
 //! };
 //! static TABLE: MethodTable<Greeter> = MethodTable(&[&GREET]);
@@ -62,7 +64,7 @@ use crate::wire;
 pub struct TableRow<S: 'static> {
     /// The row as surfaces offer it.
     pub method: MethodSpec,
-    /// Answers a call: reads the params, does it, writes the result. See [`answer_typed`].
+    /// Answers a call: reads the params, does the work, writes the result. See [`answer_typed`].
     pub run: fn(&S, Caller<'_>, &RawValue) -> Result<Box<RawValue>>,
 }
 
@@ -70,12 +72,12 @@ pub struct TableRow<S: 'static> {
 pub struct MethodTable<S: 'static>(pub &'static [&'static TableRow<S>]);
 
 impl<S: TableService> MethodTable<S> {
-    /// The methods, in the order in which surfaces list them.
+    /// Returns the methods, in the order in which surfaces list them.
     pub fn methods(&self) -> Vec<&'static MethodSpec> {
         self.0.iter().map(|row| &row.method).collect()
     }
 
-    /// The method of this name, if there is one.
+    /// Returns the method with this name, if there is one.
     pub fn find_method(&self, name: &str) -> Option<&'static MethodSpec> {
         self.find_row(name).map(|row| &row.method)
     }
@@ -84,7 +86,7 @@ impl<S: TableService> MethodTable<S> {
         self.0.iter().copied().find(|row| row.method.name == name)
     }
 
-    /// Calls a method of `of`: once if the caller gave a key and the method changes something.
+    /// Calls a method of `service`. A call with a key of a method that changes something is made once.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or an error of the method.
@@ -100,7 +102,7 @@ impl<S: TableService> MethodTable<S> {
             Some(key) if !row.method.read_only => {
                 let call = CallIdentity::new(row.method.name, params.get());
                 let mut make = |made: Option<EarlierCall>| {
-                    // It was made before, with all that it depended on.
+                    // The earlier call was made with all variables that it needed, so this one asks for none.
                     let env = caller.env && made.is_none();
                     run(Caller { env, call: Some(call), made, ..caller })
                 };
@@ -114,17 +116,17 @@ impl<S: TableService> MethodTable<S> {
     }
 }
 
-/// A service that is a table: its rows are all that it answers.
+/// A service that answers exactly the rows of its table.
 pub trait TableService: Send + Sync + Sized + 'static {
     /// The rows.
     const TABLE: &'static MethodTable<Self>;
 
-    /// Makes its calls once by key. `None` when no call needs that: each changes nothing, finds nothing to do the
-    /// second time, or hands its key on.
+    /// Returns the part that makes calls once by key. `None` when no call needs that: a call changes nothing, finds
+    /// nothing to do the second time, or passes its key on.
     fn once_by_key(&self, method: &MethodSpec) -> Option<&dyn OnceByKey>;
 
     /// Refuses a call when `context.env` lacks names that its answer can depend on
-    /// ([`ask_env`](crate::context::ask_env)). A service that reads no environment refuses none.
+    /// ([`ask_env`](crate::context::ask_env)). A service that reads no environment accepts every call.
     ///
     /// # Errors
     /// `E_INVALID` with the names.
@@ -151,7 +153,7 @@ impl<S: TableService> Service for S {
 /// Reads typed params, runs a verb, writes its typed result: the body of nearly every [`TableRow::run`].
 ///
 /// # Errors
-/// `E_INVALID` for params that have another form, else the errors of the verb.
+/// `E_INVALID` for params of a wrong form, else the errors of the verb.
 pub fn answer_typed<P: DeserializeOwned, R: Serialize>(
     params: &RawValue,
     verb: impl FnOnce(P) -> Result<R>,
@@ -162,29 +164,30 @@ pub fn answer_typed<P: DeserializeOwned, R: Serialize>(
 /// Writes a result as JSON.
 ///
 /// # Errors
-/// `E_INVALID` for a value that JSON has no form for.
+/// `E_INVALID` for a value that JSON cannot express.
 pub fn serialize_result(out: &impl Serialize) -> Result<Box<RawValue>> {
     to_raw_value(out).map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))
 }
 
-/// The mark of a param that a method takes and its tool does not show, `#[schemars(extend("x-not-for-models" = true))]`.
+/// Marks a param that the method takes but the MCP tool does not show: `#[schemars(extend("x-not-for-models" =
+/// true))]`.
 pub const NOT_FOR_MODELS: &str = "x-not-for-models";
 
-/// The JSON Schema (2020-12) of a params type, without references: hosts load it into a prompt.
+/// Builds the JSON Schema (2020-12) of a params type, without references, because hosts load the schema into a prompt.
 pub fn build_schema<P: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<P>().to_value();
-    // The method's own description tells its purpose.
+    // The method has a description of its own.
     schema.as_object_mut().map(|root| root.remove("description"));
     tidy_schema(&mut schema);
     schema
 }
 
-/// Drops parts that cost tokens and say nothing: titles, `null` beside a type, defaults, number formats, a description
-/// of each constant, one of an enumeration's items beside that of the list, a minimum of 0.
+/// Drops parts that cost tokens and add nothing: titles, `null` beside a type, defaults, number formats, the
+/// description of each constant, the description of a list's items, a minimum of 0.
 fn tidy_schema(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -226,7 +229,7 @@ fn tidy_schema(schema: &mut Value) {
             {
                 *description = describe_in_range(description, &range);
             }
-            // A field with a name that says it all has an empty description.
+            // A field whose name is clear by itself has an empty description.
             if map.get("description").is_some_and(|text| text == "") {
                 map.remove("description");
             }

@@ -1,11 +1,11 @@
-//! Text that others have written, made fit for one line of somebody's screen or prompt.
+//! Makes foreign text fit for one line of a screen or a prompt.
 
 use std::fmt::Write as _;
 
 use crate::clock::Millis;
 
-/// Text with control, bidi and zero-width characters made visible, so that a stored value cannot steer a terminal or
-/// hide from its reader. The selectors and joiners of an emoji stay: they change how it is drawn.
+/// Makes control, bidi and zero-width characters visible, so that a stored value cannot control a terminal or hide from
+/// its reader. The selectors and joiners of an emoji stay, because they change how it is drawn.
 ///
 /// ```
 /// assert_eq!(nudge_core::text::make_visible("a\u{1b}[31m\u{202e}b"), "a\\u{1b}[31m\\u{202e}b");
@@ -27,7 +27,7 @@ pub fn make_visible(text: &str) -> String {
     out
 }
 
-/// As [`make_visible`], with line breaks and tabs kept.
+/// Works like [`make_visible`], but keeps line breaks and tabs.
 pub fn visible_lines(text: &str) -> String {
     text.split_inclusive(['\n', '\t']).fold(String::new(), |mut out, part| {
         let kept = part.len() - usize::from(part.ends_with(['\n', '\t']));
@@ -37,7 +37,7 @@ pub fn visible_lines(text: &str) -> String {
     })
 }
 
-/// Bytes as hexadecimal digits.
+/// Writes bytes as hexadecimal digits.
 ///
 /// ```
 /// assert_eq!(nudge_core::text::to_hex(&[0x0f, 0xa0]), "0fa0");
@@ -49,8 +49,8 @@ pub fn to_hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Control characters, the ends of lines and paragraphs, and whatever Unicode lets a terminal show as
-/// nothing at all (`Default_Ignorable_Code_Point`), in which a text could hide from its reader.
+/// Returns true for control characters, for line and paragraph separators, and for all characters that Unicode lets a
+/// terminal show as nothing (`Default_Ignorable_Code_Point`): a text could hide in them.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -63,8 +63,8 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Returns true when a name of a file can stand in a line: no character in it is hidden, but for the selectors and joiners
-/// that belong to an emoji, and joiners between letters of a script that has them.
+/// Returns true when a file's name can be part of a line: it has no hidden characters, except the selectors and joiners
+/// of an emoji, and joiners between letters of a script that uses them.
 ///
 /// ```
 /// use nudge_core::text::is_tellable_name;
@@ -84,13 +84,14 @@ pub fn is_tellable_name(name: &str) -> bool {
     })
 }
 
-/// Returns true for the scripts of India and around it, whose vowel signs and viramas are no letters to Unicode.
+/// Returns true for the scripts of India and nearby, because Unicode does not count their vowel signs and viramas as
+/// letters.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{900}'..='\u{d7f}')
 }
 
-/// Returns true when the hidden character at a place is a part of an emoji: a selector after its sign, or a joiner between
-/// two. More of either is none, since a text could hide in them.
+/// Returns true when the hidden character at index `place` is a part of an emoji: one selector after its sign, or one
+/// joiner between two signs. Further selectors or joiners are not, because a text could hide in them.
 fn is_of_emoji(chars: &[char], place: usize) -> bool {
     let sign = |place: Option<usize>| place.and_then(|place| chars.get(place)).copied();
     let is_emoji = |c: Option<char>| c.is_some_and(is_emoji);
@@ -108,13 +109,13 @@ fn is_of_emoji(chars: &[char], place: usize) -> bool {
     }
 }
 
-/// Returns true for a sign of the blocks that have emoji.
+/// Returns true for a character of the Unicode blocks that have emoji.
 fn is_emoji(c: char) -> bool {
     matches!(c, '\u{a9}' | '\u{ae}' | '\u{203c}'..='\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
         && !is_hidden(c)
 }
 
-/// A copy in which `escape` writes every character that is `hidden`.
+/// Returns a copy in which `escape` replaces every character that is `hidden`.
 pub fn escape_hidden(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -127,7 +128,7 @@ pub fn escape_hidden(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(
     out
 }
 
-/// Returns one line of visible characters, at most `max_chars`; line breaks become `⏎`.
+/// Returns the text as one line of visible characters, at most `max_chars`; line breaks become `⏎`.
 ///
 /// ```
 /// assert_eq!(nudge_core::text::one_line("make\n  all", 80), "make ⏎   all");
@@ -138,7 +139,7 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
     clip_text(&make_visible(&folded), max_chars)
 }
 
-/// Returns the first `max_chars` characters; `…` stands for the rest.
+/// Returns the first `max_chars` characters, with `…` in place of the rest.
 pub fn clip_text(text: &str, max_chars: usize) -> String {
     let mut out = text.to_owned();
     if let Some((end, _)) = out.char_indices().nth(max_chars) {
@@ -148,7 +149,7 @@ pub fn clip_text(text: &str, max_chars: usize) -> String {
     out
 }
 
-/// Returns the text before the first of these marks: all of it when none is there.
+/// Returns the text before the first of these marks, or the whole text without a mark.
 ///
 /// ```
 /// use nudge_core::text::before_mark;
@@ -159,7 +160,7 @@ pub fn before_mark<'a>(text: &'a str, marks: &[char]) -> &'a str {
     text.find(marks).map_or(text, |end| &text[..end])
 }
 
-/// Returns the text after the last of these marks, such as the name in a path: all of it when none is there.
+/// Returns the text after the last of these marks, such as the name in a path, or the whole text without a mark.
 ///
 /// ```
 /// use nudge_core::text::after_mark;
@@ -170,13 +171,13 @@ pub fn after_mark<'a>(text: &'a str, marks: &[char]) -> &'a str {
     text.rsplit_once(marks).map_or(text, |(_, rest)| rest)
 }
 
-/// Returns the first line without its end. It is empty when the text is, or when the text begins with a line break.
+/// Returns the first line without its line break. It is empty when the text is empty or begins with a line break.
 pub fn first_line(text: &str) -> &str {
     let line = before_mark(text, &['\n']);
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// How long ago `then` was, for people: `just now`, `5m ago`, `3h ago`, `2d ago`.
+/// Returns the time since `then`, for people: `just now`, `5m ago`, `3h ago`, `2d ago`.
 pub fn format_ago(then: Millis, now: Millis) -> String {
     let minutes = now.saturating_sub(then).max(0) / 60_000;
     match minutes {
@@ -187,7 +188,7 @@ pub fn format_ago(then: Millis, now: Millis) -> String {
     }
 }
 
-/// The same in as few letters as possible, for models: `now`, `5m`, `3h`, `2d`.
+/// Returns the time since `then` in few letters, for models: `now`, `5m`, `3h`, `2d`.
 pub fn format_age(then: Millis, now: Millis) -> String {
     let ago = format_ago(then, now);
     ago.strip_suffix(" ago").map_or_else(|| "now".into(), str::to_owned)
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_shows_as_nothing_is_shown() {
-        // The first and the last of each run, and their neighbours that are letters or signs.
+        // The first and the last character of each hidden range; their neighbours are letters or signs.
         for (first, last) in [
             (0x00, 0x1f),
             (0x7f, 0x9f),

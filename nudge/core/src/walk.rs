@@ -1,7 +1,7 @@
-//! The one walk through a folder in which somebody else may have written: a checkout, a vault.
+//! The one walk through a folder in which other people or programs write: a checkout, a vault.
 //!
-//! Links are not followed. Each folder's [`FolderRules`] are read by [`foreign`](crate::foreign) and have limits, and so have
-//! the number of entries and the time, so that a hostile folder costs a bounded amount of both.
+//! The walk follows no links. [`foreign`](crate::foreign) reads the [`FolderRules`] of each folder, within limits. The
+//! number of entries and the time have limits too, so a hostile folder can cost only a bounded amount of work.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -30,32 +30,33 @@ use std::time::{Duration, Instant};
 
 pub use rules::{FILES, FolderRules, PassOver, RuleSources, common_dir, git_dir, read_pointer};
 
-/// Most entries of folders that are looked at.
+/// The most entries of folders that the walk reads.
 const MAX_ENTRIES: usize = 2_000_000;
-/// Longest walk: 200,000 files take a second or two, patterns that are made to be slow take hours.
+/// The longest walk: 200,000 files take a second or two, but patterns that are made to be slow could take hours.
 const MAX_TIME: Duration = Duration::from_mins(1);
-/// Entries between two questions whether the walk is over, and between two looks at the time.
+/// The number of entries between two calls of `is_over`, and between two checks of the time.
 const ASK_EVERY: usize = 256;
 const TIME_EVERY: usize = 16;
 
-/// How a folder is walked.
+/// The choices for a walk.
 pub struct WalkPlan<'a> {
-    /// True if repositories within the top are entered.
+    /// Is true if the walk enters repositories below the top.
     pub enters_repositories: bool,
-    /// True if the `.ignore`, `.gitignore` and `.gitattributes` files of the folders count.
+    /// Is true if the walk obeys the `.ignore`, `.gitignore` and `.gitattributes` files of the folders.
     pub reads_rules: bool,
-    /// True if the entries of a folder come by their names.
+    /// Is true if the entries of a folder come in the order of their names.
     pub is_sorted: bool,
-    /// Deepest level of the entries that are looked at; those of the top are on level 1.
+    /// The deepest level of entries that the walk reads; the entries of the top have level 1.
     pub max_depth: usize,
-    /// True if an entry counts, by its path and whether it is a folder, before the rules are asked.
+    /// Returns true if an entry counts, by its path and whether it is a folder. The walk calls it before it applies the
+    /// rules.
     pub counts: &'a dyn Fn(&Path, bool) -> bool,
-    /// True if the walk is to end; asked every 256 entries.
+    /// Returns true if the walk must end; called every 256 entries.
     pub is_over: &'a dyn Fn() -> bool,
 }
 
 impl Default for WalkPlan<'_> {
-    /// Everything counts, repositories within, too.
+    /// A walk of all entries, also in repositories below the top.
     fn default() -> Self {
         Self {
             enters_repositories: true,
@@ -68,40 +69,40 @@ impl Default for WalkPlan<'_> {
     }
 }
 
-/// Anything but a folder, which no rule ignores.
+/// A found entry that is not a folder and that no rule ignores.
 pub struct FoundFile<'a> {
     /// The entry.
     pub entry: &'a DirEntry,
-    /// The kind of the entry itself: a link is a link.
+    /// The kind of the entry itself; a link counts as a link, not as its target.
     pub kind: FileType,
     /// The path.
     pub path: &'a Path,
-    /// The rules that count there.
+    /// The rules for the folder of the entry.
     pub rules: &'a FolderRules,
 }
 
 /// An entry of a walk.
 pub enum WalkEntry<'a> {
-    /// A folder, before its entries.
+    /// A folder; it comes before its entries.
     Folder(&'a Path),
-    /// Anything else that counts.
+    /// Any other entry that counts.
     File(FoundFile<'a>),
-    /// A file with rules that is passed over, and why.
+    /// A file with rules that the walk does not read, and the reason.
     PassedOver(&'a Path, &'static str),
 }
 
-/// How a walk ended.
+/// The end of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
-    /// Everything was looked at.
+    /// The walk has read all entries.
     Whole,
-    /// There is more than is looked at.
+    /// The walk has reached a limit and left entries out.
     Cut,
-    /// The caller ended it.
+    /// The caller ended the walk.
     Ended,
 }
 
-/// Walks a folder. `visit` gets each entry, and may end the walk.
+/// Walks a folder. `visit` receives each entry, and may end the walk.
 pub fn walk_folder(
     top: &Path,
     sources: &RuleSources<'_>,
@@ -119,17 +120,17 @@ struct FolderWalk<'a, 'v> {
     plan: &'a WalkPlan<'a>,
     visit: &'v mut dyn FnMut(WalkEntry<'_>) -> ControlFlow<()>,
     begun: Instant,
-    /// Entries that were listed so far, and those that were compared with the rules.
+    /// The number of entries that were listed, and of those that were compared with the rules.
     listed: usize,
     compared: usize,
 }
 
-/// The things that stand in one folder.
+/// The content of one folder.
 #[derive(Default)]
 struct FolderEntries {
     entries: Vec<(DirEntry, FileType)>,
     has_rules: [bool; 3],
-    /// It is the top of a repository.
+    /// Is true when the folder is the top of a repository.
     is_repository: bool,
 }
 
@@ -159,7 +160,7 @@ impl FolderWalk<'_, '_> {
                     self.visit_found(WalkEntry::Folder(&path))?;
                 }
             }
-            // The last is taken out first.
+            // `pop` takes the last folder first.
             if let Some(within) = ahead.get_mut(first..) {
                 within.reverse();
             }
@@ -169,7 +170,7 @@ impl FolderWalk<'_, '_> {
 
     fn list_folder(&mut self, folder: &Path) -> ControlFlow<WalkEnd, Option<FolderEntries>> {
         let mut listed = FolderEntries::default();
-        // A folder that cannot be read has nothing for us.
+        // A folder that cannot be read is skipped.
         let Ok(entries) = fs::read_dir(folder) else { return ControlFlow::Continue(None) };
         for entry in entries.flatten() {
             self.listed += 1;
@@ -194,7 +195,7 @@ impl FolderWalk<'_, '_> {
         ControlFlow::Continue(Some(listed))
     }
 
-    /// Looks at the time before an entry is compared with patterns.
+    /// Checks the time before an entry is compared with patterns.
     fn check_time(&mut self) -> ControlFlow<WalkEnd> {
         self.compared += 1;
         let is_late = self.compared.is_multiple_of(TIME_EVERY) && self.begun.elapsed() > MAX_TIME;
@@ -230,7 +231,7 @@ mod tests {
         }
     }
 
-    /// The files that a walk finds, and the files with rules that it passes over.
+    /// Returns the files that a walk finds, and the files with rules that it skips.
     fn found(top: &Path, sources: &RuleSources<'_>) -> (Vec<String>, Vec<(String, &'static str)>) {
         let name = |path: &Path| path.strip_prefix(top).unwrap().to_str().unwrap().replace('\\', "/");
         let (mut files, mut passed_over) = (Vec::new(), Vec::new());
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(passed_over, expected);
     }
 
-    /// 33 folders in each other, each with patterns; and 20 with a MiB each.
+    /// Walks 33 nested folders with patterns each, and 20 folders with 1 MiB of rules each.
     #[test]
     fn all_files_with_rules_of_a_walk_have_limits() {
         let folder = tempfile::tempdir().unwrap();

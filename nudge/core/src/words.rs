@@ -1,4 +1,4 @@
-//! Splits a text into words for comparison: at the borders within identifiers, folded, stemmed.
+//! Splits a text into words for comparison: divides identifiers, folds case and accents, and stems.
 
 mod common;
 
@@ -8,19 +8,20 @@ use unicode_normalization::char::is_combining_mark;
 
 pub use common::WordWeight;
 
-/// Longest word that is stemmed, and so compared by more than its letters. Longer ones are hashes, or no words.
+/// The longest word that is stemmed. A longer word is a hash or no word at all; only its exact letters are compared.
 const MAX_STEMMED_BYTES: usize = 40;
-/// The endings of words for a doer. `difference` has none, though its stem ends like one.
+/// The endings of words for a person or tool that does something. `difference` has no such ending, although its stem
+/// has.
 const AGENTS: [&str; 4] = ["er", "ers", "or", "ors"];
-/// Letters that a stem keeps at least when `-er` or `-or` is taken off it.
+/// The least letters that a stem keeps when `-er` or `-or` is removed.
 const MIN_AGENT_STEM: usize = 4;
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TextWord {
-    /// In lower case, without accents.
+    /// The word in lower case, without accents.
     pub folded: Box<str>,
-    /// The common part of its forms: `migrations` and `migrate` are `migrat`.
+    /// The common part of the word's forms: `migrations` and `migrate` have `migrat`.
     pub stem: Box<str>,
 }
 
@@ -31,23 +32,23 @@ impl TextWord {
         Self { folded: folded.into(), stem: stem.into() }
     }
 
-    /// Returns how much the word says in a sentence.
+    /// Returns how much the word contributes to the meaning of a sentence.
     pub fn weight(&self) -> WordWeight {
         common::weigh_word(&self.folded)
     }
 }
 
-/// The language of sentences, judged by the words that hold them together.
+/// The language of sentences, by their function words, such as `the` and `with`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SentenceLanguage {
-    /// How many of these words are English alone.
+    /// The number of function words that only English has.
     english: usize,
-    /// How many there are.
+    /// The number of function words.
     holding: usize,
 }
 
 impl SentenceLanguage {
-    /// Takes in a word.
+    /// Counts a word.
     pub fn hear_word(&mut self, word: &TextWord) {
         if word.weight() == WordWeight::Nothing {
             self.holding += 1;
@@ -55,7 +56,7 @@ impl SentenceLanguage {
         }
     }
 
-    /// Returns whether it is English; `None` where too few words say so, as in a command.
+    /// Returns whether the text is English; `None` if it has too few function words, as in a command.
     ///
     /// ```
     /// use nudge_core::words::{SentenceLanguage, split_words};
@@ -78,11 +79,11 @@ impl SentenceLanguage {
     }
 }
 
-/// Returns the words of a text, one after the other, the same word as often as it stands there.
+/// Returns the words of a text in order; a repeated word is returned each time.
 ///
-/// Identifiers are split where their letters change case, at digits and at every sign; the whole of one that changes
-/// case or holds digits is a word, too. Chinese, Japanese and Korean have no spaces: each two neighbouring characters
-/// are a word.
+/// An identifier is split at a change of case, at digits and at every sign. If it changes case or has digits, the whole
+/// identifier is a word too. Chinese, Japanese and Korean have no spaces, so each pair of neighbouring characters is a
+/// word.
 ///
 /// ```
 /// use nudge_core::words::split_words;
@@ -99,7 +100,8 @@ pub fn split_words(text: &str) -> Vec<TextWord> {
     out
 }
 
-/// Returns an identifier's letters and digits alone, folded: `HttpProxy`, `http-proxy` and `http_proxy` are the same.
+/// Returns only the letters and digits of an identifier, folded: `HttpProxy`, `http-proxy` and `http_proxy` give the
+/// same text.
 ///
 /// ```
 /// assert_eq!(nudge_core::words::fold_identifier("Http-Proxy_2"), "httpproxy2");
@@ -108,13 +110,13 @@ pub fn fold_identifier(text: &str) -> String {
     fold_accents(text.chars().filter(|c| c.is_alphanumeric()))
 }
 
-/// The kinds of characters between which a word ends.
+/// The kinds of characters; a change of kind can end a word.
 #[derive(Clone, Copy, PartialEq)]
 enum CharKind {
     Lower,
     Upper,
     Digit,
-    /// From a script without spaces; each kind of its characters by itself.
+    /// A character of a script without spaces (kana has a kind of its own).
     Ideograph,
     Kana,
     Other,
@@ -129,13 +131,13 @@ fn classify_char(c: char) -> CharKind {
         _ if c.is_numeric() => CharKind::Digit,
         _ if c.is_uppercase() => CharKind::Upper,
         _ if c.is_alphabetic() => CharKind::Lower,
-        // It belongs to the letter before it.
+        // A combining mark is part of the letter before it.
         _ if is_combining_mark(c) => CharKind::Lower,
         _ => CharKind::Other,
     }
 }
 
-/// Returns whether words of the script are written without spaces: Chinese, Japanese and Korean.
+/// Returns true for a character of a script without spaces between words: Chinese, Japanese and Korean.
 ///
 /// ```
 /// use nudge_core::words::is_cjk;
@@ -165,7 +167,7 @@ fn for_each(text: &str, mut take: impl FnMut(String)) {
     }
 }
 
-/// The words of a run of letters and digits: the whole and, where it has several, its parts.
+/// Takes the words of a run of letters and digits: the whole run and, if it has several parts, each part.
 fn take_parts(run: &str, take: &mut impl FnMut(String)) {
     let chars: Vec<_> = run.char_indices().map(|(i, c)| (i, classify_char(c))).collect();
     let mut starts = vec![0];
@@ -201,7 +203,7 @@ fn says_something(part: &str) -> bool {
     part.chars().filter(|c| !is_combining_mark(*c)).nth(1).is_some()
 }
 
-/// Each two neighbouring characters of the same kind; one alone by itself.
+/// Takes each pair of neighbouring characters of the same kind; a single character is a word by itself.
 fn take_pairs(run: &str, take: &mut impl FnMut(String)) {
     let chars: Vec<_> = run.chars().collect();
     for group in chars.chunk_by(|a, b| classify_char(*a) == classify_char(*b)) {
@@ -214,7 +216,7 @@ fn take_pairs(run: &str, take: &mut impl FnMut(String)) {
     }
 }
 
-/// Lower case, without accents.
+/// Folds characters to lower case without accents.
 fn fold_accents(chars: impl Iterator<Item = char>) -> String {
     let mut out = String::new();
     for c in chars {
@@ -236,13 +238,13 @@ fn stem_word(folded: &str, stemmer: Stemmer) -> String {
         return folded.to_owned();
     }
     let mut stem = stemmer.stem(folded).into_owned();
-    // The doer and the deed: `linter` and `lint`, `profiler` and `profile`.
+    // Removes the ending of a doer: `linter` and `lint` get one stem, `profiler` and `profile` too.
     let is_agent = AGENTS.iter().any(|ending| folded.ends_with(ending));
     let short = stem.strip_suffix("er").or_else(|| stem.strip_suffix("or"));
     if let Some(short) = short.filter(|short| is_agent && short.len() >= MIN_AGENT_STEM) {
         stem.truncate(short.len());
     }
-    // The stem of `formatter` has a double letter, that of `format` has not.
+    // The stem of `formatter` has a double letter, but that of `format` has not, so the second letter is removed.
     if let Some([a, b]) = stem.as_bytes().last_chunk::<2>()
         && a == b
         && stem.len() >= MIN_AGENT_STEM

@@ -1,12 +1,12 @@
 //! Finds the repository of a folder, the URL of its `origin` and its branch. All come from git's own files; no program
 //! runs.
 //!
-//! The measure is the real git: `git remote get-url origin` and `git rev-parse --abbrev-ref HEAD`, or, before the first
-//! commit, `git symbolic-ref --short HEAD`, run in the folder. The reader knows the usual repository: a folder or a file
-//! `.git`, linked worktrees, settings with plain includes, refs in files. For anything else it returns
-//! [`GitAnswer::Unsure`], and a caller that can run git asks git. A different answer is a bug (`tests/git_context.rs`
-//! compares), but where git dies of a setting that does not matter here. The rules are those of git 2.47; a difference
-//! between known versions gives `Unsure`.
+//! The reader gives the answers of the real git: of `git remote get-url origin` and `git rev-parse --abbrev-ref HEAD`
+//! in the folder, or, before the first commit, of `git symbolic-ref --short HEAD`. It reads the usual repository: a
+//! folder or a file `.git`, linked worktrees, settings with plain includes, refs in files. For any other repository it
+//! returns [`GitAnswer::Unsure`], and a caller that can run git asks git. An answer that differs from git's is a bug
+//! (`tests/git_context.rs` compares them), unless git itself fails because of a setting that does not matter here. The
+//! rules are those of git 2.47; if known versions of git differ, the answer is `Unsure`.
 //!
 //! **Architecture invariant:** this module starts no process and no thread,
 //! writes nothing, opens only regular files of bounded size (1 MiB, 8 MiB for
@@ -24,7 +24,7 @@
 //! #     "[remote \"origin\"] url = https://host/org/app.git\n")?;
 //! # let mut env = GitEnv::empty();
 //! # env.assume_owned = true;
-//! // A program would say `GitDetector::new()`; a test hands in its environment.
+//! // A program calls `GitDetector::new()`; a test passes its own environment.
 //! let mut detector = GitDetector::with_env(env);
 //! match detector.detect(&dir) {
 //!     GitAnswer::Inside(info) => {
@@ -55,51 +55,49 @@ use layers::{ConfigLayers, ConfigScope};
 use probe::{DetectStop, FileProbe, PathSight, PathWitness, Res};
 use refs::RepoRefs;
 
-/// Folders a [`GitDetector`] remembers an answer for.
+/// The most folders whose answers a [`GitDetector`] remembers.
 const SLOTS_MAX: usize = 8;
 
-/// The answer of git's files about a folder.
+/// The answer for a folder, by git's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GitAnswer {
-    /// In no repository, or in one git refuses to touch (another owner, a
-    /// `.git` file that leads nowhere). Git commands fail here.
+    /// The folder is in no repository, or in one that git refuses to use (another owner, or a `.git` file that leads
+    /// nowhere). Git commands fail here.
     Outside,
-    /// In a repository.
+    /// The folder is in a repository.
     Inside(GitInfo),
-    /// The reader does not know git's answer (reftable, an unknown extension, `GIT_DIR` set, a file it does not parse,
-    /// ...): ask git. The text gives the reason in a few words without any content of the files.
+    /// The reader cannot tell git's answer (reftable, an unknown extension, `GIT_DIR` is set, a file that it does not
+    /// parse, ...): ask git. The text gives the reason in a few words, without any content of the files.
     Unsure(&'static str),
 }
 
 /// A repository as git sees it from one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitInfo {
-    /// Top of the work tree, as `git rev-parse --show-toplevel` prints it. In
-    /// a bare repository, and inside `.git`, where that command fails, the
-    /// repository's own folder (`git rev-parse --absolute-git-dir`); remote
-    /// and branch hold there too.
+    /// Top of the work tree, as `git rev-parse --show-toplevel` prints it. In a bare repository and inside `.git` that
+    /// command fails, and this is the repository's own folder (`git rev-parse --absolute-git-dir`), and remote and
+    /// branch are known too.
     pub root: PathBuf,
-    /// Top of the main worktree, whichever linked worktree the folder lies in;
-    /// where that is not known, the folder that all worktrees share.
+    /// Top of the main worktree, even for a folder in a linked worktree. If the main worktree is unknown: the folder
+    /// that all worktrees share.
     pub main: PathBuf,
-    /// The output of `git remote get-url origin`, `url.<base>.insteadOf` applied; `None` without such a remote. May
-    /// hold credentials.
+    /// The output of `git remote get-url origin`, with `url.<base>.insteadOf` applied; `None` without such a remote. It
+    /// may hold credentials.
     pub remote: Option<String>,
-    /// The output of `git rev-parse --abbrev-ref HEAD`: the branch, `HEAD` when detached, `heads/v1` when a tag `v1`
-    /// makes `v1` ambiguous (there only git answers). Before the first commit that fails, and this is the output of `git
-    /// symbolic-ref --short HEAD`. `None` when both fail.
+    /// The output of `git rev-parse --abbrev-ref HEAD`: the branch, or `HEAD` when detached. When a tag `v1` makes the
+    /// branch `v1` ambiguous, git prints `heads/v1`, and only git can answer. Before the first commit, when that
+    /// command fails, this is the output of `git symbolic-ref --short HEAD`. `None` when both fail.
     pub branch: Option<String>,
 }
 
-/// Reads git's files and remembers them.
+/// Reads git's files and remembers the answers.
 ///
-/// A second call for the same folder looks at the stamps (time, length, inode) of the files that led to the first
-/// answer, present and absent, and reads only the changed ones. Answers for the last 8 folders are kept; `Unsure` is
-/// never kept. A file written within the last 20 ms is read again next time, because its stamp would not show a second
-/// change.
+/// A second call for the same folder compares the stamps (time, length, inode) of all files that the first answer
+/// depends on, present and absent; any difference makes it read the files again. It keeps the answers for the last 8
+/// folders, but never an `Unsure`. A file that was written within the last 20 ms is read again next time, because its
+/// stamp would not show a second change.
 ///
-/// The environment is the one given at construction: make a new detector after
-/// changing variables or the user of the process.
+/// The environment is read at construction: make a new detector after changing variables or the user of the process.
 pub struct GitDetector {
     env: GitEnv,
     probe: FileProbe,
@@ -114,21 +112,20 @@ struct DetectedAnswer {
 }
 
 impl GitDetector {
-    /// A detector with the variables of this process
-    /// ([`GitEnv::from_process`]).
+    /// Makes a detector with the variables of this process ([`GitEnv::from_process`]).
     #[must_use]
     pub fn new() -> Self {
         Self::with_env(GitEnv::from_process())
     }
 
-    /// A detector with the given environment.
+    /// Makes a detector with the given environment.
     #[must_use]
     pub fn with_env(env: GitEnv) -> Self {
         Self { env, probe: FileProbe::new(), slots: Vec::new() }
     }
 
-    /// Returns git's answer for `cwd`, an absolute path of a folder. Links in it are resolved; a path that is not a
-    /// folder is [`GitAnswer::Outside`].
+    /// Returns git's answer for `cwd`, an absolute path of a folder. Links in the path are resolved. A path that is not
+    /// a folder is [`GitAnswer::Outside`].
     pub fn detect(&mut self, cwd: &Path) -> GitAnswer {
         if let Some(index) = self.slots.iter().position(|slot| slot.cwd.as_os_str() == cwd.as_os_str()) {
             let slot = self.slots.remove(index);
@@ -165,34 +162,34 @@ impl Default for GitDetector {
 }
 
 impl std::fmt::Debug for GitDetector {
-    /// Without the files it remembers: a URL may hold a password.
+    /// Leaves out the remembered files and answers: a URL may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GitDetector").field("folders", &self.slots.len()).finish_non_exhaustive()
     }
 }
 
-/// Returns git's answer for `cwd`, with the variables of this process. A caller with more than one question keeps a
+/// Returns git's answer for `cwd`, with the variables of this process. A caller that asks more than once keeps a
 /// [`GitDetector`].
 #[must_use]
 pub fn detect_git(cwd: &Path) -> GitAnswer {
     GitDetector::new().detect(cwd)
 }
 
-/// The same with a given environment.
+/// Returns git's answer for `cwd`, with the given environment.
 #[must_use]
 pub fn git_with(env: &GitEnv, cwd: &Path) -> GitAnswer {
     GitDetector::with_env(env.clone()).detect(cwd)
 }
 
-/// Returns the main worktree of a repository with worktrees that share `common`: the folder that has it as `.git`, else
-/// `common` itself, as for a bare repository.
+/// Returns the main worktree of a repository whose worktrees share the folder `common`: the parent of `common` if that
+/// is a `.git`, else `common` itself, as in a bare repository.
 #[must_use]
 pub fn main_worktree(common: &Path) -> &Path {
     let is_dot_git = common.file_name().is_some_and(|name| name == ".git");
     common.parent().filter(|_| is_dot_git).unwrap_or(common)
 }
 
-/// Reads one answer, from the files alone.
+/// Reads one answer from the files, without the remembered ones.
 fn read(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
     if env.redirected_by.is_some() {
         return Err(DetectStop::Unsure("a variable like GIT_DIR is set"));

@@ -1,7 +1,8 @@
 //! Globs over folders and branch names (semantics section 2).
 //!
-//! The alternatives of braces are written down where they take no more than twice the pattern's memory; else they are
-//! followed while it is matched. Each comparison takes [`StepBudget`], as time grows with pattern length times text length.
+//! The alternatives of braces are stored if they take at most twice the pattern's memory; else each comparison expands
+//! them again. Each comparison takes steps from a [`StepBudget`], because its time grows with pattern length times text
+//! length.
 
 mod braces;
 mod matching;
@@ -14,12 +15,13 @@ use crate::held::allocation_bytes;
 use crate::steps::{StepBudget, TooMany};
 use crate::text::before_mark;
 
-/// Longest pattern.
+/// The longest pattern, in bytes.
 const MAX_BYTES: usize = 512;
-/// Largest size of all alternatives of one pattern, and their largest number, as braces multiply.
+/// The most bytes of all alternatives of a pattern, and the most alternatives. Braces multiply, so a short pattern can
+/// have very many.
 const MAX_ALTERNATIVES: usize = 2 << 10;
 
-/// The kind of text that a pattern matches; only folders have drives and UNC prefixes.
+/// The kind of text that a pattern matches. Only folders have drives and UNC prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GlobKind {
     /// An absolute folder.
@@ -28,35 +30,35 @@ pub enum GlobKind {
     Branch,
 }
 
-/// A compiled pattern. It takes the memory of its text, three times at most.
+/// A compiled pattern. It takes at most three times the memory of its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
-    /// The canonical text, as stored and shown.
+    /// The canonical text, which is stored and shown.
     text: Box<str>,
     forms: GlobForms,
-    /// Number of bytes at its beginning that are at the beginning of every match, too.
+    /// The number of bytes at the beginning of the pattern with which every match begins too.
     head: u16,
     kind: GlobKind,
 }
 
-/// The alternatives of a pattern in the form that is matched.
+/// The stored alternatives of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GlobForms {
     /// The text itself, which has no braces.
     Text,
-    /// These, one a line, as they take little memory.
+    /// The alternatives, one in each line, because they take little memory.
     Lines(Box<str>),
-    /// The same in lower case, for drive and UNC patterns, which compare without case.
+    /// The alternatives in lower case, for drive and UNC patterns, which compare without case.
     Folded(Box<str>),
-    /// So many that they are never written down.
+    /// None, because they would take too much memory: each comparison expands the braces.
     Followed,
 }
 
-/// A folder or a branch name, ready to be matched.
+/// A folder or a branch name in the form that globs match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GlobSubject {
     text: Box<str>,
-    /// The text in lower case, if it has a drive or a UNC prefix, where case does not count.
+    /// The text in lower case, if it has a drive or a UNC prefix and so compares without case.
     folded: Option<Box<str>>,
 }
 
@@ -87,7 +89,7 @@ impl GlobSubject {
         &self.text
     }
 
-    /// Returns the text as it is compared; `None` where case counts and the pattern's does not.
+    /// Returns the text for a comparison. `None` when the pattern ignores case (`fold`) but the text does not.
     fn comparable_text(&self, fold: bool) -> Option<&str> {
         if fold { self.folded.as_deref() } else { Some(&self.text) }
     }
@@ -111,7 +113,8 @@ impl Glob {
         check_pattern(&text).map_err(refuse)?;
         check_pairs(&text).map_err(refuse)?;
         let head = match text.find('{') {
-            // An alternative of its own may make one `/` of the first two.
+            // In an alternative, the first two `/` may become one, so the beginning of the text is not that of every
+            // match.
             _ if !is_collapsed(&text) || text.starts_with("//") => 0,
             _ if kind == GlobKind::Cwd && is_drive(&text) => 0,
             None => literal_head(&text),
@@ -124,7 +127,7 @@ impl Glob {
         Ok(glob)
     }
 
-    /// Checks the alternatives, and chooses how they are kept.
+    /// Checks the alternatives, and chooses the form in which they are stored.
     fn compile_forms(&self) -> Result<GlobForms, &'static str> {
         let most = 2 * self.text.len();
         let (mut count, mut bytes, mut folded, mut climbs) = (0, 0, 0, false);
@@ -158,7 +161,7 @@ impl Glob {
         &self.text
     }
 
-    /// Returns the bytes of memory that it takes beside its own size.
+    /// Returns the bytes of memory that the pattern takes beside its own size.
     pub fn heap_bytes(&self) -> usize {
         let forms = match &self.forms {
             GlobForms::Lines(lines) | GlobForms::Folded(lines) => allocation_bytes(lines.len()),
@@ -167,10 +170,10 @@ impl Glob {
         allocation_bytes(self.text.len()) + forms
     }
 
-    /// Returns true when the pattern matches the whole of `subject`.
+    /// Returns true when the pattern matches the whole subject.
     ///
     /// # Errors
-    /// When the steps do not suffice; then it is undecided.
+    /// An error when the steps do not suffice; the result is then unknown.
     pub fn matches(&self, subject: &GlobSubject, steps: &mut StepBudget) -> Result<bool, TooMany> {
         let head = usize::from(self.head);
         steps.take_steps(1 + head / 64)?;
@@ -197,7 +200,7 @@ impl Glob {
         Ok(false)
     }
 
-    /// Returns true when the pattern with `/**` added would match `subject`, because it matches a folder above.
+    /// Returns true when the pattern matches a folder above `subject`, so that it would match with `/**` added.
     ///
     /// # Errors
     /// As [`Glob::matches`].
@@ -208,8 +211,8 @@ impl Glob {
         })
     }
 
-    /// Calls `look` with the alternatives until it returns true: each in the form that is matched, whether case does
-    /// not count, and its length as written.
+    /// Calls `look` with each alternative until it returns true. `look` gets the alternative in normal form, whether
+    /// case is ignored, and the length as written.
     fn any_alternative(
         &self,
         steps: &mut StepBudget,
@@ -217,7 +220,7 @@ impl Glob {
     ) -> Result<bool, TooMany> {
         let mut alternatives = BraceAlternatives::new(&self.text);
         while let Some(written) = alternatives.next(steps)? {
-            // The buffers below.
+            // The steps pay for the buffers below.
             steps.take_steps(8 + written.len() / 8)?;
             let collapsed = (!is_collapsed(written)).then(|| collapse_path(written));
             let pattern = collapsed.as_deref().unwrap_or(written);
@@ -240,12 +243,13 @@ const PARENT: &str = "may not hold a `..` segment; name the folder itself";
 const RELATIVE: &str =
     "matches no absolute folder; begin it with `/`, with `**/` for any folder above, or with a drive";
 
-/// Returns true for a pattern, without braces, that no absolute folder can match: those begin with `/` or a drive.
+/// Returns true for a pattern without braces that cannot match an absolute folder: such folders begin with `/` or a
+/// drive.
 pub fn is_relative(pattern: &str) -> bool {
     let first = before_mark(pattern, &['/']);
     let literal = &first[..first.find(['*', '?', '[']).unwrap_or(first.len())];
     match literal.as_bytes() {
-        // Wildcards may stand for a drive.
+        // A wildcard may match a drive letter.
         [] => pattern.is_empty(),
         [letter] => literal.len() == first.len() || !letter.is_ascii_alphabetic(),
         _ => !is_drive(literal),
@@ -292,7 +296,7 @@ fn ignores_case(text: &str) -> bool {
     is_drive(text) || text.starts_with("//")
 }
 
-/// Drops empty and `.` segments and a trailing slash; a leading `//` (UNC) and the root stay.
+/// Drops empty and `.` segments and a trailing slash. A leading `//` (UNC) and the root stay.
 pub fn collapse_path(text: &str) -> String {
     let unc = text.starts_with("//") && !text.starts_with("///");
     let mut out = String::with_capacity(text.len());
@@ -309,30 +313,30 @@ pub fn collapse_path(text: &str) -> String {
         out.push_str(segment);
         first = false;
     }
-    // The root of a drive keeps its slash, as `C:` alone is a relative path.
+    // The root of a drive keeps its slash, because `C:` alone is a relative path.
     if out.len() == 2 && is_drive(&out) && text.len() > 2 {
         out.push('/');
     }
     out
 }
 
-/// Returns true for a folder below the root in its normal form, as nearly all are: told in one look at its bytes. False may
-/// be said of others, too.
+/// Returns true for a folder below the root that is in normal form, as nearly all folders are. It reads the bytes only
+/// once. It may return false for some folders in normal form too.
 fn is_plain(cwd: &str) -> bool {
     let [b'/', .., last] = cwd.as_bytes() else { return false };
-    // No loop ends early, so that many bytes are looked at in one step.
+    // The loop never ends early, so that the compiler can check many bytes in one step.
     let is_odd = |before: u8, byte: u8| byte == b'\\' || before == b'/' && matches!(byte, b'/' | b'.');
     let pairs = cwd.as_bytes().iter().zip(&cwd.as_bytes()[1..]);
     *last != b'/' && !pairs.fold(false, |so_far, (before, byte)| so_far | is_odd(*before, *byte))
 }
 
-/// Returns true for a text that [`collapse_path`] leaves as it is; false may also be said of the root.
+/// Returns true for a text that [`collapse_path`] does not change; it may return false for the root too.
 fn is_collapsed(text: &str) -> bool {
     let below = text.strip_prefix("//").or_else(|| text.strip_prefix('/')).unwrap_or(text);
     below.split('/').all(|segment| !segment.is_empty() && segment != ".")
 }
 
-/// Writes `[^a]` as `[!a]`.
+/// Replaces `[^a]` by `[!a]`.
 fn caret_to_bang(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;

@@ -1,26 +1,27 @@
-//! Words that are much alike: one with a wrong letter, or the beginning of another.
+//! Finds similar words: one with a wrong letter, or one that begins with the other.
 
 use super::StemEntry;
 use crate::words::TextWord;
 
-/// The weight of a word found by the beginning of another, with one wrong letter, in a short word, or with two.
+/// The weight of a match by the beginning of a word; with one wrong letter; with one wrong letter in a word of five;
+/// with two wrong letters.
 const BEGIN: f64 = 0.6;
 const ONE_WRONG: f64 = 0.85;
 const ONE_WRONG_OF_FIVE: f64 = 0.65;
 const TWO_WRONG: f64 = 0.65;
-/// Letters from which one or two of a word may be wrong, and from which the beginning of a word counts for it.
+/// The letters that a word needs: to match with one wrong letter, with two, and by its beginning.
 const MIN_ONE_WRONG: usize = 5;
 const MIN_TWO_WRONG: usize = 8;
 const MIN_BEGIN: usize = 5;
 
-/// The first bytes of a stem that has at least as many.
+/// The first bytes of a stem; `None` for a shorter stem.
 pub(super) type Head = Option<[u8; MIN_BEGIN]>;
 
 pub(super) fn head_of_stem(stem: &str) -> Head {
     stem.as_bytes().first_chunk().copied()
 }
 
-/// The letters that a word has, one bit each, so that most words that are unlike are passed over at once.
+/// The letters that a word has, one bit each. A comparison of two sets rules out most unlike words at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LetterSet(u32);
 
@@ -29,18 +30,18 @@ impl LetterSet {
         Self(word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32)))
     }
 
-    /// The least number of wrong letters between two words with these letters.
+    /// Returns the least number of wrong letters between two words with these letters.
     fn least_wrong(self, other: Self) -> u32 {
         (self.0 & !other.0).count_ones().max((other.0 & !self.0).count_ones())
     }
 }
 
-/// The traits of a word much like this one.
+/// A searched word, prepared for the comparison with the words of an index.
 pub(super) struct WordLikeness<'a> {
     word: &'a TextWord,
     head: Head,
     letters: LetterSet,
-    /// Letters that may be wrong.
+    /// The number of letters that may be wrong.
     wrong: usize,
     chars: usize,
 }
@@ -69,7 +70,7 @@ impl<'a> WordLikeness<'a> {
     }
 
     fn find_typo_share(&self, form: &str, letters: LetterSet) -> Option<f64> {
-        // The bound on letters holds for bytes; a wrong letter beyond ASCII has several.
+        // The least number of wrong letters is right only for ASCII: another letter has several bytes.
         if self.wrong == 0 || form.is_ascii() && self.letters.least_wrong(letters) as usize > self.wrong {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Remembers the lines told to each client session, and their outcome.
+//! Remembers the lines that each client session was told, and their outcome.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher as _;
@@ -18,63 +18,64 @@ use super::{
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
 
-/// The span in which the number of suggestions to one client session is limited.
+/// The time span in which the number of suggestions to a client session is limited.
 const WINDOW_MS: Millis = 10 * 60_000;
-/// Client sessions remembered; the one idle longest goes first.
+/// The most client sessions that are remembered; the one that is idle longest is dropped first.
 const MAX_SESSIONS: usize = 1024;
-/// Expired loans that a client session keeps, in case they are confirmed late; the oldest goes first.
+/// The most expired loans that a client session keeps, in case they are confirmed late; the oldest is dropped first.
 const MAX_EXPIRED: usize = 8;
-/// Failed command lines of a client session for which the lines told beside them are remembered; the oldest goes first.
+/// The most failed command lines of a client session for which the lines told at that failure are remembered; the
+/// oldest is dropped first.
 const MAX_FAILURES: usize = 64;
-/// Most changes in one answer. Changes without room come with the next.
+/// The most changes in one answer. Further changes come with the next answer.
 const MAX_CHANGES: usize = 10;
 
-/// Remembers the lines that each client session was told. The lock is never held while a source is asked.
+/// Remembers the lines that each client session was told. It never holds its lock while a source is asked.
 pub struct Suggester {
     memory: Mutex<SuggestMemory>,
-    /// Most suggestions to one client session in 10 minutes.
+    /// The most suggestions to one client session in 10 minutes.
     max: usize,
 }
 
 #[derive(Default)]
 struct SuggestMemory {
     sessions: HashMap<String, ClientSession>,
-    /// Counts of suggestions without a client session, and of client sessions that are forgotten.
+    /// The counts of suggestions without a client session, and of forgotten client sessions.
     gone: SuggestCounts,
     hours: RecentHours,
-    /// The lines that were told, of all sessions.
+    /// The told lines of all sessions.
     log: ToldLog,
 }
 
-/// An agent's session, by the name it gives itself.
+/// A client session, by the name that the agent gives it.
 #[derive(Default)]
 struct ClientSession {
     told: Ids,
-    /// The same beside each failed command line, by its hash, oldest first.
+    /// The lines that were told after each failed command line, by the hash of that line, oldest first.
     failures: VecDeque<(u64, Ids)>,
-    /// When suggestions were made, within the window.
+    /// The times of suggestions within the window.
     times: VecDeque<Millis>,
-    /// A `start` was asked for: it may have come too early, with nothing to tell yet.
+    /// Is true after a `start`, which may have come too early, when no line was there yet.
     asked: bool,
-    /// A `start` told something, or was asked for twice.
+    /// Is true after a `start` that told a line, and after the second `start`.
     started: bool,
     counts: SuggestCounts,
     last: Millis,
-    /// The place where it was when it asked last.
+    /// The folder and repository of the session's last call.
     place: SessionPlace,
-    /// Answers that their callers have yet to confirm, and some with an expired time, oldest first.
+    /// The answers that their callers have not confirmed yet, and some expired ones, oldest first.
     loans: VecDeque<AnswerLoan>,
 }
 
-/// The suggestions of one answer. They are told once the caller confirms that it showed them. A caller that could not
-/// leaves no trace: nothing of a loan is in the session before.
+/// The suggestions of one answer, lent to a call: they count as told only when the caller confirms that it showed them.
+/// A loan changes nothing else in the session, so a caller that could not show the lines leaves no trace.
 struct AnswerLoan {
-    /// A fingerprint of the lines lent, the session and the time. Only answers that are shown together share it. No loan
-    /// of another PRIMARY has it, which must not take a confirmation that is not meant for it.
+    /// A fingerprint of the lent lines, the session and the time. Only answers that are shown together share a ticket.
+    /// Loans of another PRIMARY have other tickets, so that it cannot take this confirmation for one of its own.
     ticket: String,
-    /// Until then no other call of the session is told the same.
+    /// The time until which no other call of the session is told these lines.
     until: Millis,
-    /// For how long it is lent in all.
+    /// The whole span of the loan.
     span_ms: u64,
     told: AnswerTelling,
 }
@@ -82,10 +83,10 @@ struct AnswerLoan {
 /// The lines of one answer.
 struct AnswerTelling {
     event: SuggestEvent,
-    /// The hash of the command line that failed; of nothing for other events.
+    /// The hash of the command line that failed; of no words for other events.
     failure: u64,
     offers: Vec<(&'static str, Box<str>, u64)>,
-    /// The changes, with the stamp of the new content, if any.
+    /// The told changes, each with the stamp of the new content, if there is any.
     changes: Vec<(&'static str, Box<str>, Option<u64>)>,
     bytes: u64,
 }
@@ -103,14 +104,14 @@ impl AnswerTelling {
         SuggestCounts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..SuggestCounts::default() }
     }
 
-    /// Returns the number that counts against the most in 10 minutes. Urgent lines count as none.
+    /// Returns the number of lines that count toward the limit of 10 minutes. Urgent lines do not count.
     fn count_limited(&self) -> usize {
         if self.event == SuggestEvent::Failure || self.event.is_brief() { 0 } else { self.offers.len() }
     }
 }
 
 impl ClientSession {
-    /// Drops times older than the window. A time ahead of `now`, from before the clock was set back, counts as now.
+    /// Drops times older than the window. A time after `now`, from before the clock was set back, counts as `now`.
     fn live_at(&mut self, now: Millis) {
         self.times.iter_mut().for_each(|time| *time = now.min(*time));
         while self.times.front().is_some_and(|&time| now - time >= WINDOW_MS) {
@@ -121,19 +122,19 @@ impl ClientSession {
         }
     }
 
-    /// The loans that may still be shown.
+    /// Returns the loans whose callers may still confirm them.
     fn open_loans(&self, now: Millis) -> impl Iterator<Item = &AnswerLoan> {
         self.loans.iter().filter(move |loan| now < loan.until)
     }
 
-    /// Returns the number of suggestions that the session may still be told within the window. Lines that may mend a
-    /// failure are not held back by lines told before.
+    /// Returns the number of suggestions that the session may still be told within the window. Earlier lines do not
+    /// reduce it for lines that may repair a failure.
     fn count_allowed(&self, event: SuggestEvent, max: usize, now: Millis) -> usize {
         let lent: usize = self.open_loans(now).map(|loan| loan.told.count_limited()).sum();
         if event == SuggestEvent::Failure { max } else { max.saturating_sub(self.times.len() + lent) }
     }
 
-    /// Returns the knowledge that an event needs: the lines told, and the lines lent.
+    /// Returns the lines that count as known for an event: those that were told, and those that are lent.
     fn find_known(&self, event: SuggestEvent, failure: u64, now: Millis) -> SessionKnowledge {
         let is_failure = event == SuggestEvent::Failure;
         let mut needless = if is_failure {
@@ -149,7 +150,7 @@ impl ClientSession {
         SessionKnowledge { told: Arc::clone(&self.told), needless }
     }
 
-    /// Returns true when another call is about to tell the same change.
+    /// Returns true when another call has borrowed the same change and may still tell it.
     fn is_lent(&self, source: &str, change: &OfferChange, now: Millis) -> bool {
         self.open_loans(now)
             .flat_map(|loan| &loan.told.changes)
@@ -166,7 +167,7 @@ impl ClientSession {
         self.loans.push_back(loan);
     }
 
-    /// Notes that the session was told something, at `now`; returns its counts.
+    /// Notes that the session was told these lines at `now`; returns their counts.
     fn note_told(&mut self, told: AnswerTelling, now: Millis) -> SuggestCounts {
         if told.event == SuggestEvent::Start {
             self.started |= self.asked || !told.is_empty();
@@ -195,7 +196,7 @@ impl ClientSession {
         counts
     }
 
-    /// Returns the lines told beside a failed command line.
+    /// Returns the lines that were told after a failed command line.
     fn told_beside(&mut self, failure: u64) -> &mut Ids {
         let index = self.failures.iter().position(|(key, _)| *key == failure).unwrap_or_else(|| {
             if self.failures.len() == MAX_FAILURES {
@@ -208,7 +209,7 @@ impl ClientSession {
     }
 }
 
-/// The hash of a command line, for which white space counts as one space.
+/// Returns the hash of a command line, with any white space as one space.
 fn line_hash(command: Option<&str>) -> u64 {
     FixedState::default().hash_one(command.into_iter().flat_map(str::split_whitespace).collect::<Vec<_>>())
 }
@@ -229,13 +230,13 @@ impl SuggestMemory {
 }
 
 impl Suggester {
-    /// Remembers nothing yet; `max` is the most that one client session is told in 10 minutes.
+    /// Makes an empty memory; `max` is the most suggestions to one client session in 10 minutes.
     pub fn new(max: usize) -> Self {
         Self { memory: Mutex::default(), max }
     }
 
-    /// Answers `nudge.suggest`: asks for offers, with the lines that the client session has seen; chooses among them;
-    /// notes the lines told, or lends them until a confirmation. `now` reads the clock.
+    /// Answers `nudge.suggest`: asks for offers, given the lines that the client session was told, and chooses among
+    /// them. It then notes the lines as told, or lends them until a confirmation. `now` reads the clock.
     ///
     /// # Errors
     /// `E_INVALID` for params out of range.
@@ -251,7 +252,8 @@ impl Suggester {
         Ok(self.tell_offers(&request, event, offered, now()))
     }
 
-    /// Answers `nudge.told`: the lines lent under the ticket were told. It may come late, or again.
+    /// Answers `nudge.told`: notes the lines that were lent under the ticket as told. The call may come late, or
+    /// several times.
     ///
     /// # Errors
     /// `E_INVALID` for a name that is too long.
@@ -259,7 +261,7 @@ impl Suggester {
         check_session(Some(&params.client_session))?;
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
-        // A session that is not remembered has nothing to confirm.
+        // A forgotten session has no loans to confirm.
         let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(ToldAnswer { told: 0 }) };
         let mut confirmed = ToldAnswer { told: 0 };
         while let Some(index) = session.loans.iter().position(|loan| loan.ticket == params.ticket)
@@ -307,7 +309,7 @@ impl Suggester {
         let mut limit = request.limit;
         if let Some((_, session)) = &mut session {
             limit = limit.min(session.count_allowed(event, self.max, now));
-            // Another call of the same session may have told some of it meanwhile.
+            // Another call of the same session may have told some of these offers meanwhile.
             let known = session.find_known(event, failure, now);
             for (source, offers) in &mut offered {
                 offers.changes.retain(|change| !session.is_lent(source, change, now));
@@ -380,7 +382,7 @@ impl Suggester {
         }
     }
 
-    /// Counts how a command ended, if one of the offers that say it had been told to the session.
+    /// Counts how a command ended, if the session was told an offer with that command.
     pub fn count_ended(&self, client_session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
@@ -394,8 +396,8 @@ impl Suggester {
         }
     }
 
-    /// Returns the lines that each client session was told lately, and their outcome, the last active session first. A
-    /// line whose id is `secret` now in its source shows its name alone.
+    /// Returns the lines that each client session was told lately, with their outcome; the session that was active last
+    /// comes first. If a line's id is `secret` now in its source, only its name is returned.
     ///
     /// # Errors
     /// `E_INVALID` for a name that is too long.
@@ -419,7 +421,7 @@ impl Suggester {
         Ok(told.into_iter().map(|told| ClientSessionTold::new(told, &secret)).collect())
     }
 
-    /// The outcome of all suggestions; of those to each session, the last active one first; and of each hour.
+    /// Returns the outcome of the suggestions: of all; of each session, the last active one first; and of each hour.
     pub fn collect_stats(&self) -> (SuggestCounts, Vec<SessionStats>, Vec<HourStats>) {
         let memory = self.memory.lock();
         let (mut all, mut sessions) = (memory.gone, Vec::new());
@@ -437,8 +439,8 @@ impl Suggester {
     }
 }
 
-/// Takes the changes that there is room for out of the offers, and returns them with their bytes. A changed offer is
-/// not offered as well. A change without room comes with another answer, and counts as held back now.
+/// Takes the changes that fit out of the offers, and returns them with their bytes. Removes the offer with the id of a
+/// change. A change that does not fit comes with a later answer, and counts as held back now.
 fn take_changes<I>(
     offered: &mut [(&'static str, SourceOffers<I>)],
     max_bytes: usize,
@@ -476,7 +478,7 @@ mod tests {
             bytes: 0,
         };
         session.add_loan(AnswerLoan { ticket: "t".into(), until: YEAR_MS + 500, span_ms: 500, told }, YEAR_MS);
-        // Right again: what was told counts as told now, and is out of the window in ten minutes.
+        // After the clock is right again, earlier suggestions count as made now, and leave the window in ten minutes.
         assert_eq!(memory.find_or_open("s", 0).count_allowed(SuggestEvent::Prompt, 20, 0), 0);
         assert_eq!(memory.find_or_open("s", 0).open_loans(499).count(), 1);
         let session = memory.find_or_open("s", WINDOW_MS);

@@ -14,11 +14,11 @@ use crate::service::MethodSpec;
 use crate::table::{NoParams, build_schema};
 use crate::wire;
 
-/// Most bytes of a prompt, command, error or query.
+/// The most bytes of a prompt, command, error or query.
 pub(super) const MAX_TEXT_BYTES: usize = 64 << 10;
-/// Most bytes of the name of a client session.
+/// The most bytes of the name of a client session.
 const MAX_SESSION_BYTES: usize = 1 << 10;
-/// Longest `confirm_ms` of a `nudge.suggest`: one minute.
+/// The longest `confirm_ms` of a `nudge.suggest`: one minute.
 pub const MAX_CONFIRM_MS: usize = 60_000;
 /// The row of `nudge.suggest`.
 pub const SUGGEST: MethodSpec = MethodSpec::new(
@@ -82,7 +82,8 @@ pub const STATS: MethodSpec = MethodSpec::new(
 .read_only()
 .vital();
 
-/// The row of `nudge.client_sessions`. Only a server has it: a program with its own store knows the lines that it told.
+/// The row of `nudge.client_sessions`. Only a server has this method: a program with its own store knows the lines that
+/// it told.
 pub const CLIENT_SESSIONS: MethodSpec = MethodSpec::new(
     "nudge.client_sessions",
     "Client sessions",
@@ -164,7 +165,7 @@ pub struct ToldParams {
     pub ticket: String,
 }
 
-/// Refuses a long name of a client session: a thousand of them are remembered.
+/// Refuses a long name of a client session, because the server remembers a thousand of them.
 pub(super) fn check_session(name: Option<&str>) -> Result<()> {
     if name.is_some_and(|name| name.len() > MAX_SESSION_BYTES) {
         return Err(Error::invalid("`client_session` may have 1 KiB; send a shorter name.").about("client_session"));
@@ -172,7 +173,7 @@ pub(super) fn check_session(name: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Without the texts, which may hold secrets.
+/// Prints the event only: the texts may hold secrets.
 impl fmt::Debug for SuggestParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SuggestParams({:?})", self.event)
@@ -202,7 +203,7 @@ pub struct RecallParams {
     pub sources: Vec<String>,
 }
 
-/// Without the query, which may hold a secret.
+/// Prints no query, which may hold a secret.
 impl fmt::Debug for RecallParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RecallParams { .. }")
@@ -228,7 +229,7 @@ pub struct OutcomeParams {
     pub client_session: Option<String>,
 }
 
-/// Without the command, which may hold a secret.
+/// Prints no command, which may hold a secret.
 impl fmt::Debug for OutcomeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OutcomeParams(ok {}, exit code {:?})", self.ok, self.exit_code)
@@ -236,7 +237,7 @@ impl fmt::Debug for OutcomeParams {
 }
 
 impl OutcomeParams {
-    /// Checks sizes, and takes the context out.
+    /// Checks the sizes, and separates the context from the other params.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -249,7 +250,7 @@ impl OutcomeParams {
         Ok((context, self))
     }
 
-    /// The same, as every source is told of it.
+    /// Returns the outcome in the form that sources receive.
     pub fn to_outcome<'a>(&'a self, context: &'a Context) -> CommandOutcome<'a> {
         let client_session = self.client_session.as_deref();
         CommandOutcome { command: &self.command, ok: self.ok, exit_code: self.exit_code, context, client_session }
@@ -257,7 +258,7 @@ impl OutcomeParams {
 }
 
 impl SuggestParams {
-    /// Asks at a moment, from nowhere in particular, with the defaults for all other fields.
+    /// Makes the params for an event, with an empty context and the defaults for all other fields.
     pub fn at_event(event: SuggestEvent) -> Self {
         Self {
             event,

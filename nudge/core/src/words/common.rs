@@ -1,22 +1,22 @@
-//! Words that say little in a sentence, and short forms that everybody uses.
+//! Words that say little in a sentence, and common short forms.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 
-/// How much a word says in a sentence.
+/// How much a word contributes to the meaning of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordWeight {
-    /// Nothing: it holds sentences together.
+    /// A function word, which contributes nothing.
     Nothing,
-    /// Little: people say it of every program.
+    /// A word that fits every program, which contributes little.
     Little,
-    /// It names something.
+    /// A word that names a certain thing.
     Full,
 }
 
-/// Returns how much a folded word says in a sentence.
+/// Returns the weight of a folded word.
 pub(super) fn weigh_word(folded: &str) -> WordWeight {
     static COMMON: LazyLock<HashMap<&str, WordWeight, RandomState>> = LazyLock::new(|| {
         let weigh_words = |words: &'static str, weight| words.split(' ').map(move |word| (word, weight));
@@ -25,19 +25,19 @@ pub(super) fn weigh_word(folded: &str) -> WordWeight {
     COMMON.get(folded).copied().unwrap_or(WordWeight::Full)
 }
 
-/// Returns true for a folded word that holds sentences together in English and in no other language that is known here.
+/// Returns true for a folded function word that is English and not also a word of German, French or Spanish.
 pub(super) fn is_english(folded: &str) -> bool {
     ENGLISH.split(' ').any(|word| word == folded)
 }
 
-/// Returns the long form of a short one; the word itself when it is none.
+/// Returns the long form of a short form; other words stay as they are.
 pub(super) fn in_full(folded: &str) -> &str {
     static FORMS: LazyLock<HashMap<&str, &str, RandomState>> =
         LazyLock::new(|| SHORT.split(' ').filter_map(|pair| pair.split_once('=')).collect());
     FORMS.get(folded).copied().unwrap_or(folded)
 }
 
-/// Short forms of the trade, plurals where they are usual. Each has one meaning alone.
+/// Short forms of programming, with plurals where these are usual. Each has only one meaning.
 const SHORT: &str = "\
 admin=administration auth=authentication authn=authentication bench=benchmark benches=benchmark cert=certificate \
 certs=certificate cfg=configuration config=configuration configs=configuration configure=configuration \
@@ -46,14 +46,14 @@ dirs=directory doc=documentation docs=documentation env=environment envs=environ
 lib=library libs=library param=parameter params=parameter perf=performance pkg=package pkgs=package \
 postgresql=postgres prod=production proto=protobuf protos=protobuf py=python repo=repository repos=repository";
 
-/// Words that people say of every program.
+/// Words that fit every program.
 const LITTLE: &str = "\
 answer app branch check class code command data directory error errors example fail failed failing fails file files find \
 fix fixed folder folders function functions job line lines list local main method name number object open page \
 paragraph project question read remove run running runs script sentence server service services snippet start \
 started starting starts stop string system task text type update user users value variable version word words write";
 
-/// Words that hold sentences together in English, and the most frequent ones of German, French and Spanish.
+/// Function words of English, and the most frequent words of German, French and Spanish.
 const NOTHING: &str = "\
 aber about actually add after afterwards again agree ahead al all alle alles almost already als also always am an \
 and another any anybody anyone anything are around as ask at auch auf aus avec away back bad be because been before \
