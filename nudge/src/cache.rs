@@ -252,12 +252,12 @@ impl Nudge {
     ) -> Result<T> {
         let mut writer = self.writer.lock();
         let now = self.now();
-        let by_agent = act.by.agent;
+        let by_agent = act.caller.agent;
         let mut plan = WritePlan { store: &self.store, writer: &mut writer, now, by_agent, changes: Vec::new() };
         let planned = body(&mut plan);
         let changes = plan.changes;
         let recorded = planned.and_then(|out| {
-            if let Some(made) = act.by.made.filter(|_| !changes.is_empty()) {
+            if let Some(made) = act.caller.made.filter(|_| !changes.is_empty()) {
                 made.refuse_change()?;
             }
             if act.adds {
@@ -265,11 +265,11 @@ impl Nudge {
             }
             if !changes.is_empty() {
                 let secret = || changes.iter().find_map(StoreChange::version_of_secret);
-                let known = act.by.key.map(|_| MadeCall::new(act.by.call, &out, secret())).transpose()?;
-                let applied = AppliedWrite { verb: act.verb, by: act.by, at: now, changes: &changes };
+                let known = act.caller.key.map(|_| MadeCall::new(act.caller.call, &out, secret())).transpose()?;
+                let applied = AppliedWrite { verb: act.verb, caller: act.caller, time: now, changes: &changes };
                 let (result, version, call) = known.as_ref().map(MadeCall::to_record_fields).unwrap_or_default();
                 self.record_write(&writer, &LogEntry { applied, result, version, call })?;
-                if let (Some(key), Some(known)) = (act.by.key, known) {
+                if let (Some(key), Some(known)) = (act.caller.key, known) {
                     self.calls.remember(key, known);
                 }
             }
@@ -326,7 +326,7 @@ impl Nudge {
     fn apply_write(&self, writer: &mut WriterState, act: WriteAct<'_>, now: Millis, changes: &[StoreChange]) {
         self.apply_changes(writer, changes);
         if !changes.is_empty() {
-            let applied = AppliedWrite { verb: act.verb, by: act.by, at: now, changes };
+            let applied = AppliedWrite { verb: act.verb, caller: act.caller, time: now, changes };
             writer.trash.note_deletions(&applied);
             self.fit_trash(writer);
             self.log.on_applied(&applied);
@@ -402,8 +402,8 @@ impl Nudge {
         let verb = if read.verb == "undo" { "undo" } else { "restore" };
         writer.trash.note_deletions(&AppliedWrite {
             verb,
-            by: Caller::with_name(&read.by),
-            at: read.at,
+            caller: Caller::with_name(&read.by),
+            time: read.at,
             changes: &changes,
         });
         self.fit_trash(writer);
@@ -425,18 +425,18 @@ impl Nudge {
 #[derive(Clone, Copy)]
 pub(crate) struct WriteAct<'a> {
     verb: &'static str,
-    by: Caller<'a>,
+    caller: Caller<'a>,
     /// True for verbs that add hints, which must check the quotas.
     adds: bool,
 }
 
 impl<'a> WriteAct<'a> {
     pub fn new(verb: &'static str, caller: Caller<'a>) -> Self {
-        Self { verb, by: caller, adds: false }
+        Self { verb, caller: caller, adds: false }
     }
 
     pub fn new_adding(verb: &'static str, caller: Caller<'a>) -> Self {
-        Self { verb, by: caller, adds: true }
+        Self { verb, caller: caller, adds: true }
     }
 }
 

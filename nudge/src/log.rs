@@ -87,9 +87,9 @@ pub struct AppliedWrite<'a> {
     /// `set`, `bump`, `delete`, `import`, `outcome`, `undo`, or `expire` for dropped expired hints.
     pub verb: &'static str,
     /// The caller.
-    pub by: Caller<'a>,
+    pub caller: Caller<'a>,
     /// The time of the write.
-    pub at: Millis,
+    pub time: Millis,
     /// The changes, with hints as they are after the write; for deletions, as they were.
     pub changes: &'a [StoreChange],
 }
@@ -125,7 +125,7 @@ impl AppliedWrite<'_> {
 
     /// Returns [`AppliedWrite::at`] as RFC 3339.
     pub fn to_rfc3339(&self) -> String {
-        rfc3339::format_time(self.at)
+        rfc3339::format_time(self.time)
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct RanCommand<'a> {
     outcome: &'a CommandOutcome<'a>,
     line: Option<Line>,
     /// For each command of the line, where it ran: a number of `places`, `None` where that is not known.
-    at: Vec<Option<usize>>,
+    place_indexes: Vec<Option<usize>>,
     /// The contexts: first of the line, then of its commands.
     places: Vec<Context>,
     /// For each command that a hint may be: the words that such a hint holds as they are, the longest first.
@@ -61,7 +61,7 @@ impl<'a> RanCommand<'a> {
             });
         }
         let needles = line.iter().flat_map(Line::heads).map(make_needles).collect();
-        Ok(Self { outcome, line, at: folder_places, places, needles })
+        Ok(Self { outcome, line, place_indexes: folder_places, places, needles })
     }
 
     /// The contexts of the commands.
@@ -87,7 +87,7 @@ impl<'a> RanCommand<'a> {
         let Some(only) = hint.only() else {
             return Ok((!background && hint.commands.len() > 1 && line.is_same(&hint)).then_some(whole));
         };
-        Ok(line.commands.iter().zip(&self.at).find_map(|(command, folder_place)| {
+        Ok(line.commands.iter().zip(&self.place_indexes).find_map(|(command, folder_place)| {
             let here =
                 if only.folder == Folder::Here { *folder_place } else { (only.folder == command.folder).then_some(0) };
             let (ok, exit_code) = command.ended(ok, exit_code)?;

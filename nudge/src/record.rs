@@ -22,11 +22,11 @@ impl LogEntry<'_> {
     pub fn to_json(&self) -> Vec<u8> {
         let Self { applied, result, version, call } = *self;
         let done =
-            applied.by.key.map(|key| CallRecord { key: key.into(), result, version, call: call.map(Into::into) });
+            applied.caller.key.map(|key| CallRecord { key: key.into(), result, version, call: call.map(Into::into) });
         let mut record = WrittenRecord {
             verb: applied.verb.into(),
-            by: applied.by.name.into(),
-            at: applied.at,
+            by: applied.caller.name.into(),
+            at: applied.time,
             ..WrittenRecord::default()
         };
         record.done.extend(done);

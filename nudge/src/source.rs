@@ -171,12 +171,12 @@ fn to_events(applied: &AppliedWrite<'_>) -> Vec<ChangeEvent> {
     let gone = if applied.verb == "expire" { "expire" } else { "delete" };
     let put = applied.list_put().map(|hint| (applied.verb, hint, new_count(hint)));
     let told: Vec<_> = put.chain(applied.list_gone().map(|hint| (gone, hint, true))).collect();
-    let time = rfc3339::format_time(applied.at);
+    let time = rfc3339::format_time(applied.time);
     let event = |what, touched, detail| ChangeEvent {
         source: NAME,
         what,
         at: time.clone(),
-        by: applied.by.name.into(),
+        by: applied.caller.name.into(),
         touched,
         detail,
     };

@@ -89,7 +89,7 @@ impl HintTrash {
             (DeletionKind::Replaced, applied.list_replaced().cloned().collect()),
         ] {
             if !hints.is_empty() {
-                let (time, deleter) = (applied.at, applied.by.name.into());
+                let (time, deleter) = (applied.time, applied.caller.name.into());
                 self.restore_entry(TrashEntry { id: self.last_id + 1, at: time, by: deleter, what, hints });
             }
         }

@@ -208,7 +208,7 @@ impl ClientTools {
         if let Some(profile) = self.profile {
             let tool = profile.find_tool(name).ok_or_else(no_such_tool)?;
             let methods =
-                SessionMethods { backend: &self.backend, filler: self.filler.as_deref(), by: &caller_name, meta };
+                SessionMethods { backend: &self.backend, filler: self.filler.as_deref(), caller: &caller_name, meta };
             let answered = (tool.run)(&methods, &params).await;
             return Ok(self.to_call_result(answered.map_err(|refused| profile.in_its_words(refused))).into());
         }

@@ -171,7 +171,7 @@ pub(crate) enum NodeOwner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImplBlock {
     /// The type.
-    pub of: ExprId,
+    pub self_type: ExprId,
     /// The trait, or none.
     pub tr: ExprId,
     pub from: u32,
@@ -219,7 +219,7 @@ pub(crate) struct NameBinding<N = u32> {
     pub from: N,
     pub to: N,
     /// The place of its value, where the value is resolved.
-    pub at: N,
+    pub value_place: N,
     /// Up to where nothing else can have been meant, if nothing follows: the end of the block.
     pub sure: N,
     pub bound: BindingTarget<N>,
@@ -243,7 +243,7 @@ pub(crate) enum BindingTarget<N = u32> {
 impl<N: Copy> NameBinding<N> {
     /// The same in another kind of numbers.
     pub fn into_of<M: From<N>>(self) -> NameBinding<M> {
-        let Self { name, from, to, at: offset, sure, bound } = self;
+        let Self { name, from, to, value_place: offset, sure, bound } = self;
         let bound = match bound {
             BindingTarget::Node(node) => BindingTarget::Node(node.into()),
             BindingTarget::Import(import) => BindingTarget::Import(import.into()),
@@ -251,7 +251,7 @@ impl<N: Copy> NameBinding<N> {
             BindingTarget::Param(value, owner) => BindingTarget::Param(value, owner.into()),
             BindingTarget::TypeParam(bounds, place) => BindingTarget::TypeParam(bounds, place.into()),
         };
-        NameBinding { name, from: from.into(), to: to.into(), at: offset.into(), sure: sure.into(), bound }
+        NameBinding { name, from: from.into(), to: to.into(), value_place: offset.into(), sure: sure.into(), bound }
     }
 }
 
@@ -274,7 +274,7 @@ pub(crate) struct FieldFact {
     pub owner: CompactNumber,
     pub value: ExprId,
     /// The place of the value.
-    pub at: CompactNumber,
+    pub value_place: CompactNumber,
 }
 
 /// The result of a function, the meaning of a type alias, or the value of a constant.
@@ -282,7 +282,7 @@ pub(crate) struct FieldFact {
 pub(crate) struct ResultFact {
     pub node: CompactNumber,
     pub value: ExprId,
-    pub at: CompactNumber,
+    pub value_place: CompactNumber,
 }
 
 /// A contradiction between a documentation and the documented code.

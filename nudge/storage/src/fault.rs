@@ -167,3 +167,32 @@ impl DatabasePlace {
         result.map_err(|failure| self.to_error(failure))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, OpenFlags};
+
+    use super::TransactionFailure;
+
+    /// The failure of a write through a connection with these flags.
+    fn fail_to_write(path: &std::path::Path, flags: OpenFlags) -> TransactionFailure {
+        let write = |c: Connection| {
+            c.busy_timeout(std::time::Duration::ZERO)?;
+            c.execute_batch("CREATE TABLE written (id)")
+        };
+        TransactionFailure::from(Connection::open_with_flags(path, flags).and_then(write).unwrap_err())
+    }
+
+    #[test]
+    fn a_locked_file_is_tried_again_and_one_that_cannot_be_written_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let writer = Connection::open(&path).unwrap();
+        writer.execute_batch("CREATE TABLE first (id); BEGIN EXCLUSIVE").unwrap();
+        assert!(fail_to_write(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).is_busy());
+        writer.execute_batch("ROLLBACK").unwrap();
+        assert!(!fail_to_write(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).is_busy());
+        let missing = folder.path().join("missing/x.db");
+        assert!(!fail_to_write(&missing, OpenFlags::default()).is_busy());
+    }
+}

@@ -155,7 +155,7 @@ impl VectorIndex {
         let compare = |asked: Vec<i16>| {
             self.numbers.chunks_exact(self.dims.max(1)).map(|row| compute_cosine(row, &asked)).collect()
         };
-        VectorCosines { of: self, rows: self.round_vector(vector).map_or_else(Vec::new, compare) }
+        VectorCosines { index: self, rows: self.round_vector(vector).map_or_else(Vec::new, compare) }
     }
 
     /// Calls `take` with the texts of each two vectors whose cosine is `least` or more. It may be less by the error of
@@ -220,7 +220,7 @@ fn compute_cosine(a: &[i16], b: &[i16]) -> f32 {
 /// The cosines of a vector and all of [`VectorIndex`].
 #[derive(Debug, Clone)]
 pub struct VectorCosines<'a> {
-    of: &'a VectorIndex,
+    index: &'a VectorIndex,
     rows: Vec<f32>,
 }
 
@@ -232,7 +232,7 @@ impl VectorCosines<'_> {
             return Vec::new();
         }
         let mut best: Vec<(i64, f32)> = Vec::with_capacity(k.min(self.rows.len()) + 1);
-        for (cosine, (id, _)) in self.rows.iter().zip(&self.of.owners) {
+        for (cosine, (id, _)) in self.rows.iter().zip(&self.index.owners) {
             let found = (*id, *cosine);
             // Another part of a text that is there already may be better. A text that was left out for `k` others that
             // are better is never needed again.
@@ -256,7 +256,7 @@ impl VectorCosines<'_> {
 
     /// Returns the cosine of a text's best part. `None` without vectors.
     pub fn get_best(&self, id: i64) -> Option<f32> {
-        let rows = self.of.rows.get(&id)?;
+        let rows = self.index.rows.get(&id)?;
         rows.iter().filter_map(|row| self.rows.get(*row).copied()).max_by(f32::total_cmp)
     }
 }

@@ -121,7 +121,7 @@ pub struct SessionMethods<'a> {
     /// Fills in their contexts.
     pub filler: Option<&'a ContextFiller>,
     /// The client's name.
-    pub by: &'a str,
+    pub caller: &'a str,
     /// The client's `_meta`.
     pub meta: JsonObject,
 }
@@ -143,7 +143,7 @@ impl SessionMethods<'_> {
             params: to_raw_value(params).map_err(unreadable)?,
             meta: self.meta.clone(),
         };
-        let answer = fill_in::call(self.backend, self.by, call, self.filler).await?;
+        let answer = fill_in::call(self.backend, self.caller, call, self.filler).await?;
         serde_json::from_str(answer.get()).map_err(unreadable)
     }
 }

@@ -14,8 +14,8 @@ pub(super) fn mark_reassigned(facts: &mut FileFacts, all: &[(NameId, u32, ExprId
         let Some(declared) = seen.max_by_key(|binding| binding.from).filter(|b| is_open(facts, b, *value)) else {
             continue;
         };
-        let mark =
-            NameBinding { at: *offset, sure: 0, bound: BindingTarget::Value(ExprId::NONE), ..declared }.into_of();
+        let mark = NameBinding { value_place: *offset, sure: 0, bound: BindingTarget::Value(ExprId::NONE), ..declared }
+            .into_of();
         if !marks.iter().any(|known| (known.name, known.from, known.to) == (mark.name, mark.from, mark.to)) {
             marks.push(mark);
         }

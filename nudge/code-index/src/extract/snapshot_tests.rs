@@ -76,7 +76,7 @@ fn told(facts: &FileFacts) -> String {
         }
     }
     section(&mut out, "impls", &facts.impls, |block| {
-        format!("{} for {} at {}-{}", expr(facts, block.tr), expr(facts, block.of), block.from, block.to)
+        format!("{} for {} at {}-{}", expr(facts, block.tr), expr(facts, block.self_type), block.from, block.to)
     });
     section(&mut out, "calls", &facts.calls, |call| {
         let macro_ = if call.macro_ { "!" } else { "" };
@@ -118,7 +118,7 @@ fn section<T>(out: &mut String, title: &str, all: &[T], line: impl Fn(&T) -> Str
 }
 
 fn bound(facts: &FileFacts, binding: &NameBinding) -> String {
-    let NameBinding { name, from, to, at: offset, sure, bound } = binding;
+    let NameBinding { name, from, to, value_place: offset, sure, bound } = binding;
     let to = if *to == u32::MAX { "end".to_owned() } else { to.to_string() };
     let sure = if *sure == u32::MAX { "end".to_owned() } else { sure.to_string() };
     let what = match bound {

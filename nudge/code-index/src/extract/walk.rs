@@ -343,7 +343,7 @@ impl<'a> TreeWalk<'a> {
         let before = match owner {
             NodeOwner::File => String::new(),
             NodeOwner::Node(node) => self.names.get(self.facts.nodes[node.get() as usize].qual).to_owned(),
-            NodeOwner::Impl(number) => self.path_of(self.facts.impls[number.get() as usize].of),
+            NodeOwner::Impl(number) => self.path_of(self.facts.impls[number.get() as usize].self_type),
         };
         let mut qual = String::new();
         if let (NodeOwner::Impl(_), Some(FrameKind::Module(module))) =
@@ -389,13 +389,13 @@ impl<'a> TreeWalk<'a> {
 
     pub fn bind_until(&mut self, name: NameId, from: u32, to: u32, offset: u32, sure: u32, bound: BindingTarget) {
         if !name.is_none() {
-            self.facts.bindings.push(NameBinding { name, from, to, at: offset, sure, bound }.into_of());
+            self.facts.bindings.push(NameBinding { name, from, to, value_place: offset, sure, bound }.into_of());
         }
     }
 
     pub fn add_field(&mut self, owner: u32, name: NameId, value: ExprId, offset: u32) {
         if !name.is_none() {
-            self.facts.fields.push(FieldFact { name, owner: owner.into(), value, at: offset.into() });
+            self.facts.fields.push(FieldFact { name, owner: owner.into(), value, value_place: offset.into() });
         }
     }
 
@@ -403,7 +403,7 @@ impl<'a> TreeWalk<'a> {
         // More than a few results say nothing that is certain.
         if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node.get() == node).count() < 8
         {
-            self.facts.gives.push(ResultFact { node: node.into(), value, at: offset.into() });
+            self.facts.gives.push(ResultFact { node: node.into(), value, value_place: offset.into() });
         }
     }
 
@@ -444,7 +444,7 @@ impl<'a> TreeWalk<'a> {
     }
 
     pub fn impl_block(&mut self, owner: ExprId, tr: ExprId, node: Syntax<'_>) -> u32 {
-        self.facts.impls.push(ImplBlock { of: owner, tr, from: start_byte(node), to: end_byte(node) });
+        self.facts.impls.push(ImplBlock { self_type: owner, tr, from: start_byte(node), to: end_byte(node) });
         to_number(self.facts.impls.len() - 1)
     }
 

@@ -72,7 +72,7 @@ fn list_rows(path: &str, facts: &FileFacts) -> [(PostingTable, Vec<u64>); 5] {
     let name = |name: NameId| hash_name(facts.text_of(name));
     // A renamed import is called by its alias.
     let renamed = facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| i.name);
-    let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.of));
+    let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.self_type));
     [
         (PostingTable::Defined, sort_dedup(facts.nodes.iter().map(|node| node.name)).map(name).collect()),
         (

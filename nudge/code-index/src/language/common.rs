@@ -64,7 +64,12 @@ pub(super) fn note_node(
 /// Opens a class without a name. It hides the code around it: `this` and bare names in it are of an unknown type.
 pub(super) fn open_nameless(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let number = to_number(walk.facts.impls.len());
-    walk.facts.impls.push(ImplBlock { of: ExprId::NONE, tr: ExprId::NONE, from: start_byte(node), to: end_byte(node) });
+    walk.facts.impls.push(ImplBlock {
+        self_type: ExprId::NONE,
+        tr: ExprId::NONE,
+        from: start_byte(node),
+        to: end_byte(node),
+    });
     walk.open_frame(node, FrameKind::Impl(number));
 }
 

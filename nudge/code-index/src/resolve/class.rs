@@ -127,7 +127,7 @@ impl CallResolver<'_> {
                 let Some(facts) = self.store.facts_at(file) else { return ExprValue::Unknown };
                 let fields = facts.fields_of(name).iter().filter(|field| field.owner.get() == owner);
                 let value = one_of(fields.map(|field| {
-                    let site = ExprPlace { file, byte: field.at.get(), this: Some(Rc::new(base.clone())) };
+                    let site = ExprPlace { file, byte: field.value_place.get(), this: Some(Rc::new(base.clone())) };
                     self.eval_expr(&site, field.value, NameSpace::Value)
                 }));
                 match value {
@@ -280,7 +280,7 @@ impl CallResolver<'_> {
         match block {
             Some(block) if start.is_none_or(|start| start < block.from) => {
                 let here = ExprPlace::new(site.file, block.from);
-                match self.eval_expr(&here, block.of, NameSpace::Type) {
+                match self.eval_expr(&here, block.self_type, NameSpace::Type) {
                     ExprValue::Def(id, _) => Some(id),
                     _ => None,
                 }

@@ -126,7 +126,7 @@ impl CallResolver<'_> {
             BindingTarget::Node(node) => self.definition_value(NodeId { file: site.file, node }),
             BindingTarget::Import(number) => self.resolve_import(site.file, number, space),
             BindingTarget::Value(value) => {
-                let inner = ExprPlace { file: site.file, byte: hit.at, this: site.this.clone() };
+                let inner = ExprPlace { file: site.file, byte: hit.value_place, this: site.this.clone() };
                 self.eval_expr(
                     &inner,
                     value,
@@ -137,7 +137,7 @@ impl CallResolver<'_> {
                 self.fixture_value(site.file, node, facts.text_of(name))
             }
             BindingTarget::Param(value, _) => {
-                let inner = ExprPlace { file: site.file, byte: hit.at, this: site.this.clone() };
+                let inner = ExprPlace { file: site.file, byte: hit.value_place, this: site.this.clone() };
                 self.eval_expr(&inner, value, NameSpace::Value)
             }
             BindingTarget::TypeParam(bounds, number) => self.type_param(site, facts, hit.from, number, bounds),
@@ -283,7 +283,7 @@ impl CallResolver<'_> {
         };
         let this = Rc::new(ExprValue::Def(id, args.clone()));
         let value = self.eval_expr(
-            &ExprPlace { file: id.file, byte: given.at.get(), this: Some(this) },
+            &ExprPlace { file: id.file, byte: given.value_place.get(), this: Some(this) },
             given.value,
             NameSpace::Value,
         );
@@ -351,7 +351,7 @@ impl CallResolver<'_> {
         let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         let Some(node) = facts.nodes.get(id.node as usize) else { return ExprValue::Unknown };
         let values = facts.gives_of(id.node).iter().map(|given| {
-            let site = ExprPlace { file: id.file, byte: given.at.get(), this: this.cloned() };
+            let site = ExprPlace { file: id.file, byte: given.value_place.get(), this: this.cloned() };
             self.eval_expr(&site, given.value, NameSpace::Value)
         });
         let annotated = node.flags & flag::ANNOTATED != 0;
@@ -386,7 +386,7 @@ impl CallResolver<'_> {
     pub(super) fn constant_value(&self, id: NodeId) -> ExprValue {
         let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         one_of(facts.gives_of(id.node).iter().map(|given| {
-            let site = ExprPlace::new(id.file, given.at.get());
+            let site = ExprPlace::new(id.file, given.value_place.get());
             self.eval_expr(&site, given.value, NameSpace::Value)
         }))
     }

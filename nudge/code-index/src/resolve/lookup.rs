@@ -165,7 +165,7 @@ impl CallResolver<'_> {
 
 /// Keeps the bindings that may hold, among several in the same scope.
 fn of_several(facts: &FileFacts, site: &ExprPlace, mut all: Vec<NameBinding>, space: NameSpace) -> Vec<NameBinding> {
-    all.sort_by_key(|binding| binding.at.max(node_start(facts, binding)));
+    all.sort_by_key(|binding| binding.value_place.max(node_start(facts, binding)));
     if facts.language == CodeLanguage::Python {
         return follow_flow(facts, site, all);
     }
@@ -214,7 +214,7 @@ fn node_start(facts: &FileFacts, binding: &NameBinding) -> u32 {
     match binding.bound {
         BindingTarget::Node(node) => facts.nodes.get(node as usize).map_or(0, |node| node.span.byte),
         BindingTarget::Import(import) => facts.imports.get(import as usize).map_or(0, |import| import.line.get()),
-        _ => binding.at,
+        _ => binding.value_place,
     }
 }
 
@@ -268,14 +268,16 @@ fn follow_flow(facts: &FileFacts, site: &ExprPlace, all: Vec<NameBinding>) -> Ve
 
 /// Keeps the bindings that may hold when a statement runs; all of them if none stands before it.
 fn bound_before(facts: &FileFacts, byte: u32, all: Vec<NameBinding>) -> Vec<NameBinding> {
-    let sure = all.iter().rposition(|b| b.at < byte && byte < b.sure || matches!(b.bound, BindingTarget::Param(..)));
+    let sure =
+        all.iter().rposition(|b| b.value_place < byte && byte < b.sure || matches!(b.bound, BindingTarget::Param(..)));
     // A loop that began after the sure binding, in the same function, has run the bindings further down in it.
     let begun = all.first().map_or(0, |b| b.from);
-    let since = sure.and_then(|sure| all.get(sure)).map_or(begun, |b| b.at.max(begun));
+    let since = sure.and_then(|sure| all.get(sure)).map_or(begun, |b| b.value_place.max(begun));
     let around = facts.loops.iter().map(|(from, to)| (from.get(), to.get()));
     let again = around.filter(|(from, to)| since <= *from && *from <= byte && byte < *to).map(|(_, to)| to).max();
     let until = again.unwrap_or(byte);
-    let before: Vec<NameBinding> = all.iter().skip(sure.unwrap_or(0)).filter(|b| b.at < until).copied().collect();
+    let before: Vec<NameBinding> =
+        all.iter().skip(sure.unwrap_or(0)).filter(|b| b.value_place < until).copied().collect();
     if sure.is_none() && (before.is_empty() || all.iter().any(|b| !matches!(b.bound, BindingTarget::Node(_)))) {
         return all;
     }

@@ -163,7 +163,7 @@ impl CallResolver<'_> {
                     Some(self.resolve_import(file, number, space))
                 }
                 BindingTarget::Value(value) if python || matches!(space, NameSpace::Value | NameSpace::Called) => {
-                    Some(self.eval_expr(&ExprPlace::new(file, b.at), value, NameSpace::Value))
+                    Some(self.eval_expr(&ExprPlace::new(file, b.value_place), value, NameSpace::Value))
                 }
                 _ => None,
             })
@@ -191,7 +191,9 @@ impl CallResolver<'_> {
             return one_of(hits.iter().map(|hit| match hit.bound {
                 BindingTarget::Node(node) => self.definition_value(NodeId { file, node }),
                 BindingTarget::Import(number) => self.resolve_import(file, number, space),
-                BindingTarget::Value(value) => self.eval_expr(&ExprPlace::new(file, hit.at), value, NameSpace::Value),
+                BindingTarget::Value(value) => {
+                    self.eval_expr(&ExprPlace::new(file, hit.value_place), value, NameSpace::Value)
+                }
                 _ => ExprValue::Unknown,
             }));
         }

@@ -319,7 +319,7 @@ impl CallResolver<'_> {
             let Some(facts) = self.store.facts_at(slot) else { continue };
             let NodeOwner::Impl(block) = super::lookup::owner_of(facts, node) else { continue };
             let Some(block) = facts.impls.get(block.get() as usize) else { continue };
-            if self.is_type(slot, facts, block.of, block.from, id) {
+            if self.is_type(slot, facts, block.self_type, block.from, id) {
                 let list = if block.tr.is_none() { &mut own } else { &mut of_trait };
                 list.push(NodeId { file: slot, node });
             }
@@ -351,7 +351,7 @@ impl CallResolver<'_> {
                 !hits.is_empty()
                     && hits.iter().all(|hit| match hit.bound {
                         BindingTarget::Param(value, _) | BindingTarget::Value(value) => {
-                            all_plain(facts, site.file, &[(hit.at, value)])
+                            all_plain(facts, site.file, &[(hit.value_place, value)])
                         }
                         BindingTarget::Node(_) => true,
                         _ => false,
@@ -362,14 +362,14 @@ impl CallResolver<'_> {
                 let Some(there) = self.store.facts_at(class.file) else { return false };
                 let Some(name) = there.names.find(facts.text_of(name)) else { return false };
                 let fields = there.fields_of(name).iter().filter(|field| field.owner.get() == class.node);
-                let fields: Vec<_> = fields.map(|field| (field.at.get(), field.value)).collect();
+                let fields: Vec<_> = fields.map(|field| (field.value_place.get(), field.value)).collect();
                 all_plain(there, class.file, &fields)
             }
             Some(Expr::Call(function)) => match self.eval_expr(site, function, NameSpace::Called) {
                 ExprValue::Def(id, _) if self.node_kind(id) == Some(NodeKind::Class) => true,
                 ExprValue::Def(id, _) | ExprValue::Method(id, _) => self.store.facts_at(id.file).is_some_and(|there| {
                     let given: Vec<_> =
-                        there.gives_of(id.node).iter().map(|given| (given.at.get(), given.value)).collect();
+                        there.gives_of(id.node).iter().map(|given| (given.value_place.get(), given.value)).collect();
                     all_plain(there, id.file, &given)
                 }),
                 _ => false,
@@ -430,7 +430,7 @@ impl CallResolver<'_> {
         for slot in self.store.implementing(facts.text_of(node.name)) {
             let Some(facts) = self.store.facts_at(slot) else { continue };
             for block in facts.impls.iter().filter(|block| !block.tr.is_none()) {
-                if self.is_type(slot, facts, block.of, block.from, id)
+                if self.is_type(slot, facts, block.self_type, block.from, id)
                     && let ExprValue::Def(tr, _) =
                         self.eval_expr(&ExprPlace::new(slot, block.from), block.tr, NameSpace::Type)
                     && !out.contains(&tr)

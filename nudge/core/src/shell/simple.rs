@@ -91,7 +91,7 @@ pub(super) fn find_wrapper<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, 
 /// The text that a shell is to run.
 pub(super) struct ShellScript {
     /// The number of its word.
-    pub at: usize,
+    pub word_index: usize,
     pub options: ShellOptions,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn find_script<W: AsRef<str>>(words: &[W]) -> Option<ShellScript> {
     }
     let mut options = ShellOptions::default();
     let (taken, script) = options.read(rest);
-    (script && taken < rest.len()).then_some(ShellScript { at: 1 + taken, options })
+    (script && taken < rest.len()).then_some(ShellScript { word_index: 1 + taken, options })
 }
 
 /// The program of a command, and the number of words that say it.

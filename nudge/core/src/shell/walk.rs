@@ -283,7 +283,7 @@ impl ShellWalk {
             return Some(());
         }
         if let Some(script) = simple::find_script(rest).filter(|_| self.scripts < MAX_SCRIPTS)
-            && let Some(text) = rest.get(script.at).filter(|text| !text.dynamic)
+            && let Some(text) = rest.get(script.word_index).filter(|text| !text.dynamic)
         {
             let (from, state) = (self.commands.len(), self.state.clone());
             self.state.options = script.options;

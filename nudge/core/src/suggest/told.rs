@@ -132,7 +132,7 @@ pub(super) struct ToldLog(VecDeque<ToldEntry>);
 struct ToldEntry {
     session: Box<str>,
     ticket: Option<Box<str>>,
-    at: Millis,
+    time: Millis,
     event: SuggestEvent,
     source: &'static str,
     id: Box<str>,
@@ -158,7 +158,7 @@ impl ToldLog {
         self.0.push_back(ToldEntry {
             session: answer.session.into(),
             ticket: answer.ticket.map(Into::into),
-            at: answer.now,
+            time: answer.now,
             event: answer.event,
             source,
             id: id.into(),
@@ -173,7 +173,7 @@ impl ToldLog {
     pub fn note_confirmed(&mut self, session: &str, ticket: &str, now: Millis) {
         let lent = |entry: &&mut ToldEntry| *entry.session == *session && entry.ticket.as_deref() == Some(ticket);
         for entry in self.0.iter_mut().filter(lent) {
-            (entry.ticket, entry.at) = (None, now);
+            (entry.ticket, entry.time) = (None, now);
         }
     }
 
@@ -194,9 +194,9 @@ impl ToldLog {
         let shown = |entry: &&ToldEntry| entry.ticket.is_none() && *entry.session == *session;
         let mut lines: Vec<_> = self.0.iter().filter(shown).collect();
         // The lines of one answer stay in its order.
-        lines.sort_by_key(|entry| Reverse(entry.at));
+        lines.sort_by_key(|entry| Reverse(entry.time));
         let line = |entry: &ToldEntry| LoggedLine {
-            at: rfc3339::format_time(entry.at),
+            at: rfc3339::format_time(entry.time),
             event: entry.event,
             source: entry.source,
             name: entry.name.clone(),

@@ -272,12 +272,12 @@ fn build_answer(
             None => Vec::new(),
         };
         units.push(FoundUnit {
-            why: best.map(|best| format_reason(best, &words, answer.of)).unwrap_or_default(),
+            why: best.map(|best| format_reason(best, &words, answer.words_asked)).unwrap_or_default(),
             explain: explain.then(|| ScoreExplanation {
                 parts: ranked.score_parts(),
                 words,
-                of: answer.of,
-                similarity: best.and_then(|best| best.of.cosine).map(round_number),
+                of: answer.words_asked,
+                similarity: best.and_then(|best| best.evidence.cosine).map(round_number),
             }),
             score: ranked.score.clamp(0.0, 1.0),
             id,
@@ -310,8 +310,8 @@ fn build_answer(
 
 /// The sections of a unit that are nearly as good as its best.
 fn pick_further(chunks: &[ChunkCandidate]) -> impl Iterator<Item = &ChunkCandidate> {
-    let floor = chunks.first().map_or(f64::MAX, |best| best.of.score() * NEARLY_AS_GOOD);
-    chunks.iter().skip(1).take(SECTIONS - 1).filter(move |chunk| chunk.of.score() >= floor)
+    let floor = chunks.first().map_or(f64::MAX, |best| best.evidence.score() * NEARLY_AS_GOOD);
+    chunks.iter().skip(1).take(SECTIONS - 1).filter(move |chunk| chunk.evidence.score() >= floor)
 }
 
 /// A section, as much of it as there is room for.

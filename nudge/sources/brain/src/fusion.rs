@@ -35,7 +35,7 @@ impl RankFusion {
 pub struct ChunkCandidate {
     pub chunk: i64,
     pub unit: i64,
-    pub of: MatchEvidence,
+    pub evidence: MatchEvidence,
     /// The share of the question's words that it holds, whether or not that counts.
     pub coverage: f64,
     /// The cosine of its unit's first chunk.
@@ -49,7 +49,7 @@ pub struct RankedUnit {
     /// The chunks of the unit, the most relevant first.
     pub chunks: Vec<ChunkCandidate>,
     /// The evidence of all chunks together.
-    pub of: MatchEvidence,
+    pub evidence: MatchEvidence,
     /// 0 to 1.
     pub score: f64,
     /// The addends of the score, where it is by ranks.
@@ -59,13 +59,13 @@ pub struct RankedUnit {
 impl RankedUnit {
     /// The addends of the score.
     pub fn score_parts(&self) -> ScoreParts {
-        self.ranks.clone().unwrap_or_else(|| self.of.relevance().parts)
+        self.ranks.clone().unwrap_or_else(|| self.evidence.relevance().parts)
     }
 
     /// How relevant the section is that is nearest: whether a unit has to do with a question at all does not depend on how
     /// it begins.
     pub fn score_nearest(&self) -> f64 {
-        MatchEvidence { cosine: max_cosine(&self.chunks), ..self.of }.score()
+        MatchEvidence { cosine: max_cosine(&self.chunks), ..self.evidence }.score()
     }
 }
 
@@ -93,9 +93,9 @@ impl UnitRanking {
     pub fn pick_best(&self, count: usize) -> Vec<RankedUnit> {
         let ranked = |place: &UnitScore| {
             let mut chunks: Vec<_> = self.candidates[place.chunks.clone()].to_vec();
-            chunks.sort_by(|a, b| b.of.score().total_cmp(&a.of.score()).then(a.chunk.cmp(&b.chunk)));
+            chunks.sort_by(|a, b| b.evidence.score().total_cmp(&a.evidence.score()).then(a.chunk.cmp(&b.chunk)));
             let ranks = self.ranks.as_ref().and_then(|ranks| ranks.get(&place.unit)).cloned();
-            RankedUnit { unit: place.unit, of: combine_evidence(&chunks), chunks, score: place.score, ranks }
+            RankedUnit { unit: place.unit, evidence: combine_evidence(&chunks), chunks, score: place.score, ranks }
         };
         self.places.iter().take(count).map(ranked).collect()
     }
@@ -140,12 +140,17 @@ fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
     let most = |value_of: fn(&ChunkCandidate) -> f64| chunks.iter().map(value_of).fold(0.0, f64::max);
     let Some(best) = chunks.first() else { return MatchEvidence::default() };
     let cosine = max_cosine(chunks).map(|nearest| nearest.midpoint(best.first.unwrap_or(nearest)));
-    MatchEvidence { bm25: most(|chunk| chunk.of.bm25), coverage: most(|chunk| chunk.of.coverage), cosine, ..best.of }
+    MatchEvidence {
+        bm25: most(|chunk| chunk.evidence.bm25),
+        coverage: most(|chunk| chunk.evidence.coverage),
+        cosine,
+        ..best.evidence
+    }
 }
 
 /// How near the nearest is.
 fn max_cosine(chunks: &[ChunkCandidate]) -> Option<f64> {
-    chunks.iter().filter_map(|chunk| chunk.of.cosine).reduce(f64::max)
+    chunks.iter().filter_map(|chunk| chunk.evidence.cosine).reduce(f64::max)
 }
 
 /// Scores each unit by the ranks of its best chunk in both lists.
@@ -154,8 +159,9 @@ fn by_ranks<K: Ord>(
     ranks: OrderFusion,
     order: &impl Fn(i64) -> K,
 ) -> HashMap<i64, ScoreParts, RandomState> {
-    let words = |candidate: &ChunkCandidate| Some(candidate.of.bm25).filter(|weight| *weight > 0.0);
-    let meaning = |candidate: &ChunkCandidate| candidate.of.cosine.filter(|_| candidate.of.understood > 0.0);
+    let words = |candidate: &ChunkCandidate| Some(candidate.evidence.bm25).filter(|weight| *weight > 0.0);
+    let meaning =
+        |candidate: &ChunkCandidate| candidate.evidence.cosine.filter(|_| candidate.evidence.understood > 0.0);
     ranks.fuse(&rank_by(candidates, words, order), &rank_by(candidates, meaning, order))
 }
 
@@ -184,7 +190,7 @@ mod tests {
             understood: 1.0,
             ..MatchEvidence::default()
         };
-        ChunkCandidate { chunk, unit, of: evidence, coverage: 0.0, first: None }
+        ChunkCandidate { chunk, unit, evidence: evidence, coverage: 0.0, first: None }
     }
 
     fn order(fusion: RankFusion, candidates: &[ChunkCandidate]) -> Vec<(i64, i64)> {
@@ -227,7 +233,7 @@ mod tests {
         // Where one list is missing, the other counts alone.
         let by_words: Vec<_> = candidates
             .iter()
-            .map(|chunk| ChunkCandidate { of: MatchEvidence { cosine: None, ..chunk.of }, ..*chunk })
+            .map(|chunk| ChunkCandidate { evidence: MatchEvidence { cosine: None, ..chunk.evidence }, ..*chunk })
             .collect();
         let ranked = rank_units(RankFusion::from_name("seed"), by_words, |unit| unit).pick_best(9);
         assert!((ranked[0].score - 1.0).abs() < 1e-9 && ranked.len() == 2);

@@ -51,11 +51,11 @@ pub fn find_offers(brains: &BrainSource, request: &SuggestRequest) -> Option<Sou
             limit,
             hops: 0,
         };
-        let RetrievedUnits { units, words, of: word_count, is_weak, .. } =
+        let RetrievedUnits { units, words, words_asked: word_count, is_weak, .. } =
             find_units(c, &IndexRelations(c), question, UnitFilter::default())?;
         // A unit that only shares a word or two with a question is no answer to it.
         let units = if is_weak { Vec::new() } else { units };
-        let kept = units.iter().zip(words).filter(|(ranked, _)| !is_prompt || ranked.of.score_meaning() >= FLOOR);
+        let kept = units.iter().zip(words).filter(|(ranked, _)| !is_prompt || ranked.evidence.score_meaning() >= FLOOR);
         let offers = kept.map(|(ranked, words)| build_offer(c, ranked, &words, word_count));
         offers.collect::<Result<Vec<_>, TransactionFailure>>()
     });

@@ -74,7 +74,7 @@ pub struct RetrievedUnits {
     pub related: Vec<ReachedUnit>,
     /// The words of the question that each unit's best chunk holds, and how many were looked for.
     pub words: Vec<Vec<String>>,
-    pub of: usize,
+    pub words_asked: usize,
     /// The best of it may have nothing to do with the question.
     pub is_weak: bool,
 }
@@ -139,8 +139,8 @@ pub fn find_units(
     units.truncate(limit - related.len());
     // The best by the order of relevance: another may have been put before it.
     let best = units.iter().max_by(|a, b| a.score.total_cmp(&b.score));
-    let is_weak = best.is_none_or(|best| match best.of.cosine {
-        Some(_) if best.of.understood > 0.0 => units.iter().all(|ranked| ranked.score_nearest() < FLOOR),
+    let is_weak = best.is_none_or(|best| match best.evidence.cosine {
+        Some(_) if best.evidence.understood > 0.0 => units.iter().all(|ranked| ranked.score_nearest() < FLOOR),
         _ => best.chunks.iter().all(|chunk| chunk.coverage < WORDS_FLOOR),
     });
     let best: Vec<_> = units.iter().filter_map(|ranked| ranked.chunks.first()).collect();
@@ -150,7 +150,7 @@ pub fn find_units(
         found.rows.get(&candidate.chunk).into_iter().flat_map(|held| found.words_of(held)).map(str::to_owned).collect()
     };
     let words = best.iter().map(words_of).collect();
-    Ok(RetrievedUnits { units, related, words, of: word_count, is_weak })
+    Ok(RetrievedUnits { units, related, words, words_asked: word_count, is_weak })
 }
 
 /// The evidence of chunks for a question.
@@ -213,7 +213,7 @@ impl<'a> ChunkEvidence<'a> {
             ..MatchEvidence::default()
         };
         let first = self.memory.firsts.get(&unit).and_then(|first| cosine(*first));
-        ChunkCandidate { chunk, unit, of: evidence, coverage: held.coverage, first }
+        ChunkCandidate { chunk, unit, evidence: evidence, coverage: held.coverage, first }
     }
 
     /// How relevant units are, whether or not they were found.
@@ -226,7 +226,7 @@ impl<'a> ChunkEvidence<'a> {
 
 /// Why a unit was found, in words.
 pub fn format_reason(best: &ChunkCandidate, words: &[String], word_count: usize) -> String {
-    let near = best.of.cosine.map(|cosine| format!("similarity {cosine:.2}"));
+    let near = best.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!words.is_empty() || near.is_none())
         .then(|| format!("holds {} of {word_count} words: {}", words.len(), words.join(", ")));
     near.into_iter().chain(held).collect::<Vec<_>>().join("; ")

@@ -116,7 +116,7 @@ pub struct RecordExplanation {
 /// The facts of a record that are known before its text is read.
 struct RecordCandidate {
     id: i64,
-    of: MatchEvidence,
+    evidence: MatchEvidence,
     score: f64,
 }
 
@@ -173,7 +173,7 @@ pub fn find_records(
         };
         let score = evidence.sum();
         if score >= query.cut {
-            candidates.push(RecordCandidate { id, of: evidence, score });
+            candidates.push(RecordCandidate { id, evidence: evidence, score });
         }
     }
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
@@ -202,13 +202,13 @@ pub fn find_records(
     let more = over_the_cut.saturating_sub(query.limit);
     let hits = best.into_iter().map(|candidate| {
         let words = words_of(&found, candidate.id);
-        let TextRelevance { score, parts } = candidate.of.relevance();
-        let explain = RecordExplanation { parts, words, of: found.words.len(), evidence: candidate.of };
+        let TextRelevance { score, parts } = candidate.evidence.relevance();
+        let explain = RecordExplanation { parts, words, of: found.words.len(), evidence: candidate.evidence };
         Ok(RecordHit {
             record: rows::get_record(c, candidate.id)?,
-            similarity: candidate.of.cosine.map(round_number),
+            similarity: candidate.evidence.cosine.map(round_number),
             relevance: score,
-            elsewhere: !candidate.of.is_here && query.project != ProjectChoice::All,
+            elsewhere: !candidate.evidence.is_here && query.project != ProjectChoice::All,
             cut: false,
             explain: Some(explain),
         })

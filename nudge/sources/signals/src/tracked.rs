@@ -65,15 +65,16 @@ fn is_listed(index: &[u8], path: &str) -> Option<bool> {
         return None;
     }
     // The index does not say how long its objects are; a wrong length does not lead to its end.
-    let read =
-        |object_bytes| IndexEntries { index, at: 12, object_bytes, version, name: Vec::new() }.find_entry(count, path);
+    let read = |object_bytes| {
+        IndexEntries { index, offset: 12, object_bytes, version, name: Vec::new() }.find_entry(count, path)
+    };
     read(SHA1_BYTES).or_else(|| read(SHA256_BYTES))
 }
 
 /// The entries of an index, one after another.
 struct IndexEntries<'a> {
     index: &'a [u8],
-    at: usize,
+    offset: usize,
     object_bytes: usize,
     version: u32,
     /// The name of the last entry, of which the next one of version 4 repeats the beginning.
@@ -93,14 +94,14 @@ impl IndexEntries<'_> {
             is_listed |= name.eq_ignore_ascii_case(path.as_bytes()) || is_around();
         }
         // After the entries come extensions, whose names are capitals or small letters, or the checksum alone.
-        let rest = self.index.get(self.at..)?;
+        let rest = self.index.get(self.offset..)?;
         let is_end = rest.len() == self.object_bytes || rest.get(..4)?.iter().all(u8::is_ascii_alphabetic);
         is_end.then_some(is_listed)
     }
 
     /// Reads the name of the next entry.
     fn next(&mut self) -> Option<()> {
-        let start = self.at;
+        let start = self.offset;
         let mut offset = start + FIXED_BYTES + self.object_bytes;
         let flags = u16::from_be_bytes(self.index.get(offset..offset + 2)?.try_into().ok()?);
         offset += if flags & EXTENDED == 0 { 2 } else { 4 };
@@ -126,7 +127,7 @@ impl IndexEntries<'_> {
         }
         offset += length + 1;
         // Entries before version 4 are as long as a multiple of eight.
-        self.at = if self.version == 4 { offset } else { start + (offset - start).next_multiple_of(8) };
+        self.offset = if self.version == 4 { offset } else { start + (offset - start).next_multiple_of(8) };
         Some(())
     }
 }

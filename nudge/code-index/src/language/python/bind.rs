@@ -46,7 +46,7 @@ pub(super) fn bind_definition(walk: &mut TreeWalk<'_>, name: NameId, node: Synta
 pub(super) fn place_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let branch = branch_end(walk);
     if let Some(binding) = walk.facts.bindings.last_mut() {
-        binding.at = start_byte(node).into();
+        binding.value_place = start_byte(node).into();
         binding.sure = branch.map_or(binding.to, Into::into);
     }
 }

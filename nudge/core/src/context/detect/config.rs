@@ -73,7 +73,7 @@ pub(super) fn parse_config(text: &[u8]) -> Result<Vec<ConfigEntry>, MalformedCon
 /// The bytes of a file with git's idea of line ends.
 struct ConfigText<'a> {
     text: &'a [u8],
-    at: usize,
+    offset: usize,
 }
 
 impl<'a> ConfigText<'a> {
@@ -87,15 +87,15 @@ impl<'a> ConfigText<'a> {
         } else {
             0
         };
-        Ok(Self { text, at: start })
+        Ok(Self { text, offset: start })
     }
 
     /// The next byte with CRLF folded into LF; `None` at the end.
     fn next(&mut self) -> Option<u8> {
-        let byte = *self.text.get(self.at)?;
-        self.at += 1;
-        if byte == b'\r' && self.text.get(self.at) == Some(&b'\n') {
-            self.at += 1;
+        let byte = *self.text.get(self.offset)?;
+        self.offset += 1;
+        if byte == b'\r' && self.text.get(self.offset) == Some(&b'\n') {
+            self.offset += 1;
             return Some(b'\n');
         }
         Some(byte)

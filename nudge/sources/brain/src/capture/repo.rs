@@ -47,7 +47,7 @@ pub struct NewCommit<'a> {
     pub files: &'a [CommitFile],
     pub message: &'a str,
     /// Seconds since 1970: the same commit made twice is one.
-    pub at: i64,
+    pub unix_seconds: i64,
     /// A file for the index.
     pub index: &'a Path,
 }
@@ -151,7 +151,7 @@ impl BrainRepo {
     /// # Errors
     /// `E_UNAVAILABLE`.
     pub fn create_commit(&self, commit: &NewCommit<'_>) -> Result<String> {
-        let NewCommit { base, files, message, at: time, index } = *commit;
+        let NewCommit { base, files, message, unix_seconds: time, index } = *commit;
         let date = format!("@{time} +0000");
         let own_index = [("GIT_INDEX_FILE", index.as_os_str())];
         match base {

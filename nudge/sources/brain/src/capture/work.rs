@@ -278,7 +278,7 @@ impl CaptureWorker<'_> {
             base: base.as_deref(),
             files: &files,
             message: &message,
-            at: job.created / 1_000,
+            unix_seconds: job.created / 1_000,
             index: &index,
         };
         job.commit = Some(repo.create_commit(&commit)?);

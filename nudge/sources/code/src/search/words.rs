@@ -9,7 +9,7 @@ use nudge_code_index::FileFacts;
 pub struct NameWords {
     text: String,
     /// By word, then by node; each once.
-    of: Vec<(Range<usize>, u32)>,
+    entries: Vec<(Range<usize>, u32)>,
 }
 
 impl NameWords {
@@ -29,13 +29,13 @@ impl NameWords {
             word(range).cmp(word(other)).then(node.cmp(other_node))
         });
         entries.dedup_by(|(range, node), (other, other_node)| node == other_node && word(range) == word(other));
-        Self { text, of: entries }
+        Self { text, entries: entries }
     }
 
     /// Each word with its nodes, in the order of the alphabet.
     pub fn iter_words(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
         let word = |range: &Range<usize>| &self.text[range.clone()];
-        let same = self.of.chunk_by(move |(range, _), (other, _)| word(range) == word(other));
+        let same = self.entries.chunk_by(move |(range, _), (other, _)| word(range) == word(other));
         same.filter_map(move |same| Some((word(&same.first()?.0), same.iter().map(|(_, node)| *node))))
     }
 }
