@@ -1,8 +1,9 @@
-//! How well units are found: puts the questions of an evaluation set (`tests/brain/`) to the source in each of its
-//! ways, and prints what share of the answers came, for the half that was tuned on and the half that was held out.
+//! Measures how well the brain finds units. It puts the questions of an evaluation set (`tests/brain/`) to the source
+//! in each of its modes. It prints the share of right answers, once for the half used for tuning and once for the
+//! held-out half.
 //!
-//! Beside it stands what plain searches make of the same texts: FTS5 as it is, and the vectors alone. With `--check` it fails
-//! when a figure of `tests/brain/floor.json` falls, by words alone.
+//! For comparison it also runs plain searches of the same texts: FTS5 alone, and vectors alone. With `--check` it
+//! fails when a figure by words alone falls below `tests/brain/floor.json`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -23,9 +24,9 @@ use serde_json::{Value, json};
 
 /// The variable that names the folder of a model.
 const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
-/// By how much a figure may fall by chance, or because a package has a new version.
+/// The most that a figure may fall by chance, or with a new version of a package.
 const MARGIN: f64 = 0.02;
-/// Results that count.
+/// The number of results that count.
 const LIMIT: usize = 10;
 
 fn open(set: &Path, fusion: &str, models: Arc<dyn ModelProvider>) -> Arc<dyn Source> {
@@ -66,7 +67,7 @@ fn questions(set: &Path) -> Vec<Question> {
     text.lines().map(question).collect()
 }
 
-/// What came of some questions.
+/// The scores of some questions.
 #[derive(Default)]
 struct Score {
     count: f64,
@@ -99,13 +100,14 @@ impl Score {
     }
 }
 
-/// What came of all questions: nDCG@10 and the share of linked units, tuned on and held out.
+/// The figures of all questions: nDCG@10 and the share of linked units that were found. Each is for the tuned and the
+/// held-out half.
 struct Figures {
     gain: [f64; 2],
     linked: [f64; 2],
 }
 
-/// Puts all questions to something that answers with ids, best first, and prints what came of it.
+/// Runs all questions through `ask`, which returns ids with the best first, and prints the scores.
 fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -> Vec<String>) -> Figures {
     let (mut halves, mut times) = ([Score::default(), Score::default()], Vec::new());
     let mut linked = [(0.0, 0.0); 2];
@@ -130,7 +132,7 @@ fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -
     Figures { gain, linked }
 }
 
-/// The ids that a source answers.
+/// Returns the ids in a source's answer.
 fn ids(source: &dyn Source, question: &Question, hops: usize) -> Vec<String> {
     let params = json!({"task_description": question.query, "limit": LIMIT, "hops": hops, "max_chars": 200});
     let answer = call(source, "context", &params);
@@ -138,7 +140,7 @@ fn ids(source: &dyn Source, question: &Question, hops: usize) -> Vec<String> {
     list_of("units").into_iter().chain(list_of("related")).map(|unit| unit["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Makes all vectors, as the server does beside its work.
+/// Makes all vectors; the server does this in the background.
 fn make_vectors(source: &Arc<dyn Source>) {
     let stop = StopFlag::default();
     let worker = {
@@ -212,7 +214,8 @@ impl Plain {
     }
 }
 
-/// How many questions get an answer that is not called weak: those whose answer is there, and those of another manual.
+/// Prints how many questions get an answer that is not marked as weak, both for questions that the texts answer and
+/// for questions about another manual.
 fn gate(source: &dyn Source, questions: &[Question]) {
     let mut kept: BTreeMap<(bool, &str), (usize, usize)> = BTreeMap::new();
     for question in questions.iter().filter(|question| question.group != "git") {
@@ -227,7 +230,7 @@ fn gate(source: &dyn Source, questions: &[Question]) {
     }
 }
 
-/// Compares with the figures in the tree, which may not fall by more than chance, and with a plain search.
+/// Compares the figures with those in the tree, from which they may fall only by chance, and with a plain search.
 fn check(any_word: &Figures, words: &Figures, related: &Figures) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/brain/floor.json");
     let floor: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();

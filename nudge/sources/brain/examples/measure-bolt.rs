@@ -1,4 +1,4 @@
-//! How long a graph server takes for a brain of 4,180 notes: `tests/brain/bolt --measure`.
+//! Measures the times of a graph server for a brain of 4,180 notes: `tests/brain/bolt --measure`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use nudge_core::source::{Source, SourceHost, StopFlag};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// As many notes and relations as the manuals of the evaluation have.
+/// The numbers of notes and relations in the manuals of the evaluation.
 const NOTES: usize = 4_180;
 const RELATIONS: usize = 1_971;
-/// Questions of each kind.
+/// The number of questions of each kind.
 const QUESTIONS: usize = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -82,12 +82,12 @@ fn call(source: &dyn Source, verb: &str, params: &Value) -> Result<Value, Box<dy
     Ok(serde_json::from_str(answer.get())?)
 }
 
-/// The milliseconds until the worker has brought the server in step.
+/// Returns the milliseconds until the server has all changes of the files.
 fn follow(source: &Arc<dyn Source>) -> Result<u128, Box<dyn Error>> {
     let (begun, stop) = (Instant::now(), StopFlag::default());
     std::thread::scope(|scope| {
         scope.spawn(|| source.work(&stop));
-        // Before the worker has looked at the files, the server is in step with what they were.
+        // Waits for the worker: until it has read the files, `check` compares the server with the old state.
         let changed = || Ok::<_, Box<dyn Error>>(call(&**source, "check", &json!({}))?["problems"] == json!([]));
         let mut is_done = changed();
         while matches!(is_done, Ok(false)) {
@@ -99,7 +99,7 @@ fn follow(source: &Arc<dyn Source>) -> Result<u128, Box<dyn Error>> {
     })
 }
 
-/// The middle one, and the one that 95 of 100 stay below.
+/// Formats the median and the 95th percentile.
 fn told(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
     let percentile = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1_000.0;

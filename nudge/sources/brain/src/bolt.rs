@@ -1,7 +1,8 @@
-//! Queries the user's graph server by Bolt. Each request has a deadline. After a failure the server is left alone for a
-//! while: no question waits for it twice.
+//! Queries the user's graph server by Bolt. Each request has a deadline. After a failure Nudge sends nothing to the
+//! server for a while, so only one question has to wait for a broken server.
 //!
-//! The user's settings alone name its address and login. A brain may be another person's text, so it names no server.
+//! Only the user's settings give the address and login. A brain cannot name a server, because it may be another
+//! person's text.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,28 +21,28 @@ mod link;
 
 use link::BoltLink;
 
-/// How long a server that failed is left alone.
+/// The pause after a failure, in milliseconds.
 const BREAK: Millis = 60_000;
 /// The port of Bolt.
 const PORT: u16 = 7687;
 
-/// A statement in Cypher. Texts of files are params of it and never part of it.
+/// A statement in Cypher. Texts of files are its params and never part of the statement itself.
 #[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
 pub struct CypherQuery {
     pub text: &'static str,
     pub params: Map<String, Value>,
 }
 
-/// A row of an answer: numbers and texts; any other value of the server becomes null.
+/// A row of an answer: numbers and texts. A value of another type becomes null.
 pub type Row = Vec<Value>;
 
-/// The address of a server and the login for it. It cannot be printed because it holds a password.
+/// The address of a server and the login for it. The type does not implement `Debug`, because it holds a password.
 #[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
 pub struct BoltEndpoint {
     pub host: String,
     pub port: u16,
     pub is_encrypted: bool,
-    /// Empty when there is no login.
+    /// The user's name; empty without a login.
     pub user: String,
     pub password: String,
     pub database: String,
@@ -49,18 +50,18 @@ pub struct BoltEndpoint {
 
 /// The server that the settings name.
 pub struct BoltServer {
-    /// The address, as people may see it.
+    /// The address in a form for messages.
     name: String,
     link: Result<BoltLink, String>,
     clock: Arc<dyn Clock>,
-    /// Until when it is left alone, and why.
+    /// The end of the pause after a failure, and the reason of the failure.
     broken: Mutex<Option<(Millis, String)>>,
-    /// Locked by the thread that writes to the server.
+    /// The lock of the thread that writes to the server.
     pub writing: Mutex<()>,
 }
 
 impl BoltServer {
-    /// The server of the settings, if they name one.
+    /// Makes the server of the settings; `None` when they name none.
     pub fn from_settings(settings: &SettingValues, clock: Arc<dyn Clock>) -> Option<Self> {
         let address = Some(settings.get_text("brain.bolt")).filter(|address| !address.is_empty())?;
         let setting = |name: &str| settings.get_text(name).to_owned();
@@ -68,7 +69,7 @@ impl BoltServer {
             let (user, database) = (setting("brain.bolt_user"), setting("brain.bolt_database"));
             BoltEndpoint { host, port, is_encrypted, user, password: setting("brain.bolt_password"), database }
         });
-        // An invalid address may hold a password.
+        // An invalid address may hold a password, so messages name the setting instead.
         let name = if place.is_ok() { address.to_owned() } else { "brain.bolt".to_owned() };
         Some(Self {
             name,
@@ -84,19 +85,19 @@ impl BoltServer {
         &self.name
     }
 
-    /// Runs some statements, one after the other, each in a transaction of its own.
+    /// Runs statements in order, each in its own transaction.
     ///
     /// # Errors
-    /// Why there is no answer, in a clause.
+    /// The reason why there is no answer, as a clause.
     pub fn run_queries(&self, queries: Vec<CypherQuery>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
         let answer = self.link.as_ref().map_err(Clone::clone).and_then(|link| link.run_queries(queries, wait));
         answer.map_err(|why| format!("bolt: {} {why}", self.name))
     }
 
-    /// Runs some work with the server, unless it failed a short while ago. A failure starts a pause.
+    /// Runs `work` with the server, except during the pause after a failure. A failure of `work` starts a pause.
     ///
     /// # Errors
-    /// The reason, now or earlier.
+    /// The reason of this failure, or of the failure that started the pause.
     pub fn unless_broken<T>(&self, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let now = self.clock.now();
         if let Some(why) = self.break_reason() {
@@ -107,7 +108,7 @@ impl BoltServer {
         done
     }
 
-    /// Why it is left alone, if it is.
+    /// Returns the reason of the current pause, if there is one.
     pub fn break_reason(&self) -> Option<String> {
         let broken = self.broken.lock();
         broken.as_ref().filter(|(until, _)| self.clock.now() < *until).map(|(_, why)| why.clone())
@@ -119,7 +120,7 @@ impl BoltServer {
     }
 }
 
-/// Parses host, port and encryption of an address. Unencrypted, it must be of this machine.
+/// Parses an address into host, port and encryption. An unencrypted address must be on this machine.
 fn parse_address(address: &str) -> Result<(String, u16, bool), String> {
     let none = || "must be bolt://HOST:PORT of this machine, or bolt+s://HOST:PORT".to_owned();
     let (scheme, rest) = address.split_once("://").ok_or_else(none)?;

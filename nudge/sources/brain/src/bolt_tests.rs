@@ -9,7 +9,7 @@ fn bolt(settings: &[(&str, &str)], clock: Arc<dyn Clock>) -> Option<BoltServer> 
     BoltServer::from_settings(&SourceHost::new_alone(place.path(), &SOURCE, settings).unwrap().settings, clock)
 }
 
-/// The server that the tests are to use, if the environment names one: `tests/brain/bolt` starts one and does.
+/// Returns the server that `NUDGE_TEST_BOLT` names; `tests/brain/bolt` starts a server and sets the variable.
 #[cfg(feature = "bolt")]
 pub fn server() -> Option<BoltServer> {
     let Ok(address) = std::env::var("NUDGE_TEST_BOLT") else {

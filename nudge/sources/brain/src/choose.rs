@@ -1,5 +1,5 @@
-//! `nudge brain use`: names a brain in the user's own settings. No method does that: a caller over MCP or HTTP may not
-//! choose the brain.
+//! `nudge brain use` writes the brain's folder into the user's own settings. No method does that, because a caller
+//! over MCP or HTTP must not choose the brain.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::method::BrainUseParams;
 /// Runs the command.
 ///
 /// # Errors
-/// `E_NOT_FOUND` when there is no folder; else the reason why the setting cannot be written.
+/// `E_NOT_FOUND` when the folder does not exist; else the reason why the setting cannot be written.
 pub fn set_brain(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let BrainUseParams { dir, context } = wire::parse_params(params)?;
     let folder = BrainFolder::open(&resolve_folder(dir.as_deref(), &context.build()?)?)?;
@@ -35,7 +35,7 @@ pub fn set_brain(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The folder that a caller names, as a whole path or from where they are.
+/// Returns the folder that a caller names, by an absolute path or relative to the caller's folder.
 ///
 /// # Errors
 /// `E_INVALID` for a path that is not absolute when the caller's folder is unknown.

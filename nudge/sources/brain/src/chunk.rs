@@ -1,36 +1,36 @@
-//! The pieces of a text that are found one by one: sections under their headings, neither so short that they say
-//! nothing alone nor longer than a model reads.
+//! Cuts a text into chunks that the search finds separately: sections under their headings, long enough to be
+//! understood alone and short enough for a model.
 //!
-//! They depend on the text alone, not on which model there is: so an index is the same with a model as without.
+//! The chunks depend only on the text, not on the model, so an index without a model has the same chunks.
 
 use std::ops::Range;
 
 use crate::outline::{BlockForm, OutlineBlock, OutlineSection, TextOutline};
 
-/// Changes with every change of the chunks made here; an index of another version is made anew.
+/// The version of this cutting. It changes with every change of the chunks, and then each index is rebuilt.
 pub const VERSION: u32 = 1;
-/// Most tokens of a piece.
+/// The most tokens of a chunk.
 pub const MAX_TOKENS: usize = 512;
-/// Fewer tokens than these are joined with a neighbour.
+/// A section with fewer tokens is joined with a neighbour.
 const FEW_TOKENS: usize = 50;
-/// Most tokens that a piece repeats of the one before it.
+/// The most tokens that a chunk repeats from the chunk before it.
 const OVERLAP_TOKENS: usize = 64;
-/// Letters of a word that are one token.
+/// The most letters of a token: a longer word counts as several tokens.
 const LETTERS: usize = 6;
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChunk {
-    /// The place in the text.
+    /// The byte range in the text.
     pub range: Range<usize>,
-    /// The level of its heading.
+    /// The level of the chunk's heading.
     pub level: u8,
-    /// The headings above it: `A > B`.
+    /// The headings above the chunk: `A > B`.
     pub breadcrumb: String,
 }
 
-/// Estimates the number of tokens of a text: words in pieces of six letters, and each mark. Each sign of a script
-/// without spaces counts as one.
+/// Estimates the number of tokens of a text. Each six letters of a word count as one token, and so does each mark and
+/// each character of a script without spaces.
 pub fn count_tokens(text: &str) -> usize {
     let mut counter = TokenCounter::default();
     text.bytes().for_each(|byte| counter.add_byte(byte));
@@ -41,7 +41,7 @@ pub fn count_tokens(text: &str) -> usize {
 #[derive(Default)]
 struct TokenCounter {
     whole: usize,
-    /// The letters of the word that is not at its end.
+    /// The letters of the current word so far.
     letters: usize,
 }
 
@@ -49,7 +49,8 @@ impl TokenCounter {
     fn add_byte(&mut self, byte: u8) {
         match byte {
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.letters += 1,
-            // The first byte of a two-byte letter; the bytes after a first byte add nothing.
+            // The first byte of a two-byte letter counts as two letters; the bytes after a first byte count as
+            // nothing.
             0xc0..0xe0 => self.letters += 2,
             0x80..0xc0 => {}
             _ => {
@@ -64,17 +65,17 @@ impl TokenCounter {
     }
 }
 
-/// Neighbouring blocks that belong together.
+/// A range of neighbouring blocks that form one section, or several joined sections.
 struct BlockGroup<'a> {
     blocks: Range<usize>,
     tokens: usize,
     level: u8,
     path: &'a [String],
-    /// It has nothing but headings.
+    /// Is true when the group has only headings.
     is_bare: bool,
 }
 
-/// Cuts a text into pieces.
+/// Cuts a text into chunks.
 ///
 /// ```
 /// use nudge_brain::chunk::chunk_text;
@@ -98,7 +99,7 @@ pub fn chunk_text(text: &str, outline: &TextOutline) -> Vec<TextChunk> {
     chunks
 }
 
-/// The sections, short ones joined.
+/// Groups the blocks into sections, and joins short sections.
 fn group_blocks<'a>(outline: &'a TextOutline, sizes: &[usize]) -> Vec<BlockGroup<'a>> {
     let mut pieces: Vec<BlockGroup<'a>> = Vec::new();
     let mut begin = 0;
@@ -125,8 +126,8 @@ fn group_blocks<'a>(outline: &'a TextOutline, sizes: &[usize]) -> Vec<BlockGroup
 }
 
 impl<'a> BlockGroup<'a> {
-    /// Returns true when the next one is joined with it: any text after headings without text; else one of few tokens
-    /// with a sibling or its parent.
+    /// Returns true when the next group can be joined with this one. A group of headings takes any text after it; a
+    /// short group is joined with a sibling or a child section.
     fn can_join(&self, next: &Self) -> bool {
         let is_short = !next.is_bare && (self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS);
         let parent = |path: &'a [String]| path.split_last().map(|(_, parent)| parent);
@@ -148,11 +149,11 @@ impl<'a> BlockGroup<'a> {
     }
 }
 
-/// Cuts between blocks, and within a block only when it is too large by itself. Each piece repeats the end of the piece
-/// before it.
+/// Cuts between blocks, and inside a block only if the block alone is too large. Each chunk repeats the end of the
+/// chunk before it.
 fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    // The start of the open piece, and its tokens.
+    // The start and the tokens of the chunk that is not complete yet.
     let mut open: Option<(usize, usize)> = None;
     let mut end = 0;
     for (index, (block, size)) in blocks.iter().zip(sizes).enumerate() {
@@ -166,7 +167,7 @@ fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range
         }
         end = block.range.end;
         if *size > MAX_TOKENS {
-            // Nothing is repeated before it: its own parts follow each other.
+            // The block's own parts follow each other, so nothing is repeated before it.
             let parts = cut_block(text, block.range.clone());
             ranges.extend(parts);
             open = None;
@@ -183,14 +184,13 @@ fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range
     ranges
 }
 
-/// Finds the start of a piece that repeats the end of these blocks: whole small blocks; if the last one is larger, its
-/// last sentences.
+/// Finds where the repeated text begins: at the last blocks that fit, or inside the last block at its last sentences.
 fn find_overlap(text: &str, blocks: &[OutlineBlock], sizes: &[usize], room: usize, after: usize) -> Option<usize> {
     let room = room.min(OVERLAP_TOKENS);
     let mut used = 0;
     let mut from = None;
     for (block, size) in blocks.iter().zip(sizes).rev() {
-        // There is never room for the whole piece, so this ends within it.
+        // The room is smaller than these blocks together, so the loop always stops early.
         if used + size > room || block.form == BlockForm::Heading {
             break;
         }
@@ -209,7 +209,7 @@ fn find_overlap(text: &str, blocks: &[OutlineBlock], sizes: &[usize], room: usiz
     begins.find(|offset| count_tokens(&prose[*offset..]) <= room).map(|offset| begin + offset)
 }
 
-/// The parts of a block that is too large, cut at ends of lines, within a line after a sentence, a word, or anywhere.
+/// Cuts a block that is too large: after a line if possible, else after a sentence, else after a word, else anywhere.
 fn cut_block(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut begin = block.start;
@@ -235,7 +235,7 @@ fn cut_block(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// How many bytes of a text are as many tokens as a piece may have. No character is as many.
+/// Returns how many bytes of a text fit into one chunk. It is never 0, because no single character fills a chunk.
 fn count_fitting_bytes(text: &str) -> usize {
     let mut counter = TokenCounter::default();
     let mut is_over = |c: char| {

@@ -1,4 +1,4 @@
-//! Whatever a text is made of, its pieces leave nothing out and cut nothing that is read as one.
+//! Tests that the chunks of any text leave nothing out and cut no block of markdown that fits into one chunk.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn breadcrumbs(text: &str) -> Vec<(String, usize)> {
     chunks.into_iter().map(|chunk| (chunk.breadcrumb, count_tokens(&text[chunk.range]))).collect()
 }
 
-/// A paragraph of so many tokens.
+/// Makes a paragraph with this number of tokens.
 fn words(count: usize) -> String {
     "word ".repeat(count)
 }
@@ -49,7 +49,7 @@ fn short_sections_are_joined_with_a_sibling_or_their_parent() {
     }
 }
 
-/// A section of so many tokens, three of which are its heading's.
+/// Makes a section with this number of tokens; its heading has three of them.
 fn section(name: &str, tokens: usize) -> String {
     format!("## {name}\n\n{}\n", words(tokens - 3))
 }
@@ -65,7 +65,7 @@ fn how_short_and_how_long_a_section_is() {
         (&[10, 20, 30, 460], &[60, 460]),
     ] {
         let sections = sizes.iter().enumerate().map(|(index, size)| section(&format!("a{index}"), *size));
-        // What they belong to has no room for any of them.
+        // The parent section is so full that it cannot be joined with any of them.
         let text = format!("# A\n\n{}\n{}", words(505), sections.collect::<String>());
         let found = breadcrumbs(&text).into_iter().skip(1).map(|(_, tokens)| tokens).collect::<Vec<_>>();
         assert_eq!(found, expected, "{sizes:?}");
@@ -80,12 +80,12 @@ fn what_is_too_long_is_cut_where_it_is_full() {
     };
     assert_eq!(counts(&[200, 312]), [512]);
     assert_eq!(counts(&[200, 313]), [200, 313]);
-    // What is repeated: up to 64 tokens, and as many as there is room for.
+    // A chunk repeats up to 64 tokens, if they fit.
     assert_eq!(counts(&[200, 64, 300]), [264, 364]);
     assert_eq!(counts(&[200, 65, 300]), [265, 300]);
     assert_eq!(counts(&[200, 20, 492]), [220, 512]);
     assert_eq!(counts(&[200, 20, 493]), [220, 493]);
-    // By itself too long, of signs that are a token each.
+    // One block of 1,100 characters that are a token each is too long.
     let text = "\u{6570}".repeat(1_100);
     let all = chunk_text(&text, &TextOutline::parse(&text));
     assert_eq!(all.iter().map(|chunk| count_tokens(&text[chunk.range.clone()])).collect::<Vec<_>>(), [512, 512, 76]);
@@ -93,7 +93,7 @@ fn what_is_too_long_is_cut_where_it_is_full() {
 
 #[test]
 fn a_block_that_is_too_long_is_cut_between_lines_or_words() {
-    // Three tokens each, so that a part ends within one if it is cut where it is full.
+    // Each word has three tokens, so a cut at the limit would split a word.
     let word = "abcdefghijklmnopqr";
     let line = format!("{word} {word}\n");
     for (text, unit) in
@@ -123,7 +123,7 @@ fn what_follows_repeats_the_end() {
     assert!((40..=OVERLAP_TOKENS).contains(&count_tokens(&text[chunks[1].range.start..chunks[0].range.end])));
 }
 
-/// A block of markdown that is read as one.
+/// A block of markdown.
 fn block() -> impl Strategy<Value = String> {
     let line = "[a-zA-Zé数 ,.:`*_#-]{0,60}";
     prop_oneof![

@@ -1,5 +1,5 @@
-//! `brain.yaml` at the top of a brain: its author's settings for all readers. A cloned brain is another person's text,
-//! so nothing harmful can be set there: no address, key, model or program, and nothing is switched on by it.
+//! Reads `brain.yaml` at the top of a brain: its author's settings for all readers. A cloned brain is another
+//! person's text, so the file can set nothing harmful: no address, key, model or program, and it switches nothing on.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::front::FrontmatterFields;
 
 /// The file.
 pub const FILE: &str = "brain.yaml";
-/// Longest.
+/// The most bytes of the file.
 const MAX_BYTES: u64 = 64 << 10;
 
 /// The settings that the file may hold.
@@ -18,22 +18,22 @@ const MAX_BYTES: u64 = 64 << 10;
 pub struct BrainConfig {
     /// The name of the brain.
     pub name: Option<String>,
-    /// Files that are no units, as in `.gitignore`.
+    /// Patterns of files that are not units, in the syntax of `.gitignore`.
     pub ignore: Vec<String>,
-    /// Results of a question, the characters of all their sections, and steps along relations, when the caller does not
-    /// say.
+    /// Defaults for a question: the number of results, the characters of all their sections, and the steps along
+    /// relations.
     pub limit: Option<usize>,
     pub max_chars: Option<usize>,
     pub hops: Option<usize>,
-    /// Settings of a capture: the branch that it begins at and goes to, the prefix of its branches' names, and most
-    /// units of a session.
+    /// Settings of a capture: the branch that it starts from and merges into, the prefix of its branches, and the
+    /// most units of a session.
     pub capture_base: Option<String>,
     pub capture_prefix: Option<String>,
     pub capture_units: Option<usize>,
 }
 
 impl BrainConfig {
-    /// Reads the file of a brain; without one, nothing is set. Fields that are not understood are passed over.
+    /// Reads the file of a brain. Without a file nothing is set. Ignores fields that it does not understand.
     pub fn load(root: &Path) -> Self {
         let text = foreign::read_text(&root.join(FILE), LinkPolicy::Refused, MAX_BYTES);
         text.map(|text| Self::read(&text)).unwrap_or_default()

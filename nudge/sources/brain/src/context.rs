@@ -1,4 +1,4 @@
-//! Answers a task with the units of the brain.
+//! Answers a task with matching units of the brain.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use crate::retrieve::{
 };
 use crate::source::BrainSource;
 
-/// Longest question.
+/// The most bytes of a question.
 const MAX_QUESTION_BYTES: usize = 64 << 10;
-/// How long a question waits for the model to be loaded; then it goes by words.
+/// The longest wait for the model to load. After it the search uses words only.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
-/// Most sections of a unit, and how near to its best one a further one must be.
+/// The most sections of a unit, and the share of the best section's score that a further section needs.
 const SECTIONS: usize = 3;
 const NEARLY_AS_GOOD: f64 = 0.85;
-/// Characters below which the rest of a section says nothing.
+/// A section is cut only if at least this many characters of it fit: less text says nothing.
 pub(crate) const FEW_CHARS: usize = 200;
 /// Replaces a section that may hold a credential.
 const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
@@ -42,19 +42,19 @@ const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
 /// Result of `nudge.brain.context`.
 #[derive(Debug, Serialize)]
 pub struct BrainAnswer {
-    /// Best first.
+    /// The units that were found, the best first.
     pub units: Vec<FoundUnit>,
-    /// Units related to those, in slots of their own.
+    /// Units with a relation to these. They do not count towards the limit of `units`.
     pub related: Vec<RelatedUnit>,
-    /// Perhaps none of it has to do with the task.
+    /// Is true when perhaps no unit is about the task.
     pub weak: bool,
     /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
-    /// How much was looked through.
+    /// The amount of text that was searched.
     pub searched: SearchCounts,
 }
 
-/// How much was looked through.
+/// The amount of text that was searched.
 #[derive(Debug, Serialize)]
 pub struct SearchCounts {
     pub units: usize,
@@ -70,14 +70,14 @@ pub struct FoundUnit {
     pub kind: Option<String>,
     pub domain: String,
     pub path: String,
-    /// 0 to 1.
+    /// The score, from 0 to 1.
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     pub updated_at: String,
     pub sections: Vec<FoundSection>,
-    /// Why it was found, in words.
+    /// The reason why it was found, in words.
     pub why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<ScoreExplanation>,
@@ -89,7 +89,7 @@ pub struct RelatedUnit {
     pub id: String,
     pub title: String,
     pub path: String,
-    /// The id of the unit that it is related to, and how.
+    /// The id of the unit to which it is related, and the kind of the relation.
     pub via: String,
     pub relation: String,
     pub hop: usize,
@@ -106,7 +106,7 @@ pub struct FoundSection {
     pub lines: String,
 }
 
-/// The row of a unit.
+/// The columns of a unit's row that answers show.
 pub struct UnitRow {
     pub id: String,
     pub path: String,
@@ -119,7 +119,7 @@ pub struct UnitRow {
 }
 
 impl UnitRow {
-    /// Reads that of a unit.
+    /// Reads the row of a unit.
     pub fn read(c: &Connection, unit: i64) -> Result<Self, TransactionFailure> {
         let sql =
             "SELECT uid, path, title, summary, kind, domain, confidence, modified, mtime_ns FROM unit WHERE id = ?1";
@@ -210,8 +210,8 @@ impl BrainSource {
         Ok(BrainAnswer { degraded, ..answer })
     }
 
-    /// The units that a language model puts first, where the settings want one; else why none does. No lock is held while
-    /// it thinks.
+    /// Lets a language model choose the units to put first, if the settings want that. Else returns the reason why it
+    /// does not. Holds no lock while the model works.
     fn rerank_units(&self, task: &str, asked: IndexQuestion<'_>) -> Result<Vec<i64>, String> {
         let Some(reranker) = &self.reranker else { return Ok(Vec::new()) };
         let IndexQuestion { index, words, thought, filter } = asked;
@@ -231,7 +231,7 @@ impl BrainSource {
             units.iter().map(note).collect::<Result<Vec<_>, TransactionFailure>>()
         });
         let found = found.map_err(|error| error.message().to_owned())?;
-        // A single unit is in order already.
+        // A single unit needs no order.
         if found.len() < 2 {
             return Ok(Vec::new());
         }
@@ -239,8 +239,8 @@ impl BrainSource {
         Ok(reranker.order_notes(task, &notes)?.into_iter().map(|position| units[position]).collect())
     }
 
-    /// Returns the mirror and its time to answer, when it has the same as the index; else the reason why it is not
-    /// asked.
+    /// Returns the mirror and the time left for its answers if it holds the same state as the index. Else returns the
+    /// reason why it is not asked.
     pub(crate) fn in_step<'a>(
         &self,
         index: &BrainIndex,
@@ -254,7 +254,7 @@ impl BrainSource {
     }
 }
 
-/// The answer as it is told.
+/// Builds the answer for the caller.
 fn build_answer(
     c: &Connection,
     answer: RetrievedUnits,
@@ -263,7 +263,7 @@ fn build_answer(
 ) -> Result<BrainAnswer, TransactionFailure> {
     let mut room = chars;
     let mut units = Vec::new();
-    // The best section of each comes before a second one of any.
+    // Each unit gets its best section before any unit gets a second one.
     for (ranked, words) in answer.units.iter().zip(answer.words) {
         let UnitRow { id, path, title, kind, domain, confidence, updated_at, .. } = UnitRow::read(c, ranked.unit)?;
         let best = ranked.chunks.first();
@@ -308,13 +308,13 @@ fn build_answer(
     Ok(BrainAnswer { units, related, weak: answer.is_weak, degraded: Vec::new(), searched })
 }
 
-/// The sections of a unit that are nearly as good as its best.
+/// Returns the further sections of a unit that are nearly as good as its best.
 fn pick_further(chunks: &[ChunkCandidate]) -> impl Iterator<Item = &ChunkCandidate> {
     let floor = chunks.first().map_or(f64::MAX, |best| best.evidence.score() * NEARLY_AS_GOOD);
     chunks.iter().skip(1).take(SECTIONS - 1).filter(move |chunk| chunk.evidence.score() >= floor)
 }
 
-/// A section, as much of it as there is room for.
+/// Reads a section, cut to the room that is left.
 fn read_section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<FoundSection>, TransactionFailure> {
     if *room < FEW_CHARS {
         return Ok(None);
@@ -332,7 +332,8 @@ fn read_section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<F
     Ok(Some(FoundSection { breadcrumb: make_safe(&breadcrumb), text, lines: format!("{first}-{last}") }))
 }
 
-/// A text of somebody's, fit to be read by a model: nothing hides in it, and no credential is passed on.
+/// Makes a stranger's text safe for a model: shows hidden characters, and withholds a text that may hold a
+/// credential.
 pub fn make_safe(text: &str) -> String {
     if SecretGuard::new().check(None, text).is_some() {
         return WITHHELD.to_owned();
@@ -340,7 +341,7 @@ pub fn make_safe(text: &str) -> String {
     escape_hidden(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'), |_, _| {})
 }
 
-/// The index of a caller's brain, in step with its files as far as there is time.
+/// Opens the index of the caller's brain, and refreshes it from the files as far as time allows.
 pub fn open_refreshed(
     brains: &BrainSource,
     context: nudge_core::context::ContextSpec,

@@ -1,4 +1,4 @@
-//! What is answered while something is missing.
+//! Tests the answers while a part is missing.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ fn context(brains: &BrainSource, task: &str) -> Value {
     serde_json::to_value(brains.find_context(params).unwrap()).unwrap()
 }
 
-/// A source with a brain of one unit, in a folder with its cache.
+/// Makes a source with a brain of one unit, and a folder for its cache.
 fn brains(folder: &Path) -> BrainSource {
     fs::create_dir(folder.join("brain")).unwrap();
     fs::write(folder.join("brain/a.md"), "# Retry\n\nClients wait a random time.\n").unwrap();
@@ -70,7 +70,7 @@ fn where_the_folder_for_caches_takes_no_index_there_is_one_for_a_moment() {
     assert!(!place.exists(), "nothing is left of it");
 }
 
-/// Asks how a brain stands on a thread of its own, so that a status that waits fails the test.
+/// Asks for the status on another thread, so that a status that waits fails the test instead of blocking it.
 fn standing(brains: &Arc<BrainSource>) -> Value {
     let (told, answer) = std::sync::mpsc::channel();
     let brains = Arc::clone(brains);
@@ -105,7 +105,7 @@ fn the_status_waits_for_no_reader_of_the_files_and_no_writer_of_the_index() {
     assert_eq!((&stands["units"], &stands["stale"]), (&json!(1), &json!(false)));
 }
 
-/// A model that writes a note while it makes its first vectors, and remembers before which call the note was read.
+/// A model that writes a note during its first call, and notes the number of the call before which the note was read.
 struct WritesANote {
     note: PathBuf,
     brains: OnceLock<Arc<BrainSource>>,

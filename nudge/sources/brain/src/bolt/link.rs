@@ -1,5 +1,5 @@
-//! Connections to the server, and the threads that wait for it: a server that takes a question and stays silent holds
-//! the thread that asked for as long as it likes, so that is never the caller's.
+//! Connects to the server, and runs the threads that wait for it. A server that accepts a question and never answers
+//! blocks the asking thread without limit, so the caller's thread never asks itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, mpsc};
@@ -17,23 +17,23 @@ use serde_json::Value;
 
 use super::{BoltEndpoint, CypherQuery, Row};
 
-/// How long it may take to connect and log in, at most.
+/// The longest time to connect and log in.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Between two signs of life of a connection that waits.
+/// The interval of TCP keep-alive probes.
 const ALIVE: Duration = Duration::from_secs(30);
-/// Most threads that wait for the server.
+/// The most threads that may wait for the server.
 const MAX_WAITING: usize = 8;
-/// A statement that conflicts with another transaction is tried again after so many milliseconds.
+/// The pauses, in milliseconds, before the retries of a statement that conflicts with another transaction.
 const PAUSES: [u64; 8] = [5, 11, 23, 47, 97, 199, 401, 809];
-/// Length to which the server's messages are cut.
+/// The most characters of the server's messages.
 const SAID_CHARS: usize = 160;
 
 /// The connections to a server.
 pub struct BoltLink {
     place: Arc<BoltEndpoint>,
-    /// Made when it is first needed, and anew after a failure.
+    /// Is made on first use, and again after a failure.
     driver: Mutex<Option<Arc<Driver>>>,
-    /// As many threads wait for the server as share this with it.
+    /// Counts the waiting threads: each holds a clone of this `Arc`.
     waiting: Arc<()>,
 }
 
@@ -73,7 +73,7 @@ impl BoltLink {
     }
 }
 
-/// Connections to a place; none is opened yet.
+/// Makes the driver for a server without opening a connection.
 fn new_driver(place: &BoltEndpoint) -> Result<Arc<Driver>, String> {
     let connection = ConnectionConfig::new(Address::from((&*place.host, place.port))).with_routing(false);
     let connection = if place.is_encrypted {
@@ -90,7 +90,7 @@ fn new_driver(place: &BoltEndpoint) -> Result<Arc<Driver>, String> {
         .with_auth(Arc::new(login))
         .with_connection_timeout(CONNECT)
         .with_connection_acquisition_timeout(CONNECT)
-        // A server that was started anew is not noticed.
+        // Tests each idle connection before its use: the server may have been restarted.
         .with_idle_time_before_connection_test(Duration::ZERO)
         .with_keep_alive(KeepAliveConfig::CustomTime(ALIVE))
         .with_telemetry(false);
@@ -119,12 +119,12 @@ fn run_statements(driver: &Driver, place: &BoltEndpoint, queries: &[CypherQuery]
     Ok(answers)
 }
 
-/// Returns true when another transaction was in the way and nothing was done.
+/// Returns true when another transaction interfered and the statement had no effect.
 fn is_in_the_way(error: &Neo4jError) -> bool {
     matches!(error, Neo4jError::ServerError { error, .. } if error.code().contains(".TransientError."))
 }
 
-/// A value of ours, as it travels.
+/// Converts a JSON value into a value of the protocol.
 fn to_bolt_value(value: &Value) -> ValueSend {
     match value {
         Value::Null => ValueSend::Null,
@@ -151,8 +151,8 @@ fn from_bolt_value(value: ValueReceive) -> Value {
     }
 }
 
-/// Describes the error in a clause that follows the name of the server. The server's own message is untrusted, and is
-/// cut to one line.
+/// Describes the error in a clause that follows the name of the server. The server's own message comes from a
+/// stranger, so it is cut to one line.
 fn describe_error(error: &Neo4jError) -> String {
     match error {
         Neo4jError::Disconnect { source: Some(error), .. } => match error.kind() {

@@ -1,10 +1,10 @@
-//! In the place of a connection, where this was built without one.
+//! Replaces the connection in builds without the feature `bolt`.
 
 use std::time::Duration;
 
 use super::{BoltEndpoint, CypherQuery, Row};
 
-/// There is none.
+/// A link that cannot exist.
 pub enum BoltLink {}
 
 impl BoltLink {

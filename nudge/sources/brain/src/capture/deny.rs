@@ -1,11 +1,11 @@
-//! Denies the capture of sessions in some folders. Links and `..` give a folder many names, and a session may name
-//! several folders: each name of each folder counts.
+//! Denies the capture of sessions in some folders. A folder has several names because of links and `..`, and a
+//! session may name several folders. The check compares every name of every folder.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::source::at_home;
 
-/// Longest path that is looked for on the disk; no system has longer ones.
+/// The longest path that is resolved on the disk; no system has longer ones.
 const MAX_BYTES: usize = 4_096;
 
 /// Returns true when one of the folders is denied or lies in a denied one.
@@ -20,7 +20,8 @@ pub fn is_denied<'a>(denied: &[String], folders: impl IntoIterator<Item = &'a Pa
     folders.into_iter().any(is_in)
 }
 
-/// Returns the written name without `..`, and the real one; a missing folder still has a written one.
+/// Returns two names of a folder: the written one without `..`, and the real one without links. For a missing folder
+/// the real one is resolved as far as it exists.
 fn list_names(folder: &Path) -> [PathBuf; 2] {
     let mut written = PathBuf::new();
     for part in folder.components() {
@@ -34,7 +35,7 @@ fn list_names(folder: &Path) -> [PathBuf; 2] {
     [written, real]
 }
 
-/// Resolves links, as far as a path exists.
+/// Resolves links in the part of a path that exists.
 fn resolve_links(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;

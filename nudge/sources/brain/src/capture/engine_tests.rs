@@ -1,13 +1,13 @@
-//! Faults of the user's own agents, which stand here as small programs: each is told in a sentence, leaves no branch, and
-//! is tried again or not.
+//! Tests faults of the user's own agents, which small programs imitate here. Each fault is described in a sentence
+//! and leaves no branch. Nudge tries again only if the fault may pass.
 
 use std::io::Write as _;
 use std::process::Stdio;
 
 use super::*;
 
-/// A program that does what a script says. Another process writes it: a file that this one has open cannot be run while
-/// another test starts a program.
+/// Makes a program from a script. Another process writes the file: if this process had it open, a child of another
+/// test could inherit it, and the system runs no file that is open for writing.
 pub fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
     let path = desk.path(name);
     let mut shell = Command::new("sh");
@@ -18,7 +18,7 @@ pub fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// Works on a job with a program of this script in PATH, or with none.
+/// Works on a job. `script` becomes the program of this engine; with `None` the engine has no program.
 fn work_with(desk: &Desk, id: &str, engine: &str, script: Option<&str>) -> CaptureJob {
     let path = script.map(|script| fake(desk, engine, script));
     let stop = StopFlag::default();
@@ -28,7 +28,7 @@ fn work_with(desk: &Desk, id: &str, engine: &str, script: Option<&str>) -> Captu
     held.job.clone()
 }
 
-/// Writes what follows to the file that Codex is told to answer in.
+/// The beginning of a script that writes to the file in which Codex must put its answer.
 const TO_FILE: &str = "while [ \"$1\" != -o ]; do shift; done; cat >/dev/null; ";
 
 #[test]
@@ -58,7 +58,7 @@ fn faults_of_the_users_own_agents() {
             ("sleep 600 & sleep 600".to_owned(), "1", format!("{engine} gave no answer in 1 s")),
             (format!("exec {huge}"), "20", format!("{engine} answered")),
         ];
-        // Of too long an answer no more is read than is needed to know.
+        // Nudge stops reading as soon as an answer is too long.
         for (script, seconds, said) in
             ended.into_iter().take(if engine == "claude" { 4 } else { 3 }).chain(faults(engine))
         {
@@ -74,7 +74,7 @@ fn faults_of_the_users_own_agents() {
         let id = desk.session("s-1", "hello").id;
         let job = work_with(&desk, &id, engine, None);
         assert!(job.note.unwrap().contains(&format!("There is no {engine} in PATH")));
-        // And what is there later is asked.
+        // A program that appears in PATH later is used then.
         let answer = json!({"units": [unit("Retry with full jitter", BODY)]}).to_string();
         let script = match engine {
             "claude" => format!(

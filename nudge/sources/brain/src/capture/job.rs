@@ -1,5 +1,5 @@
-//! Jobs: one file for the end of one session, in a folder of this user's. The process that works on a job holds its
-//! lock and writes the file anew after every step, so another process can go on after a kill.
+//! Jobs: each end of a session makes one file in a private folder of the user. The process that works on a job holds
+//! the job's lock and rewrites the file after every step, so another process can continue after a kill.
 
 use std::fs;
 use std::io;
@@ -21,43 +21,43 @@ use sha2::{Digest as _, Sha256};
 
 use crate::llm::ModelCost;
 
-/// The folder of the jobs, in that of the sources' files.
+/// The folder of the jobs, inside the sources' data folder.
 const FOLDER: &str = "capture";
-/// Longest file of a job, and most jobs that are kept.
+/// The longest file of a job, and the most jobs that are kept.
 const MAX_BYTES: u64 = 4 << 20;
 const MAX_JOBS: usize = 500;
-/// How often a job is tried.
+/// The most tries of a job.
 pub const MAX_TRIES: u32 = 3;
-/// Most ends of one session.
+/// The most jobs of one session; each end of the session makes one.
 const MAX_ENDS: usize = 100;
 
-/// How far a job is.
+/// The state of a job: the last step that was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Models are still to be asked.
+    /// Some requests to a model are still open.
     Waiting,
     /// The files to write are known.
     Asked,
-    /// There is a commit.
+    /// The commit exists.
     Committed,
-    /// There is a branch.
+    /// The branch exists.
     Branched,
     /// The branch is at the remote.
     Pushed,
-    /// There is a pull request.
+    /// The pull request exists.
     Proposed,
     /// The branch is at the remote, but no pull request could be made.
     Remote,
-    /// The branch is here alone.
+    /// The branch exists only in the local repository.
     Local,
     /// The branch was merged, or removed.
     Reviewed,
-    /// Nothing was worth keeping.
+    /// The session had nothing worth keeping.
     Empty,
-    /// It was too short, or in a project that is not to be captured.
+    /// The session was too short, or ran in a project that must not be captured.
     Skipped,
-    /// It was given up.
+    /// Nudge has given the job up.
     Failed,
 }
 
@@ -68,7 +68,7 @@ impl JobState {
     }
 }
 
-/// A file that is to be written.
+/// A file that the job will write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitDraft {
     pub id: String,
@@ -82,13 +82,13 @@ pub struct UnitDraft {
     pub confidence: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<ProposedRelation>,
-    /// The unit that it adds to, in the place of a file of its own.
+    /// The id of the unit that this text extends; then it gets no file of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<String>,
-    /// Empty once it is in the repository.
+    /// The text. It is emptied when the job ends, unless it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    /// The path that it was written to.
+    /// The path of the written file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
 }
@@ -96,13 +96,13 @@ pub struct UnitDraft {
 /// A job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaptureJob {
-    /// The name of its file.
+    /// The name of the job's file, without its ending.
     pub id: String,
     pub session: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<TranscriptClient>,
     pub transcript: PathBuf,
-    /// The part of the transcript that it is about, in bytes.
+    /// The part of the transcript that the job covers, in bytes.
     pub from: u64,
     pub to: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,17 +111,17 @@ pub struct CaptureJob {
     pub brain: PathBuf,
     pub created: Millis,
     pub state: JobState,
-    /// The state in which it was given up.
+    /// The state in which the job was given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_in: Option<JobState>,
     #[serde(default)]
     pub tries: u32,
     #[serde(default)]
     pub tried_at: Millis,
-    /// Why it stands as it does.
+    /// The reason of the current state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Requests that were answered, and their costs.
+    /// The number of answered requests, and the costs of the calls.
     #[serde(default)]
     pub parts_done: usize,
     #[serde(default)]
@@ -136,7 +136,7 @@ pub struct CaptureJob {
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The branch that it is to go to.
+    /// The branch that the pull request goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,12 +176,12 @@ impl CaptureJob {
     }
 }
 
-/// The end of a session, as a client tells it.
+/// The end of a session, as a client reports it.
 #[derive(Debug, Clone)]
 pub struct SessionEnd {
-    /// The client's name of the session; empty when it is not known.
+    /// The client's id of the session; empty when it is unknown.
     pub session: String,
-    /// The file that the client keeps of it.
+    /// The client's file of the session.
     pub transcript: PathBuf,
     /// The folder that the agent worked in.
     pub cwd: Option<PathBuf>,
@@ -195,28 +195,28 @@ impl JobFolder {
     /// Opens the jobs in the folder of the sources' files, and makes the folder.
     ///
     /// # Errors
-    /// As [`DataDir::create_folder`].
+    /// The errors of [`DataDir::create_folder`].
     pub fn open(data: &DataDir) -> Result<Self> {
         DataDir::new(data.path().join(FOLDER)).create_folder().map(Self)
     }
 
-    /// The folder, for files that last as long as some work.
+    /// Returns the folder, which also holds temporary files of the work.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Notes the end of a session. `None` where its transcript has nothing that no job is about.
+    /// Writes a job for the end of a session. Returns `None` when earlier jobs cover the whole transcript.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` without a transcript; `E_UNAVAILABLE` when the file cannot be written.
+    /// `E_NOT_FOUND` without a transcript; `E_UNAVAILABLE` when the job's file cannot be written.
     pub fn note_end(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<CaptureJob>> {
         self.with_next(end, brain, now, |job| self.write(job, true))
     }
 
-    /// The job that [`note_end`](Self::note_end) would write.
+    /// Returns the job that [`note_end`](Self::note_end) would write, without writing it.
     ///
     /// # Errors
-    /// As [`note_end`](Self::note_end).
+    /// The errors of [`note_end`](Self::note_end).
     pub fn would_note(&self, end: &SessionEnd, brain: &Path, now: Millis) -> Result<Option<CaptureJob>> {
         self.with_next(end, brain, now, |_| Ok(()))
     }
@@ -234,7 +234,7 @@ impl JobFolder {
         while number <= MAX_ENDS {
             let id = if number == 1 { session.clone() } else { format!("{session}.{number}") };
             if let Some(known) = self.read(&id) {
-                // Two hooks may tell of one end.
+                // Two hooks may report the same end.
                 if known.to >= to {
                     return Ok(None);
                 }
@@ -244,7 +244,8 @@ impl JobFolder {
             let job = CaptureJob::new(id, &session, end, (from, to), brain, now);
             match keep(&job) {
                 Ok(()) => return Ok(Some(job)),
-                // Another hook was faster, and its job is read next; a file that is no job stays.
+                // Another hook has written this job first, so the loop reads it next. A file that is not a job stays,
+                // and the next number is tried.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     number += usize::from(self.read(&job.id).is_none());
                 }
@@ -260,7 +261,7 @@ impl JobFolder {
         serde_json::from_str(&text).ok().filter(|job: &CaptureJob| job.id == id)
     }
 
-    /// Every job, the oldest first.
+    /// Returns every job, the oldest first.
     pub fn read_all(&self) -> Vec<CaptureJob> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let ids = names.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned()));
@@ -269,15 +270,15 @@ impl JobFolder {
         jobs
     }
 
-    /// Returns true when a job is left that no process has touched since then.
+    /// Returns true when an unfinished job was not touched since `since`.
     pub fn are_left(&self, since: Millis) -> bool {
         self.read_all().iter().any(|job| !job.state.is_done() && job.created.max(job.tried_at) < since)
     }
 
-    /// Takes a job for this process, as it stands now. `None` when another one has it.
+    /// Locks a job for this process and reads it. Returns `None` when another process holds it.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when its lock cannot be opened.
+    /// `E_UNAVAILABLE` when the job's lock cannot be opened.
     pub fn lock_job(&self, id: &str) -> Result<Option<LockedJob<'_>>> {
         match FileLock::take(&self.lock_path(id), LockKind::Exclusive, LockPatience::AtOnce) {
             Ok(lock) => Ok(self.read(id).map(|job| LockedJob { jobs: self, job, _lock: lock })),
@@ -286,7 +287,7 @@ impl JobFolder {
         }
     }
 
-    /// Removes the oldest finished jobs when there are many, and the files that killed processes have left.
+    /// Removes the oldest finished jobs when there are too many, and files that killed processes have left.
     pub fn remove_old(&self) {
         self.remove_leftovers();
         let all = self.read_all();
@@ -299,7 +300,8 @@ impl JobFolder {
         }
     }
 
-    /// Files of a moment begin with a dot; no engine has longer than half of this.
+    /// Removes old temporary files; their names begin with a dot. No engine runs longer than half of this time, so
+    /// the files are not in use.
     fn remove_leftovers(&self) {
         const OLD: Duration = Duration::from_hours(2);
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
@@ -320,10 +322,11 @@ impl JobFolder {
         self.0.join(format!("{id}.lock"))
     }
 
-    /// Writes a job whole, or not at all.
+    /// Writes a job as a whole: a reader never sees half a file.
     fn write(&self, job: &CaptureJob, is_new: bool) -> io::Result<()> {
         let (text, name) = (serde_json::to_vec(job)?, format!("{}.json", job.id));
-        // The hook of a session's end does not wait for a disk: only the steps that cost something do.
+        // A new job is not flushed, because the hook must not wait for the disk. Later steps are flushed, because
+        // repeating them costs money or time.
         let sync = if is_new { DiskSync::Unflushed } else { DiskSync::Flushed };
         let folder = HeldFolder::open(&self.0)?;
         let fresh = folder.write_fresh(&text, FileRights::Private, sync)?;
@@ -336,7 +339,7 @@ impl JobFolder {
     }
 }
 
-/// A job that this process works on.
+/// A job that this process works on and holds locked.
 pub struct LockedJob<'a> {
     jobs: &'a JobFolder,
     pub job: CaptureJob,
@@ -344,7 +347,7 @@ pub struct LockedJob<'a> {
 }
 
 impl LockedJob<'_> {
-    /// Keeps it as it stands.
+    /// Saves the job in its current state.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -352,14 +355,14 @@ impl LockedJob<'_> {
         self.jobs.write(&self.job, false).map_err(|error| self.jobs.write_error(&error))
     }
 
-    /// Lets a job that was given up be tried again, from its last state. A job that is done stays done.
+    /// Allows a job that was given up to be tried again, from its last state. A finished job stays finished.
     ///
     /// # Errors
-    /// As [`save`](Self::save).
+    /// The errors of [`save`](Self::save).
     pub fn allow_retry(&mut self) -> Result<()> {
         let job = &mut self.job;
         job.state = match job.state {
-            // Requests that were answered are not asked again.
+            // Answered requests are not sent again.
             JobState::Failed => job.failed_in.take().unwrap_or(JobState::Waiting),
             JobState::Local => JobState::Branched,
             JobState::Remote => JobState::Pushed,
@@ -370,10 +373,10 @@ impl LockedJob<'_> {
         self.save()
     }
 
-    /// Keeps it in a state that it has come to.
+    /// Sets a new state and saves the job.
     ///
     /// # Errors
-    /// As [`save`](Self::save).
+    /// The errors of [`save`](Self::save).
     pub fn save_state(&mut self, state: JobState, note: Option<&str>) -> Result<()> {
         if state == JobState::Failed {
             self.job.failed_in = Some(self.job.state);
@@ -381,7 +384,7 @@ impl LockedJob<'_> {
         self.job.state = state;
         self.job.note = note.map(str::to_owned);
         if state.is_done() && state != JobState::Failed {
-            // The text is in the repository or was not wanted, so it need not lie here too.
+            // The text is in the repository or was not wanted, so the job does not keep a copy.
             self.job.units.iter_mut().for_each(|unit| unit.body.clear());
         }
         self.save()
@@ -394,7 +397,7 @@ fn file_length(path: &Path) -> Result<u64> {
     there.ok_or_else(none)
 }
 
-/// The name of a session's jobs: the client's, where it can be the name of a file.
+/// Returns the name of a session's jobs: the client's id if it is valid as a file name.
 fn name(end: &SessionEnd) -> String {
     let is_name = |text: &str| {
         (1..=80).contains(&text.len())

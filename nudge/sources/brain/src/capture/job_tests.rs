@@ -1,4 +1,4 @@
-//! Jobs on disk: one a session's end, whoever writes, reads and holds them.
+//! Tests the job files: each end of a session makes one job, no matter which processes write, read and lock it.
 
 use super::*;
 

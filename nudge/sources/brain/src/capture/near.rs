@@ -1,4 +1,5 @@
-//! Finds units of a brain near a proposal: those that a model is told of, and the unit that says the same.
+//! Finds units of a brain that are similar to a text: units to list in a request, and a unit that says the same as a
+//! proposal.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -22,17 +23,18 @@ use crate::rows;
 use crate::schema::FULL_TEXT;
 use crate::source::{BrainSource, VARIABLE};
 
-/// Units that a model is told of.
+/// The most units that a request lists.
 const TOLD: usize = 20;
-/// Longest end of a transcript by which they are found.
+/// The most bytes at the end of a transcript that are used to find these units.
 const ASKED_BYTES: usize = 60 << 10;
-/// Two units are the same from these values on: the share of the words, by rarity, and the cosine.
+/// The lowest values at which two units count as the same: the share of common words, weighted by rarity, and the
+/// cosine.
 const COVER: f64 = 0.8;
 const COSINE: f32 = 0.9;
-/// No user waits for a capture.
+/// The wait for the model is long, because no user waits for a capture.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
-/// A brain, while a session is captured into it.
+/// The index of a brain, for the capture of one session.
 pub struct UnitLookup<'a> {
     brains: &'a BrainSource,
     root: &'a Path,
@@ -43,14 +45,14 @@ impl<'a> UnitLookup<'a> {
     /// Opens the index of a brain.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` without the folder; those of the index.
+    /// `E_NOT_FOUND` without the folder; the errors of the index.
     pub fn open(brains: &'a BrainSource, root: &'a Path) -> Result<Self> {
         let index = brains.index(root)?;
         index.scan(None)?;
         Ok(Self { brains, root, index })
     }
 
-    /// The units that are near to a text.
+    /// Finds the units that are most similar to a text.
     ///
     /// # Errors
     /// The errors of the index.
@@ -78,12 +80,12 @@ impl<'a> UnitLookup<'a> {
             .collect())
     }
 
-    /// Returns true when there is a unit of this id.
+    /// Returns true when a unit with this id exists.
     pub fn has_unit(&self, id: &str) -> bool {
         self.find_path(id).is_some()
     }
 
-    /// The file of a unit.
+    /// Returns the path of a unit's file.
     pub fn find_path(&self, id: &str) -> Option<String> {
         let path = self.index.db.read(|c| {
             Ok(c.prepare_cached("SELECT path FROM unit WHERE uid = ?1")?
@@ -93,7 +95,7 @@ impl<'a> UnitLookup<'a> {
         path.ok().flatten()
     }
 
-    /// The unit that says the same, by words or by meaning.
+    /// Finds a unit that says the same by words or by meaning, and returns its id.
     pub fn find_same(&self, title: &str, body: &str) -> Option<String> {
         let text = format!("{title}\n{body}");
         let unit_of = |chunk: i64| {
@@ -124,7 +126,7 @@ impl<'a> UnitLookup<'a> {
     }
 }
 
-/// The draft of the same session that says the same as a proposal.
+/// Finds a draft of the same session that says the same as a proposal, and returns its id.
 pub fn same_draft(drafts: &[UnitDraft], title: &str, body: &str) -> Option<String> {
     let stems = |title: &str, body: &str| {
         split_words(title).into_iter().chain(split_words(body)).map(|word| word.stem).collect::<HashSet<_>>()
@@ -132,7 +134,7 @@ pub fn same_draft(drafts: &[UnitDraft], title: &str, body: &str) -> Option<Strin
     let own = stems(title, body);
     let is_same = |draft: &&UnitDraft| {
         let theirs = stems(&draft.title, &draft.body);
-        // Whole numbers: of ten words eight.
+        // Compares in integers: eight of ten words must be equal.
         own.intersection(&theirs).count() * 10 >= own.len() * 8
     };
     drafts.iter().find(is_same).map(|draft| draft.id.clone())

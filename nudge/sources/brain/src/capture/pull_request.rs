@@ -1,4 +1,5 @@
-//! The request to merge a branch: by GitHub's own command, else by its API. Without either the branch waits.
+//! Makes the pull request for a branch by the command `gh`, or else by GitHub's API. If neither works, the branch
+//! stays for a later review.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use super::repo::BrainRepo;
 use crate::llm::web;
 use crate::llm::{RequestFault, program};
 
-/// A request for a branch.
+/// The data of a pull request.
 pub struct PullRequest<'a> {
     pub repo: &'a BrainRepo,
     pub head: &'a str,
@@ -30,7 +31,7 @@ pub struct PullRequest<'a> {
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// The title of a session's commit and request: `Knowledge from session 2026-11-22 13:43`.
+/// Returns the title of a session's commit and pull request: `Knowledge from session 2026-11-22 13:43`.
 pub fn format_title(job: &CaptureJob) -> String {
     let minute: String = rfc3339::format_time(job.created).chars().take("2026-11-22T13:43".len()).collect();
     format!("Knowledge from session {}", minute.replace('T', " "))
@@ -55,8 +56,8 @@ pub fn render_body(job: &CaptureJob) -> String {
     view::withhold_secrets(&out, &mut 0)
 }
 
-/// Renders the texts that may change existing units, for the reviewer to take the new parts. No number decides whether
-/// two units are one, so the files of the branch hold none of these texts.
+/// Renders the texts that may extend existing units; the reviewer copies the new parts. The files of the branch hold
+/// none of these texts, because no measure can decide safely that two units are the same.
 pub fn render_proposed_changes(job: &CaptureJob) -> String {
     let mut out = String::new();
     for RejectedProposal { title, of: unit, text, .. } in &job.rejected {
@@ -64,7 +65,7 @@ pub fn render_proposed_changes(job: &CaptureJob) -> String {
         if out.is_empty() {
             out += "Proposed as changes of units that are there. Merging changes none of them:\n";
         }
-        // A fence keeps mentions and links from taking effect; it is longer than any in the text.
+        // A fence disables mentions and links. It is longer than any fence in the text.
         let longest = text.split(|c| c != '~').map(str::len).fold(2, usize::max);
         let fence = "~".repeat(longest + 1);
         let _ = write!(out, "\n**{title}**, like `{unit}`:\n\n{fence}\n{text}\n{fence}\n");
@@ -73,11 +74,11 @@ pub fn render_proposed_changes(job: &CaptureJob) -> String {
 }
 
 impl PullRequest<'_> {
-    /// Makes it, or finds the one that is there; returns its address.
+    /// Makes the pull request, or finds an existing one. Returns its address.
     ///
     /// # Errors
-    /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE`, with the reason why it could
-    /// not be made.
+    /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE` with the reason of the
+    /// failure.
     pub fn create(&self, gh: Option<PathBuf>) -> Result<String> {
         view::refuse_secrets("The pull request", &format!("{}\n{}", self.title, self.body))?;
         let by_command = gh.map(|gh| self.by_command(&gh));
@@ -110,7 +111,7 @@ impl PullRequest<'_> {
             |said: &str| said.split_whitespace().rev().find(|word| word.starts_with("http")).map(str::to_owned);
         match made {
             Ok(said) => address(&said).ok_or_else(|| RequestFault::new_lasting("gh names no pull request")),
-            // It may be there already, of a try that was cut off.
+            // An interrupted try may have made the pull request already.
             Err(fault) => match run(&["pr", "view", head, "--json", "url", "--jq", ".url"], "") {
                 Ok(said) => address(&said).ok_or(fault),
                 Err(_) => Err(fault),
@@ -146,7 +147,7 @@ impl PullRequest<'_> {
     }
 }
 
-/// A project by GitHub's API.
+/// A project on GitHub, reached by the API.
 #[cfg(feature = "llm")]
 pub struct GithubProject<'a> {
     pub url: &'a str,
@@ -157,7 +158,7 @@ pub struct GithubProject<'a> {
 
 #[cfg(feature = "llm")]
 impl GithubProject<'_> {
-    /// Makes a pull request, or finds the one that the branch has.
+    /// Makes a pull request, or finds the existing one of the branch.
     pub fn create_pull_request(
         &self,
         request: &serde_json::Value,
@@ -186,7 +187,7 @@ impl GithubProject<'_> {
 }
 
 #[cfg(any(feature = "llm", test))]
-/// Host, owner and name of the project that a remote is.
+/// Splits the address of a remote into host, owner and name of the project.
 fn parse_remote(remote: &str) -> Option<(String, String, String)> {
     let (host, path) = match remote.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?,

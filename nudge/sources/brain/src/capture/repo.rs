@@ -1,6 +1,6 @@
-//! Commits by git's plumbing, in an index of their own. The user's checkout, index, stash and configuration stay as
-//! they are, however many captures run at once. The user's own settings say how the remote is reached; hooks, filters
-//! and helpers of the brain's repository are not run ([`nudge_git`]).
+//! Commits by git's low-level commands with a separate index. The user's checkout, index, stash and configuration
+//! stay unchanged, even when several captures run at once. The user's own settings decide how git reaches the remote.
+//! Hooks, filters and helpers of the brain's repository do not run ([`nudge_git`]).
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,31 +13,31 @@ use nudge_os::process::ChildProgram;
 
 use crate::git::to_git_error;
 
-/// How long git has: a remote may be far away.
+/// The limits of a git call; the time allows for a slow remote.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_mins(1), output_bytes: 16 << 20 };
 
-/// The repository that a brain is in.
+/// The repository that contains a brain.
 pub struct BrainRepo {
     repository: GitRepository,
 }
 
-/// The commit that a branch begins at.
+/// The commit from which a branch starts.
 pub struct BranchBase {
-    /// The branch that it goes to.
+    /// The branch into which the pull request merges.
     pub name: String,
     /// `None` in a repository without any commit.
     pub commit: Option<String>,
 }
 
-/// How the names of the remote's branches begin here.
+/// The prefix of the remote's branches in the local repository.
 const REMOTE: &str = "refs/remotes/origin/";
 
 /// A file to commit.
 pub struct CommitFile {
-    /// Below the brain.
+    /// The path below the brain's folder.
     pub path: String,
     pub text: String,
-    /// Is true when it adds to an existing file.
+    /// Is true when the file exists and gets an addition.
     pub is_there: bool,
 }
 
@@ -46,17 +46,17 @@ pub struct NewCommit<'a> {
     pub base: Option<&'a str>,
     pub files: &'a [CommitFile],
     pub message: &'a str,
-    /// Seconds since 1970: the same commit made twice is one.
+    /// Seconds since 1970. The time is an input, so a repeated commit has the same hash.
     pub unix_seconds: i64,
-    /// A file for the index.
+    /// The path of the separate index.
     pub index: &'a Path,
 }
 
 impl BrainRepo {
-    /// The repository of a brain.
+    /// Opens the repository of a brain.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` where there is none, or no git.
+    /// `E_UNAVAILABLE` without a repository or without git.
     pub fn open(root: &Path) -> Result<Self> {
         let none = || {
             Error::unavailable(format!(
@@ -71,11 +71,11 @@ impl BrainRepo {
         Ok(Self { repository })
     }
 
-    /// Finds the start of a branch: with a remote, a branch that the remote has, so that nothing else is sent with it;
-    /// else the checkout.
+    /// Finds the start of a branch. With a remote it is a branch of the remote, so that a push sends nothing else.
+    /// Without a remote it is the wanted branch or the checkout.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` where no branch of the remote is known.
+    /// `E_UNAVAILABLE` when no branch of the remote is known.
     pub fn find_base(&self, wanted: Option<&str>) -> Result<BranchBase> {
         let wanted = wanted.filter(|name| is_ref(name)).map(str::to_owned);
         if self.remote().is_none() {
@@ -108,7 +108,7 @@ impl BrainRepo {
         Some(name.to_owned()).filter(|name| is_ref(name))
     }
 
-    /// The branch of the remote that the checkout's own follows, or that has its name.
+    /// Returns the upstream branch of the checkout, or else the branch of the remote with the same name.
     fn find_upstream(&self) -> Option<String> {
         let followed = self.run_git(&["rev-parse", "--symbolic-full-name", "@{upstream}"]).ok();
         let followed = followed.and_then(|full| full.strip_prefix(REMOTE).map(str::to_owned));
@@ -117,18 +117,18 @@ impl BrainRepo {
         followed.or_else(same)
     }
 
-    /// The branch that a symbolic name stands for.
+    /// Returns the branch to which a symbolic name points.
     fn named_by(&self, name: &str, before: &str) -> Option<String> {
         let full = self.run_git(&["symbolic-ref", "--quiet", name]).ok()?;
         full.strip_prefix(before).map(str::to_owned)
     }
 
-    /// The commit that a name stands for.
+    /// Returns the commit to which a name points.
     pub fn commit_of(&self, name: &str) -> Option<String> {
         self.run_git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]).ok()
     }
 
-    /// Returns true when a commit is in the checkout, or in a branch of the remote.
+    /// Returns true when a commit is contained in the checkout or in a branch of the remote.
     pub fn is_merged(&self, commit: &str, into: Option<&str>) -> bool {
         let remote = into.map(|name| format!("{REMOTE}{name}"));
         ["HEAD"].into_iter().chain(remote.as_deref()).any(|name| {
@@ -136,7 +136,7 @@ impl BrainRepo {
         })
     }
 
-    /// The text of a file in a commit.
+    /// Returns the text of a file in a commit.
     pub fn read_file(&self, commit: &str, path: &str) -> Option<String> {
         self.run_git_raw(&["cat-file", "blob", &format!("{commit}:{}{path}", self.repository.prefix())], "", &[]).ok()
     }
@@ -146,7 +146,7 @@ impl BrainRepo {
         self.run_git(&["cat-file", "-e", &format!("{commit}:{}{path}", self.repository.prefix())]).is_ok()
     }
 
-    /// Makes a commit; no branch has it yet.
+    /// Makes a commit that is on no branch yet.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -165,7 +165,7 @@ impl BrainRepo {
         }
         let tree = self.run_git_raw(&["write-tree"], "", &own_index)?;
         let mut env = vec![("GIT_AUTHOR_DATE", OsStr::new(&date)), ("GIT_COMMITTER_DATE", OsStr::new(&date))];
-        // These names are for users without a name of their own.
+        // Git needs a name and an address; these are for users who have set none.
         for (role, words) in [("AUTHOR", "GIT_AUTHOR_IDENT"), ("COMMITTER", "GIT_COMMITTER_IDENT")] {
             if self.run_git(&["var", words]).is_err() {
                 let names = if role == "AUTHOR" {
@@ -181,7 +181,7 @@ impl BrainRepo {
         Ok(self.run_git_raw(&words, message, &env)?.trim().to_owned())
     }
 
-    /// Gives a commit its branch, unless there is one of this name with another commit; whether it has it.
+    /// Makes the branch for a commit. Returns false when a branch of this name points to another commit.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -194,12 +194,12 @@ impl BrainRepo {
         }
     }
 
-    /// The address of the remote, as it is written in the configuration.
+    /// Returns the address of the remote, as the configuration has it.
     pub fn remote(&self) -> Option<String> {
         self.repository.remote().map(str::to_owned)
     }
 
-    /// Sends a commit to a branch of the remote.
+    /// Pushes a commit to a branch of the remote.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -207,13 +207,13 @@ impl BrainRepo {
         self.ask_remote(RemoteVerb::Push, &[&format!("{commit}:refs/heads/{name}")]).map(drop)
     }
 
-    /// Lends the repository to a program that asks git by itself.
+    /// Lets a child program use the repository's git by itself.
     pub fn lend_to(&self, program: &mut ChildProgram) {
         self.repository.lend_to(program);
     }
 
     #[cfg(feature = "llm")]
-    /// The password that the user's own helpers of git know for an address, if there is one.
+    /// Returns the password that the user's own git helpers have for an address, if there is one.
     pub fn find_credential(&self, host: &str) -> Option<String> {
         let asked = format!("protocol=https\nhost={host}\n\n");
         let (words, reach) = (["credential", "fill"], CallReach::Remote);
@@ -222,7 +222,7 @@ impl BrainRepo {
         said.lines().find_map(|line| line.strip_prefix("password=").map(str::to_owned))
     }
 
-    /// Returns the proposals of a branch in words, and its changes as a diff.
+    /// Returns the text of a branch's proposals, and its changes as a diff.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -234,17 +234,17 @@ impl BrainRepo {
         Ok(said + &self.run_git_raw(&words, "", &[])?)
     }
 
-    /// Finds the common ancestor of a branch and the checkout, and whether there is one: a capture into a repository
-    /// without commits shares none with later commits.
+    /// Finds the common ancestor of a branch and the checkout, and returns true with it if it exists. A capture into
+    /// a repository without commits has no ancestor in common with later commits; the result is the empty tree then.
     fn find_merge_base(&self, branch: &str) -> Result<(String, bool)> {
         if let Ok(commit) = self.run_git(&["merge-base", "HEAD", &format!("refs/heads/{branch}")]) {
             return Ok((commit, true));
         }
-        // The tree without files, by the hash of this repository.
+        // Computes the hash of the empty tree, which depends on the repository's kind of hash.
         Ok((self.run_git_raw(&["hash-object", "-t", "tree", "--stdin"], "", &[])?.trim_end().to_owned(), false))
     }
 
-    /// The branches that begin so, the oldest first, that the checkout does not have yet.
+    /// Lists the branches with this prefix that are not merged into the checkout, the oldest first.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -260,11 +260,11 @@ impl BrainRepo {
         Ok(self.run_git_raw(&words, "", &[])?.lines().map(str::to_owned).collect())
     }
 
-    /// Merges a branch into the checkout, which has no changes of its own at the paths that it brings.
+    /// Merges a branch into the checkout, if the checkout has no uncommitted changes at the paths of the branch.
     ///
     /// # Errors
-    /// `E_CONFLICT` where it has, and where the checkout is at no branch or in the middle of something; `E_UNAVAILABLE`
-    /// when git does not do it.
+    /// `E_CONFLICT` for such changes, for a checkout without a branch, for an unfinished merge or rebase, and for a
+    /// merge that fails. `E_UNAVAILABLE` when another git command fails.
     pub fn merge_branch(&self, branch: &str) -> Result<()> {
         if self.named_by("HEAD", "refs/heads/").is_none() {
             return Err(Error::conflict("The brain's checkout is at no branch; check one out, then review again."));
@@ -300,7 +300,7 @@ impl BrainRepo {
         })
     }
 
-    /// Runs git and returns its first lines, trimmed.
+    /// Runs git and returns its output without blanks at the end.
     fn run_git(&self, words: &[&str]) -> std::result::Result<String, GitFailure> {
         self.call(words, "", &[]).map(|text| text.trim_end().to_owned())
     }
@@ -320,14 +320,14 @@ impl BrainRepo {
         self.repository.run(&call).map(|said| String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Asks the remote.
+    /// Runs a git command that reaches the remote.
     fn ask_remote(&self, verb: RemoteVerb, words: &[&str]) -> Result<String> {
         let said = self.repository.reach_remote(verb, words, LIMITS).map_err(|failure| to_git_error(&failure))?;
         Ok(String::from_utf8_lossy(&said).into_owned())
     }
 }
 
-/// Returns true when a text can be the name of a branch, and nothing else.
+/// Returns true when a text is valid as a branch name and cannot be read as anything else.
 pub fn is_ref(name: &str) -> bool {
     (1..=100).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())

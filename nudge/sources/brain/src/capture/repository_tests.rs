@@ -1,4 +1,4 @@
-//! Repositories as users have them: where a branch begins, how it is reviewed, what a worker that was killed leaves.
+//! Tests captures in different repositories: the start of a branch, its review, and the state after a killed worker.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn one_unit() -> Desk {
     Desk::new(&saying(&[unit("Retry with full jitter", BODY)]))
 }
 
-/// The files that the first branch of the remote brings beside what the remote had.
+/// Returns the paths that the first branch of the remote adds to `before`.
 fn brought(desk: &Desk, before: &str) -> String {
     let [branch] = &desk.branches("remote.git")[..] else { panic!("one branch") };
     git(&desk.path("remote.git"), &["diff", "--name-only", before, branch])
@@ -52,7 +52,8 @@ fn a_remote_without_branches_is_told_of_and_gets_none() {
     assert_eq!((job.state, job.calls.len()), (JobState::Remote, 1), "{job:?}");
 }
 
-/// Of a repository without commits, of either kind of hash, a capture is shown and merged; so is a second one.
+/// A capture into a repository without commits can be shown and merged, with both kinds of hash; a second capture
+/// too.
 #[test]
 fn a_repository_without_commits_is_reviewed() {
     for format in ["sha1", "sha256"] {
@@ -102,7 +103,7 @@ fn a_lock_that_was_left_behind_is_in_nobodys_way() {
     assert!(path_of(".new.tmp").exists(), "another process may be writing it");
 }
 
-/// What a model has answered is kept when a later step fails, and it is not asked again.
+/// A model's answer is kept when a later step fails, and the model is not asked again.
 #[test]
 fn what_was_answered_is_not_asked_again() {
     let desk = one_unit();
@@ -120,7 +121,7 @@ fn what_was_answered_is_not_asked_again() {
     assert_eq!((job.state, job.calls.len()), (JobState::Remote, 1), "{job:?}");
 }
 
-/// A worker that was ended each time while it pushed has left a branch to review.
+/// A worker that was killed in each push still leaves a branch to review.
 #[test]
 fn a_branch_that_is_there_is_no_failure() {
     let desk = one_unit();
@@ -138,8 +139,8 @@ fn a_branch_that_is_there_is_no_failure() {
     assert_eq!(desk.work(&id).state, JobState::Remote);
 }
 
-/// A brain that somebody else made names programs: a monitor of files, filters, hooks, the way to the remote. A capture
-/// and a review run none of them, and do what they are for.
+/// A brain from a stranger may name programs: a file monitor, filters, hooks, a transport to the remote. Capture and
+/// review succeed without running any of them.
 #[cfg(unix)]
 #[test]
 fn no_program_that_a_brain_names_is_run() {
@@ -174,7 +175,7 @@ fn no_program_that_a_brain_names_is_run() {
     repo.merge_branch(&branch).unwrap();
     assert!(brain.join("domains/coding/retry-with-full-jitter.md").is_file());
     assert!(!used.exists(), "a program was run");
-    // With another remote none is, either.
+    // With other remotes no program runs either.
     git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "protocol.ext.allow", "always"]);
     for url in [format!("ext::{}", evil.display()), "ssh://nobody@localhost:1/x.git".to_owned()] {
         git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "remote.origin.url", &url]);
@@ -194,7 +195,7 @@ fn at_no_branch_nothing_is_merged() {
     assert_eq!(repo.merge_branch(&job.branch.unwrap()).unwrap_err().reason(), "E_CONFLICT");
 }
 
-/// A note that is called by what looks like a credential is not told of, and keeps nothing else from being captured.
+/// A note whose name looks like a credential is not listed in the request. The capture still works without it.
 #[test]
 fn a_note_called_by_hex_digits_is_left_out() {
     let place = tempfile::tempdir().unwrap();
@@ -214,15 +215,15 @@ fn a_note_called_by_hex_digits_is_left_out() {
     assert!(!error.message().contains("allow_secret"), "{error:?}");
 }
 
-/// Of a unit that is there already its reviewer reads the new text; no file of it is changed, and one that says nothing
-/// new makes no branch.
+/// If a proposal says the same as a unit, the reviewer reads the new text, and the unit's file stays unchanged. A
+/// proposal without new text makes no branch.
 #[test]
 fn a_duplicate_is_proposed_as_a_change_in_words() {
     let known = "Each pause is twice the last, up to forty seconds, and a random part of it is taken so that clients \
                  spread over the whole of it.";
     let news = "Each pause is twice the last, up to forty seconds; a random part of it is taken, so that clients spread \
                 over the whole of it.";
-    // Of a few units every word is common.
+    // In a brain of a few units every word is common.
     let desk = |said: &str| {
         let desk = Desk::new(&saying(&[unit("Exponential backoff", said)]));
         let note = |name: &str, text: &str| {

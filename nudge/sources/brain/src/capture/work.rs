@@ -1,5 +1,5 @@
-//! The steps of a job: models are asked, files decided, committed, sent, proposed. Each step is saved before the next
-//! begins and can be made twice, so a process that is killed leaves nothing half done.
+//! Runs the steps of a job: asks models, decides on files, commits, pushes, makes the pull request. Each step is
+//! saved before the next begins and can be repeated, so a killed process leaves nothing half done.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -27,11 +27,11 @@ use crate::llm::{self, EngineResources, LanguageModel, ModelRequest};
 use crate::source::BrainSource;
 use crate::write::{file_of, new_id, path_of};
 
-/// Most of a transcript that is read; of a longer one its end.
+/// The most bytes of a transcript that are read, from its end.
 const MAX_TRANSCRIPT: u64 = 64 << 20;
-/// Longest file of a unit.
+/// The longest file of a unit.
 const MAX_UNIT: u64 = 1 << 20;
-/// Most names that a branch or a file is tried under.
+/// The most names that are tried for a branch or a file.
 const MAX_NAMES: usize = 100;
 
 /// Everything that a worker needs.
@@ -41,27 +41,27 @@ pub struct CaptureWorker<'a> {
     pub settings: &'a SettingValues,
     pub clock: &'a dyn Clock,
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// Set when this process is to end; finished steps are kept.
+    /// Is set when this process must end; finished steps are kept.
     pub stop: &'a StopFlag,
     /// Folders whose sessions are never sent.
     pub denied: &'a [String],
 }
 
-/// The session as it is sent, or the reason why no model is asked about it.
+/// The session in the form that is sent, or the reason why no model is asked.
 type Left = std::result::Result<RenderedSession, &'static str>;
 
 /// The texts that a job would send to a model.
 pub struct JobPreview {
-    /// The requests that were not answered yet.
+    /// The requests without an answer so far.
     pub requests: Vec<String>,
-    /// The requests that were.
+    /// The number of answered requests.
     pub done: usize,
     pub withheld: usize,
-    /// Why nothing is sent as things stand.
+    /// The reason why nothing would be sent now.
     pub blocked: Option<String>,
 }
 
-/// Why a step was not made.
+/// The failure of a step, and whether a later try may succeed.
 struct StepFailure {
     error: Error,
     may_pass: bool,
@@ -69,16 +69,16 @@ struct StepFailure {
 
 impl From<Error> for StepFailure {
     fn from(error: Error) -> Self {
-        // An error in the texts or the settings comes again next time.
+        // Errors of texts or settings would occur again; only `E_UNAVAILABLE` may pass.
         Self { may_pass: error.kind() == ErrorKind::Unavailable, error }
     }
 }
 
 impl CaptureWorker<'_> {
-    /// Does the remaining steps of a job. The result stands in the job.
+    /// Runs the remaining steps of a job, and saves the result in the job.
     ///
     /// # Errors
-    /// The reason why the job itself cannot be written.
+    /// The reason why the job itself cannot be saved.
     pub fn run_job(&self, held: &mut LockedJob<'_>) -> Result<()> {
         held.job.tries += 1;
         held.job.tried_at = self.clock.now();
@@ -104,7 +104,7 @@ impl CaptureWorker<'_> {
         Ok(())
     }
 
-    /// Makes the next step, and keeps it.
+    /// Runs the next step and saves it.
     fn run_step(&self, held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
         match held.job.state {
             JobState::Waiting => self.ask_models(held),
@@ -118,7 +118,7 @@ impl CaptureWorker<'_> {
     /// Returns the texts that a job in this state would send.
     ///
     /// # Errors
-    /// The reason why they cannot be known.
+    /// The reason why the texts cannot be made.
     pub fn preview_job(&self, job: &mut CaptureJob) -> Result<JobPreview> {
         let none = |why: &str| JobPreview { requests: Vec::new(), done: 0, withheld: 0, blocked: Some(why.to_owned()) };
         if job.state != JobState::Waiting {
@@ -139,9 +139,9 @@ impl CaptureWorker<'_> {
         Ok(JobPreview { requests, done: job.parts_done, withheld, blocked })
     }
 
-    /// Renders the session of a job, if a model is to be asked about it.
+    /// Renders the session of a job, or returns the reason why no model may be asked about it.
     fn render_session(&self, job: &mut CaptureJob) -> Result<Left> {
-        // The hook's word alone may be enough not to read anything.
+        // If the hook's folder is denied, the transcript is not even read.
         let cwd = job.cwd.clone();
         if is_denied(self.denied, cwd.as_deref().map(Path::new)) {
             return Ok(Err(DENIED));
@@ -156,7 +156,7 @@ impl CaptureWorker<'_> {
         Ok(Ok(view::render_session(&transcript)))
     }
 
-    /// Chooses the model to ask. A fault that would come later costs nothing now.
+    /// Chooses the model to ask. Checks the repository first, so that no request is paid for without one.
     fn choose_engine(&self, brain: &Path) -> Result<Box<dyn LanguageModel>> {
         BrainRepo::open(brain)?;
         llm::choose_engine(&EngineResources {
@@ -201,7 +201,7 @@ impl CaptureWorker<'_> {
         Ok(held.save_state(state, note.as_deref())?)
     }
 
-    /// Puts proposals through the gates.
+    /// Passes each proposal through the gates and notes the result in the job.
     fn judge_proposals(
         &self,
         job: &mut CaptureJob,
@@ -231,7 +231,7 @@ impl CaptureWorker<'_> {
                 Err(mut rejected) => {
                     let unit_path = rejected.of.as_deref().and_then(|id| near.find_path(id));
                     let told = job.rejected.iter().filter(|earlier| earlier.text.is_some()).count();
-                    // A second one of this session changes nothing, nor does a text that the unit holds word for word.
+                    // The text is dropped after `MAX_UNITS` such texts, and if the unit contains it already.
                     let is_news = unit_path.as_ref().is_some_and(|path| {
                         let there = foreign::read_text(&job.brain.join(path), LinkPolicy::Refused, MAX_UNIT);
                         let holds = |text: &str| {
@@ -260,17 +260,17 @@ impl CaptureWorker<'_> {
             let file = build_addition(unit, &repo, base.as_deref(), &near, &files)
                 .map_or_else(|| new(unit, &repo, base.as_deref(), &job.brain, &files, (&time, &source)), Ok)?;
             unit.path.clone_from(&file.path);
-            // Two that add to one file are one file.
+            // A second addition to the same file replaces the file by one with both additions.
             files.retain(|known| known.path != file.path);
             files.push(file);
         }
-        // Text that is added to a file has passed the gates; the rest of the file is there already.
+        // The gates have checked the text that is added to a file; the rest is in the repository already.
         for file in files.iter().filter(|file| !file.is_there) {
             view::refuse_secrets("A unit", &file.text)?;
         }
         let message = format!("{}\n\n{}", pull_request::format_title(job), pull_request::render_proposed_changes(job));
         view::refuse_secrets("The commit", &message)?;
-        // A new folder each time: a killed process may have left a lock on the last index.
+        // Uses a new folder each time: a killed process may have left a lock on the index.
         let place = tempfile::Builder::new().prefix(".commit-").tempdir_in(self.jobs.path());
         let place = place.map_err(|error| Error::unavailable(format!("There is no room for an index ({error}).")))?;
         let index = place.path().join("index");
@@ -326,7 +326,8 @@ impl CaptureWorker<'_> {
     }
 }
 
-/// Returns the last state of a job that is given up. A commit can be reviewed even when the remote refuses it.
+/// Returns the final state of a job that is given up. A commit on a branch can be reviewed even when the remote
+/// refuses it.
 const fn given_up(state: JobState) -> JobState {
     match state {
         JobState::Branched => JobState::Local,
@@ -335,35 +336,35 @@ const fn given_up(state: JobState) -> JobState {
     }
 }
 
-/// How the branches of captures begin.
+/// The default prefix of the branches of captures.
 pub const PREFIX: &str = "nugget/";
 
-/// The repository of a job, its branch and its commit.
+/// Opens the repository of a job, and returns it with the job's branch and commit.
 fn open_repo(job: &CaptureJob) -> Result<(BrainRepo, String, String), Error> {
     let lost = || Error::invalid("The job has lost its branch; `nudge brain jobs --retry` begins anew.");
     let (Some(name), Some(commit)) = (&job.branch, &job.commit) else { return Err(lost()) };
     Ok((BrainRepo::open(&job.brain)?, name.clone(), commit.clone()))
 }
 
-/// Why a session of a denied folder is left.
+/// The reason for skipping a session of a denied folder.
 const DENIED: &str = "A folder that the session names is in `capture_deny`.";
 
-/// The titles that the parts before have brought.
+/// Lists the titles that earlier parts of the session have brought.
 fn list_titles(job: &CaptureJob) -> Vec<String> {
     job.units.iter().map(|unit| unit.title.clone()).collect()
 }
 
-/// A request that the guard has looked at as a whole.
+/// Builds a request, and lets the secret guard check it as a whole.
 fn build_guarded_request(near: &UnitLookup<'_>, found: &[String], part: &str) -> Result<ModelRequest> {
     let mut known = near.find_near(part)?;
-    // A note's name may look like a credential; that note alone is left out.
+    // A note's name may look like a credential; then only this note is left out.
     known.retain(|unit| view::refuse_secrets("A note", &unit.to_line()).is_ok());
     let ask = prompt::build_request(&known, found, part);
     view::refuse_secrets("The request", &ask.to_sent_text())?;
     Ok(ask)
 }
 
-/// Reads the transcript of a job, and notes its client and folder.
+/// Reads the transcript of a job, and notes the client and the folder in the job.
 fn read(job: &mut CaptureJob) -> Result<Transcript> {
     let unreadable = |what: &str| Error::invalid(format!("The transcript {} {what}.", job.transcript.display()));
     let failed = |error: std::io::Error| unreadable(&format!("cannot be read ({error})"));
@@ -385,7 +386,7 @@ fn read_bytes(file: &mut File, from: u64, count: u64) -> std::io::Result<Vec<u8>
     Ok(bytes)
 }
 
-/// The names of the project that a session was in: of its folder, and of the repository around it.
+/// Returns the names of a session's project: of its folder, and of the repository around it.
 fn find_project_names(cwd: Option<&str>) -> Vec<String> {
     let Some(cwd) = cwd.map(Path::new) else { return Vec::new() };
     let top = cwd.ancestors().find(|folder| folder.join(".git").exists());
@@ -401,7 +402,8 @@ fn to_draft(proposal: UnitProposal, id: String) -> UnitDraft {
     UnitDraft { id, title, kind, domain, tags, confidence, related, updates, body, path: String::new() }
 }
 
-/// Builds the file of the unit that a draft adds to, with the addition at its end; `None` when it adds to none.
+/// Builds the file of the unit that a draft extends, with the addition at its end. Returns `None` when the draft
+/// extends none.
 fn build_addition(
     unit: &UnitDraft,
     repo: &BrainRepo,
@@ -419,7 +421,7 @@ fn build_addition(
     })
 }
 
-/// The file of a unit of its own.
+/// Builds a new file for a unit.
 fn new(
     unit: &UnitDraft,
     repo: &BrainRepo,
@@ -456,12 +458,12 @@ fn new(
     Ok(CommitFile { path, text: file_of(&unit.body, fields)?, is_there: false })
 }
 
-/// The beginning of a session's name.
+/// Returns the beginning of a session's id.
 fn shorten_session(session: &str) -> String {
     session.chars().filter(char::is_ascii_alphanumeric).take(8).collect::<String>().to_lowercase()
 }
 
-/// A time as the name of a branch has it: `20261122T134329Z`.
+/// Formats a time for the name of a branch: `20261122T134329Z`.
 fn format_stamp(time: Millis) -> String {
     let text = rfc3339::format_time(time);
     let digits: String = text.get(..19).unwrap_or(&text).chars().filter(|c| !matches!(c, '-' | ':')).collect();

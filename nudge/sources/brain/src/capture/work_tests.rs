@@ -1,4 +1,5 @@
-//! A session from its end to a branch: what is written, what is left alone, and what a worker that is killed leaves.
+//! Tests a session from its end to a branch: the files that are written, those that stay unchanged, and the state
+//! after a killed worker.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use crate::SOURCE;
 const BODY: &str = "Clients that fail together must not retry together. Wait a random time between zero and a growing \
 ceiling, and cap the ceiling; the load of a whole fleet then spreads by itself.";
 
-/// A brain with a remote, and jobs.
+/// A brain with a remote, and a folder of jobs.
 struct Desk {
     place: tempfile::TempDir,
     jobs: JobFolder,
@@ -24,7 +25,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// With a command as the model.
+    /// Makes a desk with a shell command as the model.
     fn new(command: &str) -> Self {
         Self::with(&[("brain.llm", "command"), ("brain.llm_command", command), ("brain.llm_seconds", "20")])
     }
@@ -60,7 +61,7 @@ impl Desk {
         self.place.path().join(path)
     }
 
-    /// A session that is worth it, with one more text in it.
+    /// Makes a session that is long enough to be captured, with `more` as an additional text.
     fn session(&self, name: &str, more: &str) -> CaptureJob {
         let transcript = self.path(&format!("{name}.jsonl"));
         let said = |role: &str, text: &str| {
@@ -85,8 +86,8 @@ impl Desk {
         CaptureWorker { jobs, brains, settings, clock: &SystemClock, program: &|_| None, stop, denied: &[] }
     }
 
-    /// Takes a job. A program that another test starts just now has all open files of this process for a moment, and
-    /// with them the lock.
+    /// Locks a job, and retries: a child process that another test starts briefly inherits this process's open files,
+    /// and with them the lock.
     fn take(&self, id: &str) -> LockedJob<'_> {
         loop {
             if let Some(held) = self.jobs.lock_job(id).unwrap() {
@@ -96,7 +97,7 @@ impl Desk {
         }
     }
 
-    /// Works on a job to its end.
+    /// Runs all steps of a job.
     fn work(&self, id: &str) -> CaptureJob {
         let mut held = self.take(id);
         self.worker(&StopFlag::default()).run_job(&mut held).unwrap();
@@ -108,7 +109,7 @@ impl Desk {
         all.lines().map(str::to_owned).collect()
     }
 
-    /// Everything of the checkout that a capture may not touch.
+    /// Reads every file of the checkout that a capture must not change.
     fn untouched(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let brain = self.path("brain");
         let kept = |path: &Path| {
@@ -139,7 +140,7 @@ fn unit(title: &str, body: &str) -> Value {
     })
 }
 
-/// A command that answers with these units.
+/// Makes a command that answers with these units.
 fn saying(units: &[Value]) -> String {
     let answer = json!({"units": units}).to_string();
     assert!(!answer.contains('\''));
@@ -211,7 +212,7 @@ fn without_a_repository_or_a_model_nobody_is_asked() {
     assert!(job.note.unwrap().contains("There is no claude in PATH"));
 }
 
-/// Ten sessions that end at once, ten times.
+/// Ends ten sessions at once, and does that ten times.
 #[test]
 fn a_hundred_captures_lose_nothing_and_touch_nothing() {
     let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY)]));
@@ -242,7 +243,8 @@ fn a_hundred_captures_lose_nothing_and_touch_nothing() {
     assert!(left.iter().all(is_of_a_job), "{left:?}");
 }
 
-/// A worker may be killed after what a step does and before it is kept, or right after: the next one makes the same.
+/// A worker may be killed after a step's work and before or after the step is saved: the next worker gets the same
+/// result.
 #[test]
 fn a_killed_worker_leaves_nothing_half_done() {
     let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY)]));
@@ -257,7 +259,7 @@ fn a_killed_worker_leaves_nothing_half_done() {
     }
     assert_eq!(desk.jobs.read(&id).unwrap().state, JobState::Pushed, "asked, committed, branched, pushed");
     let first = desk.branches("brain");
-    // The first two have no commit yet; what was asked twice may be another unit, and so another branch.
+    // The first two steps have no commit yet. A repeated request may return another unit, and so make another branch.
     for (step, bytes) in kept.iter().enumerate().skip(2) {
         fs::write(&file, bytes).unwrap();
         let job = desk.work(&id);
@@ -266,7 +268,7 @@ fn a_killed_worker_leaves_nothing_half_done() {
         assert_eq!(desk.branches("remote.git"), first, "from step {step}");
         assert_eq!(job.calls.len(), 1, "nobody is asked twice");
     }
-    // A commit that no branch has yet is made anew, and is the same.
+    // A commit that is on no branch yet is made again, with the same hash.
     fs::write(&file, &kept[1]).unwrap();
     assert_eq!(desk.work(&id).branch.as_deref(), first.first().map(String::as_str));
     assert_eq!(desk.branches("brain"), first);
@@ -318,7 +320,7 @@ fn no_secret_of_a_session_leaves() {
     let token = ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat();
     let leaky = unit("Retry with full jitter", &format!("{BODY} Use TOKEN_HERE for it."));
     let answer = json!({"units": [leaky]}).to_string();
-    // The model makes the token up again, from two halves.
+    // The model puts the token together from two halves.
     let (first, second) = token.split_at(9);
     let command = format!("cat >> '{}'; printf %s '{answer}' | sed s/TOKEN_HERE/{first}{second}/", log.display());
     let desk = Desk::new(&command);
@@ -332,9 +334,9 @@ fn no_secret_of_a_session_leaves() {
     assert!(!file.contains(second));
 }
 
-/// Sixty units that a model might propose: twenty good ones, and forty that are chatter, of one project, made up, or
-/// there already. Whoever wrote the gates wrote them too: they show that each gate works on whole units, not how good a
-/// real model's are.
+/// Uses sixty proposals: twenty good ones, and forty that are chatter, about one project, invented, or in the brain
+/// already. The author of the gates wrote them too, so they show that each gate works, not the quality of a real
+/// model's proposals.
 #[test]
 fn of_sixty_planted_units_the_good_ones_pass() {
     let planted: Value = serde_json::from_str(include_str!("planted.json")).unwrap();
@@ -365,9 +367,9 @@ fn of_sixty_planted_units_the_good_ones_pass() {
     println!("good kept {} of 20, others refused {} of 40", passed.len(), 40 - wrong.len());
 }
 
-/// Credentials of known kinds, planted into sessions as their user pastes them, as a tool prints them, and as JSON over
-/// several lines. `NUDGE_TEST_SECRETS` names a file of them, a JSON object a line: `value`, `label` (whether it holds
-/// one), `kind`.
+/// Plants credentials of known kinds into sessions: as a user pastes them, as a tool prints them, and as JSON over
+/// several lines. `NUDGE_TEST_SECRETS` names a file with a JSON object on each line: `value`, `label` (whether it is
+/// a credential), `kind`.
 #[test]
 fn planted_credentials_are_withheld() {
     let Some(file) = std::env::var_os("NUDGE_TEST_SECRETS") else {
