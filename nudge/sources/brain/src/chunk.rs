@@ -126,8 +126,8 @@ fn group_blocks<'a>(outline: &'a TextOutline, sizes: &[usize]) -> Vec<BlockGroup
 }
 
 impl<'a> BlockGroup<'a> {
-    /// Returns true when the next group can be joined with this one. A group of headings takes any text after it; a
-    /// short group is joined with a sibling or a child section.
+    /// Returns true when the next group fits and can be joined with this one. A group of headings takes any next
+    /// group; a short group is joined with a sibling or a child section.
     fn can_join(&self, next: &Self) -> bool {
         let is_short = !next.is_bare && (self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS);
         let parent = |path: &'a [String]| path.split_last().map(|(_, parent)| parent);

@@ -1,4 +1,4 @@
-//! The folder of a brain: which of its files are units, reading them, and the two ways of writing one.
+//! The folder of a brain: decides which of its files are units, reads them, creates files and replaces files.
 
 use std::cell::RefCell;
 use std::fs::Metadata;
@@ -18,19 +18,19 @@ use sha2::{Digest as _, Sha256};
 use crate::config::{self, BrainConfig};
 use crate::unit::without_ending;
 
-/// Most files of a brain.
+/// The most files of a brain.
 pub const MAX_FILES: usize = 100_000;
-/// Most files and folders that are named as not read.
+/// The most files and folders that are listed as not read.
 const MAX_LEFT_OUT: usize = 500;
-/// Longest file.
+/// The most bytes of a file.
 pub const MAX_BYTES: u64 = 1 << 20;
 /// Folders that hold no knowledge.
 const NO_FOLDERS: &[&str] = &["node_modules", "templates", "_templates"];
-/// Parts of the names of copies that programs leave behind when two of them write.
+/// Parts of names that sync programs give to conflicting copies.
 const COPIES: &[&str] = &["sync-conflict-", "conflicted copy", "conflict copy", "(conflict"];
-/// Files that say which files are passed over.
+/// Files with rules for the files to ignore.
 const RULES: &[&str] = &[".gitignore", ".ignore"];
-/// A file that was changed so short a time ago may be changed again without its time telling.
+/// A file that was changed more recently than this may change again without a new time.
 const UNSURE_NS: i64 = 50_000_000;
 
 /// The folder of a brain.
@@ -39,12 +39,12 @@ pub struct BrainFolder {
     root: PathBuf,
 }
 
-/// Size, time and inode of a file, by which a change is noticed.
+/// Size, time and inode of a file; a difference shows a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FileStamp {
     pub size: i64,
     pub mtime_ns: i64,
-    /// -1 where the stamp is unsure, which equals nothing that is looked up.
+    /// The inode; -1 for an unsure stamp, which then equals no stamp of a walk.
     pub inode: i64,
 }
 
@@ -61,23 +61,23 @@ pub struct FileContent {
 /// The files and folders that a walk found.
 #[derive(Debug, Default)]
 pub struct FolderListing {
-    /// The files, by their paths below the root, with `/`.
+    /// The files, by their paths below the root, with `/`, and their stamps.
     pub files: Vec<(String, FileStamp)>,
-    /// The folders that they lie in, and those without any.
+    /// All folders that the walk has entered, including those without files.
     pub folders: Vec<PathBuf>,
-    /// There are more than are indexed.
+    /// Is true when the folder has more files than the index takes.
     pub is_cut: bool,
-    /// The files with the ending of a unit that are none: path and reason.
+    /// The files with the ending of a unit that are not units: path and reason.
     pub left_out: Vec<(String, &'static str)>,
-    /// The folders that hold no units by their names.
+    /// The folders that are skipped because of their names.
     pub other_folders: Vec<String>,
 }
 
 impl BrainFolder {
-    /// The folder, without links.
+    /// Opens the folder by its real path, without links.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` where there is none.
+    /// `E_NOT_FOUND` when the folder does not exist.
     pub fn open(path: &Path) -> Result<Self> {
         let root = path.canonicalize().ok().filter(|root| root.is_dir());
         let refused =
@@ -90,7 +90,7 @@ impl BrainFolder {
         &self.root
     }
 
-    /// Lists the files that are units, with a look at each. `None` when the deadline passes before that is done.
+    /// Lists the files that are units, with their stamps. Returns `None` when the deadline passes first.
     pub fn list_files(&self, config: &BrainConfig, deadline: Option<Instant>) -> Option<FolderListing> {
         let (left_out, other_folders) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
         let leave_out = |path: &Path, why| {
@@ -102,7 +102,7 @@ impl BrainFolder {
         let counts = |path: &Path, is_folder: bool| {
             let Some(name) = path.file_name() else { return false };
             let name = name.to_string_lossy();
-            // Names with a dot are those of programs: no user expects notes there.
+            // Names with a dot are those of programs; users do not expect notes there.
             if name.starts_with('.') {
                 return false;
             }
@@ -120,7 +120,7 @@ impl BrainFolder {
         };
         let is_over = || deadline.is_some_and(|deadline| Instant::now() > deadline);
         let plan = WalkPlan { counts: &counts, is_over: &is_over, ..WalkPlan::default() };
-        // Folders above the brain belong to others, and so do the rules there.
+        // Rules in folders above the brain do not apply, because these folders may have other owners.
         let sources = RuleSources { first: &config.ignore, ..RuleSources::default() };
         let mut walked = FolderListing::default();
         let ended = walk::walk_folder(&self.root, &sources, &plan, &mut |found| {
@@ -151,38 +151,38 @@ impl BrainFolder {
         (ended != walk::WalkEnd::Ended || walked.is_cut).then_some(walked)
     }
 
-    /// The path of a file below the root; `None` for one that no line can hold.
+    /// Returns the path of a file below the root, or `None` for a path that does not fit into one line of text.
     pub fn name(&self, path: &Path) -> Option<String> {
         let parts = path.strip_prefix(&self.root).ok()?.components();
         let parts: Option<Vec<_>> = parts.map(|part| part.as_os_str().to_str()).collect();
         Some(parts?.join("/")).filter(|name| !name.is_empty() && is_tellable_name(name))
     }
 
-    /// The path of a file or folder below the root as a line can hold it, for one that is not read.
+    /// Returns the path below the root with hidden characters shown, for a file or folder that is not read.
     fn describe(&self, path: &Path) -> String {
         make_visible(&path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().replace('\\', "/"))
     }
 
-    /// Reads a file. Nothing is followed out of the brain.
+    /// Reads a file. It follows no link, so it never reads outside of the brain.
     ///
     /// # Errors
-    /// The errors of reading; `InvalidData` for a file that is no text.
+    /// The errors of reading; `InvalidData` for a file that is not text.
     pub fn read(&self, path: &str) -> io::Result<FileContent> {
         let (folder, name) = self.open_parent(path)?;
         read_in(&folder, name)
     }
 
-    /// The folder of a file, held open, and the file's name in it. A link on the way is refused, whatever it leads to.
+    /// Opens the folder of a file and returns it with the file's name. It refuses every link on the path.
     fn open_parent<'a>(&self, path: &'a str) -> io::Result<(HeldFolder, &'a str)> {
         let (below, name) = split_path(path);
         HeldFolder::open(&self.root)?.open_folder(Path::new(below), InnerLinks::Refused).map(|folder| (folder, name))
     }
 
-    /// Makes a file, and the folders that it lies in.
+    /// Creates a file, and its folders if needed.
     ///
     /// # Errors
-    /// `E_CONFLICT` where there is one; `E_INVALID` for a path that leads out of the brain; `E_UNAVAILABLE` when it
-    /// cannot be written.
+    /// `E_CONFLICT` when the file exists; `E_INVALID` for a path that leads out of the brain; `E_UNAVAILABLE` when
+    /// the file cannot be written.
     pub fn create_file(&self, path: &str, text: &str) -> Result<()> {
         let (below, name) = split_path(path);
         let failed = |error: &io::Error| match error.kind() {
@@ -206,10 +206,10 @@ impl BrainFolder {
         made.map_err(|error| failed(&error))
     }
 
-    /// Replaces a file whose bytes are still those of `hash`. The mode of the file stays.
+    /// Replaces a file if its bytes still have the hash `hash`. Keeps the file's mode.
     ///
     /// # Errors
-    /// `E_CONFLICT` when it was changed meanwhile; else as [`create_file`](Self::create_file).
+    /// `E_CONFLICT` when the file was changed meanwhile; else the errors of [`create_file`](Self::create_file).
     pub fn replace_file(&self, path: &str, hash: &Hash, text: &str) -> Result<()> {
         let changed =
             || Error::conflict(format!("{path} was changed meanwhile; read it again.")).with_data("path", path);
@@ -234,14 +234,14 @@ impl BrainFolder {
         }
     }
 
-    /// The stamp of a file, as a walk would have it.
+    /// Returns the stamp of a file, equal to that of a walk.
     pub fn read_stamp(&self, path: &str) -> Option<FileStamp> {
         let (folder, name) = self.open_parent(path).ok()?;
         folder.look_up(name).ok().filter(Metadata::is_file).map(|meta| FileStamp::from_metadata(&meta))
     }
 }
 
-/// The folder that a path lies in, and the name of its file.
+/// Splits a path into its folder and the name of the file.
 fn split_path(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -264,7 +264,8 @@ impl FileStamp {
         Self { size: meta.len().cast_signed(), mtime_ns: unix_ns(modified), inode }
     }
 
-    /// The stamp to remember: of a file that was changed a moment ago none, so that it is read again.
+    /// Returns the stamp to store. A file that was changed very recently gets an unsure stamp, so that it is read
+    /// again.
     #[must_use]
     pub fn to_remembered(self, now: SystemTime) -> Self {
         let age_ns = unix_ns(now).saturating_sub(self.mtime_ns);
@@ -289,23 +290,23 @@ pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
     is_file || (may_be_folder && !file.starts_with('.') && is_of_brain(file) && !path.is_file())
 }
 
-/// Returns true when a path has the name of a unit, and not of a file that says which files count.
+/// Returns true when a path has the name of a unit. Files with ignore rules do not have one.
 pub fn is_note(path: &Path) -> bool {
     path.file_name().and_then(std::ffi::OsStr::to_str).is_some_and(is_unit)
 }
 
-/// Returns true when a path is that of a unit.
+/// Returns true when a path is the path of a unit.
 fn is_unit(path: &str) -> bool {
     let file = after_mark(path, &['/']);
     has_ending(file) && !file.starts_with('.') && !is_copy(file) && path.split('/').all(is_of_brain)
 }
 
-/// Returns true when a file has the ending of a unit, and a name before it.
+/// Returns true when a file's name ends with `.md` and has more than that ending.
 fn has_ending(file: &str) -> bool {
     without_ending(file).len() + 3 == file.len() && file.len() > 3
 }
 
-/// Returns true when a program left a file of a unit's ending behind when two of them wrote.
+/// Returns true when the name shows a conflicting copy of a unit or a temporary file.
 fn is_copy(file: &str) -> bool {
     let lower = file.to_ascii_lowercase();
     let is_copy =
@@ -411,7 +412,7 @@ mod tests {
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
     }
 
-    /// Another process exchanges a folder for a link while notes in it are written and read.
+    /// Another process replaces a folder by a link while notes in the folder are written and read.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_is_exchanged_for_a_link_leads_no_note_out() {

@@ -1,6 +1,6 @@
-//! Follows the files of a brain while a session runs: changes are read before a question comes, so the question need
-//! not look at every file. The files on disk stay the truth: if the system reports no changes, or may have more to
-//! report, all files are looked at.
+//! Follows the files of a brain while a session runs. The index reads changes before a question comes, so the
+//! question need not check every file. The files on disk decide: if the system reports no changes, or may not have
+//! reported all, all files are checked.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,15 +16,15 @@ use uuid::Uuid;
 
 use crate::folder::{is_note, is_of_interest};
 
-/// The pause between two looks after a change: a multiple of a look's cost, and at most this long. The first look reads
-/// everything.
+/// The pause after a look at changed files, as a multiple of the time that the look took, and its maximum. The first
+/// look checks every file.
 const LOOK_COST: u32 = 10;
 const PAUSE_AT_MOST: Duration = Duration::from_secs(1);
-/// More changed files than these, and all are looked at.
+/// With more changed files than this, the next look checks all files.
 const MANY: usize = 64;
-/// The longest wait for changes that the system has still to report.
+/// The longest wait for changes that the system has not reported yet.
 const ECHO_WAIT: Duration = Duration::from_millis(20);
-/// After this time there may be changes that the system does not tell of, such as those by another name of a file.
+/// The time after which unreported changes are possible, such as a write to the file by another name (a hard link).
 const LONG: Duration = Duration::from_mins(1);
 
 /// Follows a brain's folders, if the system can.
@@ -44,26 +44,26 @@ struct SharedNews {
 #[derive(Default)]
 struct FolderNews {
     settling: SettleTimer,
-    /// Paths that may be folders and went away or came anew: the system may still watch the old folder.
+    /// Paths that may be folders and were removed or replaced; the system may still watch the old folder.
     lost: Vec<PathBuf>,
     changes: FileChanges,
-    /// The last echo.
+    /// The number of the last reported probe.
     echo: u64,
 }
 
 /// The changes since the last full look, as the system reports them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileChanges {
-    /// How often it told of something.
+    /// The number of reported changes.
     count: u64,
-    /// Files.
+    /// The changed files.
     pub files: BTreeSet<PathBuf>,
-    /// Anything may have changed.
+    /// Is true when any file may have changed.
     pub all: bool,
 }
 
 impl FileChanges {
-    /// Notes a change of a file, or of anything.
+    /// Notes a change of a file; `None` means that any file may have changed.
     fn add_change(&mut self, file: Option<&Path>) {
         self.count += 1;
         self.all |= file.is_none() || self.files.len() >= MANY;
@@ -83,17 +83,17 @@ impl FolderNews {
 
 #[derive(Default)]
 enum FollowState {
-    /// No session runs, or it has not begun.
+    /// Following has not begun, or no session runs.
     #[default]
     Not,
-    /// The system tells of so many folders.
+    /// The system reports changes in `folders` folders.
     Told { watch: FolderWatch, echo: Option<EchoProbe>, folders: usize, next: Instant, stop: StopFlag },
-    /// It cannot, for this reason.
+    /// The system cannot report changes, for this reason.
     Untold(String),
 }
 
-/// Finds out that the system has reported everything so far, by a file in a folder of ours. Linux reports the events of
-/// all folders in the order in which they happen.
+/// Finds out whether the system has reported everything so far: it makes a file in its own folder and waits for that
+/// report. Linux reports the events of all folders in the order in which they happen.
 struct EchoProbe {
     folder: PathBuf,
     name: String,
@@ -101,13 +101,13 @@ struct EchoProbe {
 }
 
 impl EchoProbe {
-    /// Makes a probe and its folder; `None` when that is not possible.
+    /// Makes a probe and its folder; returns `None` when the folder cannot be made or the system is not Linux.
     fn new(folder: &DataDir) -> Option<Self> {
         let folder = folder.create_folder().ok().filter(|_| cfg!(target_os = "linux"))?;
         Some(Self { folder, name: format!("{}-", Uuid::now_v7().simple()), count: 0 })
     }
 
-    /// Has the system tell of something; the number of it.
+    /// Makes and removes a file, so that the system reports it. Returns the file's number.
     fn call(&mut self) -> io::Result<u64> {
         self.count += 1;
         let file = self.folder.join(format!("{}{}", self.name, self.count));
@@ -116,7 +116,7 @@ impl EchoProbe {
         Ok(self.count)
     }
 
-    /// The number of the one that was told of, if it is one.
+    /// Returns the number of the probe's file at this path; `None` for any other path.
     fn parse_number(folder: &Path, name: &str, path: &Path) -> Option<u64> {
         let file = path.strip_prefix(folder).ok()?.to_str()?;
         file.strip_prefix(name)?.parse().ok()
@@ -124,7 +124,8 @@ impl EchoProbe {
 }
 
 impl FolderFollower {
-    /// Begins to follow a folder, unless that was done. `stop` is told of news; `own` is a folder for this alone.
+    /// Begins to follow a folder, unless it is followed already. `stop` is notified of changes; `own` is a folder for
+    /// the probes.
     pub fn begin(&self, root: &Path, own: &DataDir, stop: &StopFlag) {
         let mut state = self.state.lock();
         if !matches!(*state, FollowState::Not) {
@@ -134,7 +135,7 @@ impl FolderFollower {
         let called = echo.as_ref().map(|echo| (echo.folder.clone(), echo.name.clone()));
         let (heard, wake, below) = (Arc::clone(&self.heard), stop.clone(), root.to_owned());
         let begun = FolderWatch::begin(root, move |told| {
-            // Never locks the state: its holder waits for this thread.
+            // This thread must not lock the state: the holder of that lock waits for this thread.
             let (file, lost) = match told {
                 WatchNews::Path { path, may_be_folder } if is_of_interest(&below, path, may_be_folder) => {
                     let lost = may_be_folder && !path.is_file();
@@ -159,7 +160,7 @@ impl FolderFollower {
         *state = match begun {
             Ok(mut watch) => {
                 echo = echo.filter(|echo| watch.add_folder(&echo.folder));
-                // A look that has begun already knows of nothing that is heard from now on.
+                // A running look does not see changes from now on, so another look at all files is needed.
                 self.heard.news.lock().changes.add_change(None);
                 FollowState::Told { watch, echo, folders: 0, next: Instant::now(), stop: stop.clone() }
             }
@@ -167,7 +168,8 @@ impl FolderFollower {
         };
     }
 
-    /// Follows just these folders. The next look finds files that came into a new folder before that.
+    /// Follows exactly these folders. If one is new, the next look checks all files, because files may have appeared
+    /// in it before.
     pub fn set_folders(&self, folders: Vec<PathBuf>) {
         let mut state = self.state.lock();
         let FollowState::Told { watch, folders: count, stop, .. } = &mut *state else { return };
@@ -186,7 +188,7 @@ impl FolderFollower {
         }
     }
 
-    /// Returns the time until the next look at changes; `None` when there are none.
+    /// Returns the time until the next look at changes; `None` without changes.
     pub fn time_until_look(&self) -> Option<Duration> {
         let rest = self.heard.news.lock().settling.time_left()?;
         match &*self.state.lock() {
@@ -195,7 +197,7 @@ impl FolderFollower {
         }
     }
 
-    /// Looks, which is over with all news that came before.
+    /// Runs a look. Changes reported before it no longer ask for a look; changes during it ask for the next one.
     pub fn run_look<T>(&self, look: impl FnOnce() -> T) -> T {
         self.heard.news.lock().settling = SettleTimer::default();
         let begun = Instant::now();
@@ -211,7 +213,7 @@ impl FolderFollower {
         self.heard.news.lock().changes.clone()
     }
 
-    /// Notes that these changes were seen; later changes were not.
+    /// Marks these changes as seen. If more were reported since, all stay unseen.
     pub fn mark_seen(&self, changes: &FileChanges) {
         let mut news = self.heard.news.lock();
         if news.changes.count == changes.count {
@@ -219,8 +221,8 @@ impl FolderFollower {
         }
     }
 
-    /// Returns all changes since the last full look, with all that the system has to report until now. `None` when it
-    /// does not report everything, or takes too long.
+    /// Waits until the system has reported everything up to now, and returns all changes since the last full look.
+    /// Returns `None` when the system cannot confirm that, or takes too long.
     pub fn wait_for_changes(&self) -> Option<FileChanges> {
         let called = match &mut *self.state.lock() {
             FollowState::Told { echo: Some(echo), .. } => echo.call().ok()?,
@@ -236,12 +238,12 @@ impl FolderFollower {
         Some(news.changes.clone())
     }
 
-    /// Returns true when the last look after a change is long ago.
+    /// Returns true when the last look after a change was long ago.
     pub fn is_long_ago(&self) -> bool {
         matches!(&*self.state.lock(), FollowState::Told { next, .. } if next.elapsed() > LONG)
     }
 
-    /// How it is followed, for people.
+    /// Describes for people how the files are followed.
     pub fn describe(&self) -> String {
         match &*self.state.lock() {
             FollowState::Not => "before each question".to_owned(),
@@ -251,7 +253,7 @@ impl FolderFollower {
     }
 }
 
-/// How long to wait after a look that cost so much.
+/// Returns the pause after a look that took `cost`.
 fn pause_after(cost: Duration) -> Duration {
     (cost * LOOK_COST).min(PAUSE_AT_MOST)
 }

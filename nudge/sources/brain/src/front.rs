@@ -1,25 +1,25 @@
-//! Frontmatter: the first pair of `---` lines of a file, and the text between them. Every byte of a file is in one of
-//! the parts, so that nothing is lost by taking it apart.
+//! Splits a file into frontmatter and body. Frontmatter is the text between the first pair of `---` lines. Every byte
+//! of a file is in exactly one part, so no byte is lost.
 
 use serde_json::{Map, Value};
 use serde_norway::Mapping;
 
-/// A file in its parts: `open + yaml + close + body` is the text.
+/// The parts of a file; the text is `open + yaml + close + body`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileParts<'a> {
     /// The byte order mark and the first fence; empty without frontmatter.
     pub open: &'a str,
-    /// Between the fences.
+    /// The text between the fences.
     pub yaml: &'a str,
     /// The second fence.
     pub close: &'a str,
-    /// The rest.
+    /// The text after the second fence.
     pub body: &'a str,
 }
 
 const BOM: char = '\u{feff}';
 
-/// Takes a file apart. Without a first fence in its first line, or without a second one, all is body.
+/// Splits a file. If the first line is not a fence, or there is no second fence, the whole text is body.
 ///
 /// ```
 /// use nudge_brain::front::split_file;
@@ -52,8 +52,8 @@ pub fn split_file(text: &str) -> FileParts<'_> {
     whole
 }
 
-/// Finds out why a file has fields that [`split_file`] does not take for frontmatter. A block before or beside those fields
-/// would hide them from the program that they were written for.
+/// Returns why a file has fields in a form that [`split_file`] does not read. Adding our own block to such a file
+/// would hide its fields from the program that uses them.
 ///
 /// ```
 /// use nudge_brain::front::find_foreign_fields;
@@ -84,14 +84,14 @@ pub fn find_foreign_fields(text: &str) -> Option<&'static str> {
     if fields.starts_with("---") && first.trim_end() == "---" {
         return Some("its frontmatter begins (`---`) and is never closed");
     }
-    // A line of dashes may be a rule of the text: with a field below, it begins a block.
+    // A line of dashes may also be a horizontal rule. It begins a block only if a field follows.
     let mut fences = fields.lines().skip_while(|line| line.trim() != "---").skip(1);
     let is_block = fences.next().is_some_and(is_yaml_field) && fences.any(|line| matches!(line.trim(), "---" | "..."));
     let is_late = is_block && before_block(fields).all(|line| line.trim().is_empty() || is_title(line));
     is_late.then_some("its frontmatter (`---`) does not begin in the first line")
 }
 
-/// The lines before the first line of dashes.
+/// Returns the lines before the first line of dashes.
 fn before_block(text: &str) -> impl Iterator<Item = &str> {
     text.lines().take_while(|line| line.trim() != "---")
 }
@@ -119,12 +119,12 @@ fn is_field_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
 }
 
-/// Longest frontmatter that is read as YAML, and the most brackets in it: the time that a parser takes grows with the
-/// square of those that are open.
+/// The most bytes of frontmatter that is read as YAML, and the most brackets in it. The parser's time grows with the
+/// square of the open brackets.
 const MAX_YAML_BYTES: usize = 64 << 10;
 const MAX_BRACKETS: usize = 1_000;
 
-/// Reads YAML; nothing but blanks and comments is no field. Else the line of the file where it is none.
+/// Parses YAML; blanks and comments alone give no fields. An error is the number of the line in the file.
 pub fn parse_mapping(yaml: &str) -> Result<Mapping, usize> {
     if yaml.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
         return Ok(Mapping::new());
@@ -133,16 +133,16 @@ pub fn parse_mapping(yaml: &str) -> Result<Mapping, usize> {
     if yaml.len() > MAX_YAML_BYTES || brackets > MAX_BRACKETS {
         return Err(2);
     }
-    // The fence is line 1.
+    // The first fence is line 1 of the file.
     serde_norway::from_str(yaml).map_err(|error| error.location().map_or(1, |location| location.line()) + 1)
 }
 
-/// The fields of a file, as far as they can be read: the author may not have meant YAML.
+/// The fields of a file as far as they can be read; some authors do not write valid YAML.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrontmatterFields {
-    /// The fields, by their names.
+    /// The fields by name.
     pub all: Map<String, Value>,
-    /// Why they were read line by line, where they are no YAML.
+    /// The reason why the text was read line by line: it is not valid YAML.
     pub problem: Option<String>,
 }
 
@@ -152,7 +152,7 @@ impl FrontmatterFields {
         match parse_mapping(yaml) {
             Ok(mapping) => {
                 let field = |(name, value): (serde_norway::Value, serde_norway::Value)| {
-                    // A key or value that JSON cannot hold, such as a list as a key, is no field here.
+                    // A field is skipped if JSON cannot hold its key or value, such as a list as a key.
                     Some((to_plain_text(&serde_json::to_value(name).ok()?)?, serde_json::to_value(value).ok()?))
                 };
                 Self { all: mapping.into_iter().filter_map(field).collect(), problem: None }
@@ -164,12 +164,12 @@ impl FrontmatterFields {
         }
     }
 
-    /// A field that is one text, or a number or a truth value as text.
+    /// Returns a field's text; a number or a truth value becomes text.
     pub fn get_text(&self, name: &str) -> Option<String> {
         to_plain_text(self.all.get(name)?).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// A field that is a list of texts, or one text with commas or, as Obsidian has tags, with `#`.
+    /// Returns a field's list of texts. A single text is split at commas or, as Obsidian writes tags, at `#`.
     pub fn get_texts(&self, name: &str) -> Vec<String> {
         let clean = |text: &str| text.trim().trim_start_matches('#').to_owned();
         let texts: Vec<_> = match self.all.get(name) {
@@ -182,7 +182,7 @@ impl FrontmatterFields {
         texts.into_iter().filter(|text| !text.is_empty()).collect()
     }
 
-    /// A field that is a number, or a text that is one.
+    /// Returns a field's number; a text is parsed as a number.
     pub fn get_number(&self, name: &str) -> Option<f64> {
         match self.all.get(name)? {
             Value::Number(number) => number.as_f64(),
@@ -192,7 +192,7 @@ impl FrontmatterFields {
     }
 }
 
-/// Returns a value that is no list and no mapping as text.
+/// Returns a value as text, unless it is a list or a mapping.
 pub fn to_plain_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -202,7 +202,7 @@ pub fn to_plain_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Lines of the form `name: value`, and the lists below a name.
+/// Reads lines of the form `name: value`, and the list items below a name.
 fn by_lines(text: &str) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut above = None;
@@ -222,7 +222,7 @@ fn by_lines(text: &str) -> Map<String, Value> {
         let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_name(name)) else { continue };
         let name = name.trim_matches(['"', '\'']).to_owned();
         let value = if value.trim().is_empty() { Value::Null } else { unquoted(value) };
-        // The first field of a name counts.
+        // The first field of a name is used.
         fields.entry(name.clone()).or_insert(value);
         above = Some(name);
     }
@@ -304,7 +304,7 @@ mod tests {
             assert!(fields.problem.is_some(), "{yaml}");
         }
         assert_eq!(FrontmatterFields::read("# nothing yet\n\n"), FrontmatterFields::default());
-        // A template, which YAML takes for a mapping.
+        // YAML reads this template as a mapping.
         assert_eq!(FrontmatterFields::read("id: {{id}}\n").get_text("id"), None);
         let deep = "[".repeat(100_000);
         assert!(FrontmatterFields::read(&format!("x: {deep}")).problem.is_some());

@@ -1,4 +1,4 @@
-//! Orders units by the evidence of their chunks: one function for each way, so that they can be compared.
+//! Orders units by the evidence of their chunks. Each order has its own function, so that the orders can be compared.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -7,20 +7,20 @@ use foldhash::fast::RandomState;
 use nudge_core::explain::ScoreParts;
 use nudge_storage::rank::{MatchEvidence, OrderFusion};
 
-/// Chunks of each list that count in a fusion of ranks.
+/// The number of chunks of each list that count in a fusion of ranks.
 const LISTED: usize = 50;
 
-/// A way to make one order of words and meanings.
+/// A way to combine the order by words and the order by meaning.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RankFusion {
-    /// The relevance that every source has: the cosine and a little for words.
+    /// The relevance that every source uses: the cosine, plus a small part for words.
     Relevance,
-    /// The ranks in both lists.
+    /// The sum of the ranks in both lists.
     Ranks(OrderFusion),
 }
 
 impl RankFusion {
-    /// The way of this name.
+    /// Returns the fusion with this name; an unknown name gives the default.
     pub fn from_name(name: &str) -> Self {
         match name {
             "ranks" => Self::Ranks(OrderFusion::CHOSEN),
@@ -36,13 +36,14 @@ pub struct ChunkCandidate {
     pub chunk: i64,
     pub unit: i64,
     pub evidence: MatchEvidence,
-    /// The share of the question's words that it holds, whether or not that counts.
+    /// The share of the question's words that the chunk holds, even when the score leaves it out (then `of.coverage`
+    /// is 0).
     pub coverage: f64,
-    /// The cosine of its unit's first chunk.
+    /// The cosine of the first chunk of the same unit.
     pub first: Option<f64>,
 }
 
-/// A unit, by its best chunk.
+/// A unit with its score and its chunks.
 #[derive(Debug, Clone)]
 pub struct RankedUnit {
     pub unit: i64,
@@ -50,20 +51,20 @@ pub struct RankedUnit {
     pub chunks: Vec<ChunkCandidate>,
     /// The evidence of all chunks together.
     pub evidence: MatchEvidence,
-    /// 0 to 1.
+    /// The score, from 0 to 1.
     pub score: f64,
-    /// The addends of the score, where it is by ranks.
+    /// The terms of the score, if the order is by ranks.
     ranks: Option<ScoreParts>,
 }
 
 impl RankedUnit {
-    /// The addends of the score.
+    /// Returns the terms of the score.
     pub fn score_parts(&self) -> ScoreParts {
         self.ranks.clone().unwrap_or_else(|| self.evidence.relevance().parts)
     }
 
-    /// How relevant the section is that is nearest: whether a unit has to do with a question at all does not depend on how
-    /// it begins.
+    /// Returns the relevance by the nearest chunk alone: whether a unit is about the question does not depend on its
+    /// first chunk.
     pub fn score_nearest(&self) -> f64 {
         MatchEvidence { cosine: max_cosine(&self.chunks), ..self.evidence }.score()
     }
@@ -72,11 +73,11 @@ impl RankedUnit {
 /// The units that were found, in order.
 #[derive(Debug, Default)]
 pub struct UnitRanking {
-    /// The chunks, those of a unit side by side.
+    /// The chunks, sorted so that those of a unit are neighbours.
     candidates: Vec<ChunkCandidate>,
-    /// The units, best first.
+    /// The units, the best first.
     places: Vec<UnitScore>,
-    /// Their addends, where the order is by ranks.
+    /// The terms of their scores, if the order is by ranks.
     ranks: Option<HashMap<i64, ScoreParts, RandomState>>,
 }
 
@@ -89,7 +90,7 @@ struct UnitScore {
 }
 
 impl UnitRanking {
-    /// The best units.
+    /// Returns the best units.
     pub fn pick_best(&self, count: usize) -> Vec<RankedUnit> {
         let ranked = |place: &UnitScore| {
             let mut chunks: Vec<_> = self.candidates[place.chunks.clone()].to_vec();
@@ -100,13 +101,13 @@ impl UnitRanking {
         self.places.iter().take(count).map(ranked).collect()
     }
 
-    /// The score of each unit.
+    /// Returns the score of each unit.
     pub fn collect_scores(&self) -> HashMap<i64, f64> {
         self.places.iter().map(|place| (place.unit, place.score)).collect()
     }
 }
 
-/// Orders units by their best chunks. `order` decides between equals.
+/// Orders units by their chunks. `order` decides between equal scores.
 pub fn rank_units<K: Ord>(
     fusion: RankFusion,
     mut candidates: Vec<ChunkCandidate>,
@@ -133,9 +134,9 @@ pub fn rank_units<K: Ord>(
     UnitRanking { candidates, places, ranks }
 }
 
-/// Combines the evidence of a unit's chunks: the highest values of all chunks, and the cosine of the nearest. The
-/// beginning of a unit says the subject, so it counts as much as the nearest: among many chunks one is near to
-/// anything.
+/// Combines the evidence of a unit's chunks: the highest values of all chunks, and the mean of two cosines, of the
+/// nearest and of the first chunk. The first chunk states the subject, so it counts as much as the nearest: in a unit
+/// of many chunks some chunk is near to any question.
 fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
     let most = |value_of: fn(&ChunkCandidate) -> f64| chunks.iter().map(value_of).fold(0.0, f64::max);
     let Some(best) = chunks.first() else { return MatchEvidence::default() };
@@ -148,7 +149,7 @@ fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
     }
 }
 
-/// How near the nearest is.
+/// Returns the highest cosine of the chunks.
 fn max_cosine(chunks: &[ChunkCandidate]) -> Option<f64> {
     chunks.iter().filter_map(|chunk| chunk.evidence.cosine).reduce(f64::max)
 }
@@ -165,7 +166,7 @@ fn by_ranks<K: Ord>(
     ranks.fuse(&rank_by(candidates, words, order), &rank_by(candidates, meaning, order))
 }
 
-/// The units that have one of the best chunks by a number, best first.
+/// Lists the units of the 50 best chunks by `score_of`, the best first.
 fn rank_by<K: Ord>(
     candidates: &[ChunkCandidate],
     score_of: impl Fn(&ChunkCandidate) -> Option<f64>,
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(order(RankFusion::Relevance, &candidates), [(2, 2), (1, 1)]);
         let ranked = rank_units(RankFusion::Relevance, candidates.to_vec(), |unit| unit).pick_best(2);
         assert!((ranked[1].score - 0.4).abs() < 1e-9);
-        // Whether it has to do with the question at all does not depend on that.
+        // The nearest chunk alone decides whether the unit is about the question.
         assert!((ranked[1].score_nearest() - 0.6).abs() < 1e-9);
     }
 
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(ranked.iter().map(|hit| hit.unit).collect::<Vec<_>>(), [2, 1, 3]);
         let expected = (0.3 / 12.0 + 1.0 / 11.0) / (1.3 / 11.0);
         assert!((ranked[0].score - expected).abs() < 1e-9, "{}", ranked[0].score);
-        // Where one list is missing, the other counts alone.
+        // If one list is missing, the other list decides alone.
         let by_words: Vec<_> = candidates
             .iter()
             .map(|chunk| ChunkCandidate { evidence: MatchEvidence { cosine: None, ..chunk.evidence }, ..*chunk })

@@ -1,4 +1,4 @@
-//! Making a brain a repository of git, by git; how a refusal of git's is worded.
+//! Makes a folder a git repository, and turns failures of git into errors.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use nudge_core::error::{Error, Result};
 use nudge_git::{CallLimits, Git, GitFailure};
 
-/// How long git may take to make a repository.
+/// The limits of the git command that makes a repository.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(30), output_bytes: 1 << 20 };
 
-/// Makes a folder a repository, unless it is one; whether it was made one.
+/// Makes a folder a repository, unless it is one. Returns whether it was made one.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when git is not there or does not do it.
+/// `E_UNAVAILABLE` when git is missing or fails.
 pub fn init_repository(root: &Path) -> Result<bool> {
     if root.join(".git").symlink_metadata().is_ok() {
         return Ok(false);
@@ -29,7 +29,7 @@ pub fn init_repository(root: &Path) -> Result<bool> {
     })
 }
 
-/// The refusal of git's as ours.
+/// Turns a failure of git into an error.
 pub fn to_git_error(failure: &GitFailure) -> Error {
     let advice = if failure.is_start() { "install it" } else { "see to it, then `nudge brain jobs --retry`" };
     Error::unavailable(format!("Git does not do it: {failure}; {advice}."))

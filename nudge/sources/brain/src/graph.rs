@@ -1,7 +1,8 @@
-//! Finds units by relation: hop by hop from some units along the links that their authors made.
+//! Finds units by relation: walks from some units along the links that their authors made, hop by hop.
 //!
-//! All edges at once would be too many: in most brains a few units are linked with nearly all. So those are not gone
-//! through, each hop counts half, and only the best few results of a hop go on.
+//! A walk over all edges would be too slow, because in most brains a few units are linked with nearly all others. So
+//! the walk does not continue through such units, each hop halves the score, and only the best results of a hop
+//! continue.
 
 use std::collections::HashMap;
 
@@ -10,33 +11,33 @@ use nudge_core::number::to_column;
 use nudge_storage::TransactionFailure;
 use nudge_storage::rusqlite::Connection;
 
-/// Most hops.
+/// The most hops.
 pub const MAX_HOPS: usize = 3;
-/// Units with more relations are not gone through.
+/// The walk does not continue through a unit with more relations than this.
 const HUB: usize = 64;
-/// Most units from which the next hop goes on.
+/// The most units from which the next hop continues.
 const BEAM: usize = 32;
-/// The share of a score that a hop keeps, and the least score that counts.
+/// The share of the score that remains after a hop, and the lowest score that counts.
 const DAMPING: f64 = 0.5;
 const FLOOR: f64 = 0.02;
-/// The number of relations at which a unit passes on half.
+/// The number of relations at which a unit passes on half of its score.
 const MANY: f64 = 8.0;
 
-/// Knows the relations of units.
+/// Gives access to the relations of units.
 pub trait UnitGraph {
-    /// The relations of some units, in both directions; of a unit with more than `limit` of them, none.
+    /// Returns the relations of some units, in both directions. Leaves out a unit with more than `limit` relations.
     ///
     /// # Errors
-    /// The errors of the database, and of a server that is asked.
+    /// The errors of the database, or of the graph server.
     fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure>;
 }
 
-/// A relation, seen from one of its ends.
+/// A relation, seen from one of its two units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationEdge {
-    /// This end.
+    /// The unit from which it is seen.
     pub from: i64,
-    /// The other one.
+    /// The other unit.
     pub unit: i64,
     pub kind: String,
     pub weight: f64,
@@ -46,10 +47,10 @@ pub struct RelationEdge {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReachedUnit {
     pub unit: i64,
-    /// The unit that it was reached from, and the relation of the two.
+    /// The unit from which it was reached, and the kind of the relation.
     pub via: i64,
     pub kind: String,
-    /// How far from where it began.
+    /// The number of hops from the first units.
     pub hop: usize,
     pub score: f64,
 }
@@ -79,7 +80,7 @@ impl UnitGraph for IndexRelations<'_> {
     }
 }
 
-/// The units that are related to these, best first. `order` decides between equals.
+/// Finds the units that are related to `seeds`, the best first. `order` decides between equal scores.
 ///
 /// # Errors
 /// The errors of the graph.
@@ -105,7 +106,7 @@ pub fn find_related<K: Ord>(
             let share = 1.0 + (1.0 + edges.len() as f64 / MANY).log2();
             for RelationEdge { unit, kind, weight, .. } in edges {
                 let score = score * DAMPING * weight / share;
-                // Equal ones are decided the same way in any order.
+                // Equal scores have a fixed winner, independent of the order of the edges.
                 let is_better =
                     |other: &ReachedUnit| (score, &order(other.via), &other.kind) > (other.score, &order(*from), &kind);
                 if score < FLOOR || known.contains_key(&unit) || found.get(&unit).is_some_and(|other| !is_better(other))
@@ -126,7 +127,7 @@ pub fn find_related<K: Ord>(
     Ok(reached)
 }
 
-/// The best first. `order` decides between equals.
+/// Sorts with the best first. `order` decides between equal scores.
 pub fn sort_reached<K: Ord>(reached: &mut [ReachedUnit], order: &impl Fn(i64) -> K) {
     reached.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
 }

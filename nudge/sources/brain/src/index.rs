@@ -1,5 +1,5 @@
-//! The index of one brain, and how it follows the files: before every question it looks at each file's stamp and reads
-//! files that differ. Nothing here writes a file of the brain.
+//! The index of one brain. Before a question it checks each file's stamp, and reads files whose stamp differs. It
+//! never writes a file of the brain.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -25,18 +25,18 @@ use crate::meaning::IndexMeanings;
 use crate::rows::{self, KnownFile};
 use crate::schema::APP;
 
-/// Files that are put in at once: others can write between.
+/// The files of one transaction; other writers can work between two transactions.
 const BATCH: usize = 64;
-/// How long another look is waited for, beyond the time that there is.
+/// The additional wait for another thread's scan, beyond the deadline.
 const OTHER_WAIT: Duration = Duration::from_millis(150);
 
-/// How long an index apart is taken before another try.
+/// The time that a temporary index is used before the next try to open the lasting one.
 const RETRY: Duration = Duration::from_mins(1);
 
-/// The index of one brain, open.
+/// The open index of one brain.
 pub struct BrainIndex {
     pub folder: BrainFolder,
-    /// Tells it from those of other folders.
+    /// The key of the index among the indexes of all folders.
     pub key: String,
     pub db: Db,
     pub known: TextIndexCache,
@@ -44,35 +44,35 @@ pub struct BrainIndex {
     pub follow: FolderFollower,
     /// A folder for the probes of the follower.
     echo: DataDir,
-    /// Set when the index does not outlive this process.
+    /// Is set when the index ends with this process.
     pub apart: Option<TemporaryIndex>,
-    /// Held while a thread looks at the files: one at a time.
+    /// The lock of the thread that scans the files.
     scanning: Mutex<()>,
 }
 
-/// An index in a folder for a moment, because the folder for caches takes none.
+/// A temporary index, used when the index in the cache folder cannot be opened.
 #[derive(Debug)]
 pub struct TemporaryIndex {
-    /// Why, for people.
+    /// The reason, for people.
     pub why: String,
     since: Instant,
-    /// It goes with the index.
+    /// The folder is removed when the index is dropped.
     _folder: TempDir,
 }
 
-/// The result of a look at the files.
+/// The result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanResult {
-    /// The index is as the files are.
+    /// Is true when the index agrees with the files.
     pub is_whole: bool,
-    /// How many files were read.
+    /// The number of files that were read.
     pub read: usize,
-    /// How many of them had another path before.
+    /// The number of files that had another path before.
     pub renamed: usize,
 }
 
 impl BrainIndex {
-    /// Opens the index of a folder, which is made when it is not there. `cache` is the folder of all of them.
+    /// Opens the index of a folder, and creates it if needed. `cache` is the folder of all indexes.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be opened.
@@ -99,11 +99,11 @@ impl BrainIndex {
         Ok(index)
     }
 
-    /// Opens one in a folder for a moment, which ends with it, because there can be no other. It is made anew by each
-    /// process, so answers say why.
+    /// Opens a temporary index, because the lasting one cannot be opened. Each process builds it again, so answers
+    /// state the reason.
     ///
     /// # Errors
-    /// The reason why the lasting index cannot be opened, if there is no room for this one either.
+    /// The reason why the lasting index cannot be opened, if the temporary one cannot be opened either.
     pub fn open_apart(folder: BrainFolder, why: Error, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
         let Ok(place) = tempfile::tempdir() else { return Err(why) };
         let Ok(index) = Self::open(folder, &DataDir::new(place.path()), clock, fence) else { return Err(why) };
@@ -111,12 +111,12 @@ impl BrainIndex {
         Ok(Self { apart: Some(TemporaryIndex { why, since: Instant::now(), _folder: place }), ..index })
     }
 
-    /// Returns true when it is time to try again for an index that lasts.
+    /// Returns true when it is time to try to open the lasting index again.
     pub fn is_overdue(&self) -> bool {
         self.apart.as_ref().is_some_and(|apart| apart.since.elapsed() > RETRY)
     }
 
-    /// Has chunks of an older version read again; vectors of texts that are the same stay.
+    /// If the chunks are of an older version, marks all files to be read again. Vectors of unchanged texts stay.
     fn check_version(&self) -> Result<()> {
         let version = chunk::VERSION.to_string();
         if self.db.read(|c| rows::read_note(c, "chunks"))?.as_deref() == Some(&version) {
@@ -130,12 +130,12 @@ impl BrainIndex {
         })
     }
 
-    /// Begins to follow the files, unless that was done. `stop` is told of news.
+    /// Begins to follow the files, unless they are followed already. `stop` is notified of changes.
     pub fn begin_to_follow(&self, stop: &StopFlag) {
         self.follow.begin(self.folder.path(), &self.echo, stop);
     }
 
-    /// Returns true when all files were looked at once.
+    /// Returns true when all files were read at least once.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -143,7 +143,7 @@ impl BrainIndex {
         Ok(self.db.read(|c| rows::read_note(c, "made"))?.is_some())
     }
 
-    /// Returns true when it can answer anything.
+    /// Returns true when the index has any unit.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -156,14 +156,14 @@ impl BrainIndex {
         self.scanning.is_locked()
     }
 
-    /// Keeps all others from reading the files.
+    /// Blocks all scans while the guard lives.
     #[cfg(test)]
     pub fn hold_scanning(&self) -> parking_lot::MutexGuard<'_, ()> {
         self.scanning.lock()
     }
 
-    /// Looks at the files that have changed since the last full look, if they are few and known. Returns true when the
-    /// index then agrees with the files.
+    /// Reads the files that have changed since the last full scan, if these are few and known to the index. Returns
+    /// true when the index then agrees with the files.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -185,7 +185,7 @@ impl BrainIndex {
                 |(path, _): &(String, FileStamp)| Ok(rows::read_file(c, path)?.map(|file| (path.clone(), file)));
             files.iter().map(read_entry).collect::<Result<Option<Files>, TransactionFailure>>()
         })?;
-        // A new file may be one to pass over, or a moved one: that needs a full look.
+        // An unknown file may be ignored by rules, or may be a renamed one; only a full scan can tell.
         let Some(known) = known.filter(|known| known.values().all(|file| file.id.is_some())) else { return Ok(false) };
         let mut work = ScanWork::new(&[], &known);
         self.index_batch(&files.iter().collect::<Vec<_>>(), &known, &mut work)?;
@@ -196,8 +196,8 @@ impl BrainIndex {
         Ok(true)
     }
 
-    /// Looks at all files and reads those that differ, as far as there is time. If another thread does the same, the
-    /// call waits a moment longer for it: mostly it reads the files that are asked for.
+    /// Checks all files and reads those that differ, until the deadline. If another thread scans, the call waits a
+    /// little longer for it, because that scan usually reads the same files.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -208,7 +208,7 @@ impl BrainIndex {
             None => Some(self.scanning.lock()),
         };
         let Some(_guard) = guard else { return Ok(cut) };
-        // Before the walk: a file that is written meanwhile is taken neither for gone nor for seen.
+        // Takes the changes before the walk: a file that is written during the walk then stays unseen.
         let told = self.follow.changes();
         let known = self.db.read(rows::read_files)?;
         let config = BrainConfig::load(self.folder.path());
@@ -233,7 +233,7 @@ impl BrainIndex {
         if !settled || work.has_changed || !gone.is_empty() {
             let renamed: HashSet<&String> = work.renamed.iter().collect();
             self.db.write(|tx| {
-                // After a walk that was cut short, it is unknown which files are gone.
+                // After an incomplete scan a missing file may be a renamed one that was not read yet.
                 for path in gone.iter().filter(|path| is_whole && !renamed.contains(path)) {
                     rows::remove_file(tx, path)?;
                 }
@@ -250,7 +250,7 @@ impl BrainIndex {
         Ok(ScanResult { is_whole, read, renamed: work.renamed.len() })
     }
 
-    /// Reads some files and puts them in.
+    /// Reads a batch of files and writes them to the index.
     fn index_batch(&self, batch: &[&(String, FileStamp)], known: &Files, work: &mut ScanWork) -> Result<()> {
         let now = SystemTime::now();
         let files: Vec<_> =
@@ -270,7 +270,7 @@ impl BrainIndex {
                         }
                         work.has_changed |= rows::put_file(tx, path, text, *stamp, hash)?;
                     }
-                    // It went away meanwhile; the next look finds out.
+                    // The file was removed meanwhile; the next scan notices that.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
                         rows::skip_file(tx, path, *stamp, &error.to_string())?;
@@ -282,7 +282,7 @@ impl BrainIndex {
         })
     }
 
-    /// Forgets everything but vectors, and reads all files.
+    /// Drops everything except vectors, and reads all files again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -296,7 +296,7 @@ impl BrainIndex {
         self.scan(None)
     }
 
-    /// Puts one file in that was just written, in the transaction of its change.
+    /// Indexes one file that a method has just written, in the transaction of that change.
     pub(crate) fn put_written(
         &self,
         tx: &nudge_storage::rusqlite::Connection,
@@ -314,14 +314,14 @@ impl BrainIndex {
     }
 }
 
-/// The files that are known, by their paths.
+/// The files in the index, by their paths.
 type Files = HashMap<String, KnownFile, RandomState>;
 
-/// The facts that are known while files are put in.
+/// The state of a scan while files are indexed.
 struct ScanWork {
-    /// The units whose files are gone, by the files' hashes.
+    /// The units whose files are missing, by the files' hashes.
     gone: HashMap<Hash, String, RandomState>,
-    /// The units that have another path now.
+    /// The old paths of units that have another path now.
     renamed: Vec<String>,
     has_changed: bool,
 }
@@ -333,7 +333,7 @@ impl ScanWork {
         Self { gone: gone.iter().filter_map(unit).collect(), renamed: Vec::new(), has_changed: false }
     }
 
-    /// The path that a file had before, if it is new where it is and the same one is gone from there.
+    /// Returns the old path of a renamed file: the file is new to the index, and a missing file had the same hash.
     fn take_rename(&mut self, hash: &Hash, is_known: bool) -> Option<String> {
         let from = self.gone.get(hash).filter(|from| !is_known && !self.renamed.contains(from))?.clone();
         self.renamed.push(from.clone());

@@ -1,4 +1,4 @@
-//! Whatever happened to the files, and however often they were looked at meanwhile, the index is as one made anew.
+//! Tests that the index equals a new one after any changes of the files and any number of scans between.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn index(root: &std::path::Path, cache: &std::path::Path) -> BrainIndex {
     BrainIndex::open(folder, &DataDir::new(cache), &clock, &fence).unwrap()
 }
 
-/// All that the index says, but for what tells files apart and the numbers of rows.
+/// Returns the content of the index, without stamps of files and row numbers.
 fn dump(index: &BrainIndex) -> Vec<Vec<Value>> {
     let of_units = "SELECT path, uid, own_id, title, aliases, summary, kind, domain, tags, confidence, source, created,
                     modified, problems, size, hash FROM unit ORDER BY path";
@@ -54,7 +54,7 @@ fn what_is_held_and_what_is_read_are_of_one_moment() {
         Ok((ids, rows))
     };
     let meanwhile = index.meanings.with_memory(&index.db, None, |c, memory| {
-        // Somebody takes a note away just now.
+        // Another writer removes a note at this moment.
         index.db.write(|tx| rows::remove_file(tx, "a.md"))?;
         held(c, memory)
     });

@@ -1,26 +1,26 @@
-//! Brain: knowledge in markdown files that people own, found by words, by meaning and by relation.
+//! Brain: knowledge in a user's markdown files, found by words, by meaning and by relation.
 //!
-//! The files are the only truth: an index of them lies in the folder for caches, follows them, and can be made again at
-//! any time. Nothing but a call that says so ever writes a file, and then one field or one new file. [`SOURCE`] brings
-//! it to the surfaces.
+//! The files are the only truth. An index in the cache folder follows them and can be rebuilt at any time. A file is
+//! written only by a call for that purpose, and such a call changes one field or makes one file. [`SOURCE`] registers
+//! the brain as a source.
 //!
 //! | module | what |
 //! |---|---|
-//! | `front`, `splice` | frontmatter: reading it, changing one field of it |
-//! | `outline`, `chunk` | what a text is made of; the pieces that are found |
-//! | `unit`, `config` | what a file says of itself, and `brain.yaml` of all |
-//! | `folder` | which files are units; reading and writing them |
-//! | `schema`, `rows`, `index` | the index; its rows; how it is brought in step with the files |
-//! | `follow` | what the system tells of changes, while a session runs |
-//! | `meaning` | vectors: made in the background, kept, held in memory |
-//! | `fusion`, `graph`, `retrieve` | the order of what is found; what is found by relation; finding |
-//! | `bolt`, `mirror` | a graph server of the user's; what it has of a brain, and relations by it |
-//! | `source`, `method`, `context`, `read`, `write` | the source, its rows, and what answers them |
-//! | `choose`, `git` | naming a brain in the user's settings; making it a repository |
-//! | `llm` | the language models that can be asked, each in its own way |
-//! | `answer`, `rerank` | a language model answers from what was found, or puts it in order |
-//! | `capture` | a session that has ended becomes files on a branch, for a person to review |
-//! | `offer`, `report` | what an agent is told unasked; what the command line tells a person |
+//! | `front`, `splice` | frontmatter: reading it, and changing one field |
+//! | `outline`, `chunk` | the structure of a text; the chunks that a search finds |
+//! | `unit`, `config` | the facts of a file about itself; the settings of `brain.yaml` |
+//! | `folder` | decides which files are units; reads and writes them |
+//! | `schema`, `rows`, `index` | the index, its rows, and its update from the files |
+//! | `follow` | the changes that the system reports while a session runs |
+//! | `meaning` | vectors: made in the background, stored, held in memory |
+//! | `fusion`, `graph`, `retrieve` | the order of results; results by relation; the search |
+//! | `bolt`, `mirror` | the user's graph server; its copy of a brain, and walks over that copy |
+//! | `source`, `method`, `context`, `read`, `write` | the source, its method table, and the methods |
+//! | `choose`, `git` | names a brain in the user's settings; makes it a repository |
+//! | `llm` | the language models, each with its own protocol |
+//! | `answer`, `rerank` | a language model answers from the results, or orders them |
+//! | `capture` | turns a finished session into files on a branch, for a person to review |
+//! | `offer`, `report` | the offers to an agent; the reports for a person at the command line |
 
 mod answer;
 mod bolt;

@@ -1,4 +1,4 @@
-//! The models that can be asked, each in its own way: the user's own agent, an API, a command.
+//! The language models, each with its own protocol: the user's own agent, an API, a command.
 
 mod agent;
 #[cfg(feature = "llm")]
@@ -20,10 +20,10 @@ use nudge_core::source::StopFlag;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The words of the setting `brain.llm`.
+/// The values of the setting `brain.llm`.
 pub const ENGINES: &[&str] = &["auto", "claude", "codex", "anthropic", "openai", "command"];
 
-/// The cost of a call of a model.
+/// The cost of a call to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelCost {
     pub engine: String,
@@ -43,11 +43,11 @@ pub struct ModelAnswer {
     pub cost: ModelCost,
 }
 
-/// The reason why there is no answer. It holds nothing of the question or the answer.
+/// The reason why there is no answer. It contains no text of the question or the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFault {
     pub text: String,
-    /// Is true when another try may work.
+    /// Is true when another try may succeed.
     pub may_pass: bool,
 }
 
@@ -61,38 +61,38 @@ impl RequestFault {
     }
 }
 
-/// A model.
+/// A language model.
 pub trait LanguageModel {
-    /// Returns the texts of its request as it sends them. The user's own agents get each text by itself, and add texts
-    /// that only they know; a server that refuses the form of the answer is asked once more in words.
+    /// Returns the text of the request as the model gets it. The user's own agents get each text separately and add
+    /// their own; a server that refuses the form of the answer gets a second request with the form in words.
     fn render_request(&self, ask: &ModelRequest) -> String {
         ask.to_sent_text()
     }
 
-    /// Asks it.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// Why there is no answer of this form.
+    /// The reason why there is no answer in the demanded form.
     fn complete(&self, ask: &ModelRequest) -> Result<ModelAnswer, RequestFault>;
 }
 
-/// The resources that an engine is lent.
+/// The resources that an engine uses.
 pub struct EngineResources<'a> {
     pub settings: &'a SettingValues,
     /// Finds a program by its name.
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// A folder for files of a moment.
+    /// A folder for temporary files.
     pub folder: &'a Path,
-    /// Set when this process is to end.
+    /// Is set when this process must end.
     pub stop: &'a StopFlag,
-    /// Most time that an answer takes, whatever the settings say.
+    /// The upper limit of the time for an answer, whatever the settings say.
     pub most: Duration,
 }
 
-/// The engine that the settings name; by themselves the user's own Claude Code, where it is there.
+/// Makes the engine that the settings name; the default is the user's own Claude Code, if it is installed.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when it cannot be used, with the remedy.
+/// `E_UNAVAILABLE` with the remedy when the engine cannot be used.
 pub fn choose_engine(lent: &EngineResources<'_>) -> Result<Box<dyn LanguageModel>> {
     let text = |name: &str| lent.settings.get_text(name).to_owned();
     let limit = Duration::from_secs(lent.settings.get_count("brain.llm_seconds").clamp(1, 3_600) as u64).min(lent.most);
@@ -120,7 +120,7 @@ pub fn choose_engine(lent: &EngineResources<'_>) -> Result<Box<dyn LanguageModel
     }
 }
 
-/// Finds the JSON in a text: all of it, or the part between fences.
+/// Finds the JSON in a text: the whole text, or the part between two fences.
 fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
     whole(text).or_else(|| {

@@ -1,4 +1,4 @@
-//! The meanings of chunks: vectors, made in the background, kept by the text that they are of, and searched in memory.
+//! The vectors of chunks: made in the background, stored under the hash of the text, and searched in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,39 +14,39 @@ use parking_lot::Mutex;
 use crate::folder::Hash;
 use crate::rows::{build_embedded_text, read_note};
 
-/// Chunks that are given vectors at once.
+/// The number of chunks that get vectors in one batch.
 const BATCH: i64 = 8;
-/// Most parts of a chunk that have a vector each. Chunks are cut by an estimate, which is a few times too low for text
-/// that the model has no words for, such as Base64.
+/// The most parts of a chunk; each has its own vector. Chunks are cut by an estimate of tokens. For text that the
+/// model has no words for, such as Base64, the estimate is a few times too low.
 const MAX_PARTS: usize = 16;
-/// Bytes of a word that is not cut in two.
+/// The most bytes of a word that a cut keeps whole.
 const LONG_WORD: usize = 48;
 
-/// When more than one unit in so many was touched, all are read again: that takes less than to look each up.
+/// If more than one in `MANY` units was touched, all are read again, which takes less time than single look-ups.
 const MANY: usize = 4;
 
-/// Chunks without a vector of their text by a model.
+/// Chunks without a vector of their own text from this model.
 const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash AND v.model = ?1)";
 
-/// The part of the index that is held in memory.
+/// The part of the index that is in memory.
 pub struct IndexMemory {
     /// The unit of each chunk.
     pub chunks: HashMap<i64, i64, RandomState>,
     /// The first chunk of each unit.
     pub firsts: HashMap<i64, i64, RandomState>,
-    /// The paths of the units, by which equals are in order.
+    /// The paths of the units, which decide the order of equal scores.
     pub paths: HashMap<i64, Arc<str>, RandomState>,
     /// The vectors of one model, by chunk.
     pub vectors: Option<VectorIndex>,
-    /// The hash whose vector each chunk has.
+    /// The hash under which each chunk's vector is stored.
     hashes: HashMap<i64, Hash, RandomState>,
-    /// The index that all of it is of, and the last change of that which is in here.
+    /// The id of the index that was read, and the number of the last change that was read.
     seen: Option<(Option<String>, i64)>,
-    /// [`Db::read_change_number`] at that time.
+    /// The value of [`Db::read_change_number`] before the last read.
     changes: Option<i64>,
 }
 
-/// A chunk: its id, its unit, the hash of its meaning, and whether it is the first of its unit.
+/// A chunk: its id, its unit, the hash of its meaning, and whether it is the unit's first chunk.
 type ChunkRow = (i64, i64, Hash, bool);
 
 impl IndexMemory {
@@ -55,17 +55,17 @@ impl IndexMemory {
         Self { chunks, firsts, paths, vectors: None, hashes: HashMap::default(), seen: None, changes: None }
     }
 
-    /// How many chunks have no vector.
+    /// Returns the number of chunks without a vector.
     pub fn count_without_vector(&self) -> usize {
         self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, VectorIndex::count_texts))
     }
 
-    /// Reads the changes since the last time: of the units that were touched, or of all units when the touched ones are
+    /// Reads the changes since the last call. It reads only the touched units, or all units if the touched ones are
     /// unknown or many.
     fn catch_up(&mut self, c: &Connection) -> Result<(), TransactionFailure> {
         let now = (read_note(c, "index")?, last_touched(c)?);
         let touched = match &self.seen {
-            // An index restored from an older copy has other changes than those that were seen.
+            // An index that was restored from an older copy has another history.
             Some((index, seen)) if *index == now.0 && *seen <= now.1 => touched_since(c, *seen)?,
             _ => None,
         };
@@ -84,7 +84,7 @@ impl IndexMemory {
         Ok(())
     }
 
-    /// Forgets all units but their vectors, and returns the chunks that there are.
+    /// Reads all units again but keeps the vectors. Returns all chunks.
     fn read_all(&mut self, c: &Connection) -> Result<Vec<ChunkRow>, TransactionFailure> {
         let mut statement = c.prepare_cached("SELECT id, path FROM unit")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_str()?.into())))?;
@@ -101,7 +101,7 @@ impl IndexMemory {
         Ok(rows)
     }
 
-    /// The same of some units.
+    /// Reads these units again. Returns their chunks.
     fn read_units(
         &mut self,
         c: &Connection,
@@ -140,7 +140,7 @@ impl IndexMemory {
         }
     }
 
-    /// Reads the vectors of chunks whose meaning has changed.
+    /// Reads the vectors of chunks whose hash has changed.
     fn read_vectors(&mut self, c: &Connection, rows: &[ChunkRow]) -> Result<(), TransactionFailure> {
         let Some(vectors) = &mut self.vectors else { return Ok(()) };
         let model = vectors.model().to_owned();
@@ -156,7 +156,7 @@ impl IndexMemory {
                     vectors.remove(*id);
                     self.hashes.insert(*id, *hash);
                 }
-                // A vector that cannot be read is as none.
+                // A broken vector counts as missing.
                 if let Some(vector) = row.get_ref(1)?.as_blob().ok().and_then(decode) {
                     vectors.upsert(*id, row.get(0)?, &vector);
                 }
@@ -166,12 +166,13 @@ impl IndexMemory {
     }
 }
 
-/// The last change that touched a unit; 0 before the first.
+/// Returns the number of the last change that touched a unit; 0 before the first.
 fn last_touched(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached("SELECT coalesce(max(seq), 0) FROM touched")?.query_row([], |row| row.get(0))?)
 }
 
-/// The units that were touched since a change. `None` where some that may have been are forgotten.
+/// Returns the units that were touched since a change. Returns `None` when the list of changes no longer reaches back
+/// so far.
 fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, RandomState>>, TransactionFailure> {
     let first: i64 = c.prepare_cached("SELECT coalesce(min(seq), 1) FROM touched")?.query_row([], |row| row.get(0))?;
     if seen + 1 < first {
@@ -182,13 +183,13 @@ fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, Random
     Ok(Some(units.collect::<Result<_, _>>()?))
 }
 
-/// The memory, filled when it is first needed, and kept in step with the database.
+/// The memory of an index: filled on first use, and updated from the database.
 #[derive(Default)]
 pub struct IndexMeanings(Mutex<Option<IndexMemory>>);
 
 impl IndexMeanings {
-    /// Calls `with` with the database and the memory of it: with the vectors of a model, or without any. Both are of
-    /// one moment, even while others write.
+    /// Calls `with` with the database and its memory, with the vectors of a model or without any. Both show the same
+    /// state, even while others write.
     ///
     /// # Errors
     /// The error of `with`; `E_UNAVAILABLE` when the database cannot be read.
@@ -200,7 +201,7 @@ impl IndexMeanings {
     ) -> Result<T> {
         let mut memory = self.0.lock();
         let known = memory.get_or_insert_with(IndexMemory::new);
-        // Without a model the vectors of the last one stay: it may come back.
+        // Without a model the vectors of the last model stay, because that model may come back.
         if let Some(model) = model
             && known.vectors.as_ref().is_none_or(|vectors| vectors.model() != model.id())
         {
@@ -210,11 +211,12 @@ impl IndexMeanings {
         }
         let before = db.read_change_number()?;
         db.read(|c| {
-            // The rows read now are not older than `before`, and not newer than this.
+            // The rows that are read now are at least as new as `before`. If a write happens meanwhile, the next call
+            // reads again.
             if known.changes != Some(db.read_change_number()?) {
                 known.changes = None;
                 if let Err(error) = known.catch_up(c) {
-                    // Some of it may be half read.
+                    // The memory may be half updated.
                     *known = IndexMemory::new();
                     return Err(error);
                 }
@@ -224,26 +226,26 @@ impl IndexMeanings {
         })
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     pub fn drop_memory(&self) {
         *self.0.lock() = None;
     }
 }
 
-/// Returns true when some chunk has no vector of its text by any model.
+/// Returns true when some chunk has no vector of its text from any model.
 pub fn is_any_without(c: &Connection) -> Result<bool, TransactionFailure> {
     let sql = "SELECT 1 FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
     Ok(c.prepare_cached(sql)?.exists([])?)
 }
 
-/// How many chunks have a vector of their text, by whatever model.
+/// Counts the chunks that have a vector of their text from any model.
 pub fn count_with(c: &Connection) -> Result<i64, TransactionFailure> {
     let sql = "SELECT count(*) FROM chunk c WHERE EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Gives vectors to some chunks that have none by this model; whether there are more. When none is left, the vectors
-/// that nothing needs any more go.
+/// Makes vectors for some chunks without one from this model. Returns whether more chunks are left. After the last
+/// one it drops unused vectors.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the model or the database fails.
@@ -282,7 +284,7 @@ pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<bool> {
     Ok(true)
 }
 
-/// Drops vectors of texts that are nowhere, and of other models.
+/// Drops vectors of other models and of texts that no chunk has.
 fn drop_unused_vectors(db: &Db, model: &dyn TextEmbedder) -> Result<()> {
     let needless = "FROM vector WHERE model <> ?1 OR NOT EXISTS (SELECT 1 FROM chunk c WHERE c.meaning = vector.hash)
                     AND NOT EXISTS (SELECT 1 FROM chunk c WHERE c.hash = vector.hash)";
@@ -292,12 +294,12 @@ fn drop_unused_vectors(db: &Db, model: &dyn TextEmbedder) -> Result<()> {
     Ok(())
 }
 
-/// Returns the texts of a chunk that fit into the model, as few as possible: the whole, or parts of it, each under its
-/// headings. A text that does not fit would not count, so the end of a long section would not be found.
+/// Splits a chunk into as few texts as possible that fit into the model, each under its headings. A model ignores
+/// text beyond its limit, so without this the end of a long section would not be found.
 fn split_parts(title: &str, breadcrumb: &str, text: &str, model: &dyn TextEmbedder) -> Vec<String> {
     let room = model.max_tokens().max(1);
     let is_long = model.count_tokens(&build_embedded_text(title, breadcrumb, "")) > room / 2;
-    // Headings that leave no room for the text are not repeated.
+    // Headings that leave too little room for the text are left out.
     let (title, breadcrumb) = if is_long { ("", "") } else { (title, breadcrumb) };
     let fewest = model.count_tokens(&build_embedded_text(title, breadcrumb, text)).div_ceil(room).clamp(1, MAX_PARTS);
     let cut = |count| -> Vec<_> {
@@ -307,7 +309,8 @@ fn split_parts(title: &str, breadcrumb: &str, text: &str, model: &dyn TextEmbedd
     (fewest..MAX_PARTS).map(cut).find(fits).unwrap_or_else(|| cut(MAX_PARTS))
 }
 
-/// So many parts of a text, nearly as long as each other, cut after a word where one ends soon: not all scripts have spaces.
+/// Cuts a text into `count` parts of nearly equal length. It cuts after a word if one ends soon, because some scripts
+/// have no spaces.
 fn cut_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
     let mut begin = 0;
     let parts = (1..=count).map(move |part| {
@@ -324,7 +327,7 @@ fn cut_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    /// A token for each word.
+    /// Counts each word as one token.
     struct Words;
 
     impl TextEmbedder for Words {
@@ -353,7 +356,7 @@ mod tests {
         assert_eq!(split_parts("T", "T > B", "", &Words), ["T > B\n"]);
         let long = "word ".repeat(500);
         assert_eq!(split_parts("T", "", &long, &Words).len(), MAX_PARTS);
-        // Without a space, words are cut.
+        // A text without spaces is cut inside a word.
         let signs = "目录里的文件都是笔记".repeat(9);
         let cut: Vec<_> = cut_evenly(&signs, 3).collect();
         assert_eq!((cut.len(), cut.concat()), (3, signs));

@@ -1,4 +1,4 @@
-//! What is held in memory follows the index, whatever happens to the files and the vectors.
+//! Tests that the memory follows the index after any changes of files and vectors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::*;
 use crate::folder::BrainFolder;
 use crate::index::BrainIndex;
 
-/// A model that knows a text by its length.
+/// A model whose vectors depend only on a text's length.
 struct Lengths;
 
 impl TextEmbedder for Lengths {
@@ -35,14 +35,14 @@ impl TextEmbedder for Lengths {
     }
 }
 
-/// The index of the brain in a folder.
+/// Opens the index of the brain in a folder.
 fn index(place: &Path) -> BrainIndex {
     let (clock, fence): (Arc<dyn Clock>, Arc<dyn Fence>) = (Arc::new(SystemClock), Arc::new(NoSession));
     let folder = BrainFolder::open(&place.join("brain")).unwrap();
     BrainIndex::open(folder, &DataDir::new(place.join("cache")), &clock, &fence).unwrap()
 }
 
-/// All that is held, in order.
+/// The content of the memory, in order.
 #[derive(Debug, PartialEq)]
 struct Held {
     chunks: BTreeMap<i64, i64>,
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// Of a note that was written, that note is read again and no other.
+/// After a change of one note only that note is read again.
 ///
 /// Promise: see `held_state_equals_a_fresh_look`.
 #[test]
@@ -147,7 +147,7 @@ fn an_untouched_file_is_not_read_again() {
     let after = paths();
     let again: Vec<_> = after.iter().filter(|(id, path)| !Arc::ptr_eq(path, &before[id])).collect();
     assert_eq!(again.iter().map(|(_, path)| &***path).collect::<Vec<_>>(), ["3.md"]);
-    // When the changes are forgotten that were of it, all are read again.
+    // If the list of changes no longer reaches back to this one, all units are read again.
     fs::write(root.join("4.md"), text(4, 2)).unwrap();
     index.scan(None).unwrap();
     let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)

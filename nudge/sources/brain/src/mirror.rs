@@ -1,14 +1,16 @@
-//! The mirror of an index on a graph server: its units and their relations, brought in step by their differences.
+//! The mirror of an index on a graph server: holds the units and their relations, and is updated by differences.
 //!
-//! All its data there has our names and the key of its brain. It reads and changes nothing else on the server.
+//! All its data on the server has labels with `Nudge` and the key of its brain. Nudge reads and changes nothing else
+//! there.
 //!
 //! | on the server | properties |
 //! |---|---|
-//! | `(:NudgeBrain)` | `key`; `state`, the name of what was mirrored last, empty while it is written |
-//! | `(:NudgeUnit)` | `key`, which is `brain` and `id`; `path`, `title`, `type`, `domain`; `degree`, its number of relations |
-//! | `[:NUDGE_RELATION]` | `ord`, its place in its unit; `kind`, `weight` |
+//! | `(:NudgeBrain)` | `key`; `state`, the name of the mirrored state, empty during a write |
+//! | `(:NudgeUnit)` | `key`, made of `brain` and `id`; `path`, `title`, `type`, `domain`; `degree`, its number of
+//! relations |
+//! | `[:NUDGE_RELATION]` | `ord`, its position in its unit; `kind`, `weight` |
 //!
-//! A kind is a word of a file, so it is a property: a type would be part of the statement.
+//! The kind is a word from a file, so it is a property: a relation's type would be part of the statement's text.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,18 +27,18 @@ use crate::context::make_safe;
 use crate::graph::{IndexRelations, RelationEdge, UnitGraph};
 use crate::rows;
 
-/// How long a question waits for the server in all.
+/// The longest time that all steps of a question wait for the server.
 pub const WALK_WAIT: Duration = Duration::from_millis(300);
-/// Longest wait for a sign of the server, when no question waits for it.
+/// The longest wait for a check that the server answers, outside of a question.
 const REACH_WAIT: Duration = Duration::from_secs(5);
-/// Longest time of a statement that reads or writes the mirror.
+/// The longest time of a statement that reads or writes the mirror.
 const WRITE_WAIT: Duration = Duration::from_mins(1);
-/// Most rounds of comparing and writing until the server equals the index.
+/// The most rounds of comparing and writing until the server equals the index.
 const ROUNDS: usize = 4;
-/// Rows that are written by one statement.
+/// The rows that one statement writes.
 const BATCH: usize = 500;
 
-/// Declarations of a key; servers differ. A server refuses unknown forms, and works without a key.
+/// Declarations of a key in the dialects of several servers. A server that refuses all of them works without a key.
 const KEYS: [&str; 3] = [
     "CREATE CONSTRAINT nudge_unit_key IF NOT EXISTS FOR (u:NudgeUnit) REQUIRE u.key IS UNIQUE",
     "CREATE CONSTRAINT ON (u:NudgeUnit) ASSERT u.key IS UNIQUE",
@@ -55,8 +57,8 @@ const DELETE_RELATIONS: &str =
 const PUT_UNITS: &str = "UNWIND $rows AS row MERGE (u:NudgeUnit {key: row.key})
     SET u.brain = row.brain, u.id = row.id, u.path = row.path, u.title = row.title, u.type = row.type,
         u.domain = row.domain, u.degree = row.degree";
-// The relations do not exist yet. ArcadeDB 26.10 refuses a MERGE that meets a unit twice: it takes the first time for
-// another writer's.
+// The relations do not exist yet, so CREATE is enough. ArcadeDB 26.10 refuses a MERGE that has a unit twice, because
+// it reads the first use as another client's write.
 const PUT_RELATIONS: &str = "UNWIND $rows AS row MATCH (u:NudgeUnit {key: row.src}) MATCH (v:NudgeUnit {key: row.dst})
     CREATE (u)-[:NUDGE_RELATION {ord: row.ord, kind: row.kind, weight: row.weight}]->(v)";
 const EDGES: &str = "UNWIND $units AS key MATCH (u:NudgeUnit {key: key}) WHERE u.degree <= $limit
@@ -70,29 +72,29 @@ pub struct GraphMirror<'a> {
     pub brain: &'a str,
 }
 
-/// The units and relations of one side: index or server.
+/// The units and relations of one side, the index or the server.
 #[derive(Debug, Default, PartialEq)]
 pub struct GraphPicture {
-    /// By unit key: id, path, title, type, domain, degree.
+    /// Units by key: id, path, title, type, domain, degree.
     units: BTreeMap<String, Row>,
-    /// By unit key and place in the unit: key of the other unit, kind, weight.
+    /// Relations by the unit's key and the position in the unit: key of the other unit, kind, weight.
     relations: BTreeMap<(String, i64), Row>,
-    /// Keys of units that appear twice, or have two relations in one place.
+    /// The keys of units that occur twice, or that have two relations at one position.
     doubtful: BTreeSet<String>,
 }
 
-/// How the server's picture differs from the index's.
+/// The differences between the server and the index.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MirrorDifferences {
-    /// Units that it lacks or that differ.
+    /// The number of units that the server lacks or has with other values.
     pub missing: usize,
-    /// Units that it has without a file, and those of which it is not sure.
+    /// The number of units on the server without a file, and of doubtful ones.
     pub orphans: usize,
-    /// Relations that it lacks, that differ, or that no file has.
+    /// The number of relations that the server lacks, has with other values, or has without a file.
     pub relations: usize,
 }
 
-/// Counts of the units and relations that were mirrored, and the time.
+/// The numbers of mirrored units and relations, and the time of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct MirrorResult {
     pub units: usize,
@@ -100,7 +102,7 @@ pub struct MirrorResult {
     pub ms: u64,
 }
 
-/// The reason when a server answers fewer questions than it was asked.
+/// The reason for a server that returns fewer answers than questions.
 const UNANSWERED: &str = "the server left a question without an answer";
 
 /// Returns the name of the index's current state.
@@ -137,10 +139,10 @@ impl GraphPicture {
         Ok(picture)
     }
 
-    /// Builds the picture from a server's answer.
+    /// Builds the picture from a server's rows.
     fn from_rows(units: Vec<Row>, relations: Vec<Row>) -> Self {
         let mut picture = Self::default();
-        // A server may send anything.
+        // The server's rows are untrusted: rows of another length are skipped.
         for mut row in units.into_iter().filter(|row| row.len() == 7) {
             let key = to_text(&row.remove(0));
             if picture.units.insert(key.clone(), row).is_some() {
@@ -157,7 +159,7 @@ impl GraphPicture {
         picture
     }
 
-    /// Counts how another differs.
+    /// Counts the differences of `other` from this picture.
     fn find_differences(&self, other: &Self) -> MirrorDifferences {
         let beyond = other.relations.keys().filter(|key| !self.relations.contains_key(*key)).count();
         MirrorDifferences {
@@ -168,11 +170,11 @@ impl GraphPicture {
         }
     }
 
-    /// Builds statements that make another equal.
+    /// Builds the statements that make `other` equal to this picture.
     fn to_be_done(&self, brain: &str, mut other: Self) -> Vec<CypherQuery> {
         let gone: BTreeSet<String> =
             other.units.keys().filter(|key| !self.units.contains_key(*key)).chain(&other.doubtful).cloned().collect();
-        // Relations go with their units.
+        // Deleting a unit deletes its relations too.
         other.units.retain(|key, _| !gone.contains(key));
         other.relations.retain(|(src, _), row| !gone.contains(src) && !gone.contains(&to_text(&row[0])));
         let is_same = |key: &(String, i64), row: &Row| self.relations.get(key) == Some(row);
@@ -207,7 +209,7 @@ impl GraphMirror<'_> {
         Ok(self.bolt.run_queries(vec![new_query(text, params)], wait)?.pop().ok_or(UNANSWERED)?)
     }
 
-    /// Returns the name of the mirrored state; empty when there is none, or it is being written.
+    /// Returns the name of the mirrored state; empty when there is none, or during a write.
     fn fetch_state(&self, wait: Duration) -> Result<String, String> {
         let rows = self.ask_one(STATE, &json!({"brain": self.brain}), wait)?;
         Ok(rows.first().and_then(|row| row.first()).map(to_text).unwrap_or_default())
@@ -230,7 +232,7 @@ impl GraphMirror<'_> {
         Ok(GraphPicture::from_rows(units, relations))
     }
 
-    /// Checks that the server equals the index within the time of a question, and returns the time left.
+    /// Checks that the server has the same state as the index, within the time of a question. Returns the time left.
     pub fn in_step(&self, state: &str) -> Result<Duration, String> {
         let begun = Instant::now();
         if self.bolt.unless_broken(|| self.fetch_state(WALK_WAIT))? == state {
@@ -239,7 +241,8 @@ impl GraphMirror<'_> {
         Err(format!("bolt: {} has not caught up with the files yet", self.bolt.name()))
     }
 
-    /// Brings the server in step, unless it is. `stop` ends it between two batches; the next call does the rest.
+    /// Updates the server if its state differs. `stop` ends the update between two batches; the next call continues
+    /// it.
     pub fn catch_up(
         &self,
         state: &str,
@@ -253,7 +256,7 @@ impl GraphMirror<'_> {
         self.write(state, &picture()?, stop)
     }
 
-    /// Drops the server's data of the brain, and writes it anew.
+    /// Deletes the brain's data on the server, and writes it again.
     pub fn rebuild(&self, state: &str, picture: &GraphPicture) -> Result<MirrorResult, String> {
         let (_guard, begun) = (self.bolt.writing.lock(), Instant::now());
         self.set_state("")?;
@@ -264,7 +267,7 @@ impl GraphMirror<'_> {
     }
 
     fn write(&self, state: &str, picture: &GraphPicture, stop: &dyn Fn() -> bool) -> Result<(), String> {
-        // This comes first, so that a caller that asks meanwhile sees the server as behind.
+        // Clears the state first, so that a question during the write sees that the server is behind.
         self.set_state("")?;
         for text in KEYS {
             let _ = self.ask_one(text, &json!({}), WRITE_WAIT);
@@ -272,7 +275,7 @@ impl GraphMirror<'_> {
         for _ in 0..ROUNDS {
             let there = self.fetch_picture()?;
             if there == *picture {
-                // A new server is slow at its first question of a kind; this question goes ahead of any user's.
+                // A restarted server is slow at its first question of a kind, so Nudge asks one before any user does.
                 let keys: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
                 self.fetch_edges(&keys, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
@@ -288,7 +291,7 @@ impl GraphMirror<'_> {
         Err(format!("bolt: {} has something else than was written to it", self.bolt.name()))
     }
 
-    /// Counts how the server differs from the index; `None` while it is behind.
+    /// Counts the differences between the server and the index; returns `None` while the server is behind.
     pub fn find_differences(&self, state: &str, picture: &GraphPicture) -> Result<Option<MirrorDifferences>, String> {
         let Some(_guard) = self.bolt.writing.try_lock_for(REACH_WAIT) else { return Ok(None) };
         if self.fetch_state(REACH_WAIT)? != state {
@@ -302,16 +305,16 @@ impl GraphMirror<'_> {
     }
 }
 
-/// Walks the relations on a server in step; if the server fails, the rest comes from the index.
+/// Walks over the relations on the server. If the server fails, the rest of the walk uses the index.
 pub struct MirrorWalk<'a> {
-    /// The server, and the time left to wait for the server: time between two hops does not count.
+    /// The server, and the time left to wait for it; the time between two hops does not count.
     mirror: Option<(GraphMirror<'a>, Cell<Duration>)>,
     relations: IndexRelations<'a>,
     why: &'a RefCell<Option<String>>,
 }
 
 impl<'a> MirrorWalk<'a> {
-    /// Makes a walk with a time limit of the server. A failure goes into `why`.
+    /// Makes a walk with a time limit for the server. Writes the reason of a failure into `why`.
     pub fn new(
         c: &'a Connection,
         mirror: Option<(GraphMirror<'a>, Duration)>,
@@ -340,7 +343,7 @@ impl<'a> MirrorWalk<'a> {
         let mut unit = c.prepare_cached("SELECT id FROM unit WHERE uid = ?1")?;
         let mut edges = Vec::with_capacity(rows.len());
         for row in rows {
-            // A server may send anything.
+            // The server's rows are untrusted: a row of another form is skipped.
             let [from, to, kind, weight] = &row[..] else { continue };
             let Some(weight) = weight.as_f64() else { continue };
             let mut id = |uid: &Value| -> Result<Option<i64>, TransactionFailure> {

@@ -1,4 +1,4 @@
-//! The user's own agents, and any command.
+//! Asks the user's own agents, or any shell command.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::{LanguageModel, ModelAnswer, ModelCost, ModelRequest, RequestFault, json_in, program};
 
-/// Most that one call of Claude Code may cost.
+/// The most US dollars that one call of Claude Code may cost.
 const BUDGET_USD: &str = "0.50";
 const MAX_OUTPUT: u64 = 4 << 20;
 
-/// Claude Code with the account of its user: without tools, servers and hooks, and without a trace of the session.
+/// Claude Code with the user's account, without tools, servers and hooks. The session leaves no trace.
 pub struct ClaudeEngine {
     pub program: PathBuf,
     pub model: Option<String>,
@@ -58,7 +58,7 @@ impl LanguageModel for ClaudeEngine {
     }
 }
 
-/// Codex with the account of its user. It has its tools all the same, in a sandbox that writes nothing.
+/// Codex with the user's account. It keeps its tools, in a sandbox that cannot write.
 pub struct CodexEngine {
     pub program: PathBuf,
     pub model: Option<String>,
@@ -94,7 +94,7 @@ impl LanguageModel for CodexEngine {
     }
 }
 
-/// A command of the user's: the request as JSON on stdin, the units as JSON on stdout.
+/// A command of the user: gets the request as JSON on stdin and prints the units as JSON on stdout.
 pub struct ShellEngine {
     pub command: String,
     pub limit: Duration,

@@ -1,4 +1,4 @@
-//! The APIs of models: Anthropic's Messages, and the chat completions that many servers have.
+//! Asks the APIs of models: Anthropic's Messages, and the chat completions that many servers offer.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::{LanguageModel, ModelAnswer, ModelCost, ModelRequest, RequestFault, json_in, web};
 
-/// Most tokens of an answer.
+/// The most tokens of an answer.
 const MAX_TOKENS: u32 = 8_000;
 const TOOL: &str = "answer";
 
-/// Opens the API of this name. The key comes from the environment of this process, and goes nowhere else.
+/// Opens the API with this name. The key comes from this process's environment and goes only to the API.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` without a key; `E_INVALID` for an address that would send it in the clear.
+/// `E_UNAVAILABLE` without a key; `E_INVALID` for an address that would send the key unencrypted.
 pub fn open_api(name: &str, url: &str, model: Option<String>, limit: Duration) -> Result<Box<dyn LanguageModel>> {
     let key = |variable: &str| std::env::var(variable).ok().filter(|key| !key.is_empty());
     let given = |usual: &str| if url.is_empty() { usual.to_owned() } else { url.trim_end_matches('/').to_owned() };
@@ -30,7 +30,7 @@ pub fn open_api(name: &str, url: &str, model: Option<String>, limit: Duration) -
     let url = given("https://api.openai.com/v1");
     web::check_url(&url)?;
     let key = key("OPENAI_API_KEY");
-    // A model of this machine asks for none.
+    // A model server on this machine needs no key.
     if key.is_none() && !web::is_local(&url) {
         return Err(missing("OPENAI_API_KEY"));
     }
@@ -92,7 +92,7 @@ struct OpenAi {
     limit: Duration,
 }
 
-/// How an answer in JSON is asked for, the strictest first.
+/// The way to demand an answer in JSON, the strictest first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnswerForm {
     Schema,
@@ -128,7 +128,8 @@ impl LanguageModel for OpenAi {
         let since = Instant::now();
         let headers: Vec<_> = self.key.iter().map(|key| ("authorization", format!("Bearer {key}"))).collect();
         let mut refused = RequestFault::new_lasting("the server takes no request");
-        // A server that does not know a form refuses it with 400; without any the schema stands in the text.
+        // A server that does not know a form answers with status 400. In the last form the schema is part of the
+        // text.
         for form in [AnswerForm::Schema, AnswerForm::Object, AnswerForm::Words] {
             let request = self.build_body(ask, form);
             let left = self.limit.saturating_sub(since.elapsed());

@@ -1,4 +1,4 @@
-//! The APIs against small servers that keep what they were asked.
+//! Tests the APIs against small servers that record the requests.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -7,10 +7,10 @@ use tiny_http::{Header, Response, Server};
 
 use super::*;
 
-/// A path, the headers, and the body.
+/// The path, the headers and the body of a request.
 type Asked = (String, Vec<String>, Value);
 
-/// A server that gives these answers in order, then the last one; and what it was asked.
+/// A server that gives these answers in order, and then repeats the last one. It records the requests.
 struct Fake {
     url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -147,7 +147,7 @@ fn faults_of_a_server_with_chat_completions() {
     assert!(fault.may_pass && fault.text.contains("no answer in"), "{fault:?}");
 }
 
-/// What a dry run shows is what is sent.
+/// A dry run shows exactly the text that a real run sends.
 #[test]
 fn a_request_is_sent_as_it_is_shown() {
     let fake = Fake::new(vec![(200, "", message())]);

@@ -1,4 +1,4 @@
-//! A program that is asked: a text in, a text out, within a time.
+//! Runs a program that answers a text with a text, within a time limit.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use nudge_os::process::{ChildProgram, RunFailure, RunLimits};
 
 use super::RequestFault;
 
-/// Most bytes of an answer.
+/// The most bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// Variables by which an agent that this process was started by would take its child for a part of itself.
+/// Variables that an agent sets for its children. They are removed, so that a child agent does not run as a part of
+/// its parent.
 const OF_THE_CALLER: [&str; 5] = [
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -19,7 +20,8 @@ const OF_THE_CALLER: [&str; 5] = [
     "CLAUDE_CODE_SESSION_ATTENDED",
 ];
 
-/// Runs a program, and returns its output. The program's own hooks capture nothing.
+/// Runs a program and returns its output. The variable `NUDGE_CAPTURE=0` keeps the program's own hooks from capturing
+/// its session.
 pub fn run_program(
     program: &mut ChildProgram,
     name: &str,

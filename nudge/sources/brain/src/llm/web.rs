@@ -1,4 +1,4 @@
-//! Requests over HTTP, of the worker alone: bounded in time, size and tries; keys go to their server and no other.
+//! Sends requests over HTTP with limits of time, size and tries. A key goes only to its own server.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::RequestFault;
 
 const TRIES: u32 = 3;
-/// Longest pause that a server may ask for.
+/// The longest pause between tries that a server may demand.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 const MAX_ANSWER: u64 = 4 << 20;
 
@@ -20,7 +20,7 @@ pub struct WebResponse {
     pause: Option<Duration>,
 }
 
-/// Returns true when an address is of this machine.
+/// Returns true when the host of an address is this machine.
 pub fn is_local(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = before_mark(rest, &['/', '?', '#']);
@@ -31,7 +31,7 @@ pub fn is_local(url: &str) -> bool {
     matches!(host, Some("127.0.0.1" | "localhost" | "::1"))
 }
 
-/// Refuses an address that would send a key in the clear to another machine.
+/// Refuses an address that would send a key unencrypted to another machine.
 ///
 /// # Errors
 /// `E_INVALID`.
@@ -42,16 +42,16 @@ pub fn check_url(url: &str) -> Result<()> {
     Err(Error::invalid("The address must begin with https://; http:// is for this machine alone."))
 }
 
-/// Returns true when a proxy of the environment may carry a request: a proxy could read requests to this machine, and
-/// all requests without TLS.
+/// Returns true when a request may use the environment's proxy: it has TLS and leaves this machine. A proxy could
+/// read all other requests.
 fn may_use_proxy(url: &str) -> bool {
     url.starts_with("https://") && !is_local(url)
 }
 
-/// Sends one request: a body is posted.
+/// Sends one request: POST with a body, GET without one.
 ///
 /// # Errors
-/// The reason why no answer comes.
+/// The reason why there is no answer.
 pub fn send_request(
     url: &str,
     headers: &[(&str, String)],
@@ -64,7 +64,7 @@ pub fn send_request(
         .proxy(proxy)
         .timeout_global(Some(limit))
         .http_status_as_error(false)
-        // A redirection would take the key elsewhere.
+        // A redirect would send the key to another server.
         .max_redirects(0)
         .user_agent(concat!("nudge/", env!("CARGO_PKG_VERSION")))
         .build()
@@ -88,10 +88,10 @@ pub fn send_request(
     Ok(WebResponse { status, body, pause: pause.map(Duration::from_secs) })
 }
 
-/// Asks a model. A fault that may pass is tried again, after the pause that the server wants.
+/// Sends a request to a model's API. Retries a fault that may pass, after the pause that the server demands.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The reason why there is no answer.
 pub fn ask_api(
     who: &str,
     url: &str,
@@ -118,14 +118,14 @@ pub fn ask_api(
                     std::thread::sleep(pause);
                 }
             }
-            // A time that is up once is up.
+            // A failed connection or a timeout is not tried again.
             Err(fault) => return Err(fault),
         }
     }
     Err(last)
 }
 
-/// Returns the fault that a status means.
+/// Returns the fault for an HTTP status.
 pub fn fault_from_status(who: &str, status: u16) -> RequestFault {
     match status {
         401 | 403 => RequestFault::new_lasting(format!("{who} does not take the key (status {status})")),
@@ -138,7 +138,7 @@ pub fn fault_from_status(who: &str, status: u16) -> RequestFault {
 mod tests {
     use super::*;
 
-    /// The environment of a process cannot be changed by its tests, so they start themselves with another one.
+    /// A test cannot change the environment of its own process, so it starts itself again with another one.
     #[test]
     fn no_proxy_hears_of_calls_to_this_machine() {
         let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -151,7 +151,7 @@ mod tests {
             tests.args(["--exact", "llm::web::tests::a_process_of_its_own_asks", "--ignored"]);
             tests.env_remove("NO_PROXY").env_remove("no_proxy");
             let mut tests = tests.env(name, &proxy_url).env("NUDGE_TEST_URL", &url).spawn().unwrap();
-            // The end of the other process comes first when its request went elsewhere.
+            // If the request goes elsewhere, the other process ends without a request here.
             let heard = loop {
                 match server.recv_timeout(Duration::from_millis(20)).unwrap() {
                     Some(request) => break Some(request),
