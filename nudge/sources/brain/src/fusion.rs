@@ -36,8 +36,7 @@ pub struct ChunkCandidate {
     pub chunk: i64,
     pub unit: i64,
     pub evidence: MatchEvidence,
-    /// The share of the question's words that the chunk holds, even when the score leaves it out (then `of.coverage`
-    /// is 0).
+    /// The share of the question's words that the chunk holds, even when the score leaves it out.
     pub coverage: f64,
     /// The cosine of the first chunk of the same unit.
     pub first: Option<f64>,

@@ -1,43 +1,43 @@
-//! The parts of a markdown text: sections under their headings, blocks that are read as one, and links.
+//! Parses a markdown text into sections under headings, blocks, and links.
 
 use std::ops::Range;
 
 use nudge_core::text::{after_mark, before_mark};
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-/// The heading under which basic-memory keeps the relations of a note.
+/// The heading below which the program basic-memory writes the relations of a note.
 const RELATIONS: &str = "relations";
-/// Length to which a heading is cut.
+/// The most characters of a heading; the rest is cut off.
 const MAX_TITLE_CHARS: usize = 200;
-/// Longest name of a relation.
+/// The most characters of a relation's name.
 const MAX_KIND_CHARS: usize = 40;
 
-/// A text taken apart.
+/// A parsed text.
 #[derive(Debug, Default)]
 pub struct TextOutline {
     /// The sections; the first is the text before any heading.
     pub sections: Vec<OutlineSection>,
-    /// The blocks in order. Each reaches to the next, without the blank lines between them.
+    /// The blocks in order. Each reaches to the start of the next, without the blank lines between.
     pub blocks: Vec<OutlineBlock>,
     /// The links, in order.
     pub links: Vec<OutlineLink>,
 }
 
-/// The text below a heading, up to the next.
+/// The text below a heading, up to the next heading.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct OutlineSection {
-    /// The heading's level; 0 before any.
+    /// The heading's level; 0 for text before any heading.
     pub level: u8,
-    /// The headings above it, and its own.
+    /// The headings above the section, and its own heading.
     pub path: Vec<String>,
 }
 
 /// A paragraph, a fence, a table, an item of a list, and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineBlock {
-    /// The place in the text.
+    /// The byte range in the text.
     pub range: Range<usize>,
-    /// The index of its section.
+    /// The index of the block's section.
     pub section: usize,
     /// The form of the block.
     pub form: BlockForm,
@@ -48,25 +48,25 @@ pub struct OutlineBlock {
 pub enum BlockForm {
     /// A heading.
     Heading,
-    /// Sentences.
+    /// Sentences, which may be cut between.
     Prose,
-    /// Lines that mean little alone: a fence, a table, an item of a list, HTML.
+    /// Lines that are not understood alone: a fence, a table, a list item, HTML.
     Whole,
 }
 
 /// A link to another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineLink {
-    /// The title or path that it names.
+    /// The title or path to which the link points.
     pub target: String,
-    /// Is true for `[[target]]`; else it is a path.
+    /// Is true for `[[target]]`; false for a path.
     pub is_wiki: bool,
-    /// The text before it in an item below *Relations*.
+    /// The text before the link in a list item below the heading *Relations*.
     pub relation: Option<String>,
 }
 
 impl TextOutline {
-    /// Takes a text apart.
+    /// Parses a text.
     pub fn parse(text: &str) -> Self {
         let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_WIKILINKS;
         let mut reader = OutlineReader {
@@ -77,7 +77,7 @@ impl TextOutline {
             reader.read_event(&event, range);
         }
         let mut outline = reader.outline;
-        // Text without an event, such as the definition of a link, belongs to the block before it.
+        // Text without an event, such as the definition of a link, becomes part of the block before it.
         let mut end = text.len();
         for block in outline.blocks.iter_mut().rev() {
             let begin = block.range.start.min(end);
@@ -96,7 +96,7 @@ impl TextOutline {
         outline
     }
 
-    /// The first heading.
+    /// Returns the text of the first heading.
     pub fn first_heading(&self) -> Option<&str> {
         self.sections.iter().find_map(|section| section.path.last()).map(String::as_str)
     }
@@ -106,15 +106,15 @@ impl TextOutline {
 #[derive(Default)]
 struct OutlineReader {
     outline: TextOutline,
-    /// The headings above the next text: their levels, each higher than the one before.
+    /// The levels of the headings above the next text, in increasing order.
     above: Vec<u8>,
-    /// How many parts are open.
+    /// The number of open elements.
     depth: usize,
-    /// At which depth items are blocks; 0 outside a list.
+    /// The depth at which list items are blocks; 0 outside a list.
     list: usize,
-    /// The text of the heading that is open.
+    /// The text of the open heading.
     heading: Option<String>,
-    /// The text of an item before its first link.
+    /// The text of a list item before its first link.
     before: Option<String>,
 }
 
@@ -197,7 +197,7 @@ impl OutlineReader {
         let file = after_mark(target, &['/', '\\']);
         let is_markdown = file.to_ascii_lowercase().ends_with(".md");
         let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
-        // An image in the text is a link only when it shows another note.
+        // An image counts as a link only if it shows another note.
         let is_asset = is_image && file.contains('.') && !is_markdown;
         let relation = self.before.take();
         if target.is_empty() || is_elsewhere || is_asset || (!is_wiki && !is_markdown) {
@@ -216,7 +216,7 @@ impl OutlineReader {
 mod tests {
     use super::*;
 
-    /// Comparing each heading with all before it took minutes.
+    /// A parser that compares each heading with all earlier ones takes minutes for this text.
     #[test]
     fn as_many_headings_as_a_file_may_have_take_no_longer_each() {
         let text = "# [[a]]\n".repeat(120_000);

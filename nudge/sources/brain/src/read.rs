@@ -1,4 +1,4 @@
-//! Answers from the index and the files: one unit, all units, their status, their problems.
+//! Answers from the index and the files: one unit, the list of units, the status, the problems.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::mirror::{GraphPicture, MirrorDifferences, MirrorResult, read_state};
 use crate::rows::read_texts;
 use crate::source::BrainSource;
 
-/// Most relations of a unit, and problems, that are told.
+/// The most relations of a unit, and the most problems, in an answer.
 const MAX_TOLD: i64 = 500;
 
 /// A unit in a list.
@@ -66,12 +66,12 @@ pub struct UnitList {
     pub units: Vec<UnitEntry>,
     /// Every domain of the brain.
     pub domains: Vec<DomainCount>,
-    /// Give it as `after` for those that come after these; absent when there are none.
+    /// The value of `after` for the next call; absent after the last unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// A domain, and how many units it has.
+/// A domain with the number of its units.
 #[derive(Debug, Serialize)]
 pub struct DomainCount {
     pub name: String,
@@ -85,15 +85,15 @@ pub struct BrainStatus {
     pub units: i64,
     pub chunks: i64,
     pub relations: i64,
-    /// How the model stands, and how many chunks have a vector.
+    /// The state of the model, and the number of chunks with a vector.
     pub model: &'static str,
     pub vectors: i64,
-    /// The files have changed, and not all was read yet.
+    /// Is true when files have changed and some are not read yet.
     pub stale: bool,
-    /// When changes are read.
+    /// Says when changes are read.
     pub follows: String,
     pub problems: i64,
-    /// The server of relations: `index`, or the address of the graph server.
+    /// The place of the relations: `index`, or the address of the graph server.
     pub graph: String,
     /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
@@ -105,13 +105,13 @@ pub struct BrainStatus {
 #[derive(Debug, Serialize)]
 pub struct BrainCheck {
     pub problems: Vec<FileProblem>,
-    /// Folders that are not read, since by their names they hold no notes.
+    /// Folders that are not read, because their names show that they hold no notes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_folders: Vec<String>,
     pub units: i64,
 }
 
-/// Something that is wrong with a file.
+/// A problem of a file.
 #[derive(Debug, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileProblem {
     pub path: String,
@@ -137,7 +137,7 @@ fn count_rows(c: &Connection, sql: &str) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// The number and the path of the unit that a caller means: by id, or by path.
+/// Finds a unit by its id or its path. Returns its number and its path.
 pub fn unit_of(c: &Connection, id: &str) -> Result<(i64, String), TransactionFailure> {
     let sql = "SELECT id, path FROM unit WHERE uid = ?1 UNION ALL SELECT id, path FROM unit WHERE path = ?1 LIMIT 1";
     let found = c.prepare_cached(sql)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
@@ -159,7 +159,7 @@ fn read_entry(row: &nudge_storage::rusqlite::Row<'_>) -> nudge_storage::rusqlite
     Ok(UnitEntry { id, title, kind, domain, tags, path: row.get(5)?, confidence: row.get(6)? })
 }
 
-/// The columns of an entry.
+/// The columns of a unit in a list.
 const ENTRY: &str = "uid, title, kind, domain, tags, path, confidence";
 
 impl BrainSource {
@@ -260,7 +260,7 @@ impl BrainSource {
                 let text = format!("{why}; it is not read");
                 problems.push(FileProblem { path: path.clone(), kind: "frontmatter", text });
             }
-            // Only the rule is named: the text would pass the secret on to the reader.
+            // Names only the rule, because the text itself would show the secret to the reader.
             if let Some(rule) = SecretGuard::new().check(None, &read.text) {
                 problems.push(FileProblem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
             }
@@ -280,7 +280,7 @@ impl BrainSource {
         })
     }
 
-    /// Finds the differences of the graph server from the index.
+    /// Finds the differences between the graph server and the index.
     fn check_graph(&self, index: &BrainIndex) -> Result<Option<FileProblem>> {
         let Some(mirror) = self.open_mirror(index) else { return Ok(None) };
         let (state, picture) = index.db.read(|c| Ok((read_state(c)?, GraphPicture::from_index(c, &index.key)?)))?;
@@ -303,7 +303,7 @@ impl BrainSource {
         let none = || Error::unavailable("There is no graph server: the setting `brain.bolt` names it.");
         let mirror = if params.graph { Some(self.open_mirror(&index).ok_or_else(none)?) } else { None };
         if let Some(mirror) = mirror {
-            // Before anything is changed.
+            // Checks the server before anything changes.
             let advice = "start it and try again, or leave `graph` out";
             mirror.check_reachable().map_err(|why| Error::unavailable(format!("{why}; {advice}.")).about("graph"))?;
         }
@@ -326,7 +326,7 @@ impl BrainSource {
     }
 }
 
-/// Returns the problems that the index knows of.
+/// Returns the problems that are stored in the index.
 fn find_problems(index: &BrainIndex) -> Result<Vec<FileProblem>> {
     let sql = "SELECT unit.path, 'frontmatter', p.value FROM unit, json_each(unit.problems) p
         UNION ALL SELECT path, 'skipped', why FROM skipped

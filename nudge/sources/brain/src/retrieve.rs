@@ -1,4 +1,4 @@
-//! Finding units: by words and by meaning, then by relation in slots of their own.
+//! Finds units by words and by meaning, and then by relation in separate slots.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,26 +17,26 @@ use crate::meaning::IndexMemory;
 use crate::rerank;
 use crate::schema::FULL_TEXT;
 
-/// Chunks that are looked at because of their meaning.
+/// The chunks nearest in meaning that are examined.
 const NEAREST: usize = 50;
-/// The share of a question that a model must understand for meaning to count alone, but for a little. Measured on the
-/// same half as below: such questions are prose, and words beside their meaning make the order worse.
+/// The share of a question that a model must understand to switch words off. Measured on the tuning half of
+/// `tests/brain/`: such questions are prose, and for them words in addition to meaning make the order worse.
 const MOSTLY: f64 = 0.5;
-/// Chunks that are looked at because of their words, where those say it all.
+/// The chunks with the highest weight of words that are examined if there is no model.
 const HEAVIEST: usize = 512;
-/// A weight of words that says nothing.
+/// A weight of words below this value shows nothing.
 const LIGHT: f64 = 1e-3;
-/// Units from which relations are followed.
+/// The number of best units from which relations are followed.
 const SEEDS: usize = 5;
-/// Units found by relation get one slot of so many.
+/// One of this many slots is for units that are found by relation.
 const SLOTS: usize = 5;
-/// How much more a unit counts that is related and relevant, too. By the same half: most units that something is related
-/// to are so alike.
+/// The factor by which relevance increases the score of a related unit. Measured on the same half: most units related
+/// to some unit are so alike that only relevance orders them.
 const RELEVANT: f64 = 2.0;
-/// How relevant the nearest section must be of a unit that has to do with a question without a doubt; without vectors, the
-/// share of the question's words that it holds. By the half of `tests/brain/` that is for tuning: of questions that
-/// another manual answers one in eight gets over it, of those that have an answer nine in ten; anything from .575 to .585
-/// does the same there, so it is the middle.
+/// The relevance that the nearest section needs if the answer is not to be weak; without vectors it is the share of
+/// the question's words in the section. Measured on the tuning half of `tests/brain/`: one in eight questions that
+/// only another manual answers exceeds it, and nine in ten of the questions that have an answer. Values from .575 to
+/// .585 gave the same result, so this is the middle.
 pub const FLOOR: f64 = 0.58;
 const WORDS_FLOOR: f64 = 0.7;
 
@@ -45,42 +45,42 @@ const WORDS_FLOOR: f64 = 0.7;
 pub struct BrainQuestion<'a> {
     pub words: &'a QuestionWords,
     pub known: &'a TextIndexCache,
-    /// The meaning of the question, if there is a model.
+    /// The meaning of the question, if a model has computed it.
     pub thought: Option<&'a QuestionVector>,
     pub memory: &'a IndexMemory,
     pub fusion: RankFusion,
-    /// Units that stand before all others, in this order, if they are among the best so many.
+    /// Units to put before all others, in this order, if they are among the best `MOST`.
     pub first: &'a [i64],
-    /// Most results of both kinds.
+    /// The most results, by question and by relation together.
     pub limit: usize,
-    /// Most steps along relations.
+    /// The most steps along relations.
     pub hops: usize,
 }
 
-/// The units that are asked for.
+/// Limits the search to some units.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnitFilter<'a> {
     pub domain: Option<&'a str>,
-    /// All of these.
+    /// The unit must have all of these tags.
     pub tags: &'a [String],
 }
 
 /// The units that were found.
 #[derive(Debug, Default)]
 pub struct RetrievedUnits {
-    /// By words and meaning, best first.
+    /// The units found by words and meaning, the best first.
     pub units: Vec<RankedUnit>,
-    /// By relation to those, best first.
+    /// The units related to these, the best first.
     pub related: Vec<ReachedUnit>,
-    /// The words of the question that each unit's best chunk holds, and how many were looked for.
+    /// The question's words in each unit's best chunk, and the number of the question's words.
     pub words: Vec<Vec<String>>,
     pub words_asked: usize,
-    /// The best of it may have nothing to do with the question.
+    /// Is true when perhaps even the best unit is not about the question.
     pub is_weak: bool,
 }
 
 impl UnitFilter<'_> {
-    /// The units that fit; `None` where all do.
+    /// Returns the units that pass the filter; `None` when all do.
     fn find_allowed(&self, c: &Connection) -> Result<Option<HashSet<i64, RandomState>>, TransactionFailure> {
         if self.domain.is_none() && self.tags.is_empty() {
             return Ok(None);
@@ -100,7 +100,7 @@ pub fn takes_related(limit: usize, hops: usize) -> bool {
     limit >= SLOTS && hops > 0
 }
 
-/// Finds the units that have to do with a question.
+/// Finds the units that are about a question.
 ///
 /// # Errors
 /// The errors of the database and the graph.
@@ -122,7 +122,7 @@ pub fn find_units(
     let mut related = Vec::new();
     if takes_related(limit, question.hops) {
         related = find_related(graph, &seeds, question.hops, order)?;
-        // A unit that was found anyway needs no slot.
+        // A unit that the question itself finds does not need a slot.
         let shown: HashSet<i64> = units.iter().take(limit).map(|ranked| ranked.unit).collect();
         related.retain(|reached| {
             !shown.contains(&reached.unit) && is_allowed(&reached.unit) && order(reached.unit).is_some()
@@ -137,7 +137,7 @@ pub fn find_units(
         related.truncate(limit / SLOTS);
     }
     units.truncate(limit - related.len());
-    // The best by the order of relevance: another may have been put before it.
+    // Takes the best unit by score, because a language model may have put another unit first.
     let best = units.iter().max_by(|a, b| a.score.total_cmp(&b.score));
     let is_weak = best.is_none_or(|best| match best.evidence.cosine {
         Some(_) if best.evidence.understood > 0.0 => units.iter().all(|ranked| ranked.score_nearest() < FLOOR),
@@ -153,14 +153,14 @@ pub fn find_units(
     Ok(RetrievedUnits { units, related, words, words_asked: word_count, is_weak })
 }
 
-/// The evidence of chunks for a question.
+/// The evidence that chunks match a question.
 struct ChunkEvidence<'a> {
     memory: &'a IndexMemory,
     found: FoundTexts,
     cosines: Option<VectorCosines<'a>>,
     understood: f64,
-    /// Is true when words count by their share of the question. With words alone their weights count; the share beside
-    /// those makes it worse.
+    /// Is true when words count by their share of the question, else by their weights. Without a model only the
+    /// weights count, because the share in addition makes the order worse.
     by_share: bool,
 }
 
@@ -171,7 +171,7 @@ impl<'a> ChunkEvidence<'a> {
         let thought = thought.filter(|thought| thought.understood > 0.0);
         let understood =
             thought.map_or(0.0, |thought| if thought.understood >= MOSTLY { 1.0 } else { thought.understood });
-        // When meaning counts alone, the weights of words would take twice as long as the rest, for nothing.
+        // If only meaning counts, the weights of words are skipped: they would take twice as long as the rest.
         let is_by_meaning =
             question.fusion == RankFusion::Relevance && memory.count_without_vector() == 0 && understood >= 1.0;
         if !is_by_meaning {
@@ -179,12 +179,12 @@ impl<'a> ChunkEvidence<'a> {
         }
         let cosines =
             memory.vectors.as_ref().zip(thought).map(|(vectors, thought)| vectors.compute_cosines(&thought.vector));
-        // Among a few notes no word is rare, and so none weighs anything.
+        // In a brain of a few notes every word is common, so all weights are near zero.
         let by_share = thought.is_some() || found.rows.values().all(|held| held.bm25 < LIGHT);
         Ok(Self { memory, found, cosines, understood, by_share })
     }
 
-    /// The chunks that hold words of the question, and those that are near to its meaning.
+    /// Returns the chunks with words of the question, and the chunks near to its meaning.
     fn find_candidates(&self, is_allowed: impl Fn(&i64) -> bool) -> Vec<ChunkCandidate> {
         let unit_of = |chunk: i64| self.memory.chunks.get(&chunk).copied().filter(&is_allowed);
         let near = self.cosines.as_ref().map(|cosines| cosines.top(NEAREST, |chunk| unit_of(chunk).is_some()));
@@ -193,7 +193,7 @@ impl<'a> ChunkEvidence<'a> {
         let weight = |held: &HeldWords| if self.by_share { held.coverage } else { held.bm25 };
         let rows = self.found.rows.iter().filter(|(chunk, _)| unit_of(**chunk).is_some());
         let mut held: Vec<(f64, i64)> = rows.map(|(chunk, held)| (weight(held), *chunk)).collect();
-        // By words alone a unit is as good as its best chunk, so the best chunks are those of the best units.
+        // By words alone a unit's score is that of its best chunk, so the best chunks are those of the best units.
         if self.cosines.is_none() && held.len() > HEAVIEST {
             held.select_nth_unstable_by(HEAVIEST, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             held.truncate(HEAVIEST);
@@ -216,7 +216,7 @@ impl<'a> ChunkEvidence<'a> {
         ChunkCandidate { chunk, unit, evidence: evidence, coverage: held.coverage, first }
     }
 
-    /// How relevant units are, whether or not they were found.
+    /// Returns the relevance of units, including units that the question did not find.
     fn score_units(&self, units: &HashSet<i64>) -> HashMap<i64, f64> {
         let chunks = self.memory.chunks.iter().filter(|(_, unit)| units.contains(unit));
         let candidates = chunks.map(|(chunk, unit)| self.build_candidate(*chunk, *unit)).collect();
@@ -224,7 +224,7 @@ impl<'a> ChunkEvidence<'a> {
     }
 }
 
-/// Why a unit was found, in words.
+/// Says why a unit was found.
 pub fn format_reason(best: &ChunkCandidate, words: &[String], word_count: usize) -> String {
     let near = best.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!words.is_empty() || near.is_none())
@@ -232,16 +232,16 @@ pub fn format_reason(best: &ChunkCandidate, words: &[String], word_count: usize)
     near.into_iter().chain(held).collect::<Vec<_>>().join("; ")
 }
 
-/// The addends of a score and the values behind them.
+/// The terms of a score and the values behind them.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct ScoreExplanation {
-    /// Named addends; their sum is the score.
+    /// The named terms; their sum is the score.
     pub parts: ScoreParts,
-    /// The words of the question that it holds.
+    /// The words of the question that the best chunk holds.
     pub words: Vec<String>,
-    /// How many words were looked for.
+    /// The number of the question's words.
     pub of: usize,
-    /// The cosine of its meaning and the question's.
+    /// The cosine between the meanings of the chunk and the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! The rows of the index: puts a file in, and settles the facts that depend on all files.
+//! Reads and writes the rows of the index: indexes a file, and computes the facts that depend on all files.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,20 @@ use crate::unit::{KnowledgeUnit, ParsedRelation, without_ending};
 /// The stored facts of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownFile {
-    /// The unit of the file; none when the file is no unit.
+    /// The unit of the file; `None` when the file is not a unit.
     pub id: Option<i64>,
     pub stamp: FileStamp,
     pub hash: Hash,
 }
 
 impl KnownFile {
-    /// Returns true when it is a unit with these bytes.
+    /// Returns true when the file is a unit with these bytes.
     pub fn has_hash(&self, hash: &Hash) -> bool {
         self.id.is_some() && self.hash == *hash
     }
 }
 
-/// Every file that is known.
+/// Selects every file of the index.
 const FILES: &str = "SELECT path, id, size, mtime_ns, inode, hash FROM unit
                      UNION ALL SELECT path, NULL, size, mtime_ns, inode, zeroblob(32) FROM skipped";
 
@@ -37,7 +37,7 @@ fn file_of(row: &Row<'_>) -> nudge_storage::rusqlite::Result<(String, KnownFile)
     Ok((row.get(0)?, KnownFile { id: row.get(1)?, stamp, hash: row.get(5)? }))
 }
 
-/// All files that are known, by their paths.
+/// Returns all files of the index, by their paths.
 pub fn read_files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, TransactionFailure> {
     let mut statement = c.prepare_cached(FILES)?;
     let rows = statement.query_map([], file_of)?;
@@ -50,25 +50,25 @@ pub fn read_file(c: &Connection, path: &str) -> Result<Option<KnownFile>, Transa
     Ok(statement.query_row([path], file_of).optional()?.map(|(_, file)| file))
 }
 
-/// Reads a note on the whole index.
+/// Reads a named value of the whole index.
 pub fn read_note(c: &Connection, name: &str) -> Result<Option<String>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT value FROM brain WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
 }
 
-/// Returns true when the facts that depend on all files are settled.
+/// Returns true when the facts that depend on all files are up to date.
 pub fn is_settled(c: &Connection) -> Result<bool, TransactionFailure> {
     Ok(read_note(c, "settled")?.as_deref() == Some("1"))
 }
 
-/// Notes something of the whole index.
+/// Writes a named value of the whole index.
 pub fn set_note(c: &Connection, name: &str, value: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("INSERT INTO brain VALUES(?1, ?2) ON CONFLICT(name) DO UPDATE SET value = ?2")?
         .execute([name, value])?;
     Ok(())
 }
 
-/// Remembers a file that is no unit, and why.
+/// Stores that a file is not a unit, and the reason.
 pub fn skip_file(c: &Connection, path: &str, stamp: FileStamp, why: &str) -> Result<(), TransactionFailure> {
     remove_file(c, path)?;
     c.prepare_cached("INSERT INTO skipped VALUES(?1, ?2, ?3, ?4, ?5)")?.execute(params![
@@ -81,14 +81,14 @@ pub fn skip_file(c: &Connection, path: &str, stamp: FileStamp, why: &str) -> Res
     Ok(())
 }
 
-/// Forgets a file.
+/// Removes a file from the index.
 pub fn remove_file(c: &Connection, path: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("DELETE FROM unit WHERE path = ?1")?.execute([path])?;
     c.prepare_cached("DELETE FROM skipped WHERE path = ?1")?.execute([path])?;
     Ok(())
 }
 
-/// Notes that a file which looked changed is as it was.
+/// Stores the new stamp of a file whose bytes have not changed.
 pub fn touch_file(c: &Connection, path: &str, stamp: FileStamp) -> Result<(), TransactionFailure> {
     c.prepare_cached("UPDATE unit SET size = ?2, mtime_ns = ?3, inode = ?4 WHERE path = ?1")?.execute(params![
         path,
@@ -99,15 +99,15 @@ pub fn touch_file(c: &Connection, path: &str, stamp: FileStamp) -> Result<(), Tr
     Ok(())
 }
 
-/// Gives the unit of one path another.
+/// Changes the path of a unit.
 pub fn rename_file(c: &Connection, from: &str, to: &str) -> Result<(), TransactionFailure> {
     remove_file(c, to)?;
     c.prepare_cached("UPDATE unit SET path = ?2 WHERE path = ?1")?.execute([from, to])?;
     Ok(())
 }
 
-/// Puts a file in and replaces its old rows. Returns true when a link of it or of another file may now lead elsewhere,
-/// which [`settle_index`] finds out.
+/// Indexes a file and replaces its old rows. Returns true when a link may now lead to another unit; then
+/// [`settle_index`] must run.
 pub fn put_file(
     c: &Connection,
     path: &str,
@@ -156,7 +156,7 @@ pub fn put_file(
     Ok(put_relations(c, id, &unit)? || known != Some(names))
 }
 
-/// Puts the relations of a unit in, unless it has them already; whether it did.
+/// Writes the relations of a unit, unless they have not changed. Returns whether it wrote.
 fn put_relations(c: &Connection, id: i64, unit: &KnowledgeUnit) -> Result<bool, TransactionFailure> {
     let mut known = c.prepare_cached("SELECT by, target, kind, weight FROM relation WHERE src = ?1 ORDER BY ord")?;
     let known = known.query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
@@ -184,7 +184,7 @@ fn put_relations(c: &Connection, id: i64, unit: &KnowledgeUnit) -> Result<bool, 
 }
 
 fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Result<(), TransactionFailure> {
-    // Until there is a vector of the new text, that of the old one in its place answers.
+    // A new chunk keeps the vector of the old chunk at its position until it has its own vector.
     let mut old = c.prepare_cached("SELECT ord, meaning FROM chunk WHERE unit = ?1")?;
     let old: HashMap<i64, Hash, RandomState> =
         old.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
@@ -198,7 +198,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Resu
     let names = unit.join_names();
     for (ord, chunk) in (0_i64..).zip(&unit.chunks) {
         let own = text.get(chunk.range.clone()).expect("a chunk lies within its text");
-        // A piece may begin before the end of the last one.
+        // A chunk may begin before the end of the chunk before it.
         let (from, to) = (counted.min(chunk.range.start), counted.max(chunk.range.start));
         let between = count_lines(text.get(from..to).expect("a chunk lies within its text"));
         line = if counted <= chunk.range.start { line + between } else { line - between };
@@ -229,7 +229,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Resu
     Ok(())
 }
 
-/// The text of which a piece's vector is made.
+/// Returns the text from which a chunk's vector is computed.
 pub fn build_embedded_text(title: &str, breadcrumb: &str, text: &str) -> String {
     let is_told = breadcrumb.starts_with(title);
     let above = [title, breadcrumb]
@@ -250,14 +250,14 @@ fn to_json(texts: &[String]) -> String {
 /// Reads a column that [`to_json`] wrote.
 ///
 /// # Errors
-/// When the column is no list of texts.
+/// The error of a column that is not a list of texts.
 pub fn read_texts(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
     let list: String = row.get(column)?;
     serde_json::from_str(&list)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
-/// A unit, as others name it.
+/// The names of a unit, by which relations can refer to it.
 struct NamedUnit {
     id: i64,
     path: String,
@@ -267,8 +267,8 @@ struct NamedUnit {
     aliases: Vec<String>,
 }
 
-/// Settles the facts that depend on all files: the owner of each id, and the unit that each relation leads to. The
-/// result does not depend on the order of the files.
+/// Computes the facts that depend on all files: the owner of each id, and the target unit of each relation. The
+/// result does not depend on the order in which files were read.
 pub fn settle_index(c: &Connection) -> Result<(), TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id, path, uid, own_id, title, aliases FROM unit ORDER BY path")?;
     let rows = statement.query_map([], |row| {
@@ -282,7 +282,7 @@ pub fn settle_index(c: &Connection) -> Result<(), TransactionFailure> {
     set_note(c, "settled", "1")
 }
 
-/// Gives an id to the first by path of two files that have it; the second goes by its path.
+/// If several files have the same id, the first by path gets it, and the others get their path as id.
 fn give_ids(c: &Connection, units: &mut [NamedUnit]) -> Result<(), TransactionFailure> {
     let mut owners: HashMap<&str, i64, RandomState> = HashMap::default();
     for unit in units.iter() {
@@ -309,7 +309,7 @@ fn give_ids(c: &Connection, units: &mut [NamedUnit]) -> Result<(), TransactionFa
     Ok(())
 }
 
-/// The unit that a name belongs to.
+/// The owner of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NameOwner {
     One(i64),
@@ -333,7 +333,8 @@ impl UnitNames {
     }
 }
 
-/// Finds the unit of each relation: by id, by path, by a title or alias that one unit alone has; never by guess.
+/// Finds the target unit of each relation by id, path, title, alias or file name. A name that several units have has
+/// no target, because a guess could be wrong.
 fn resolve_relations(c: &Connection, units: &[NamedUnit]) -> Result<(), TransactionFailure> {
     let (mut ids, mut paths, mut titles, mut stems) = <(UnitNames, UnitNames, UnitNames, UnitNames)>::default();
     let mut folders: HashMap<i64, &str, RandomState> = HashMap::default();
@@ -384,7 +385,8 @@ fn resolve_relations(c: &Connection, units: &[NamedUnit]) -> Result<(), Transact
     Ok(())
 }
 
-/// A path from a folder; `/` is the top of the brain. `None` for one that leads out.
+/// Joins a path to a folder; a leading `/` means the top of the brain. Returns `None` for a path that leads out of
+/// the brain.
 fn join_path(folder: &str, target: &str) -> Option<String> {
     let from = if target.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = Vec::new();

@@ -1,14 +1,14 @@
-//! The index: a database that can be made again from the files at any time.
+//! The schema of the index, a database that can be rebuilt from the files at any time.
 
 use nudge_storage::search::FullText;
 use nudge_storage::{DataRetention, DatabaseKind, KEYS, KEYS_IN_ORDER};
 
-/// The tables, and the triggers that keep the full-text index in step.
+/// The tables, and the triggers that update the full-text index.
 ///
-/// A relation has the unit that it leads to as `dst`; none when there is no such unit, or more than one. `hash` of a
-/// chunk is the hash of the text for its vector, so a text that only moved keeps its vector. `meaning` is the hash
-/// whose vector it has; that is an older one until the new vector is made. `AUTOINCREMENT`: the number of a removed
-/// chunk is never used again.
+/// `dst` of a relation is its target unit; it is null when no unit or several units have the name. `hash` of a chunk
+/// is the hash of the text for its vector, so a chunk that only moved keeps its vector. `meaning` is the hash of the
+/// vector in use; it is the hash of an older text until the new vector is made. `AUTOINCREMENT` makes sure that the
+/// number of a removed chunk is never used again.
 const TABLES: &str = "\
 CREATE TABLE brain(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE unit(
@@ -45,7 +45,8 @@ CREATE TRIGGER chunk_delete AFTER DELETE ON chunk BEGIN
   INSERT INTO chunk_fts(chunk_fts, rowid, head, text) VALUES ('delete', old.id, old.head, old.text);
 END;";
 
-/// The data for a graph server has a name, which changes with each change of the data: `graph` in `brain`.
+/// `graph` in the table `brain` is the name of the state for a graph server. It changes with each change of the
+/// mirrored data.
 const GRAPH: &str = "\
 INSERT INTO brain VALUES('graph', lower(hex(randomblob(16))));
 CREATE TRIGGER graph_unit_insert AFTER INSERT ON unit BEGIN
@@ -69,16 +70,16 @@ CREATE TRIGGER graph_relation_update AFTER UPDATE ON relation BEGIN
   UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
 END;";
 
-/// The memory of all chunks is filled from an index alone, not from pages full of texts.
+/// This index has all columns that the memory reads, so filling the memory does not read the pages with texts.
 const MEMORY: &str = "\
 DROP INDEX chunk_meaning;
 CREATE INDEX chunk_meaning ON chunk(meaning, unit, ord);";
 
-/// In long sections, the model cut parts short that did not fit.
+/// Removes the vectors of divided chunks: earlier versions cut parts that did not fit into the model.
 const PARTS: &str = "DELETE FROM vector WHERE hash IN (SELECT hash FROM vector WHERE part > 0);";
 
-/// The memory of the index follows the units that each change touched, in the order of the changes: 4,096 at the least.
-/// `index` in `brain` is the name of this index, to which the changes belong.
+/// `touched` lists the units of each change, in order, so that the memory of the index can follow. It keeps at least
+/// the last 4,096 entries. `index` in `brain` is the name of this index; change numbers are valid only with it.
 const TOUCHED: &str = "\
 INSERT INTO brain VALUES('index', lower(hex(randomblob(16))));
 CREATE TABLE touched(seq INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER NOT NULL) STRICT;

@@ -4,7 +4,7 @@ use nudge_core::settings::{ServeFlag, Setting, SettingKind};
 
 use crate::llm::ENGINES;
 
-/// The table.
+/// The settings of the source.
 pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "brain.root",

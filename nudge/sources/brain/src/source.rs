@@ -1,4 +1,4 @@
-//! Runs the brain as a source: finds the folder and holds its index open.
+//! Runs the brain as a source: finds the folder and keeps its index open.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::offer;
 use crate::rerank::Reranker;
 use crate::settings::SETTINGS;
 
-/// The variable by which a caller names a brain.
+/// The variable by which a caller names the folder of a brain.
 pub(crate) const VARIABLE: &str = "NUDGE_BRAIN";
 
 /// The brain, for the list of sources.
@@ -58,11 +58,11 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(BrainSource::open(host))),
 };
 
-/// Longest wait of a question for the scan of the files; then the index answers as it is.
+/// The longest wait of a question for the scan of the files. After it the index answers without the rest.
 const SCAN_WAIT: Duration = Duration::from_millis(50);
-/// How long the worker waits for the model to be loaded.
+/// The longest wait of the worker for the model to load.
 const WORK_WAIT: Duration = Duration::from_secs(30);
-/// Most brains that are held open.
+/// The most indexes that stay open.
 const MAX_OPEN: usize = 4;
 
 /// The open source. It opens the index of a brain on first use.
@@ -71,7 +71,7 @@ pub struct BrainSource {
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     cache: DataDir,
-    /// The folder in the settings.
+    /// The folder of the brain in the settings.
     root: Option<PathBuf>,
     pub(crate) fusion: RankFusion,
     /// The graph server, if there is one.
@@ -79,7 +79,7 @@ pub struct BrainSource {
     /// The language model that orders found units, if the settings want one.
     pub(crate) reranker: Option<Reranker>,
     models: Arc<dyn ModelProvider>,
-    /// Open indexes, the latest last.
+    /// The open indexes, the most recently used last.
     open: Mutex<Vec<Arc<BrainIndex>>>,
     worker: SourceWorker,
     asked: AtomicU64,
@@ -104,14 +104,14 @@ impl BrainSource {
         }
     }
 
-    /// The folder that the user has named: by the caller's environment, or by the settings.
+    /// Returns the folder that the user has named, in the caller's environment or in the settings.
     pub(crate) fn find_named(&self, context: &Context) -> Option<PathBuf> {
         let named = context.env(VARIABLE).filter(|root| !root.is_empty()).map(at_home);
         named.filter(|root| root.is_absolute()).or_else(|| self.root.clone())
     }
 
-    /// Opens the brain that a caller means: the named one, else the one around the caller's folder. Such an unnamed
-    /// brain may be a mere clone: it makes no offers.
+    /// Opens the caller's brain: the named one, or else the one around the caller's folder. An unnamed brain makes no
+    /// offers, because it may be a clone of a stranger's repository.
     pub(crate) fn open_brain(&self, context: &Context) -> Result<Arc<BrainIndex>> {
         let here = || {
             let mut folders = Path::new(context.cwd()?).ancestors();
@@ -125,7 +125,7 @@ impl BrainSource {
         self.index(&self.find_named(context).or_else(here).ok_or_else(none)?)
     }
 
-    /// Opens a folder's index.
+    /// Returns the index of a folder; opens it if it is not open.
     pub(crate) fn index(&self, root: &Path) -> Result<Arc<BrainIndex>> {
         let folder = BrainFolder::open(root)?;
         let mut open = self.open.lock();
@@ -145,19 +145,19 @@ impl BrainSource {
         Ok(index)
     }
 
-    /// Brings an index in step with its files, as far as time allows. Returns the reasons why it is incomplete, for
-    /// people. A missing index is built now: without it there is no answer.
+    /// Updates an index from its files, as far as time allows. Builds a missing index now, because nothing can be
+    /// answered without one. Returns the reasons for people why the index is incomplete.
     pub(crate) fn refresh_index(&self, index: &BrainIndex) -> Result<Vec<String>> {
         let stale = match self.look_at_files(index, None) {
-            // The units that were read before answer all the same.
+            // Units that were read earlier can still answer.
             Err(error) if !index.has_units()? => return Err(error),
             looked => stale_note(looked),
         };
         Ok(list_degraded(index, stale))
     }
 
-    /// Works as [`refresh_index`](Self::refresh_index) for a status: it waits for no call that reads the files or
-    /// writes the index, and never fails.
+    /// Does the same as [`refresh_index`](Self::refresh_index) for a status: it never waits for another call that
+    /// reads files or writes the index, and it never fails.
     pub(crate) fn refresh_at_once(&self, index: &BrainIndex) -> Vec<String> {
         if index.is_scanned() {
             return list_degraded(index, Some("stale: another call reads the files".to_owned()));
@@ -167,7 +167,8 @@ impl BrainSource {
         list_degraded(index, stale_note(limit.run(|| self.look_at_files(index, Some(end)))))
     }
 
-    /// Brings an index in step, and returns true if it is. `first_end` is the deadline of the first full scan.
+    /// Updates an index, and returns true if it agrees with the files. `first_end` is the deadline for building a
+    /// missing index.
     fn look_at_files(&self, index: &BrainIndex, first_end: Option<Instant>) -> Result<bool> {
         let is_made = index.is_made()?;
         let changes = if is_made { index.follow.wait_for_changes() } else { None };
@@ -192,7 +193,7 @@ impl BrainSource {
         self.bolt.as_ref().map(|bolt| GraphMirror { bolt, brain: &index.key })
     }
 
-    /// Updates the graph server; true if it is in step.
+    /// Updates the graph server. Returns true if the server has the state of the index.
     fn keep_mirror(&self, index: &BrainIndex, stop: &StopFlag) -> Result<bool> {
         let Some(mirror) = self.open_mirror(index) else { return Ok(true) };
         let state = index.db.read(mirror::read_state)?;
@@ -201,7 +202,7 @@ impl BrainSource {
         Ok(mirror.bolt.unless_broken(|| mirror.catch_up(&state, picture, &|| stop.is_set())).is_ok())
     }
 
-    /// Makes vectors for a second in a process without a worker.
+    /// Makes vectors for about a second, in a process without a worker.
     pub(crate) fn make_up_alone(&self, index: &BrainIndex, model: &dyn TextEmbedder) -> Result<()> {
         self.worker.stand_in(|| Ok(!meaning::make_some(&index.db, model)?))
     }
@@ -236,18 +237,18 @@ impl BrainSource {
         }]);
     }
 
-    /// Waits until the system reports no more changes, so that a burst of them is read at once.
+    /// Waits until no further changes are reported, so that a burst of changes is read in one scan.
     fn wait_until_settled(&self, stop: &StopFlag) {
         let rest = || self.open.lock().iter().filter_map(|index| index.follow.time_until_look()).min();
         while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
     }
 
-    /// Returns true when some brain has changed and its changes have settled.
+    /// Returns true when some brain has changes and no further ones are reported.
     fn has_files_to_read(&self) -> bool {
         self.open.lock().iter().any(|index| index.follow.time_until_look().is_some_and(|rest| rest.is_zero()))
     }
 
-    /// Reads changed files and makes missing vectors. Returns true when all is done.
+    /// Reads changed files and makes missing vectors. Returns true when no work is left.
     fn do_work(&self, stop: &StopFlag) -> Result<bool> {
         if let Some(root) = &self.root {
             self.index(root)?;
@@ -262,20 +263,21 @@ impl BrainSource {
             let model = match self.models.for_work(WORK_WAIT, || index.db.read(meaning::is_any_without))? {
                 None => continue,
                 Some(ModelState::Ready(model)) => model,
-                // The files of the other brains are still read.
+                // The loop still reads the files of the other brains.
                 Some(_) => {
                     is_done = false;
                     continue;
                 }
             };
             while !stop.is_set() && meaning::make_some(&index.db, &*model)? {
-                // Vectors can take hours: changed files are read in between, and the rest is made in the next round.
+                // Vectors may take hours. If files change meanwhile, the rest of the vectors waits for the next
+                // round.
                 if self.has_files_to_read() {
                     self.work_on();
                     return Ok(false);
                 }
             }
-            // The vectors are loaded before the next prompt.
+            // Loads the vectors now, so that the next prompt need not wait for that.
             index.meanings.with_memory(&index.db, Some(&*model), |_, _| Ok(()))?;
         }
         Ok(is_done)
@@ -294,7 +296,7 @@ pub(crate) fn at_home(path: &str) -> PathBuf {
 impl TableService for BrainSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // Each change goes through `Db::write_once` of its brain.
+    // Each change uses `Db::write_once` of its own brain instead.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -355,7 +357,7 @@ impl Source for BrainSource {
     }
 }
 
-/// Says why an index is older than the files, when it is.
+/// Says why an index is older than the files, if it is.
 fn stale_note(looked: Result<bool>) -> Option<String> {
     match looked {
         Ok(true) => None,
@@ -364,7 +366,7 @@ fn stale_note(looked: Result<bool>) -> Option<String> {
     }
 }
 
-/// Lists why an index is stale or only temporary, for people.
+/// Lists for people why an index is stale or temporary.
 fn list_degraded(index: &BrainIndex, stale: Option<String>) -> Vec<String> {
     index.apart.iter().map(|apart| apart.why.clone()).chain(stale).collect()
 }

@@ -1,5 +1,5 @@
-//! Changing one field of a file's frontmatter: its lines are replaced, every other byte stays. A change is made only
-//! when a parser then sees that field with its new value and all others as they were.
+//! Changes one field of a file's frontmatter: replaces the field's lines and keeps every other byte. It makes a
+//! change only if a parser then sees the new value of that field and no other difference.
 
 use std::fmt::Write as _;
 
@@ -10,22 +10,24 @@ use serde_norway::Value as Yaml;
 
 use crate::front::{FileParts, find_foreign_fields, parse_mapping, split_file};
 
-/// Characters of the line to write that a refusal shows; its data has all.
+/// The characters of the new line that an error message shows; the error's data has the whole line.
 const LINE_CHARS: usize = 400;
 
-/// A file with one field set, and the lines that differ.
+/// A file with a changed field, and the lines that differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplicedFile {
     /// The text.
     pub text: String,
-    /// The lines that were there, and those that are, as a diff has them.
+    /// The removed and the added lines in the form of a diff.
     pub diff: String,
 }
 
-/// Sets a top-level field to a text, a number, a truth value or a list of those; an item of a list may have named texts.
+/// Sets a top-level field to a text, a number, a truth value, or a list of these. A list item may also be a mapping
+/// of names to texts.
 ///
 /// # Errors
-/// `E_INVALID` for a name or value of another kind; `E_CONFLICT` where this cannot be done as one change of lines.
+/// `E_INVALID` for an unsupported name or value; `E_CONFLICT` when the change cannot be limited to the lines of one
+/// field.
 ///
 /// ```
 /// use nudge_brain::splice::set_field;
@@ -75,7 +77,7 @@ pub fn set_field(text: &str, name: &str, value: &Value) -> Result<SplicedFile> {
     Ok(SplicedFile { text: [open, &new, close, body].concat(), diff })
 }
 
-/// A value as YAML in one line. JSON strings are YAML's double-quoted ones.
+/// Returns a value as YAML in one line. A JSON string is a valid double-quoted string of YAML.
 fn to_flow_yaml(value: &Value) -> Result<String> {
     let refused =
         || Error::invalid("`value` must be a text, a number, true, false, or a list of those.").about("value");
@@ -100,7 +102,7 @@ fn to_flow_yaml(value: &Value) -> Result<String> {
     }
 }
 
-/// A text, without quotes where it is the same without them, wherever it stands.
+/// Returns a text without quotes if it means the same without them in any position; else with quotes.
 fn to_yaml_scalar(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_alphabetic())
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '/' | '.'))
@@ -109,7 +111,7 @@ fn to_yaml_scalar(text: &str) -> String {
     if is_plain {
         return text.to_owned();
     }
-    // Raw, some of these are ends of lines to YAML.
+    // YAML reads some of these characters as ends of lines.
     escape_hidden(&Value::from(text).to_string(), is_hidden, |out, c| {
         let _ = write!(out, "\\U{:08x}", u32::from(c));
     })
@@ -118,17 +120,17 @@ fn to_yaml_scalar(text: &str) -> String {
 /// The lines of a field.
 struct FieldLines<'a> {
     range: std::ops::Range<usize>,
-    /// The first line, and the place of the colon in it.
+    /// The first line, and the offset of the colon in it.
     first: &'a str,
     colon: usize,
-    /// A comment after a value of one line, with the blanks before it.
+    /// The comment after a value that has one line, with the blanks before the comment.
     comment: &'a str,
-    /// How its last line ends: `\n`, `\r\n`, or not at all at the end of a file.
+    /// The end of the last line: `\n`, `\r\n`, or empty at the end of a file.
     end: &'a str,
 }
 
-/// Finds a field: from its name in column 0 to the next name there. Blank lines and comments in column 0 that stand
-/// before that belong to it.
+/// Finds a field: its lines reach from its name in column 0 to the next name there. Blank lines and comments in
+/// column 0 count only if more of the value follows.
 fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
     let mut offset = 0;
     let mut found: Option<FieldLines<'a>> = None;
@@ -140,7 +142,7 @@ fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
             if begins_field(text) {
                 break;
             }
-            // A blank line or a comment may be followed by more of the value.
+            // More of the value may follow a blank line or a comment.
             if !text.is_empty() && !text.starts_with('#') {
                 field.range.end = offset;
                 field.comment = "";
@@ -156,7 +158,7 @@ fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
     Some(found)
 }
 
-/// Returns true when a line begins another field: its text starts in column 0 and continues no field.
+/// Returns true when a line begins another field: its text starts in column 0 and does not continue a value.
 fn begins_field(line: &str) -> bool {
     let is_item = line == "-" || line.starts_with("- ") || line.starts_with("-\t");
     !line.is_empty() && !line.starts_with([' ', '\t', '#', ']', '}']) && !is_item
@@ -174,7 +176,8 @@ fn colon_of(line: &str, name: &str) -> Option<usize> {
     })
 }
 
-/// The comment at the end of a value, with the blanks before it; empty where there is none, or where it is unclear.
+/// Returns the comment at the end of a value, with the blanks before it. Returns an empty text without a comment, or
+/// if its start is unclear.
 fn find_comment(value: &str) -> &str {
     let trimmed = value.trim_start();
     let closing = match trimmed.chars().next() {
@@ -185,15 +188,16 @@ fn find_comment(value: &str) -> &str {
         }
         _ => find_closing_quote(trimmed),
     };
-    // A quoted text ends at its quote, a list at its bracket; in any other, a comment begins after a blank.
+    // A quoted text ends at its quote, and a list at its bracket. In any other value a comment begins with a `#`
+    // after a blank.
     let from = closing.map_or(0, |offset| value.len() - trimmed.len() + offset + 1);
     let begin = value[from..].match_indices('#').map(|(offset, _)| from + offset);
     let mut begin = begin.filter(|offset| value[..*offset].ends_with([' ', '\t']));
     begin.next().map_or("", |offset| &value[value[..offset].trim_end().len()..])
 }
 
-/// Finds the bracket that ends a list or mapping at the start of the text; `None` when that goes on in another line, or
-/// has a comment within.
+/// Finds the bracket that ends the list or mapping at the start of the text. Returns `None` when the list goes on in
+/// another line or contains a comment.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut is_at_start, mut offset) = (0_usize, true, 0);
     while let Some(sign) = text[offset..].chars().next() {
@@ -205,14 +209,14 @@ fn closing_bracket(text: &str) -> Option<usize> {
             '#' if text[..offset].ends_with([' ', '\t']) => return None,
             _ => {}
         }
-        // Within a word a quote is a sign like others.
+        // A quote inside a word does not begin a quoted text.
         is_at_start = matches!(sign, '[' | '{' | ',' | ':') || is_at_start && matches!(sign, ' ' | '\t');
         offset += text[offset..].chars().next()?.len_utf8();
     }
     None
 }
 
-/// Finds the quote that ends a quoted text. A single quote within it is doubled, a double one follows a backslash.
+/// Finds the quote that ends a quoted text. Inside, a single quote is doubled; a double quote follows a backslash.
 fn find_closing_quote(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
     let mut signs = text.char_indices().skip(1).peekable();
@@ -229,7 +233,7 @@ fn find_closing_quote(text: &str) -> Option<usize> {
     None
 }
 
-/// Checks that a parser sees the change of one field and no other.
+/// Checks that a parser sees the change of this field and no other change.
 fn check_change(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
     let refused = || conflict_error(name, flow);
     let read = |text: &str| parse_mapping(text).map_err(|_| refused());
@@ -241,7 +245,8 @@ fn check_change(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
     if is_set { Ok(()) } else { Err(refused()) }
 }
 
-/// Refuses a file whose fields another program reads: a block of ours would hide them from it.
+/// Refuses a file whose fields have another form: a YAML block before them would hide them from the program that uses
+/// them.
 fn foreign_error(name: &str, flow: &str, why: &str) -> Error {
     Error::conflict(format!("The file is left as it is: {why}; set `{name}` there with your editor."))
         .with_data("set", format!("{name}: {flow}"))
@@ -306,7 +311,7 @@ mod tests {
             ("t: {it's: '# [no]', a: [1]} # c\n", "t: [b] # c\n"),
             ("t: [] # c\r\n", "t: [b] # c\r\n"),
             ("t: 'A b'  # c\n", "t: [b]  # c\n"),
-            // Where it is unclear, none is kept.
+            // The end of the value is unclear here, so the comment is not kept.
             ("t: [x, # c\n  y]\n", "t: [b]\n"),
             ("t: [\"x # c\n  y\"]\n", "t: [b]\n"),
         ] {
@@ -407,7 +412,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of whatever stands there, either the one field changes or nothing is done.
+        /// For any frontmatter, either this one field changes or the file stays the same.
         #[test]
         fn one_field_changes_or_none(
             lines in proptest::collection::vec("(id|t|tags|note|\"t\"|# c| *- [a-z]|  [a-z]: x|\t|)(:|: )(\\[[a-z, ]*\\]?|[a-z#'\" |>&*{}]{0,8})( # c)?", 0..8),

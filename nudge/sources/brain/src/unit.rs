@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// The known types of a unit; any other type is kept and reported.
+/// The known types of a unit. A unit keeps any other type too, and `check` reports it.
 pub use nudge_capture::gate::KINDS;
 use nudge_core::text::{after_mark, before_mark};
 use serde_json::Value;
@@ -11,27 +11,27 @@ use crate::chunk::{self, TextChunk};
 use crate::front::{FileParts, FrontmatterFields, split_file, to_plain_text};
 use crate::outline::{OutlineLink, TextOutline};
 
-/// Weight of a relation that has a type or stands under "related".
+/// The weight of a relation with a type, or of one in the field `related`.
 const TYPED: f64 = 1.0;
-/// Weight of a link without a type.
+/// The weight of a link without a type.
 const POINTING: f64 = 0.5;
-/// The relation of a link in the text.
+/// The kind of relation for a link in the text.
 const LINKS: &str = "links_to";
-/// Most characters of a title, id, tag or other name; the rest is cut off.
+/// The most characters of a title, id, tag or other name; the rest is cut off.
 const MAX_CHARS: usize = 200;
-/// Most relations of a file.
+/// The most relations of a file.
 const MAX_RELATIONS: usize = 2_000;
 
-/// A file that was read.
+/// The content of a unit's file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnowledgeUnit {
-    /// The id that the file gives itself, if any.
+    /// The id in the file's frontmatter, if there is one.
     pub own_id: Option<String>,
-    /// The path without `.md`, if it gives itself no id.
+    /// The path without `.md`, which is the id of a file without an own id.
     pub path_id: String,
     /// The title.
     pub title: String,
-    /// Other names.
+    /// Other titles of the unit.
     pub aliases: Vec<String>,
     /// The summary in a sentence.
     pub summary: Option<String>,
@@ -41,47 +41,47 @@ pub struct KnowledgeUnit {
     pub domain: String,
     /// The tags, each once.
     pub tags: Vec<String>,
-    /// How sure its author is, 0 to 1.
+    /// The author's confidence in the unit, from 0 to 1.
     pub confidence: Option<f64>,
     /// The origin.
     pub source: Option<String>,
-    /// When it was made and changed, as it says.
+    /// The times of creation and of the last change, as the file states them.
     pub created: Option<String>,
     pub modified: Option<String>,
     /// The related units.
     pub relations: Vec<ParsedRelation>,
-    /// The frontmatter, as written.
+    /// The fields of the frontmatter.
     pub fields: FrontmatterFields,
     /// The chunks, as ranges in the file.
     pub chunks: Vec<TextChunk>,
-    /// The problems found in it.
+    /// The problems that were found in the file.
     pub problems: Vec<String>,
 }
 
-/// A unit that another one names.
+/// A relation to a unit, as the file states it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedRelation {
-    /// The name of the other.
+    /// The name by which the file refers to the other unit.
     pub target: RelationTarget,
     /// The type of the relation, such as `uses`.
     pub kind: String,
-    /// The weight, 0 to 1.
+    /// The weight, from 0 to 1.
     pub weight: f64,
 }
 
-/// How a unit is named.
+/// The way in which a file refers to a unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RelationTarget {
     /// By its id.
     Id(String),
     /// By a title, an alias or a path, as in `[[target]]`.
     Name(String),
-    /// By a path, from the folder of the file.
+    /// By a path relative to the folder of the file.
     Path(String),
 }
 
 impl RelationTarget {
-    /// Returns the word for it.
+    /// Returns the word for this way.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Id(_) => "id",
@@ -90,7 +90,7 @@ impl RelationTarget {
         }
     }
 
-    /// Returns the name itself.
+    /// Returns the id, name or path.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Id(text) | Self::Name(text) | Self::Path(text) => text,
@@ -99,7 +99,7 @@ impl RelationTarget {
 }
 
 impl KnowledgeUnit {
-    /// Reads a file. It never fails: any text is a unit.
+    /// Reads a file. It never fails, because any text is a unit.
     pub fn read(path: &str, text: &str) -> Self {
         let FileParts { open, yaml, close, body } = split_file(text);
         let fields = FrontmatterFields::read(yaml);
@@ -147,20 +147,20 @@ impl KnowledgeUnit {
         }
     }
 
-    /// Joins title, aliases and tags for the head of the first chunk, so that a search finds them.
+    /// Joins title, aliases and tags. The index adds them to the first chunk, so that a search finds them.
     pub fn join_names(&self) -> String {
         let names = [std::slice::from_ref(&self.title), &self.aliases, &self.tags];
         names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
     }
 }
 
-/// A path without the ending of a markdown file.
+/// Returns a path without the ending `.md`.
 pub fn without_ending(path: &str) -> &str {
     let ending = path.rfind('.').filter(|dot| path[*dot..].eq_ignore_ascii_case(".md"));
     ending.map_or(path, |dot| &path[..dot])
 }
 
-/// The folder below `domains`, else the first one.
+/// Returns the folder below `domains`, or else the first folder of the path.
 fn domain_of(path: &str) -> &str {
     let mut folders = path.split('/');
     folders.next_back();
@@ -170,12 +170,12 @@ fn domain_of(path: &str) -> &str {
     }
 }
 
-/// Joins the lines and cuts at the limit.
+/// Joins the lines to one, and cuts it at the limit.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_CHARS).collect()
 }
 
-/// Returns the units that a file names, each once by target and kind.
+/// Returns the units that a file refers to, each once by target and kind.
 fn find_relations(fields: &FrontmatterFields, links: &[OutlineLink]) -> Vec<ParsedRelation> {
     let mut relations: Vec<ParsedRelation> = Vec::new();
     let mut seen = HashSet::new();
@@ -215,7 +215,7 @@ fn find_relations(fields: &FrontmatterFields, links: &[OutlineLink]) -> Vec<Pars
     relations
 }
 
-/// The target of a property `[[target|shown]]`. Without quotes, YAML reads it as a list in a list.
+/// Returns the target of a property `[[target|shown]]`. YAML reads it as a list in a list if it has no quotes.
 fn parse_wiki_link(value: &Value) -> Option<String> {
     let inner = match value {
         Value::String(text) => text.trim().strip_prefix("[[")?.strip_suffix("]]")?.to_owned(),

@@ -1,4 +1,4 @@
-//! The three ways in which a call writes a file: a brain is made, a unit is added, a field is set.
+//! The three methods that write a file: they make a brain, add a unit, or set a field.
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
@@ -27,12 +27,12 @@ use crate::source::BrainSource;
 use crate::splice;
 use crate::unit::KINDS;
 
-/// Longest title and body of a unit that is added.
+/// The length of a new unit's title in characters, and the most bytes of its body.
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 1..=200;
 const MAX_BODY_BYTES: usize = 256 << 10;
-/// Longest name of a file, without its ending.
+/// The most characters of a file's name, without its ending.
 const MAX_SLUG_CHARS: usize = 80;
-/// Units like one that is added, and the share of its title's words that they hold.
+/// The most similar units in an answer, and the share of the new title's words that a similar unit must hold.
 const MAX_SIMILAR: usize = 5;
 const SIMILAR: f64 = 0.7;
 
@@ -40,10 +40,10 @@ const SIMILAR: f64 = 0.7;
 #[derive(Debug, Serialize)]
 pub struct NewBrain {
     pub root: String,
-    /// New parts; empty if all was there.
+    /// The parts that were made; empty if all existed before.
     pub made: Vec<&'static str>,
     pub units: usize,
-    /// It is the one that the caller has named, and needs no more than that.
+    /// Is true when the caller has already named this folder as the brain.
     pub is_yours: bool,
 }
 
@@ -54,11 +54,11 @@ pub struct AddedUnit {
     pub path: String,
     /// Is true for a new file.
     pub created: bool,
-    /// Units with words like its title's.
+    /// Units that hold most words of the new title.
     pub similar: Vec<SimilarUnit>,
 }
 
-/// A unit that may say the same.
+/// A unit that may say the same as the new one.
 #[derive(Debug, Serialize)]
 pub struct SimilarUnit {
     pub id: String,
@@ -77,7 +77,7 @@ impl BrainSource {
         let folder = BrainFolder::open(&dir)?;
         let root = folder.path();
         let mut made = Vec::new();
-        // First of all: a refusal here leaves nothing half done.
+        // Git comes first, so that its failure leaves nothing half done.
         if params.git && git::init_repository(root)? {
             made.push(".git");
         }
@@ -94,7 +94,7 @@ impl BrainSource {
         let has_notes = folder
             .list_files(&crate::config::BrainConfig::load(root), None)
             .is_some_and(|walked| !walked.files.is_empty());
-        // A user who has notes already has folders for them.
+        // A user who has notes already has his own folders for them.
         if !has_notes && !root.join("domains").exists() {
             std::fs::create_dir(root.join("domains")).map_err(failed)?;
             made.push("domains");
@@ -139,7 +139,7 @@ impl BrainSource {
         refusal::check_json("value", &value)?;
         refusal::check_text(Some(&field), &value.to_string(), "value")?;
         let index = open_refreshed(self, context)?;
-        // A command line has texts alone; a text that reads as a number, a truth value or a list is meant as one.
+        // The command line passes only texts, so a text that reads as a number, a truth value or a list becomes one.
         let value = match &value {
             Value::String(text) => serde_json::from_str(text)
                 .ok()
@@ -191,7 +191,7 @@ impl UnitAddParams {
         path_of(self.domain.as_deref().unwrap_or("general"), &self.title, has_domains)
     }
 
-    /// The id and the text of the file.
+    /// Returns the id and the text of the new file.
     fn render_file(&self, now: Millis) -> Result<(String, String)> {
         let id = new_id(now);
         let now_text = rfc3339::format_time(now);
@@ -207,7 +207,7 @@ impl UnitAddParams {
     }
 }
 
-/// An id that no other unit has.
+/// Makes a new unique id.
 pub fn new_id(now: Millis) -> String {
     let millis = now.max(0).unsigned_abs();
     let nanos = u32::try_from(millis % 1_000 * 1_000_000).expect("less than a second");
@@ -221,7 +221,7 @@ pub fn path_of(domain: &str, title: &str, has_domains: bool) -> String {
     format!("{folder}/{}.md", to_slug(title))
 }
 
-/// The text of a new unit's file.
+/// Returns the text of a new unit's file.
 pub fn file_of(body: &str, fields: Vec<(&str, Value)>) -> Result<String> {
     let mut text = format!("---\n---\n{}\n", body.trim_end());
     for (name, value) in fields {
@@ -230,7 +230,7 @@ pub fn file_of(body: &str, fields: Vec<(&str, Value)>) -> Result<String> {
     Ok(text)
 }
 
-/// A name of a file: letters and digits of any script, and `-` between.
+/// Makes the name of a file: letters and digits of any script, with `-` between words.
 fn to_slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let slug: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(MAX_SLUG_CHARS).collect();
@@ -238,7 +238,7 @@ fn to_slug(text: &str) -> String {
     if slug.is_empty() { "unit".to_owned() } else { slug.to_owned() }
 }
 
-/// The units that hold most words of a title.
+/// Finds the units that hold most words of a title.
 fn find_similar(
     c: &Connection,
     known: &nudge_storage::search::TextIndexCache,

@@ -1,6 +1,7 @@
-//! Relations by a graph server: whatever becomes of it, answers are as without one, and say so.
+//! Tests relations by a graph server: with any fault of the server, answers are those without a server, and state the
+//! fault.
 //!
-//! With `NUDGE_TEST_BOLT`, by a real one: `tests/brain/bolt` starts it.
+//! If `NUDGE_TEST_BOLT` is set, the tests also use a real server; `tests/brain/bolt` starts one.
 
 mod kit;
 
@@ -10,10 +11,10 @@ use kit::Desk;
 use nudge_core::embed::NoModels;
 use serde_json::{Value, json};
 
-/// So that two brains say the same.
+/// A fixed time, so that two brains have equal answers.
 const MODIFIED: &str = "last_modified: 2026-11-22T13:43:29Z\n";
 
-/// Some notes, each with relations to others.
+/// Writes some notes, each with relations to others.
 fn notes(desk: &Desk, count: usize) {
     desk.write("brain.yaml", "brain: 1\n");
     for number in 0..count {
@@ -36,7 +37,7 @@ fn ask(desk: &Desk, question: &str, limit: usize, hops: usize) -> Value {
     desk.call("context", &json!({"task_description": question, "limit": limit, "hops": hops}))
 }
 
-/// The same, once more where a machine that is busy took longer than a question waits.
+/// Asks, and repeats the question if the server took longer than a question waits, because the machine was busy.
 fn ask_patiently(desk: &Desk, question: &str, limit: usize, hops: usize) -> Value {
     for _ in 0..9 {
         let answer = ask(desk, question, limit, hops);
@@ -48,17 +49,17 @@ fn ask_patiently(desk: &Desk, question: &str, limit: usize, hops: usize) -> Valu
     ask(desk, question, limit, hops)
 }
 
-/// What the answer says of the server.
+/// Returns the answer's notes about the server.
 fn said(answer: &Value) -> Vec<&str> {
     let degraded = answer["degraded"].as_array().unwrap().iter().filter_map(Value::as_str);
     degraded.filter(|why| why.starts_with("bolt: ")).collect()
 }
 
-/// Answers as a desk without a server does, and says this of its own.
+/// Asserts that the answers are those of a desk without a server, and that they state the reason `why`.
 fn answers_without(desk: &Desk, why: &str) {
     let plain = self::desk(Vec::new(), 12);
     if !why.contains("did not answer within") {
-        // What went wrong is remembered from here on.
+        // Nudge remembers the failure of this question.
         ask_patiently(desk, "retry", 5, 2);
     }
     for question in ["retry", "linen"] {
@@ -162,7 +163,7 @@ mod failing {
         let desk = desk(settings.map(|(name, text)| (name, text.clone())).into(), 12);
         let answer = ask(&desk, "retry", 5, 2);
         assert!(said(&answer)[0].starts_with(&format!("bolt: {address} ")), "{answer}");
-        // Who asks may have given up while the root certificates were read; the call is made all the same.
+        // The caller may have stopped waiting while the root certificates were read; Nudge makes the call anyway.
         assert!(fake.calls(1) == 1 && !fake.heard(&word));
     }
 
@@ -180,14 +181,14 @@ mod failing {
     }
 }
 
-/// By a real server.
+/// Tests with a real server.
 #[cfg(feature = "bolt")]
 mod real {
     use kit::server::{Proxy, settings};
 
     use super::*;
 
-    /// Waits until the worker has brought the server in step.
+    /// Waits until the server has the state of the index.
     fn is_in_step(desk: &Desk) {
         desk.work_until(|| {
             desk.clock.advance_by(60_000);
@@ -195,13 +196,13 @@ mod real {
         });
     }
 
-    /// Waits for that, and finds nothing wrong.
+    /// Waits for the same state, and asserts that `check` finds no difference.
     fn catch_up(desk: &Desk) {
         is_in_step(desk);
         assert_eq!(desk.call("check", &json!({}))["problems"], json!([]));
     }
 
-    /// Answers by the server are those by the index.
+    /// Asserts that the server and the index give the same answers.
     fn agree(desk: &Desk, plain: &Desk) {
         let mut related = 0;
         for (question, limit, hops) in
@@ -269,7 +270,7 @@ mod real {
         let proxy = Proxy::start(&settings[0].1);
         settings[0].1 = proxy.address();
         let (desk, plain) = (desk(settings, 300), desk(Vec::new(), 300));
-        // In the middle of the units.
+        // The server's connection ends while the units are written.
         proxy.end_after(20_000);
         let rebuilt = desk.call("rebuild", &json!({"graph": true}));
         assert_eq!((&rebuilt["units"], &rebuilt["graph"]), (&json!(300), &Value::Null));
@@ -281,7 +282,7 @@ mod real {
         let rebuilt = desk.call("rebuild", &json!({"graph": true}));
         assert_eq!(rebuilt["graph"]["units"], 300, "{rebuilt}");
         agree(&desk, &plain);
-        // Between two questions: what was open is no more, and nobody notices.
+        // The open connections end between two questions, and the next question still succeeds.
         proxy.end();
         proxy.begin_again();
         agree(&desk, &plain);

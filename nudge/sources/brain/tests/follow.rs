@@ -1,4 +1,4 @@
-//! While a session runs, what changes in the files is read before anybody asks.
+//! Tests that changed files are read while a session runs, before any question.
 
 mod kit;
 
@@ -16,14 +16,14 @@ fn what_changes_is_read_before_anybody_asks() {
     units(1);
     desk.write("b.md", "# B\n");
     units(2);
-    // A new folder, and what comes into it later.
+    // A new folder is followed too.
     desk.write("new/c.md", "# C\n");
     units(3);
     desk.write("new/d.md", "# D\n");
     units(4);
     fs::remove_file(desk.path("a.md")).unwrap();
     units(3);
-    // Another folder of the same name.
+    // Another folder then gets the same name.
     fs::rename(desk.path("new"), desk.path(".hidden")).unwrap();
     units(1);
     desk.write("new/e.md", "# E\n");
@@ -43,7 +43,8 @@ fn what_is_of_no_interest_is_passed_over() {
     desk.write(".obsidian/app.json", "{}");
     let _working = desk.working();
     desk.wait_for("the unit", |stands| stands["units"] == 1);
-    // Files that are no units come and go, and are never read; the one that is comes after them.
+    // Files that are not units are never read. The unit is written last, so its arrival shows that the others were
+    // handled.
     for round in 0..50 {
         desk.write(".obsidian/x.md", format!("# {round}\n"));
         desk.write("picture.png", [0, 1, 2]);
@@ -55,7 +56,7 @@ fn what_is_of_no_interest_is_passed_over() {
     assert_eq!(desk.call("check", &json!({}))["problems"], json!([]));
 }
 
-/// What is found by an answer that does not call itself older than the files: a busy machine may have no time to look.
+/// Repeats a question until the answer is not stale, because a busy machine may have no time to read the files.
 fn fresh(desk: &Desk, question: &str) -> Vec<String> {
     loop {
         let answer = desk.call("context", &json!({"task_description": question}));
@@ -66,7 +67,7 @@ fn fresh(desk: &Desk, question: &str) -> Vec<String> {
     }
 }
 
-/// The index answers nothing that is older than the files, though nobody looks at all of them before each question.
+/// An answer is never older than the files, although a question does not check all of them.
 #[test]
 fn what_was_saved_a_moment_ago_is_in_the_answer() {
     let desk = Desk::new();
@@ -96,7 +97,7 @@ fn what_was_saved_a_moment_ago_is_in_the_answer() {
     }
 }
 
-/// What is changed by another name of a file, the system does not tell of: it is seen by the next look at all files.
+/// The system does not report a change through another name of a file. The next scan of all files finds it.
 #[cfg(target_os = "linux")]
 #[test]
 fn where_the_system_tells_who_asks_looks_at_no_file() {
@@ -107,7 +108,7 @@ fn where_the_system_tells_who_asks_looks_at_no_file() {
     let _working = desk.working();
     desk.wait_for("the unit", |stands| stands["units"] == 1);
     let mut rounds = 0..1_000;
-    // The first looks are still under way.
+    // The first scans may still run, so the test tries until one question is answered without a scan.
     let word = loop {
         let round = rounds.next().expect("no question was answered without a look");
         let word = format!("unseen{round}word");

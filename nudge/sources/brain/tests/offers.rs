@@ -1,4 +1,4 @@
-//! What an agent is told unasked.
+//! Tests the unasked offers to an agent.
 
 mod kit;
 
@@ -12,7 +12,7 @@ use nudge_core::embed::{LetterEmbedder, LoadedModel, ModelProvider, NoModels};
 use nudge_core::suggest::{SuggestEvent, SuggestParams, SuggestRequest, Suggester};
 use serde_json::Value;
 
-/// The lines that a prompt draws.
+/// Returns the lines that a prompt gets.
 fn drawn(desk: &Desk, models: &dyn ModelProvider, prompt: &str, context: ContextSpec) -> Vec<String> {
     let mut event = SuggestParams::at_event(SuggestEvent::Prompt);
     event.prompt = Some(prompt.to_owned());
@@ -46,10 +46,10 @@ fn a_prompt_draws_what_means_the_same_and_nothing_else() {
         drawn(&desk, &*model, "silent tinsel inlets", here()),
         ["note listen (listen.md): silent tinsel inlets enlist"]
     );
-    // A line of marks says nothing.
+    // A line of punctuation marks is skipped.
     assert_eq!(drawn(&desk, &*model, "cold scold clod", here()), ["note help (help.md): cold scold clod"]);
     assert_eq!(drawn(&desk, &*model, "qqq www kkk", here()), [""; 0]);
-    // By words alone nothing is told unasked, and neither is anything of two words.
+    // Without a model there are no offers, and neither for a prompt of two words.
     assert_eq!(drawn(&desk, &NoModels, "silent tinsel inlets", here()), [""; 0]);
     assert_eq!(drawn(&desk, &*model, "silent tinsel", here()), [""; 0]);
 }

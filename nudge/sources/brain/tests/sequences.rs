@@ -1,5 +1,6 @@
-//! Random sequences of what writes, lists and finds units, with files that others write, change and remove meanwhile and processes
-//! that end, against what the semantics (section 19) say of a folder of files. `PROPTEST_CASES=10000` makes more.
+//! Runs random sequences of calls that write, list and find units. Meanwhile other programs write, change and remove
+//! files, and processes end. The results must follow section 19 of the semantics. `PROPTEST_CASES=10000` runs more
+//! cases.
 
 mod kit;
 
@@ -16,20 +17,20 @@ use proptest::test_runner::Config as Cases;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use serde_json::{Value, json};
 
-/// Titles with the names of their files.
+/// Titles, and the names of their files.
 const TITLES: [(&str, &str); 3] =
     [("Retries with jitter", "retries-with-jitter"), ("Rate limits: 429", "rate-limits-429"), ("Größe", "größe")];
 const DOMAINS: [&str; 2] = ["coding", "general"];
 const BODIES: [&str; 2] = ["Full jitter, at most 30 s.", "# Part\n\ntext [[Retries with jitter]]\n"];
-/// The title that the second of them links to.
+/// The index of the title to which the second body links, and the index of that body.
 const LINKED: usize = 0;
 const LINKING: usize = 1;
 const CONFIDENCES: [&str; 2] = ["0.25", "0.9"];
 
-/// The score of a unit from which related ones are told for sure.
+/// The score of a unit from which its related units must be in the answer.
 const GOOD: f64 = 0.3;
 
-/// A file by domain and title.
+/// A file, by the indexes of its domain and title.
 type At = (usize, usize);
 
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ enum Step {
         at: At,
         confidence: usize,
     },
-    /// By another program.
+    /// Writes the file with another program.
     Write {
         at: At,
         title: usize,
@@ -60,7 +61,7 @@ enum Step {
     List {
         domain: Option<usize>,
     },
-    /// What is known of the words of a title.
+    /// Asks a question with the words of a title.
     Ask {
         title: usize,
         domain: Option<usize>,
@@ -76,32 +77,32 @@ enum Step {
 struct Unit {
     title: usize,
     confidence: Option<usize>,
-    /// None for one that another program wrote.
+    /// The index of the body; `None` for a file that another program wrote.
     body: Option<usize>,
 }
 
 #[derive(Debug, Clone)]
 struct Plain {
     units: BTreeMap<At, Unit>,
-    /// Why the last step is refused.
+    /// The expected error of the last step.
     refused: Option<&'static str>,
 }
 
-/// Words of a text, as far as they count.
+/// Returns the words of a text in lower case.
 fn words(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
 impl Unit {
-    /// All that it says.
+    /// Returns all words of the unit.
     fn words(&self) -> BTreeSet<String> {
         words(&format!("{} {}", TITLES[self.title].0, self.body.map_or("written by hand", |body| BODIES[body])))
     }
 }
 
 impl Plain {
-    /// The units that a unit is related to, in either direction: a link leads to the one unit of its title, never to one of
-    /// several.
+    /// Returns the units related to a unit, in either direction. A link leads to the only unit with its title, or to
+    /// none if several have it.
     fn related(&self, key: At) -> Vec<At> {
         let mut named = self.units.iter().filter(|(_, unit)| unit.title == LINKED).map(|(key, _)| *key);
         let Some(target) = named.next().filter(|_| named.next().is_none()) else { return Vec::new() };
@@ -112,7 +113,7 @@ impl Plain {
         links(&key).then_some(target).into_iter().collect()
     }
 
-    /// Those that so many steps lead to, with the fewest.
+    /// Returns the units within `hops` steps, each with its least number of steps.
     fn reached(&self, from: &BTreeSet<At>, hops: usize) -> BTreeMap<At, usize> {
         let mut reached: BTreeMap<_, _> = from.iter().map(|key| (*key, 0)).collect();
         for hop in 1..=hops {
@@ -230,7 +231,8 @@ impl Run {
         assert_eq!(listed, wanted, "{params}");
     }
 
-    /// What holds a word of a question is found, as its file says now, and what it is related to; nothing else is.
+    /// Asks a question. Each unit with a word of it must be found with its current text, and so must related units,
+    /// but no others.
     fn ask(&self, plain: &Plain, title: usize, domain: Option<usize>, hops: usize) {
         let question = json!({"task_description": TITLES[title].0, "domain": domain.map(|index| DOMAINS[index]), "hops": hops, "limit": 20});
         let answer = self.desk.call("context", &question);
@@ -258,7 +260,7 @@ impl Run {
         let mut reached = plain.reached(&found, hops);
         reached.retain(|key, _| is_asked(key) && !found.contains(key));
         let related = answer["related"].as_array().unwrap();
-        // What is related to something that is hardly relevant itself need not be told.
+        // A unit that is related only to units of low score may be missing.
         let is_good = |unit: &&Value| unit["score"].as_f64().is_some_and(|score| score >= GOOD);
         let of_good = plain.reached(&units.iter().filter(is_good).map(key_of).collect(), hops.min(1));
         let told: BTreeSet<_> = related.iter().map(key_of).collect();
@@ -284,7 +286,7 @@ impl Run {
     }
 }
 
-/// The sections of a unit that was found, or the one of one that is related.
+/// Returns the sections of a found unit, or the one section of a related unit.
 fn sections(unit: &Value) -> impl Iterator<Item = &Value> {
     unit["sections"].as_array().into_iter().flatten().chain(unit.get("section"))
 }
@@ -347,7 +349,7 @@ impl StateMachineTest for Run {
         run
     }
 
-    /// The files are what they should be, and there is nothing besides.
+    /// Asserts that the files are exactly the expected ones.
     fn check_invariants(run: &Self, plain: &Plain) {
         run.list(plain, None);
         let files = run.desk.bytes();

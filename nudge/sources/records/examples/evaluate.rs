@@ -1,10 +1,13 @@
-//! How well records are found: puts the questions of an evaluation set (`tests/records/`) to the source, and prints the
-//! mean reciprocal rank by group, for the half that was tuned on (odd) and the half that was not (even).
+//! Measures how well the search finds records. It puts the questions of an evaluation set (`tests/records/`) to the
+//! source. It prints the mean reciprocal rank by group, once for the half used for tuning (odd) and once for the
+//! other half (even).
 //!
-//! Beside it stands what plain searches make of the same questions: FTS5's bm25, and the model's cosine.
+//! For comparison it also runs plain searches of the same questions: FTS5's bm25, and the model's cosine.
 //!
-//! `tests/records/run` runs it; with `--check` as a second argument it fails when a figure of `floor.json` falls, or is
-//! below that of a plain search; with `--orders` it compares ways to make one order; with `--misses` it prints what of the odd half was not found first.
+//! `tests/records/run` starts this program. The second argument may be:
+//! - `--check`: fails when a figure falls below `floor.json` or below that of a plain search;
+//! - `--orders`: compares several ways to combine words and meaning;
+//! - `--misses`: prints the questions of the odd half whose record was not found first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -27,15 +30,15 @@ use serde_json::{Value, json};
 
 /// The variable that names the folder of a model.
 const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
-/// Records of each list that count in a fusion of ranks, as many as in the brain's.
+/// The records of each list that count in a fusion of ranks; the brain uses the same number.
 const LISTED: usize = 50;
-/// By how much a mean reciprocal rank may fall by chance.
+/// The most that a mean reciprocal rank may fall by chance.
 const MARGIN: f64 = 0.02;
 
-/// Of so many idle prompts, at most one draws a record.
+/// At most one in this many idle prompts may get a record.
 const IDLE_SHARE: usize = 20;
 
-/// The model of `NUDGE_TEST_MODEL_DIR`, or none.
+/// Loads the model of `NUDGE_TEST_MODEL_DIR`; none without the variable.
 fn models() -> Arc<dyn ModelProvider> {
     let Some(folder) = std::env::var_os(MODEL) else { return Arc::new(NoModels) };
     let model = SentenceModel::load(Path::new(&folder), Precision::default()).unwrap();
@@ -43,7 +46,7 @@ fn models() -> Arc<dyn ModelProvider> {
     Arc::new(LoadedModel(Arc::new(model)))
 }
 
-/// The rank sum and the count of a group and half.
+/// The sums for one group and half.
 #[derive(Default)]
 struct Score {
     count: f64,
@@ -67,10 +70,10 @@ impl Score {
     }
 }
 
-/// Those of the engine, of plain words and of plain meaning.
+/// The scores of the engine, of plain words, and of plain meaning.
 type Scores = [Score; 3];
 
-/// Two searches without any thought, over the same texts.
+/// Two plain searches of the same texts.
 struct Plain {
     words: Connection,
     model: Option<Arc<dyn TextEmbedder>>,
@@ -118,7 +121,7 @@ fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {
     serde_json::from_str(answer.get()).unwrap()
 }
 
-/// The repository of a project of the set; a bare name is a folder.
+/// Makes a context in the repository of a project; a bare name is a folder.
 fn place(project: &str) -> Value {
     if project.contains('/') {
         json!({"repo": format!("github.com/{project}")})
@@ -127,12 +130,12 @@ fn place(project: &str) -> Value {
     }
 }
 
-/// The source, with nothing in it yet.
+/// Opens a source without records.
 fn open(folder: &Path, models: Arc<dyn ModelProvider>) -> Arc<dyn Source> {
     (SOURCE.open)(SourceHost { models, ..SourceHost::new_alone(folder, &SOURCE, &[]).unwrap() }).unwrap()
 }
 
-/// How the records of a search stand by one of their numbers, the highest first.
+/// Returns the ids of a search's results, ordered by one number of each result, the highest first.
 fn order(found: &Value, number: impl Fn(&Value) -> Option<f64>) -> Vec<i64> {
     let hits = found["results"].as_array().unwrap().iter();
     let mut list: Vec<_> = hits.filter_map(|hit| Some((number(hit)?, hit["id"].as_i64().unwrap()))).collect();
@@ -140,8 +143,8 @@ fn order(found: &Value, number: impl Fn(&Value) -> Option<f64>) -> Vec<i64> {
     list.into_iter().map(|(_, id)| id).collect()
 }
 
-/// How well the questions of a set are answered by the relevance of all sources, and by the brain's other ways to make one
-/// order, of the same words and vectors: for the half that was tuned on and the half that was not.
+/// Measures how well several orders answer the questions of a set: the relevance of all sources, and the brain's
+/// fusions of ranks. All use the same words and vectors. Prints both halves.
 fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i64, String>) {
     println!("order                       MRR  hit@1  hit@5   odd; even");
     for (name, ranks) in
@@ -155,7 +158,7 @@ fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i
             let best = match ranks {
                 None => order(&found, |hit| hit["relevance"].as_f64()),
                 Some(ranks) => {
-                    // What words weigh is told where nothing else counts.
+                    // The weights of words are reported only without a model.
                     let words = call(lexical, "search", &params);
                     let words = order(&words, |hit| hit["explain"]["parts"]["stems"].as_f64());
                     let fused = ranks.fuse(&words, &order(&found, |hit| hit["similarity"].as_f64()));
@@ -174,18 +177,18 @@ fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i
     }
 }
 
-/// Whether a row is held out.
+/// Returns true when a row is of the held-out half.
 fn is_even(row: &Value) -> bool {
     let digits = row["id"].as_str().unwrap().trim_start_matches(|c: char| !c.is_ascii_digit());
     digits.parse::<u32>().unwrap() % 2 == 0
 }
 
-/// The name of a half.
+/// Returns the name of a half.
 fn half(is_even: bool) -> &'static str {
     if is_even { "even" } else { "odd" }
 }
 
-/// The records that a question wants; none for an idle prompt.
+/// Returns the ids of the records that a question wants; none for an idle prompt.
 fn wanted(row: &Value) -> Vec<&str> {
     row["wanted"].as_array().map(|ids| ids.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }
@@ -262,7 +265,7 @@ fn main() {
     if show.as_deref() == Some("--check") {
         check(set, name, &figures, drawn.iter().map(|(drawn, _)| drawn).sum());
         quiet(&drawn);
-        // Of the whole set: a half has so few questions that chance decides.
+        // Compares over the whole set, because in a half with so few questions chance would decide.
         let groups: BTreeSet<_> = scores.keys().map(|(_, group)| group.as_str()).collect();
         for group in groups {
             let halves = scores.iter().filter(|((_, score_group), _)| score_group == group);
@@ -280,7 +283,8 @@ fn main() {
     }
 }
 
-/// Compares the whole set with what is promised of one that the engine's author did not see; chance has no part in that.
+/// Compares the whole set with the promised figure, without a margin for chance. The promise is for a set that the
+/// engine's author has not seen.
 fn promised(set: &Path, name: &str, mrr: f64) {
     let floor: Value = serde_json::from_str(&fs::read_to_string(set.join("floor.json")).unwrap()).unwrap();
     if let Some(least) = floor[name]["promised mrr"].as_f64() {
@@ -288,7 +292,8 @@ fn promised(set: &Path, name: &str, mrr: f64) {
     }
 }
 
-/// What is promised of idle prompts: at most one in twenty draws a record, of those that nothing was tuned on, too.
+/// Checks the promise for idle prompts: at most one in twenty gets a record, both among tuned and among held-out
+/// prompts.
 fn quiet(drawn: &[(usize, usize); 2]) {
     for ((drawn, asked), which) in drawn.iter().zip(["that were tuned on", "that are held out"]) {
         println!("idle prompts {which} that draw a record: {drawn} of {asked}");
@@ -299,7 +304,7 @@ fn quiet(drawn: &[(usize, usize); 2]) {
     }
 }
 
-/// Compares with the figures in the tree, which may not fall by more than chance.
+/// Compares the figures with those in the tree, from which they may fall only by chance.
 fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) {
     let floor: Value = serde_json::from_str(&fs::read_to_string(set.join("floor.json")).unwrap()).unwrap();
     for (figure, value) in figures {
@@ -310,11 +315,11 @@ fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) 
     assert!(drawn as u64 <= most, "{drawn} idle prompts draw a record, and {most} did");
 }
 
-/// The files of a set with idle prompts.
+/// The files of idle prompts in a set.
 const IDLE: [&str; 4] = ["idle.jsonl", "idle-c.jsonl", "idle-d.jsonl", "idle-e.jsonl"];
 
-/// Whether a prompt of a file is held out: all of the last two files are, none of the first set's own, and all questions of the
-/// other sets.
+/// Returns true when a prompt is held out: all of the last two files, none of the first set's own file, all questions
+/// of the other sets, and else the even half.
 fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
     match file {
         "idle-d.jsonl" | "idle-e.jsonl" => true,

@@ -1,4 +1,4 @@
-//! A brain in a folder of the test's own.
+//! Makes a brain in a temporary folder.
 #![allow(dead_code)] // No test needs all of it.
 
 #[cfg(feature = "bolt")]
@@ -25,7 +25,7 @@ pub struct Desk {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
     pub source: Arc<dyn Source>,
-    /// Beside its root.
+    /// The settings besides the brain's folder.
     settings: Vec<(&'static str, String)>,
 }
 
@@ -42,7 +42,7 @@ impl Desk {
         Self::at(tempfile::tempdir().unwrap(), models, settings)
     }
 
-    /// In memory where there is such a folder: what is flushed to a disk takes long.
+    /// Makes a desk in a memory file system if there is one, because flushing to a disk is slow.
     pub fn in_memory() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         Self::at(folder, Arc::new(NoModels), Vec::new())
@@ -55,7 +55,7 @@ impl Desk {
         Self { folder, clock, source, settings }
     }
 
-    /// Another process, perhaps with another model.
+    /// Opens the brain as another process, with the given models.
     pub fn again(&mut self, models: Arc<dyn ModelProvider>) {
         self.source.close();
         self.source = open(&self.folder, &self.clock, models, &self.settings);
@@ -84,13 +84,13 @@ impl Desk {
         self.by(Caller::with_name("test"), verb, params).unwrap_err()
     }
 
-    /// The ids that are found, and those by relation.
+    /// Returns the ids that a question finds, and those found by relation.
     pub fn found(&self, question: &str) -> (Vec<String>, Vec<String>) {
         let answer = self.call("context", &json!({"task_description": question}));
         (ids(&answer["units"]), ids(&answer["related"]))
     }
 
-    /// Does the work of the background until all vectors are made.
+    /// Runs the worker until all vectors are made.
     pub fn work(&self) {
         self.work_until(|| {
             let stands = &self.source.report_status()["brain"];
@@ -98,21 +98,21 @@ impl Desk {
         });
     }
 
-    /// Does the work of the background until this is so.
+    /// Runs the worker until a condition is true.
     #[track_caller]
     pub fn work_until(&self, is_so: impl Fn() -> bool) {
         let _working = self.working();
         self.wait_for("the end of the work", |_| is_so());
     }
 
-    /// Does the work of the background as long as this is held.
+    /// Runs the worker until the returned value is dropped.
     pub fn working(&self) -> Working {
         let (source, stop) = (Arc::clone(&self.source), StopFlag::default());
         let until = stop.clone();
         Working(stop, Some(std::thread::spawn(move || source.work(&until))))
     }
 
-    /// Waits until the index stands so. Asking how it stands looks at no file.
+    /// Waits until the status meets a condition. The status checks no file.
     #[track_caller]
     pub fn wait_for(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
         let until = Instant::now() + Duration::from_mins(2);
@@ -122,7 +122,7 @@ impl Desk {
         }
     }
 
-    /// Every file of the brain.
+    /// Returns the bytes of every file of the brain.
     pub fn bytes(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut all = BTreeMap::new();
         let mut folders = vec![self.path("")];
@@ -137,7 +137,8 @@ impl Desk {
         all
     }
 
-    /// Copies the notes of a brain that `NUDGE_TEST_BRAIN` names into this one, if it names one; how many.
+    /// Copies the notes of the brain that `NUDGE_TEST_BRAIN` names into this one. Returns their number; 0 without the
+    /// variable.
     pub fn copy_real(&self) -> usize {
         let Some(from) = std::env::var_os("NUDGE_TEST_BRAIN").map(PathBuf::from) else { return 0 };
         let (mut folders, mut count) = (vec![from.clone()], 0);
@@ -155,7 +156,7 @@ impl Desk {
     }
 }
 
-/// The worker of a session, which ends with this.
+/// A running worker, which ends on drop.
 pub struct Working(StopFlag, Option<JoinHandle<()>>);
 
 impl Drop for Working {

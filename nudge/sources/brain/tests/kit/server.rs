@@ -1,4 +1,4 @@
-//! Servers that fail in one way or another, and a way to a real one that can be cut.
+//! Servers with different faults, and a proxy to a real server that can be cut off.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -7,20 +7,20 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What a fake server does.
+/// The behaviour of a fake server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Nobody listens.
+    /// No server listens.
     Away,
-    /// It takes calls and says nothing.
+    /// Accepts connections and sends nothing.
     Silent,
-    /// It agrees on a version, and hangs up.
+    /// Agrees on a version, and closes the connection.
     HangsUp,
-    /// It answers as a web server does.
+    /// Answers like a web server.
     OfTheWeb,
-    /// It lets nobody in.
+    /// Refuses every login.
     Refuses,
-    /// It lets everybody in, and answers no question.
+    /// Accepts every login, and answers no question.
     FallsSilent,
 }
 
@@ -56,7 +56,8 @@ impl Fake {
         format!("bolt://127.0.0.1:{}", self.port)
     }
 
-    /// How often it was called, which is waited for to be `at_least` so often: who asks may give up before a call is taken.
+    /// Waits for at least `at_least` connections, at most a minute, and returns their number. A caller may give up
+    /// before the server has accepted its connection.
     pub fn calls(&self, at_least: usize) -> usize {
         let (calls, more) = &*self.calls;
         let few = |calls: &mut Vec<TcpStream>| calls.len() < at_least;
@@ -97,7 +98,7 @@ fn serve(mut call: TcpStream, manner: Manner, heard: &Mutex<Vec<u8>>) -> io::Res
     }
 }
 
-/// A message, of its chunks.
+/// Reads a message from its chunks.
 fn message(call: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut message = Vec::new();
     loop {
@@ -113,7 +114,7 @@ fn message(call: &mut TcpStream) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A message with a map of short texts.
+/// Sends a message with a map of short texts.
 fn answer(call: &mut TcpStream, tag: u8, map: &[(&str, &str)]) -> io::Result<()> {
     let length = |text: &str| u8::try_from(text.len()).unwrap();
     let mut message = vec![0xb1, tag, 0xa0 + u8::try_from(map.len()).unwrap()];
@@ -127,7 +128,7 @@ fn answer(call: &mut TcpStream, tag: u8, map: &[(&str, &str)]) -> io::Result<()>
     call.write_all(&chunk)
 }
 
-/// The settings of the real server, if the environment names one; the address comes first.
+/// Returns the settings for the real server if the environment names one; the address comes first.
 pub fn settings() -> Option<Vec<(&'static str, String)>> {
     let Ok(address) = env::var("NUDGE_TEST_BOLT") else {
         eprintln!("skipped: NUDGE_TEST_BOLT names no server; tests/brain/bolt starts one");
@@ -142,7 +143,7 @@ pub fn settings() -> Option<Vec<(&'static str, String)>> {
     ])
 }
 
-/// A way to another server, which can be cut.
+/// A proxy to another server; a test can cut its connections.
 pub struct Proxy {
     port: u16,
     to: String,
@@ -152,7 +153,7 @@ pub struct Proxy {
 
 #[derive(Default)]
 struct Cut {
-    /// How many bytes may still go there.
+    /// The number of bytes that may still reach the server.
     left: Option<usize>,
     open: Vec<TcpStream>,
     is_over: bool,
@@ -164,7 +165,7 @@ impl Cut {
         for stream in self.open.drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Whoever listens finds out.
+        // Connects once, so that the waiting listener wakes and sees the end.
         drop(TcpStream::connect(("127.0.0.1", port)));
     }
 }
@@ -187,7 +188,7 @@ impl Proxy {
         format!("bolt://127.0.0.1:{}", self.port)
     }
 
-    /// Dies when so many bytes have gone there.
+    /// Cuts all connections after this number of bytes to the server.
     pub fn end_after(&self, bytes: usize) {
         self.state.lock().unwrap().left = Some(bytes);
     }
@@ -220,7 +221,7 @@ impl Proxy {
     }
 }
 
-/// Passes on what comes from one end, as long as it may.
+/// Copies bytes from one end to the other until the connection or the limit ends.
 fn pass(mut from: TcpStream, mut to: TcpStream, port: u16, state: Option<Arc<Mutex<Cut>>>) {
     thread::spawn(move || {
         let mut bytes = [0; 4096];
