@@ -1,4 +1,4 @@
-//! The source of time. Nothing else in the library reads a clock.
+//! The source of time. Only this module reads the system's clocks.
 
 mod plausible;
 
@@ -14,42 +14,41 @@ pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Millis;
 
-    /// Returns the milliseconds since a moment that stays the same while the process lives. Setting the clock does not
-    /// change it.
+    /// Returns the milliseconds since a fixed moment of this process's life. Setting the clock does not change it.
     fn uptime(&self) -> Millis {
         read_uptime()
     }
 
-    /// Returns the time by which something may be destroyed because of its age: never ahead of [`now`](Self::now), and
-    /// behind it while the clock has jumped ([`PlausibleClock`]).
+    /// Returns the time for decisions to destroy old data. It is never later than [`now`](Self::now), and it stays
+    /// behind after the clock has jumped forward ([`PlausibleClock`]).
     fn plausible_time(&self) -> Millis {
         self.now()
     }
 
-    /// Returns true when data stored at `stored_at` has lived until `end` and may be destroyed. The clock must reach
-    /// `end` by time that has passed. Either [`plausible_time`](Self::plausible_time) is past `end` or, for data stored since the
-    /// clock jumped, [`now`](Self::now) is.
+    /// Returns true when data stored at `stored_at` has lived until `end` and may be destroyed. The clock must have
+    /// reached `end` by real time: either [`plausible_time`](Self::plausible_time) is past `end`, or, for data stored
+    /// after the clock jumped, [`now`](Self::now) is.
     fn has_lived_until(&self, end: Millis, _stored_at: Millis) -> bool {
         self.now() >= end
     }
 }
 
-/// Milliseconds that the system has lived, with the time that it has slept.
+/// Returns the milliseconds since the system started, including its sleep.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn read_uptime() -> Millis {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     time.tv_sec * 1000 + time.tv_nsec / 1_000_000
 }
 
-/// Milliseconds since the first call.
+/// Returns the milliseconds since the first call.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn read_uptime() -> Millis {
     static FIRST: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     Millis::try_from(FIRST.elapsed().as_millis()).unwrap_or(Millis::MAX)
 }
 
-/// The operating system's clock, in its coarse form where there is one (ticks of about 4 ms on Linux,
-/// and ten times cheaper to read).
+/// The operating system's clock. On Linux it is the coarse clock, with ticks of about 4 ms, which is ten times cheaper
+/// to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -67,7 +66,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to, for tests.
+/// A clock for tests, which moves only when a test moves it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now: AtomicI64,
@@ -75,18 +74,18 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// Makes a clock that stands at `now`.
+    /// Makes a clock that shows `now`.
     pub const fn new(now: Millis) -> Self {
         Self { now: AtomicI64::new(now), uptime: AtomicI64::new(0) }
     }
 
-    /// Lets `by` milliseconds pass and returns the new time.
+    /// Lets `delta` milliseconds pass and returns the new time.
     pub fn advance_by(&self, delta: Millis) -> Millis {
         self.uptime.fetch_add(delta, Ordering::SeqCst);
         self.jump_by(delta)
     }
 
-    /// Sets the clock to another time, `by` milliseconds from now, without that any passes. Returns the new time.
+    /// Sets the clock `delta` milliseconds further; no real time passes. Returns the new time.
     pub fn jump_by(&self, delta: Millis) -> Millis {
         self.now.fetch_add(delta, Ordering::SeqCst) + delta
     }
@@ -117,30 +116,30 @@ pub mod rfc3339 {
     use super::Millis;
 
     const DAY_MS: Millis = 86_400_000;
-    /// The years 0 to 9999.
+    /// The range of times with the years 0 to 9999.
     const FIRST: Millis = -62_167_219_200_000;
     const LAST: Millis = 253_402_300_799_999;
-    /// Days of 400 years, after which the calendar begins anew.
+    /// The days of 400 years, after which the calendar repeats.
     const ERA_DAYS: i64 = 146_097;
     /// Days from 0000-03-01 to 1970-01-01.
     const EPOCH_DAYS: i64 = 719_468;
 
-    /// A time as text, for example `2026-01-01T00:00:00.000Z`, written without an allocation: an export is mostly
-    /// timestamps.
+    /// A time as text, for example `2026-01-01T00:00:00.000Z`. It needs no allocation, because an export consists
+    /// mostly of timestamps.
     #[derive(Clone, Copy)]
     pub struct TimeText([u8; 24]);
 
     impl TimeText {
-        /// Writes a time; a year that four digits cannot hold becomes the beginning of 1970.
+        /// Writes a time; a time whose year does not fit into four digits becomes the beginning of 1970.
         ///
         /// # Panics
-        /// Never: each digit is one of a number that was divided by 10.
+        /// Never: each digit is a remainder of a division by 10.
         #[inline]
         pub fn from_millis(millis: Millis) -> Self {
             let millis = if (FIRST..=LAST).contains(&millis) { millis } else { 0 };
             let (days, ms) = (millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS));
             let (year, month, day) = date_from_days(days);
-            // The digits are written directly: `format!` costs more than all the rest.
+            // The digits are written directly, because `format!` costs more than all other steps together.
             let mut text = *b"0000-00-00T00:00:00.000Z";
             let mut write = |place: Range<usize>, mut number: i64| {
                 for digit in text[place].iter_mut().rev() {
@@ -161,7 +160,7 @@ pub mod rfc3339 {
         /// Returns the text.
         ///
         /// # Panics
-        /// Never: the text is of digits and ASCII signs.
+        /// Never: the text has only digits and ASCII signs.
         #[inline]
         pub fn as_str(&self) -> &str {
             str::from_utf8(&self.0).expect("digits and ASCII signs are UTF-8")
@@ -174,7 +173,7 @@ pub mod rfc3339 {
         }
     }
 
-    /// Writes `at`, for example `2026-01-01T00:00:00.000Z`.
+    /// Writes a time, for example `2026-01-01T00:00:00.000Z`.
     pub fn format_time(time: Millis) -> String {
         TimeText::from_millis(time).as_str().to_owned()
     }
@@ -188,8 +187,8 @@ pub mod rfc3339 {
         (0..=9999).contains(&time.year()).then(|| time.timestamp_millis())
     }
 
-    /// Parses the form that [`TimeText`] writes, which nearly all input has; `None` for anything else. The library takes
-    /// ten times as many instructions.
+    /// Parses the form that [`TimeText`] writes, which nearly all input has; `None` for any other form. The library
+    /// `chrono` takes ten times as many instructions.
     fn parse_own(text: &[u8]) -> Option<Millis> {
         let text: &[u8; 24] = text.try_into().ok()?;
         let signs = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
@@ -201,7 +200,7 @@ pub mod rfc3339 {
         };
         let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
         let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-        // The day is checked against its month below, when days are counted; a leap second is left to the library.
+        // The comparison below refuses a day that its month does not have. `chrono` handles leap seconds.
         if !(1..=12).contains(&month) || day == 0 || hour > 23 || minute > 59 || second > 59 {
             return None;
         }
@@ -210,8 +209,8 @@ pub mod rfc3339 {
             .then_some(days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + number(20..23)?)
     }
 
-    /// The date of a day since 1970, in the Gregorian calendar. Years begin in March here, so that the day that comes and
-    /// goes is the last one; five months in turn then have 153 days.
+    /// Returns the Gregorian date of a day since 1970. Years begin in March here, so that a leap day is the last day of
+    /// the year; then every five months have 153 days.
     fn date_from_days(days: i64) -> (i64, i64, i64) {
         let day = days + EPOCH_DAYS;
         let (era, of_era) = (day.div_euclid(ERA_DAYS), day.rem_euclid(ERA_DAYS));
@@ -223,7 +222,7 @@ pub mod rfc3339 {
         (year + era * 400 + next, month, day)
     }
 
-    /// The day since 1970 of a date.
+    /// Returns the day since 1970 for a date.
     fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
         let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -265,7 +264,7 @@ mod tests {
             let time = chrono::DateTime::from_timestamp_millis(millis).unwrap();
             time.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
         };
-        // Each day of 400 years and of the ends, at another time of the day each.
+        // Each day of 400 years and of both ends of the range, each at another time of day.
         let days = (-1..146_100).chain(-719_528..-719_000).chain(2_932_000..2_932_897);
         for (day, ms) in days.zip((0..).step_by(86_413)) {
             let millis = day * 86_400_000 + ms % 86_400_000;

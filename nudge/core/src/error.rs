@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No such component, key or variant, or none fits the context (40401).
+    /// There is no such component, key or variant, or none fits the context (40401).
     NotFound,
     /// A type, size, range or schema rule is broken (40001).
     Invalid,
@@ -17,23 +17,23 @@ pub enum ErrorKind {
     Conflict,
     /// The secret guard refused a text (40002).
     SecretRejected,
-    /// An illegal glob, or a path that could escape (40003).
+    /// A glob is illegal, or a path could lead out of its folder (40003).
     ScopeInvalid,
     /// A limit of the store is reached (42901).
     Quota,
-    /// The PRIMARY, or its journal, cannot be reached (50301).
+    /// The PRIMARY or its journal cannot be reached (50301).
     Unavailable,
     /// JSON-RPC: there is no such method (-32601).
     UnknownMethod,
     /// JSON-RPC: `params` is not an object (-32602).
     ParamsNotObject,
-    /// An error with a code that is unknown to this version, from a newer server or another source. It keeps
-    /// its code, reason and data; [`ErrorKind::ALL`] does not include this kind.
+    /// An error with a code that this version does not know, from a newer server or another source. The code, reason
+    /// and data are kept; [`ErrorKind::ALL`] does not include this kind.
     Other,
 }
 
 impl ErrorKind {
-    /// Every kind with a code of its own; bindings compare their exception classes with it.
+    /// All kinds with a code of their own; bindings compare their exception classes with this list.
     pub const ALL: [Self; 9] = [
         Self::NotFound,
         Self::Invalid,
@@ -58,12 +58,12 @@ impl ErrorKind {
             Self::Unavailable => 50301,
             Self::UnknownMethod => -32601,
             Self::ParamsNotObject => -32602,
-            // JSON-RPC's code for an internal error, as nothing more specific is known.
+            // JSON-RPC's code for an internal error: the exact kind is unknown.
             Self::Other => -32603,
         }
     }
 
-    /// Returns the stable name that is sent as `data.reason`.
+    /// Returns the stable name, which is sent as `data.reason`.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotFound => "E_NOT_FOUND",
@@ -78,7 +78,7 @@ impl ErrorKind {
         }
     }
 
-    /// Returns the kind with this JSON-RPC code, if any, for a client that reads an error back.
+    /// Returns the kind with this JSON-RPC code, if there is one. A client uses it to read an error.
     pub fn from_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
@@ -93,7 +93,7 @@ pub struct Error(Box<ErrorBody>);
 #[derive(Clone, PartialEq)]
 struct ErrorBody {
     kind: ErrorKind,
-    /// The kind's code, or the original one for [`ErrorKind::Other`].
+    /// The kind's code, or the server's code for [`ErrorKind::Other`].
     code: i32,
     message: String,
     data: Map<String, Value>,
@@ -101,7 +101,7 @@ struct ErrorBody {
 
 /// The member of `data` with the field that the error is about.
 const FIELD: &str = "field";
-/// The member of `data` with the other fields that the message names.
+/// The member of `data` with the further fields that the message names.
 const OTHER_FIELDS: &str = "other_fields";
 
 /// The library's result type.
@@ -122,8 +122,8 @@ impl Error {
         self
     }
 
-    /// Says that the error is about a field of the params, such as `meta.priority`, which the message names between
-    /// backticks. It is sent as `data.field`, and each further one that the message names in `data.other_fields`.
+    /// Adds a field of the params, such as `meta.priority`, that the error is about; the message must name the field
+    /// between backticks. The first field is sent as `data.field`, further fields in `data.other_fields`.
     #[must_use]
     pub fn about(mut self, field: &str) -> Self {
         debug_assert!(self.message().contains(&format!("`{field}`")), "{field} is not in: {}", self.message());
@@ -143,9 +143,8 @@ impl Error {
         self
     }
 
-    /// Reads an error object back, as a client of a remote service does.
-    /// An unknown code reads as [`ErrorKind::Other`]; code, message and data are kept. Any other JSON than an
-    /// error object reads as [`ErrorKind::Unavailable`].
+    /// Reads an error object that a server has sent. An unknown code becomes [`ErrorKind::Other`]; code, message and
+    /// data are kept. JSON that is not an error object becomes [`ErrorKind::Unavailable`].
     pub fn from_json(object: &Value) -> Self {
         let code = object["code"].as_i64().and_then(|code| i32::try_from(code).ok());
         let kind = match code {
@@ -189,8 +188,8 @@ impl Error {
         self.0.data.get(FIELD)?.as_str()
     }
 
-    /// Returns the message with a caller's own word for each field that the error is about, where `word` has one: once for
-    /// each, so that the same word elsewhere, as a value, stays.
+    /// Returns the message in the caller's words: `word` may return another word for a field that the error is about.
+    /// Only the first mention of each field is replaced, so that a value with the same text stays.
     pub fn message_in(&self, word: impl Fn(&str) -> Option<String>) -> String {
         let others = self.0.data.get(OTHER_FIELDS).and_then(Value::as_array).into_iter().flatten();
         let fields = self.field().into_iter().chain(others.filter_map(Value::as_str));
@@ -200,7 +199,7 @@ impl Error {
         })
     }
 
-    /// Returns the machine-readable part: `reason`, `field`, and the members that the kind adds (`near_misses`, `limit`, ...).
+    /// Returns the part for programs: `reason`, `field`, and the members that the kind adds (`near_misses`, `limit`, ...).
     pub fn data(&self) -> &Map<String, Value> {
         &self.0.data
     }
@@ -235,7 +234,7 @@ impl Error {
         Self::new(ErrorKind::Unavailable, message)
     }
 
-    /// Makes an [`ErrorKind::Quota`]: the limit named `limit`, of `max`, is reached.
+    /// Makes an [`ErrorKind::Quota`]: the limit named `limit` is reached, and its value is `max`.
     pub fn quota(limit: &str, max: usize, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Quota, message).with_data("limit", limit).with_data("max", max)
     }

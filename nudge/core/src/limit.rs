@@ -1,5 +1,5 @@
-//! Whole numbers with a range, as params of methods take them. The range and the default stand in the type alone: the check,
-//! the JSON Schema and the sentence in the documentation are made from it.
+//! Whole numbers with a range, for the params of methods. Only the type states the range and the default; the check,
+//! the JSON Schema and the sentence in the documentation come from the type.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use serde_json::Number;
 use crate::error::{Error, Result};
 use crate::wire;
 
-/// The member of a schema with its range in words; [`build_schema`](crate::table::build_schema) moves it into the description.
+/// The member of a schema with its range in words; [`build_schema`](crate::table::build_schema) moves it into the
+/// description.
 pub(crate) const RANGE_WORDS: &str = "x-range";
 
 /// A whole number from `MIN` to `MAX`. With a `MAX` of `usize::MAX` there is no upper bound.
@@ -21,12 +22,12 @@ pub(crate) const RANGE_WORDS: &str = "x-range";
 pub struct BoundedNumber<const MIN: usize, const MAX: usize>(usize);
 
 impl<const MIN: usize, const MAX: usize> BoundedNumber<MIN, MAX> {
-    /// Returns the number as one of the range, if it is in it.
+    /// Returns the number if it is in the range.
     pub fn new(number: usize) -> Option<Self> {
         (MIN..=MAX).contains(&number).then_some(Self(number))
     }
 
-    /// Checks the number that a `field` of the params gives.
+    /// Checks the number that a caller sent in a `field` of the params.
     ///
     /// # Errors
     /// `E_INVALID` with the field, when the number is out of the range.
@@ -39,7 +40,7 @@ impl<const MIN: usize, const MAX: usize> BoundedNumber<MIN, MAX> {
         self.0
     }
 
-    /// The rest of a sentence about a field that is out of the range.
+    /// Returns the end of a sentence about a field that is out of the range.
     fn describe_rule() -> String {
         match MAX {
             usize::MAX => format!("must be a whole number of {MIN} or more"),
@@ -56,7 +57,7 @@ impl<const MIN: usize, const MAX: usize> BoundedNumber<MIN, MAX> {
         schema
     }
 
-    /// The range as a description ends with it.
+    /// Returns the range in the words that end a description.
     fn describe_range() -> String {
         match MAX {
             usize::MAX if MIN == 0 => String::new(),
@@ -102,22 +103,22 @@ impl<const MIN: usize, const MAX: usize> JsonSchema for BoundedNumber<MIN, MAX> 
 pub struct Limit<const DEFAULT: usize, const MAX: usize, const MIN: usize = 1>(Option<BoundedNumber<MIN, MAX>>);
 
 impl<const DEFAULT: usize, const MAX: usize, const MIN: usize> Limit<DEFAULT, MAX, MIN> {
-    /// Returns the number as one that a caller gives, if it is in the range.
+    /// Returns the number, as if a caller had sent it, if it is in the range.
     pub fn new(number: usize) -> Option<Self> {
         BoundedNumber::new(number).map(|number| Self(Some(number)))
     }
 
-    /// Returns true when the caller gives none, so that a request leaves the field out.
+    /// Returns true when the caller sent no number; a request then leaves the field out.
     pub const fn is_absent(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the number that the caller gave, else the default.
+    /// Returns the number that the caller sent, else the default.
     pub fn get(self) -> usize {
         self.get_or(None)
     }
 
-    /// Returns the number that the caller gave, else that of a setting, cut to the range, else the default.
+    /// Returns the number that the caller sent; else that of a setting, cut to the range; else the default.
     pub fn get_or(self, setting: Option<usize>) -> usize {
         self.0.map_or_else(|| setting.unwrap_or(DEFAULT).clamp(MIN, MAX), BoundedNumber::get)
     }
@@ -155,7 +156,7 @@ pub(crate) fn describe_in_range(description: &str, range: &str) -> String {
     format!("{first}{range}.{}", rest.strip_prefix('.').unwrap_or(""))
 }
 
-/// Writes a number for people: 60000 is `60,000`.
+/// Writes a number for people: 60000 becomes `60,000`.
 fn group_digits(number: usize) -> String {
     let digits = number.to_string();
     let is_start = |index: usize| index > 0 && (digits.len() - index).is_multiple_of(3);

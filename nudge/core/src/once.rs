@@ -1,8 +1,8 @@
-//! Makes each call with a key once, however often it is sent, even to the next PRIMARY.
+//! Makes each call with a key once, even if the caller sends it several times or to the next PRIMARY.
 //!
-//! A caller that does not know if its call arrived sends it again with the same key. The source keeps the key and the
-//! result with the change: in the same record or transaction. [`CallMemory`] does so for a source in memory; a source
-//! with a database has its own [`OnceByKey`].
+//! A caller that does not know whether its call arrived sends it again with the same key. The source stores the key and
+//! the result together with the change, in the same record or transaction. [`CallMemory`] does so for a source in
+//! memory; a source with a database has its own [`OnceByKey`].
 
 mod in_flight;
 
@@ -18,18 +18,18 @@ use crate::service::{CallIdentity, EarlierCall};
 
 use in_flight::InFlight;
 
-/// Largest number of keys that are remembered; the oldest go first.
+/// The most keys that are remembered; the oldest are dropped first.
 const MAX_KEYS: usize = 1_024;
-/// Most bytes of keys and results together. Above it the oldest large results are dropped, but never a key, the last
-/// result, or a result about a secret alone.
+/// The most bytes of keys and results together. Above this limit the oldest large results are dropped, but never a key,
+/// the last result, or a result that is only about a secret.
 const MAX_KEY_BYTES: usize = 4 << 20;
-/// A result of this size or less is never dropped: [`MAX_KEYS`] of them fit.
+/// A result of at most this size is never dropped, because [`MAX_KEYS`] of them fit.
 const SMALL_RESULT: usize = 4 << 10;
 
 /// Makes calls once by key.
 pub trait OnceByKey {
-    /// Makes a call once: if a call with this key was made, its kept result is returned again. If that was dropped,
-    /// `make` gets the earlier call's remains.
+    /// Makes a call once. If a call with this key was made before, returns its stored result; if that result was
+    /// dropped, `make` receives the rest of the earlier call.
     ///
     /// # Errors
     /// The errors of the call; `E_INVALID` when the key was used for another call.
@@ -41,32 +41,33 @@ pub trait OnceByKey {
     ) -> Result<Box<RawValue>>;
 }
 
-/// The result of a call that changes something, as it may be kept.
+/// The result of a call that changes something, in forms for memory and for records.
 pub trait RecordableResult: Serialize {
-    /// Returns JSON with only the names of secrets; `None` when it is about a secret alone. Called only when a secret
-    /// is among the changes.
+    /// Returns the result as JSON in which secrets have only names; `None` when the result is only about a secret. It
+    /// is called only when a secret is among the changes.
     ///
     /// # Errors
-    /// When it has no form in JSON.
+    /// An error when the result has no form in JSON.
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>>;
 }
 
-/// The memory of a call that was made with a key.
+/// A remembered call that was made with a key.
 #[derive(Clone)]
 pub struct MadeCall {
-    /// The result. `None` when it was large and is dropped, and for a call about a secret that another process made.
+    /// The result. `None` when it was large and has been dropped, and for a call about a secret that another process
+    /// made.
     result: Option<Arc<RawValue>>,
-    /// The result as a record may hold it: without secrets.
+    /// The result in the form for records: without secrets.
     open: Option<Arc<RawValue>>,
-    /// The version after a call about a secret alone: no record has more of it.
+    /// The version after a call that is only about a secret; a record has nothing else of its result.
     version: Option<u64>,
-    /// The call, as [`CallIdentity::to_record_text`] writes it; `None` for a caller that names none.
+    /// The call, as [`CallIdentity::to_record_text`] writes it; `None` when the caller named none.
     call: Option<Arc<str>>,
 }
 
 impl MadeCall {
-    /// Makes the memory of a call that is about to change something; `secret` is the version of a secret that
-    /// it changes, if it changes one.
+    /// Remembers a call that is about to change something; `secret` is the version of the secret that it changes, if it
+    /// changes one.
     ///
     /// # Errors
     /// `E_INVALID` when the result has no form in JSON.
@@ -88,12 +89,12 @@ impl MadeCall {
         Self { open: result.clone(), result, version: done.version, call: done.call.as_deref().map(Into::into) }
     }
 
-    /// Returns result, version and call as a record may hold them.
+    /// Returns the result, the version and the call in the form for records.
     pub fn to_record_fields(&self) -> (Option<&RawValue>, Option<u64>, Option<&str>) {
         (self.open.as_deref(), self.version, self.call.as_deref())
     }
 
-    /// Makes a record of it with its key.
+    /// Makes a record of the call and its key.
     pub fn to_record<'a>(&'a self, key: &'a str) -> CallRecord<'a> {
         let (result, version, call) = self.to_record_fields();
         CallRecord { key: key.into(), result, version, call: call.map(Into::into) }
@@ -105,7 +106,7 @@ impl MadeCall {
     }
 }
 
-/// The last calls that were made with a key, oldest first.
+/// The last calls with a key, oldest first.
 #[derive(Default)]
 struct RecentCalls {
     calls: VecDeque<(Box<str>, MadeCall)>,
@@ -142,7 +143,7 @@ impl RecentCalls {
 }
 
 impl EarlierCall {
-    /// Refuses to make a repeated call's change again.
+    /// Refuses to make the change of a repeated call again.
     ///
     /// # Errors
     /// `E_CONFLICT` for [`EarlierCall::Dropped`].
@@ -156,24 +157,24 @@ impl EarlierCall {
     }
 }
 
-/// A call with a key, as a record holds it.
+/// The record of a call with a key.
 #[derive(Serialize, Deserialize)]
 pub struct CallRecord<'a> {
     /// The key.
     #[serde(borrow)]
     pub key: std::borrow::Cow<'a, str>,
-    /// The result without anything about secrets; absent when it is about secrets alone.
+    /// The result without secrets; absent when it is only about secrets.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub result: Option<&'a RawValue>,
-    /// The version of the secret that the result is about, when there is no result.
+    /// The version of the secret, when there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// The call that was made, if its caller named it.
+    /// The call, if its caller named it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub call: Option<std::borrow::Cow<'a, str>>,
 }
 
-/// The last 1,024 calls that were made with a key, and those that are being made.
+/// The last 1,024 calls with a key, and the calls that run now.
 #[derive(Default)]
 pub struct CallMemory {
     in_flight: InFlight,
@@ -181,7 +182,7 @@ pub struct CallMemory {
 }
 
 impl OnceByKey for CallMemory {
-    /// Waits while a call with the same key is made; other keys do not wait.
+    /// Waits while a call with the same key runs; calls with other keys do not wait.
     fn make_once(
         &self,
         key: &str,
@@ -204,17 +205,17 @@ impl OnceByKey for CallMemory {
 }
 
 impl CallMemory {
-    /// Remembers a call together with its change, before anybody can see the change.
+    /// Remembers a call together with its change, before any reader can see the change.
     pub fn remember(&self, key: &str, known: MadeCall) {
         self.keys.lock().insert(key, known);
     }
 
-    /// Remembers the call in a record.
+    /// Remembers the call of a record.
     pub fn restore(&self, done: &CallRecord<'_>) {
         self.remember(&done.key, MadeCall::from_record(done));
     }
 
-    /// Calls `look` with all that is remembered, oldest first.
+    /// Calls `look` with all remembered calls, oldest first.
     pub fn visit_records<T>(&self, look: impl FnOnce(Vec<CallRecord<'_>>) -> T) -> T {
         look(self.keys.lock().records().collect())
     }

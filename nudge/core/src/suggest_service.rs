@@ -22,31 +22,31 @@ use crate::suggest::{
 };
 use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
 
-/// Hears how commands end, once the sources have counted it.
+/// Is informed how commands end, after the sources have counted it.
 pub trait CommandListener: Send + Sync {
-    /// A command failed, and its agent asks for lines that may mend it.
+    /// A command failed, and its agent asks for lines that may repair it.
     fn note_failure(&self, request: &SuggestRequest);
 
-    /// A command ended. `matched` are the changed things, as the answer tells them.
+    /// A command ended. `matched` are the changed things, in the form of the answer.
     fn note_outcome(&self, caller: Caller<'_>, ran: &CommandOutcome<'_>, matched: &[Box<RawValue>]);
 }
 
-/// The sources of a server, asked together.
+/// All sources of a server; each question goes to all of them.
 pub struct SuggestService {
     suggester: Suggester,
     clock: Arc<dyn Clock>,
     models: Arc<dyn ModelProvider>,
-    /// By name, in the order of the list.
+    /// The sources in the order of the list.
     sources: Vec<SuggestSource>,
     listener: Option<Arc<dyn CommandListener>>,
 }
 
 struct SuggestSource {
     name: &'static str,
-    /// The method that lists its contents.
+    /// The method that lists the source's contents.
     list: &'static str,
     source: Arc<dyn Source>,
-    /// A source with all of its threads at work counts as late and is not asked.
+    /// The threads that ask the source. If all of them are busy, the source counts as late and is not asked.
     threads: ThreadSlots,
 }
 
@@ -92,7 +92,8 @@ pub struct MatchedOffers {
 }
 
 impl SuggestService {
-    /// Asks these sources, in this order; `max` is the most offers that one client session is told in 10 minutes.
+    /// Makes the service for these sources, in this order; `max` is the most offers that one client session is told in
+    /// 10 minutes.
     pub fn new(
         max: usize,
         clock: Arc<dyn Clock>,
@@ -109,13 +110,13 @@ impl SuggestService {
         Self { suggester: Suggester::new(max), clock, models, sources, listener: None }
     }
 
-    /// Has somebody hear how commands end.
+    /// Sets the listener, which is informed how commands end.
     #[must_use]
     pub fn with_listener(self, listener: Arc<dyn CommandListener>) -> Self {
         Self { listener: Some(listener), ..self }
     }
 
-    /// The method that lists a source's contents.
+    /// Returns the method that lists a source's contents.
     pub fn find_list(&self, source: &str) -> Option<&'static str> {
         self.sources.iter().find(|asked| asked.name == source).map(|asked| asked.list)
     }
@@ -148,17 +149,17 @@ impl SuggestService {
         suggest::answer_recall(params, &names, self.clock.now(), |request| self.ask_sources(request))
     }
 
-    /// Asks all sources at once, the first on this thread, and waits for the others until the deadline.
-    /// No source is asked for a caller that has gone.
+    /// Asks all sources at once, the first on this thread, and waits for the others until the deadline. If the caller
+    /// has gone, no source is asked.
     fn ask_sources(&self, request: &Arc<SuggestRequest>) -> Offered {
         if patience::is_over() {
             let asked = self.sources.iter().filter(|asked| request.asks_source(asked.name));
             return (Vec::new(), asked.map(|asked| asked.name).collect());
         }
-        // A good model takes a fifth of the time that there is, and the sources have the rest.
+        // A good model takes a fifth of the time; the sources have the rest.
         request.embed_question(&*self.models, request.time_left() * 3 / 5);
         let mut asked = self.sources.iter().filter(|asked| request.asks_source(asked.name));
-        // As a rule the hints, which answer from memory: a thread for it would cost more than it does.
+        // The first source is usually the hints, which answer from memory: a thread would cost more than the answer.
         let here = asked.next();
         let others: Vec<_> = asked.map(|asked| (asked.name, asked.start_question(request))).collect();
         let mut offered: Vec<_> =
@@ -176,8 +177,8 @@ impl SuggestService {
     /// Answers `nudge.outcome`.
     ///
     /// # Errors
-    /// `E_INVALID` for params out of range, and for a key that was used for another call; the error of a source if no
-    /// other one has counted it.
+    /// `E_INVALID` for params out of range, and for a key that was used for another call; the first error of a source
+    /// if no other source has counted the outcome.
     pub fn answer_outcome(&self, caller: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
         let (context, params) = params.into_checked()?;
         let ran = params.to_outcome(&context);
@@ -197,7 +198,7 @@ impl SuggestService {
         }
         match failed {
             Some(error) if matched.is_empty() => Err(error),
-            // The call was made: counts of one source stay, even if another fails.
+            // The call was made: the counts of a source stay, even if another source fails.
             _ => {
                 if let Some(listener) = &self.listener {
                     listener.note_outcome(caller, &ran, &matched);
@@ -207,7 +208,7 @@ impl SuggestService {
         }
     }
 
-    /// The statistics of the sources, then the outcome of suggestions.
+    /// Returns the statistics of the sources, then the outcome of suggestions.
     fn answer_stats(&self) -> Map<String, Value> {
         let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.report_stats()).collect();
         let (all, sessions, hours) = self.suggester.collect_stats();
@@ -229,7 +230,7 @@ impl SuggestService {
 }
 
 impl SuggestSource {
-    /// Asks on a thread of its own; `None` when it has enough questions open.
+    /// Asks the source on another thread; `None` when all threads of the source are busy.
     fn start_question(&self, request: &Arc<SuggestRequest>) -> Option<Receiver<SourceOffers>> {
         let (source, request) = (Arc::clone(&self.source), Arc::clone(request));
         self.threads.start("nudge-offers", request.deadline, move || source.find_offers(&request))
@@ -239,7 +240,7 @@ impl SuggestSource {
 impl TableService for SuggestService {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // `nudge.outcome` hands its key on to each source; the others keep only the lines that a client session was told.
+    // `nudge.outcome` passes its key to each source; the other methods change only the told lines of a client session.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -271,7 +272,7 @@ mod tests {
     use crate::service::Service;
     use crate::suggest::{MoreCall, Offer, SourceItem};
 
-    /// A source with one offer, which it makes when the barrier falls, if there is one.
+    /// A source with one offer. With a barrier, it waits there before it answers.
     struct One(&'static str, Option<Arc<Barrier>>);
 
     impl Service for One {
@@ -350,7 +351,7 @@ mod tests {
             (names(&told, "suggestions"), &told["late"]),
             (vec!["first".into(), "last".into()], &json!(["slow", "broken"]))
         );
-        // It answers nobody now, and is told of when it is there again.
+        // The source still waits at the barrier, so it is late; its offer comes in a later answer.
         barrier.wait();
         let fell = std::thread::spawn(move || barrier.wait().is_leader());
         let again = loop {
@@ -363,7 +364,7 @@ mod tests {
         fell.join().unwrap();
     }
 
-    /// 45 ms are those of a hook that was given no other time.
+    /// A hook without a time limit of its own has 45 ms.
     #[test]
     fn who_waits_longer_is_told_of_slower_sources() {
         let barrier = Arc::new(Barrier::new(2));

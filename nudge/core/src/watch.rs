@@ -1,5 +1,5 @@
-//! Reports changes in folders, as the system tells of them. Some are missing: changes by other machines, and everything
-//! that happens in a folder before it is watched. A caller that must know looks at the files.
+//! Reports changes in folders as the system notices them. The system misses changes by other machines, and changes
+//! before the watch of a folder. A caller that must know every change reads the files.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,29 @@ use std::time::{Duration, Instant};
 use notify::event::ModifyKind;
 use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// The time without changes after which they are looked at, and the longest wait for it.
+/// Changes are handled when no further change comes for [`SETTLE`], and at the latest [`SETTLE_AT_MOST`] after the
+/// first one.
 const SETTLE: Duration = Duration::from_millis(50);
 const SETTLE_AT_MOST: Duration = Duration::from_millis(500);
-/// Most folders that are watched.
+/// The most folders that are watched.
 const MAX_FOLDERS: usize = 8_192;
 
 /// A report of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchNews<'a> {
-    /// Something happened under this name: to a file, or, if that may be, to a folder.
+    /// Something happened to this path. It is a file, or, if `may_be_folder` is true, perhaps a folder.
     Path {
-        /// The whole path.
+        /// The absolute path.
         path: &'a Path,
-        /// It came or went, so it may be a folder.
+        /// Is false when only content or metadata changed, because such an event is about a file.
         may_be_folder: bool,
     },
-    /// Anything may have happened: there was more than could be told.
+    /// Any change may have happened: the system lost reports.
     Anything,
 }
 
-/// Watches folders below a root. On Linux each has its own watch: a recursive one would first register folders of no
-/// interest. Elsewhere one handle has everything, and `tell` skips paths of no interest.
+/// Watches folders below a root. On Linux each folder has its own watch, because a recursive watch would also register
+/// folders of no interest. On other systems one handle covers the whole root, and `tell` ignores paths of no interest.
 #[derive(Debug)]
 pub struct FolderWatch {
     watcher: RecommendedWatcher,
@@ -37,10 +38,11 @@ pub struct FolderWatch {
 }
 
 impl FolderWatch {
-    /// Begins to watch nothing yet; `tell` is called from another thread.
+    /// Makes a watch. On Linux it watches no folder until [`set_folders`](Self::set_folders); on other systems it
+    /// watches the root. `tell` runs on another thread.
     ///
     /// # Errors
-    /// Why that cannot be, for people.
+    /// The reason why the system cannot watch, as a text for people.
     pub fn begin(root: &Path, tell: impl Fn(WatchNews<'_>) + Send + 'static) -> Result<Self, String> {
         if let Some(kind) = remote_kind(root) {
             return Err(format!("the file system is {kind}, which does not tell of changes made elsewhere"));
@@ -51,8 +53,8 @@ impl FolderWatch {
         };
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = RecommendedWatcher::new(handler, config).map_err(|error| describe_error(&error))?;
-        // notify does not report that its thread could not be started: the next `watch` panics, and so does dropping the
-        // watcher. `configure` is its only call that answers with an error instead.
+        // notify does not report that it could not start its thread: the next `watch` panics, and dropping the watcher
+        // does too. Only `configure` returns an error instead.
         if watcher.configure(config).is_err() {
             std::mem::forget(watcher);
             return Err("the system allows no further thread".to_owned());
@@ -63,23 +65,23 @@ impl FolderWatch {
         Ok(Self { watcher, folders: HashSet::new() })
     }
 
-    /// Watches a further folder, for good, if that is possible; returns true when it is. A folder inside the root may
-    /// be watched already: once is enough.
+    /// Watches a further folder until the watch is dropped; returns false if that fails. The call may name a folder
+    /// that is already watched; the system then watches it only once.
     pub fn add_folder(&mut self, folder: &Path) -> bool {
         self.watcher.watch(folder, RecursiveMode::NonRecursive).is_ok()
     }
 
-    /// Forgets a folder that went away or came anew: the system may still watch the old one.
+    /// Removes a folder that has gone or was replaced by a new one, because the system may still watch the old one.
     pub fn forget(&mut self, folder: &Path) {
         if self.folders.remove(folder) {
             let _ = self.watcher.unwatch(folder);
         }
     }
 
-    /// Watches just these folders from now on; whether any is new.
+    /// Watches exactly these folders from now on, and returns whether any of them is new.
     ///
     /// # Errors
-    /// Why that cannot be, for people.
+    /// The reason why the system cannot watch them, as a text for people.
     pub fn set_folders(&mut self, now: HashSet<PathBuf>) -> Result<bool, String> {
         if !cfg!(target_os = "linux") {
             let has_new = !now.is_subset(&self.folders);
@@ -90,7 +92,7 @@ impl FolderWatch {
             return Err(format!("{} folders are too many to watch", now.len()));
         }
         for gone in self.folders.difference(&now) {
-            // It may be gone for good, and its watch with it.
+            // The system removes the watch of a folder that is gone, so this may fail.
             let _ = self.watcher.unwatch(gone);
         }
         let new: Vec<_> = now.difference(&self.folders).cloned().collect();
@@ -133,7 +135,7 @@ fn describe_error(error: &notify::Error) -> String {
     }
 }
 
-/// Most folders that are watched: others want some, too.
+/// Returns the most folders to watch: other programs need some of the system's watches too.
 #[cfg(target_os = "linux")]
 fn max_folders() -> usize {
     use crate::foreign::{self, LinkPolicy};
@@ -142,16 +144,16 @@ fn max_folders() -> usize {
     limit.map_or(MAX_FOLDERS, |limit| MAX_FOLDERS.min(limit / 4))
 }
 
-/// Elsewhere one watch is all that it takes.
+/// On other systems one watch covers all folders.
 #[cfg(not(target_os = "linux"))]
 fn max_folders() -> usize {
     MAX_FOLDERS
 }
 
-/// The kind of a file system that other machines write to.
+/// Returns the kind of a file system that other machines can change; `None` for a local one.
 #[cfg(target_os = "linux")]
 fn remote_kind(path: &Path) -> Option<&'static str> {
-    // `linux/magic.h`
+    // The numbers are from `linux/magic.h`.
     const REMOTE: [(u64, &str); 7] = [
         (0x6969, "NFS"),
         (0x517B, "SMB"),
@@ -170,24 +172,24 @@ fn remote_kind(_: &Path) -> Option<&'static str> {
     None
 }
 
-/// The times of changes that are not looked at yet: changes that come together are looked at together.
+/// The times of changes that are not handled yet. Changes that come close together are handled together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SettleTimer(Option<(Instant, Instant)>);
 
 impl SettleTimer {
-    /// Notes that something happens now.
+    /// Notes that a change happens now.
     pub fn note_event(&mut self) {
         let now = Instant::now();
         let first = self.0.map_or(now, |(first, _)| first);
         self.0 = Some((first, now));
     }
 
-    /// Returns true when nothing has happened.
+    /// Returns true when no change waits.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// How long until it has settled; `None` when nothing has happened.
+    /// Returns the time until the waiting changes have settled; `None` when no change waits.
     pub fn time_left(&self) -> Option<Duration> {
         let (first, last) = self.0?;
         let due = (last + SETTLE).min(first + SETTLE_AT_MOST);
@@ -202,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for something under this name.
+    /// Waits for a report about this name.
     fn heard_of(told: &Receiver<PathBuf>, name: &str) {
         while !told.recv_timeout(Duration::from_secs(30)).unwrap().ends_with(name) {}
     }
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!(watch.set_folders(set(&["b"])), Ok(true));
         fs::write(root.join("b/z"), "1").unwrap();
         heard_of(&told, "z");
-        // Another folder of the same name is watched anew.
+        // A new folder with the same name is watched again.
         fs::rename(root.join("b"), root.join("c")).unwrap();
         fs::create_dir(root.join("b")).unwrap();
         watch.forget(&root.join("b"));

@@ -1,5 +1,4 @@
-//! Serde helpers shared by all interfaces: fields that are "not given", one value or a list, and JSON kept
-//! as compact text.
+//! Serde helpers for all interfaces: fields that are "not given", one value or a list, and JSON as compact text.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,16 +12,16 @@ use serde_json::{Map, Value};
 use crate::error::{Error, ErrorKind, Result};
 use nudge_secrets::SecretGuard;
 
-/// Deepest nesting of JSON that is accepted, counted from `params` (semantics section 5).
+/// The deepest nesting of accepted JSON, counted from `params` (semantics section 5).
 const MAX_DEPTH: usize = 64;
 
-/// The name of a method's params.
+/// The name of the whole params in messages.
 const PARAMS: &str = "params";
 
 /// Parses `params` of a method.
 ///
 /// # Errors
-/// `E_INVALID` with the field's path; [`ErrorKind::ParamsNotObject`] when it is no object.
+/// `E_INVALID` with the field's path; [`ErrorKind::ParamsNotObject`] when `raw` is no object.
 pub fn parse_params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
     if !raw.get().starts_with('{') {
         return Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."));
@@ -31,11 +30,12 @@ pub fn parse_params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
     parse_json(raw.get(), PARAMS)
 }
 
-/// Parses JSON text. The path of an error is looked for in a second pass, so that correct JSON takes only one. `root` names
-/// the text as a whole; a field of `params` is named without it.
+/// Parses JSON text. Only wrong JSON takes a second pass, which finds the path of the error. `root` names the text as a
+/// whole; fields of `params` are named without it.
 ///
 /// # Errors
-/// `E_INVALID` about the field: its type's own sentence when that begins with "must", else one that begins with "Correct".
+/// `E_INVALID` about the field. The message is the type's own sentence if that begins with "must"; else it begins with
+/// "Correct".
 pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|plain| {
         let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
@@ -47,7 +47,7 @@ pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Resul
             rule if rule.starts_with("must ") => format!("`{place}` {rule}."),
             reason => format!("Correct `{place}`: {reason}."),
         };
-        // The message may repeat a field's name, which may be a secret too.
+        // The message may repeat the name of a field, and a wrong name may be a secret too.
         match (SecretGuard::new().check(None, &message), &field) {
             (None, Some(field)) => Error::invalid(message).about(field),
             (None, None) => Error::invalid(message),
@@ -58,9 +58,9 @@ pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Resul
     })
 }
 
-/// Removes the caller's values from a serde message, as one may be a secret.
+/// Removes the caller's values from a serde message, because a value may be a secret.
 fn without_values(reason: &str) -> String {
-    // The position is relative to a fragment of the JSON, so that the path says more.
+    // The position is useless: it is relative to a fragment of the JSON. The path says more.
     let reason = without_position(reason).trim_end_matches('.');
     let (cut, rest) = match (reason.find("string \""), reason.find("unknown variant `")) {
         (Some(start), _) => (start + "string".len(), reason.rfind("\", expected").map(|end| end + 1)),
@@ -70,12 +70,12 @@ fn without_values(reason: &str) -> String {
     format!("{}{}", &reason[..cut], rest.map_or("", |rest| &reason[rest.max(cut)..]))
 }
 
-/// Removes the position that ends a message of serde.
+/// Removes the position at the end of a serde message.
 fn without_position(message: &str) -> &str {
     message.split_once(" at line ").map_or(message, |(reason, _)| reason)
 }
 
-/// Makes a caller's text fit for a message: at most 240 characters, without control characters.
+/// Makes a caller's text fit for a message: at most 240 characters, and no control characters.
 pub fn shorten_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(240).collect()
 }
@@ -102,19 +102,19 @@ fn check_depth(json: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deserializes an optional field, for which `null`, `[]` and `{}` mean "not given".
+/// Deserializes an optional field; `null`, `[]` and `{}` mean "not given".
 pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     deserializer.deserialize_any(GivenVisitor(PhantomData))
 }
 
-/// As [`given`], with the type's default for "not given".
+/// Works like [`given`], with the type's default for "not given".
 pub fn given_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     given(deserializer).map(Option::unwrap_or_default)
 }
 
-/// As [`given_or_default`] for structs, which serde would also read from a list.
+/// Works like [`given_or_default`], but only from an object: serde would also read a struct from a list.
 pub fn object_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -194,7 +194,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for GivenVisitor<T> {
     }
 }
 
-/// Passes elements on, and records whether there was one.
+/// Passes elements on, and records whether there was any.
 struct CountedElements<'a, A> {
     inner: &'a mut A,
     taken: bool,
@@ -261,7 +261,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
 /// Returns the members of a JSON object as raw text, in order, duplicate names included.
 ///
 /// # Errors
-/// Any other JSON than an object is refused.
+/// Refuses JSON that is not an object.
 pub fn read_members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
     struct MemberList<'a>(Vec<(String, &'a RawValue)>);
     struct MemberListVisitor;
@@ -286,7 +286,7 @@ pub fn read_members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> 
     serde_json::from_str::<MemberList<'_>>(json).map(|members| members.0)
 }
 
-/// Rewrites JSON as compact text with its key order kept.
+/// Rewrites JSON as compact text and keeps the order of keys.
 ///
 /// # Errors
 /// The reason: a duplicate key, or an integer that other languages cannot represent.
@@ -301,8 +301,8 @@ pub fn compact_json(json: &str) -> Result<Box<RawValue>, String> {
         .map_err(|error| without_position(&error.to_string()).to_owned())
 }
 
-/// Returns true when valid JSON contains an integer literal beyond 2^53 - 1. The text is searched because the
-/// parser turns the largest integers into floats.
+/// Returns true when valid JSON contains an integer literal beyond 2^53 - 1. This function searches the text, because
+/// the parser turns the largest integers into floats.
 fn has_big_integer(json: &str) -> bool {
     const MAX_SAFE: u64 = (1 << 53) - 1;
     let bytes = json.as_bytes();
@@ -417,10 +417,10 @@ impl<'de> Visitor<'de> for CompactWriter<'_> {
     }
 }
 
-/// Returns the members of an object that is written out, such as params.
+/// Returns the members of an object that the code writes as a literal, such as params.
 ///
 /// # Panics
-/// For JSON that is no object.
+/// Panics for JSON that is not an object.
 pub fn object_members(object: Value) -> Map<String, Value> {
     match object {
         Value::Object(members) => members,
@@ -431,12 +431,12 @@ pub fn object_members(object: Value) -> Map<String, Value> {
 /// Writes plain data as JSON.
 ///
 /// # Panics
-/// For a map whose keys are no texts, which no type of Nudge's has.
+/// Panics for a map whose keys are not texts; no type of Nudge has such a map.
 pub fn json_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data is JSON")
 }
 
-/// Writes plain data as [`json_text`] does, for people to read.
+/// Writes plain data as JSON with line breaks and indents, for people.
 ///
 /// # Panics
 /// As [`json_text`].
@@ -444,7 +444,7 @@ pub fn pretty_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain data is JSON")
 }
 
-/// Writes plain data as [`json_text`] does, to be passed on as it stands.
+/// Writes plain data as JSON for a raw value.
 ///
 /// # Panics
 /// As [`json_text`].

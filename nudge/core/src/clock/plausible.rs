@@ -1,17 +1,17 @@
-//! [`PlausibleClock`]: a clock whose jumps destroy nothing.
+//! [`PlausibleClock`]: a clock whose jumps delete no data.
 //!
-//! A machine may wake with the date of an empty battery, or a virtual machine may run for seconds before it hears from
-//! its time server. Data that such a time calls expired would be lost for good. So the clock is compared with a *line*:
-//! the newest time that was plausible, plus the time that has passed since by a clock that cannot be set.
+//! A machine may start with a wrong date after its battery was empty, or a virtual machine may run for seconds before
+//! its time server answers. If data expired by such a time, it would be lost forever. So the clock is compared with a
+//! *line*: the newest plausible time, plus the time that has passed since then by a clock that no user can set.
 //!
 //! | the clock | [`now`](Clock::now) | [`plausible`](Clock::plausible_time) |
 //! |---|---|---|
-//! | is on the line | the clock | the clock |
-//! | is ahead of it | the clock | the line |
-//! | is behind it | the line | the clock |
+//! | agrees with the line | the clock | the clock |
+//! | is ahead of the line | the clock | the line |
+//! | is behind the line | the line | the clock |
 //!
-//! Reads follow `now`, and whatever destroys follows `plausible`, which is never ahead of `now`. A clock that stays
-//! apart from the line for [`PROVEN_MS`] was right: the line moves there.
+//! Reads use `now`; code that deletes data uses `plausible_time`, which is never ahead of `now`. A clock that differs
+//! from the line for [`PROVEN_MS`] counts as right: the line then moves to the clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -21,19 +21,19 @@ use serde::{Deserialize, Serialize};
 
 use super::{Clock, Millis};
 
-/// Largest step that is no jump. Corrections by a time server within a session are smaller.
+/// The largest step that does not count as a jump. Corrections by a time server within a session are smaller.
 const MAX_STEP_MS: Millis = 60_000;
-/// Time that must pass, while sessions live, until a clock that has jumped is believed.
+/// The time that must pass, while sessions live, before a clock that has jumped counts as right.
 const PROVEN_MS: Millis = 3_600_000;
-/// Drift from which the line follows the clock, so that not every look writes.
+/// The drift from which the line follows the clock; smaller drifts cause no write.
 const MAX_DRIFT_MS: Millis = 1000;
 
-/// The newest plausible time, as a session leaves it to the next.
+/// The newest plausible time, which a session leaves for the next session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeStamp {
     /// The time, in milliseconds since 1970.
     pub time_ms: Millis,
-    /// How long sessions have lived with a clock ahead of it.
+    /// How long sessions have lived with a clock ahead of this time.
     #[serde(default)]
     pub doubted_ms: Millis,
 }
@@ -41,25 +41,25 @@ pub struct TimeStamp {
 /// A clock that is checked against a clock that cannot be set.
 pub struct PlausibleClock {
     clock: Arc<dyn Clock>,
-    /// The line, as the number to add to [`Clock::uptime`].
+    /// The line, as the number that is added to [`Clock::uptime`].
     offset: AtomicI64,
     is_doubted: AtomicBool,
     doubt: Mutex<Option<ClockDoubt>>,
 }
 
-/// A clock that is apart from the line.
+/// A clock that differs from the line.
 #[derive(Clone, Copy)]
 struct ClockDoubt {
-    /// How far ahead of the line it is; negative when it is behind.
+    /// How far the clock is ahead of the line; negative when it is behind.
     lead: Millis,
-    /// The uptime at which that began.
+    /// The uptime at which the difference began.
     since: Millis,
-    /// The time that callers read then. A later date was given by the clock as it goes now.
+    /// The time that callers read at that moment. Data with a later date was stored by the present clock.
     read_from: Millis,
 }
 
 impl PlausibleClock {
-    /// Begins with `clock`, which is believed unless it is apart from the time that an earlier session has left.
+    /// Starts with `clock`, which counts as right unless it differs from the time that an earlier session has left.
     pub fn new(clock: Arc<dyn Clock>, left: Option<TimeStamp>) -> Self {
         let (now, uptime) = (clock.now(), clock.uptime());
         let left = left.unwrap_or(TimeStamp { time_ms: now, doubted_ms: 0 });
@@ -73,7 +73,7 @@ impl PlausibleClock {
         }
     }
 
-    /// The newest plausible time, for the next session.
+    /// Returns the newest plausible time, for the next session.
     pub fn to_time_stamp(&self) -> TimeStamp {
         let (_, time_ms) = self.read_times();
         let uptime = self.clock.uptime();
@@ -88,7 +88,7 @@ impl PlausibleClock {
         uptime.saturating_add(self.offset.load(Ordering::Relaxed))
     }
 
-    /// Reads the clock: `now`, and the time that is plausible.
+    /// Reads the clock: returns `now` and the plausible time.
     fn read_times(&self) -> (Millis, Millis) {
         let (now, uptime) = (self.clock.now(), self.clock.uptime());
         let line = self.line_at(uptime);
@@ -165,7 +165,7 @@ mod tests {
             manual.advance_by(DAY_MS);
             assert_eq!(both(&clock), (day * DAY_MS, day * DAY_MS));
         }
-        // So is one that is corrected by little.
+        // A clock with a small correction also counts as right.
         manual.jump_by(30_000);
         assert_eq!(both(&clock), (400 * DAY_MS + 30_000, 400 * DAY_MS + 30_000));
     }
@@ -201,7 +201,7 @@ mod tests {
             manual.advance_by(1000);
             assert!(clock.has_lived_until(stored + 1000, stored));
         }
-        // A session that begins a day later doubts its clock, and knows how long its own have lived.
+        // A session that begins a day later doubts its clock, but knows how long its own data has lived.
         let (manual, first) = clock(None);
         let (before, left) = (first.now(), first.to_time_stamp());
         manual.jump_by(DAY_MS);
@@ -225,7 +225,7 @@ mod tests {
             manual.advance_by(1);
             assert_eq!(both(&clock), (jump + PROVEN_MS, jump + PROVEN_MS));
         }
-        // A clock that goes to and fro has to prove itself anew.
+        // A clock that jumps to and fro must prove itself again each time.
         let (manual, clock) = clock(None);
         for _ in 0..10 {
             manual.jump_by(DAY_MS);
@@ -243,7 +243,7 @@ mod tests {
         manual.advance_by(1000);
         let left = first.to_time_stamp();
         assert_eq!(left, TimeStamp { time_ms: START_MS + 1000, doubted_ms: 0 });
-        // Started with the date of an empty battery.
+        // A machine with an empty battery starts with a wrong date.
         let late = |left, lead: Millis| {
             let (manual, clock) = clock(Some(left));
             manual.jump_by(1000 + lead);
@@ -254,13 +254,14 @@ mod tests {
         manual.advance_by(PROVEN_MS / 2);
         let left = second.to_time_stamp();
         assert_eq!(left, TimeStamp { time_ms: START_MS + 1000 + PROVEN_MS / 2, doubted_ms: PROVEN_MS / 2 });
-        // Short sessions together prove it, too: the user was away for so long.
+        // Several short sessions together prove the clock too: the user was away for that long.
         let (manual, third) = late(left, 3651 * DAY_MS);
         assert_ne!(third.now(), third.plausible_time());
         manual.advance_by(PROVEN_MS / 2);
         assert_eq!(third.now(), third.plausible_time());
         assert_eq!(third.to_time_stamp().doubted_ms, 0);
-        // A right clock in between takes that back, and a clock behind proves nothing for one ahead.
+        // A right clock in between cancels the proof, and a clock that is behind proves nothing about one that is
+        // ahead.
         let (_, fourth) = late(left, PROVEN_MS / 2);
         assert_eq!((fourth.now() == fourth.plausible_time(), fourth.to_time_stamp().doubted_ms), (true, 0));
         let (_, fifth) = late(left, -DAY_MS);

@@ -1,4 +1,4 @@
-//! The results of `nudge.suggest` and `nudge.recall`, as they travel.
+//! The results of `nudge.suggest` and `nudge.recall`, in the form that clients receive.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
@@ -10,25 +10,26 @@ use crate::wire;
 /// Result of `nudge.suggest`.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct SuggestAnswer<I = SourceItem> {
-    /// Best first; never a secret.
+    /// Best first; it never holds a secret.
     pub suggestions: Vec<SuggestedLine<I>>,
-    /// The changes of offers that the client session was told.
+    /// The changes of offers that the client session was told earlier.
     pub changes: Vec<ChangedLine>,
     /// The number of further suggestions and changes that the limits held back.
     pub omitted: usize,
-    /// The same by source.
+    /// The same number by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<HeldBackPart>,
-    /// Says, for people, what else would be told and what has it told.
+    /// Says, for people, the other things that could be told, and their conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
-    /// Is true when a `start` had told the client session something before, or had been asked for twice; false without
-    /// one.
+    /// Is true when an earlier `start` told the client session a line, or when a second one asked. False without a
+    /// client session.
     pub started: bool,
-    /// Confirms that the suggestions were shown, by `nudge.told`; absent when there is nothing to confirm.
+    /// The ticket by which `nudge.told` confirms that the suggestions were shown; absent when there is nothing to
+    /// confirm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
 }
@@ -36,19 +37,19 @@ pub struct SuggestAnswer<I = SourceItem> {
 /// Result of `nudge.told`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct ToldAnswer {
-    /// The number of suggestions that count as told by this call; 0 for a ticket that was confirmed before or is not
-    /// known.
+    /// The number of suggestions that count as told after this call; 0 for a ticket that is unknown or was confirmed
+    /// before.
     pub told: usize,
 }
 
 /// Result of `nudge.recall`.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct RecallAnswer<I = SourceItem> {
-    /// Best first; never a secret.
+    /// Best first; it never holds a secret.
     pub items: Vec<SuggestedLine<I>>,
-    /// The number of further ones that the limits held back.
+    /// The number of further lines that the limits held back.
     pub omitted: usize,
-    /// The same by source.
+    /// The same number by source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<HeldBackPart>,
     /// Sources that did not answer in time.
@@ -57,7 +58,7 @@ pub struct RecallAnswer<I = SourceItem> {
 }
 
 impl<I> RecallAnswer<I> {
-    /// Makes the result from the offers that were chosen and the sources that were late.
+    /// Makes the result from the chosen offers and the names of the late sources.
     pub fn new(merged: MergedOffers<I>, late: Vec<&'static str>) -> Self {
         let MergedOffers { chosen, held_back, .. } = merged;
         Self {
@@ -69,10 +70,10 @@ impl<I> RecallAnswer<I> {
     }
 }
 
-/// Something that the client session was told and that does not hold any more.
+/// A line that the client session was told earlier and that is not true any more.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedLine {
-    /// The source that told it.
+    /// The source of the line.
     pub source: &'static str,
     /// The name in a list.
     pub name: String,
@@ -80,7 +81,7 @@ pub struct ChangedLine {
     pub line: String,
 }
 
-/// The part of a source that was held back.
+/// The number of offers that the limits held back in one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct HeldBackPart {
     /// The source.
@@ -89,19 +90,20 @@ pub struct HeldBackPart {
     pub count: usize,
 }
 
-/// A line worth telling.
+/// A suggested line.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct SuggestedLine<I = SourceItem> {
-    /// The thing itself.
+    /// The thing that the line is about.
     #[serde(flatten)]
     pub item: I,
-    /// The reasons and the numbers by which it was chosen.
+    /// The reasons and the numbers that explain the choice.
     pub match_explain: MatchExplain,
-    /// The reason for telling it now.
+    /// The reason for telling it now, in a few words.
     pub why: String,
-    /// The source that offers it.
+    /// The source of the line.
     pub source: &'static str,
-    /// How strong an offer it is, 0 to 1; 0.5 is a hint of default priority that is scoped to where the agent stands.
+    /// The strength of the offer, 0 to 1; a hint of default priority with a scope that fits the agent's context has
+    /// 0.5.
     #[serde(serialize_with = "four_decimals")]
     pub strength: f64,
     /// The named addends of the strength.
@@ -110,13 +112,13 @@ pub struct SuggestedLine<I = SourceItem> {
     pub name: String,
     /// The line that the model reads.
     pub line: String,
-    /// The files and folders that the line names, relative to the repository or a folder of it. The program that shows
-    /// the line notes the missing ones.
+    /// The files and folders that the line names, relative to the repository or to a folder of it. The program that
+    /// shows the line adds a note about the missing ones.
     pub paths: Vec<String>,
-    /// The command line that the line tells to run; the item holds it, too.
+    /// The command line that the line tells the agent to run; the item has it too.
     #[serde(skip)]
     pub command: Option<String>,
-    /// The call that gets the whole of it.
+    /// The call that returns the full content.
     pub more: MoreCall,
 }
 
@@ -128,7 +130,8 @@ impl<I> SuggestedLine<I> {
     }
 }
 
-/// A thing as its source has it, a JSON object. In the answer its members stand beside those of the [`SuggestedLine`].
+/// The thing that a line is about, as its source writes it: a JSON object. The answer mixes its members with those of
+/// the [`SuggestedLine`].
 #[derive(Debug, Clone)]
 pub struct SourceItem(pub Box<RawValue>);
 

@@ -1,25 +1,25 @@
-//! Chooses the offers that are told: one pure function with a total order.
+//! Chooses the offers that are told, with one pure function and a total order.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::{HeldBackPart, Offer, SourceOffers};
 
-/// The room that one answer has.
+/// The limits of one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerBudget {
-    /// Most offers.
+    /// The most offers.
     pub count: usize,
-    /// Most bytes of lines, summed.
+    /// The most bytes of all lines together.
     pub bytes: usize,
 }
 
 /// The result of [`merge_offers()`].
 #[derive(Debug)]
 pub struct MergedOffers<I> {
-    /// In the order in which it is told.
+    /// The chosen offers, in the order in which they are told.
     pub chosen: Vec<(&'static str, Offer<I>)>,
-    /// The number of offers of each source that were not chosen; a source of which all were is left out.
+    /// The number of offers of each source that were not chosen; sources without such offers are left out.
     pub held_back: Vec<HeldBackPart>,
     /// The notes of the sources.
     pub notes: Vec<String>,
@@ -31,17 +31,19 @@ struct OfferQueue<I> {
     floor: f64,
     omitted: usize,
     used: usize,
-    /// Nothing of it was chosen yet.
+    /// Is true while no offer of the source is chosen.
     is_new: bool,
 }
 
 /// Chooses among the offers of all sources, which come in the order of the table.
 ///
-/// First come offers that must be told; then of each source its best, if that has at least the source's floor; then the
-/// stronger one. Ties go to the source that stands first. Offers of one source keep their own order, except those that
-/// must be told. While some source has an offer that keeps it within half of the bytes, no other gets more than half,
-/// except for offers that must be told. An offer that does not fit is skipped, and the next may fit. Offers that must
-/// be told have no limit but the bytes.
+/// The order: offers that must be told come first; then the best offer of each source, if it reaches the source's
+/// floor; then the stronger offer. Among equally strong offers, the one of the earlier source comes first. Offers of
+/// one source keep their own order, except those that must be told.
+///
+/// The limits: while some source has an offer with which it stays within half of the bytes, no other source gets more
+/// than half. An offer that does not fit is skipped, and the next one may fit. For offers that must be told, only the
+/// limit of bytes counts.
 pub fn merge_offers<I>(mut offered: Vec<(&'static str, SourceOffers<I>)>, budget: AnswerBudget) -> MergedOffers<I> {
     let notes = offered.iter_mut().filter_map(|(_, offers)| offers.note.take()).collect();
     let mut queues: Vec<_> = offered.into_iter().map(OfferQueue::new).collect();
@@ -69,12 +71,12 @@ pub fn merge_offers<I>(mut offered: Vec<(&'static str, SourceOffers<I>)>, budget
 impl<I> OfferQueue<I> {
     fn new((source, offered): (&'static str, SourceOffers<I>)) -> Self {
         let SourceOffers { mut offers, omitted, floor, .. } = offered;
-        // Stable: the source's own order holds among those that must be told, and among the others.
+        // The sort is stable: offers that must be told keep the source's order among them, and so do the others.
         offers.sort_by_key(|offer| !offer.must);
         Self { source, offers: offers.into(), floor, omitted, used: 0, is_new: true }
     }
 
-    /// Drops the first offers while they do not fit.
+    /// Drops offers from the front while they do not fit.
     fn pass_over(&mut self, bytes: usize) {
         while self.offers.front().is_some_and(|offer| offer.line.len() > bytes) {
             self.offers.pop_front();
@@ -83,7 +85,7 @@ impl<I> OfferQueue<I> {
     }
 }
 
-/// Finds the queue with the first offer to tell next.
+/// Finds the queue whose first offer comes next.
 fn next<I>(queues: &[OfferQueue<I>], half: usize) -> Option<usize> {
     let open: Vec<_> =
         queues.iter().enumerate().filter_map(|(index, queue)| Some((index, queue, queue.offers.front()?))).collect();
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
     use crate::explain::{MatchExplain, ScoreParts};
 
-    /// `a3!` is an offer of strength 0.3 that must be told, of 10 bytes; `a3*40` has 40.
+    /// Makes an offer: `a3!` has strength 0.3, must be told and has 10 bytes; `a3*40` has 40 bytes.
     fn offer(text: &str) -> Offer<()> {
         let (name, bytes) = text.split_once('*').map_or((text, 10), |(name, bytes)| (name, bytes.parse().unwrap()));
         let digit = name.trim_end_matches('!').chars().last().unwrap();
@@ -146,15 +148,15 @@ mod tests {
     #[test]
     fn the_order() {
         for (sources, told) in [
-            // One source keeps its own order, whatever the strengths.
+            // A single source keeps its own order, even against the strengths.
             (&["a1 b9 c5"][..], "a1 b9 c5"),
-            // The best of each first, then by strength.
+            // The best offer of each source comes first; then the strength decides.
             (&["a9 b8 c7", "d6 e5", "f3"], "a9 d6 f3 b8 c7 e5"),
-            // Below its floor a best one waits its turn.
+            // A best offer below its floor has no precedence.
             (&["a9 b8", "d2 e1"], "a9 b8 d2 e1"),
-            // Ties go to the first of the table.
+            // Among equal offers, the one of the first source comes first.
             (&["a5 b4", "c5 d4"], "a5 c5 b4 d4"),
-            // What must be told, though it stood last and is weak.
+            // An offer that must be told comes first, even if it is weak and the last of its source.
             (&["a9 b8", "c7 d1!"], "d1! a9 b8 c7"),
             (&["", "a5", ""], "a5"),
             (&[], ""),
@@ -168,17 +170,17 @@ mod tests {
     fn the_room() {
         for (sources, count, bytes, told, held_back) in [
             (&["a9 b8 c7"][..], 2, 1_000, "a9 b8", vec![("one", 1)]),
-            // What does not fit is passed over.
+            // An offer that does not fit is skipped.
             (&["a9*50 b8*60 c7*40"], 9, 90, "a9*50 c7*40", vec![("one", 1)]),
-            // No more than half for one, while another has something; then the rest.
+            // No source gets more than half while another source has an offer; then it may use the rest.
             (&["a9*20 b9*20 c9*20 d9*20", "e1*20 f1*20"], 9, 80, "a9*20 b9*20 e1*20 f1*20", vec![("one", 2)]),
             (&["a9*20 b9*20 c9*20 d9*20", "e1*20"], 9, 80, "a9*20 b9*20 e1*20 c9*20", vec![("one", 1)]),
-            // What must be told may have more than half.
+            // Offers that must be told may take more than half.
             (&["a9!*60", "b8*20"], 9, 80, "a9!*60 b8*20", vec![]),
-            // Where nobody is below half any more, the order decides.
+            // If no source can stay below half, the order decides.
             (&["a9*60", "b8*60"], 9, 80, "a9*60", vec![("two", 1)]),
             (&["a9", "b8"], 0, 80, "", vec![("one", 1), ("two", 1)]),
-            // What must be told does not wait for its turn.
+            // Offers that must be told ignore the limit of the count.
             (&["a9", "b8! c7!"], 0, 80, "b8! c7!", vec![("one", 1)]),
             (&["a9", "b8! c7!"], 1, 10, "b8!", vec![("one", 1), ("two", 1)]),
             (&["a9", "b8"], 9, 0, "", vec![("one", 1), ("two", 1)]),

@@ -1,7 +1,7 @@
-//! Logs the lines that client sessions were told lately, and the outcome of each: for people who look at it later.
+//! Logs the lines that client sessions were told lately, with the outcome of each, for people who look at them later.
 //!
-//! The numbers of [`SessionStats`] stay for as long as the session is remembered; the lines are one log of all sessions,
-//! so that one limit holds for their memory.
+//! The numbers of [`SessionStats`] live as long as the session is remembered. The lines of all sessions are in one log,
+//! so that one limit bounds their memory.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -16,11 +16,11 @@ use crate::limit::Limit;
 use crate::text::clip_text;
 use crate::wire;
 
-/// Lines remembered of all client sessions together; the oldest goes first.
+/// The most lines that the log has, of all client sessions together; the oldest is dropped first.
 const MAX_LINES: usize = 500;
-/// Length to which a line is cut.
+/// The length to which a line is cut.
 const MAX_LINE_CHARS: usize = 400;
-/// Longest folder, repository or branch that is remembered of a session.
+/// The longest folder, repository or branch that is remembered for a session.
 const MAX_PLACE_BYTES: usize = 512;
 
 /// Params of `nudge.client_sessions`.
@@ -35,7 +35,7 @@ pub struct ClientSessions {
 }
 
 impl ClientSessionTold {
-    /// Makes the answer. It hides lines if their offers' ids are `secret` now in their sources.
+    /// Makes the answer. It hides the line of an offer whose id is `secret` now in its source.
     pub(super) fn new(
         (stats, place, lines): (SessionStats, SessionPlace, Vec<(Box<str>, LoggedLine)>),
         secret: impl Fn(&str, &str) -> bool,
@@ -47,20 +47,20 @@ impl ClientSessionTold {
     }
 }
 
-/// A client session, with the lines that it was told.
+/// A client session with the lines that it was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientSessionTold {
-    /// The name, and the outcome of all lines told.
+    /// The name of the session, and the outcome of all its lines.
     #[serde(flatten)]
     pub stats: SessionStats,
-    /// The place where it was when it asked last.
+    /// The folder and repository of the session's last call.
     #[serde(flatten)]
     pub place: SessionPlace,
-    /// The lines that are remembered, newest first.
+    /// The remembered lines, newest first.
     pub told: Vec<LoggedLine>,
 }
 
-/// The place where a client session was.
+/// The folder, repository and branch of a client session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SessionPlace {
     /// The folder.
@@ -75,7 +75,7 @@ pub struct SessionPlace {
 }
 
 impl SessionPlace {
-    /// Makes the place of a context, without very long parts.
+    /// Reads them from a context, and leaves out very long texts.
     pub(super) fn from_context(context: &Context) -> Self {
         let short = |text: &str| (text.len() <= MAX_PLACE_BYTES).then(|| text.into());
         Self {
@@ -89,25 +89,25 @@ impl SessionPlace {
 /// A line that a client session was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoggedLine {
-    /// When, RFC 3339.
+    /// The time at which the line was told, RFC 3339.
     pub at: String,
-    /// At which moment.
+    /// The event at which the line was told.
     pub event: SuggestEvent,
-    /// The source that it is from.
+    /// The source of the line.
     pub source: &'static str,
     /// The name in a list of names.
     pub name: Box<str>,
-    /// The line that the model read, cut to 400 characters; `[secret]` where its value has become a secret since.
+    /// The line that the model read, cut to 400 characters; `[secret]` if the value has become a secret since.
     pub line: Box<str>,
-    /// Is true for a line that tells a change.
+    /// Is true for a line about a change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
-    /// How the command that it names ended when the session ran it afterwards; absent when it did not.
+    /// The end of the line's command, when the session ran it afterwards; absent if it did not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LineOutcome>,
 }
 
-/// The outcome of a line: the last time that its command was run.
+/// The outcome of a line: how the last run of its command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LineOutcome {
     /// Is true when the command worked.
@@ -116,11 +116,11 @@ pub struct LineOutcome {
     pub at: String,
 }
 
-/// The facts to log about an answer.
+/// The facts of an answer for the log.
 pub(super) struct LoggedAnswer<'a> {
     pub session: &'a str,
     pub event: SuggestEvent,
-    /// Set while the caller has yet to confirm that it showed the answer.
+    /// The ticket, if the caller has not confirmed yet that it showed the answer.
     pub ticket: Option<&'a str>,
     pub now: Millis,
 }
@@ -177,7 +177,8 @@ impl ToldLog {
         }
     }
 
-    /// Notes how a command ended that the offers with these ids name: of each, beside the line that was told last.
+    /// Notes how a command ended, for the offers with these ids, which name the command. The outcome goes to the last
+    /// told line of each.
     pub fn note_ended(&mut self, session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         for id in ids {
             let told = |entry: &&mut ToldEntry| {
@@ -189,11 +190,11 @@ impl ToldLog {
         }
     }
 
-    /// The lines that a session was shown, newest first, with the ids of their offers.
+    /// Returns the lines that a session was shown, newest first, with the ids of their offers.
     pub fn session_lines(&self, session: &str) -> Vec<(Box<str>, LoggedLine)> {
         let shown = |entry: &&ToldEntry| entry.ticket.is_none() && *entry.session == *session;
         let mut lines: Vec<_> = self.0.iter().filter(shown).collect();
-        // The lines of one answer stay in its order.
+        // The sort is stable: the lines of one answer keep their order.
         lines.sort_by_key(|entry| Reverse(entry.time));
         let line = |entry: &ToldEntry| LoggedLine {
             at: rfc3339::format_time(entry.time),
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(names(&log, "s"), ["a/c", "a/b"], "the newest first");
         assert_eq!(outcomes(&log, "s"), [None, Some(true)], "the first was not shown yet when the command ended");
         assert_eq!(outcomes(&log, "other"), [None], "another session ran nothing");
-        // What came last counts.
+        // The last outcome counts.
         log.note_ended("s", "hints", &["a\nb".into()], false, 7);
         assert_eq!(outcomes(&log, "s"), [None, Some(false)]);
     }

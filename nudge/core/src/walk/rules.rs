@@ -1,9 +1,9 @@
 //! Reads the files that name paths to skip (`.ignore`, `.gitignore`, git's own lists, `.gitattributes`), and compares
 //! paths with their patterns.
 //!
-//! A library compares; the files are read here by [`foreign`], because anything may stand in their places. Patterns
-//! cost memory and time when they are compiled, so one pattern, one file and all files of a walk have limits. A file
-//! beyond a limit is passed over: its patterns match nothing.
+//! The library `ignore` compares paths, but [`foreign`] reads the files: they may be pipes, links or huge. Compiling
+//! patterns costs memory and time, so a pattern, a file and all files of a walk have limits. A file beyond a limit is
+//! skipped, and its patterns match nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,60 +14,61 @@ use parking_lot::Mutex;
 
 use crate::foreign::{self, LinkPolicy};
 
-/// The names of the files with rules; when one changes, everything is walked anew.
+/// The names of the files with rules. When such a file changes, the whole folder is walked again.
 pub const FILES: [&str; 3] = [".ignore", ".gitignore", ".gitattributes"];
-/// Longest file with rules.
+/// The most bytes of a file with rules.
 pub const MAX_BYTES: u64 = 1 << 20;
-/// Bytes of all files with rules of one walk: three thousand packages with 5 KiB each.
+/// The most bytes of all files with rules in one walk: three thousand packages with 5 KiB each.
 const MAX_ALL_BYTES: usize = 16 << 20;
-/// Longest pattern. The longest path on Linux has 4 KiB; a pattern of 900 KiB took 549 MiB to compile.
+/// The most bytes of a pattern. The longest path on Linux has 4 KiB; a pattern of 900 KiB took 549 MiB to compile.
 const MAX_PATTERN_BYTES: usize = 1 << 10;
-/// Most patterns of one file, and of all files of one walk.
+/// The most patterns in one file, and in all files of one walk.
 const MAX_PATTERNS: usize = 20_000;
 const MAX_ALL_PATTERNS: usize = 200_000;
-/// Bytes of the patterns that are compiled to regular expressions: in one file, and in a folder with all that lie
-/// around it. The longest known list of patterns (all of GitHub's templates in one) has 30 KiB of them.
+/// The most bytes of patterns that are compiled to regular expressions: in one file, and in a folder together with its
+/// parents. The longest known list of patterns (all of GitHub's templates in one) has 30 KiB of them.
 const MAX_WILD_BYTES: usize = 64 << 10;
 const MAX_WILD_BYTES_AROUND: usize = 128 << 10;
-/// Most files with rules in a folder and those around it: each is asked about each path.
+/// The most levels of folders with rules, from a folder up to the top: each level is compared with each path.
 const MAX_LEVELS: usize = 32;
-/// Longest file of git's that names another place.
+/// The most bytes of a file of git that names another path.
 const MAX_POINTER_BYTES: u64 = 4 << 10;
 
-/// Sources of rules besides the `.ignore` and `.gitignore` files of the folders.
+/// Sources of rules, in addition to the `.ignore` and `.gitignore` files of the folders.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleSources<'a> {
-    /// The folder that all worktrees of the repository share ([`common_dir`]): its lists count, and then the user's.
+    /// The folder that all worktrees of the repository share ([`common_dir`]): git's own lists there apply, and then
+    /// the user's.
     pub git: Option<&'a Path>,
-    /// Patterns that count before all others. None can be negated.
+    /// Patterns that apply before all others. None of them can be negated.
     pub first: &'a [String],
-    /// Names of attributes that are looked up in `.gitattributes`.
+    /// The names of the attributes that the rules read from `.gitattributes`.
     pub attributes: &'static [&'static str],
 }
 
-/// The rules of a folder and of those around it.
+/// The rules of a folder and its parents.
 #[derive(Debug, Clone)]
 pub struct FolderRules {
     attributes: &'static [&'static str],
-    /// Patterns that count first.
+    /// Patterns that apply first.
     first: Option<Arc<Gitignore>>,
-    /// Git's own lists, which count last: the repository's, then the user's.
+    /// Git's own lists, which apply last: the repository's, then the user's.
     lists: Arc<[Gitignore]>,
     own: Option<Arc<RuleLevel>>,
     spent: Arc<Mutex<RuleCost>>,
 }
 
-/// The rules that stand in one folder.
+/// The rules of one folder.
 #[derive(Debug)]
 struct RuleLevel {
     around: Option<Arc<RuleLevel>>,
-    /// How many levels there are, with those around it.
+    /// The number of levels from this folder up to the top.
     depth: usize,
-    /// Bytes of patterns that are compiled, with those around it.
+    /// The bytes of patterns that are compiled to regular expressions, in this level and all levels above.
     wild_bytes: usize,
-    /// Rules of `.ignore` and of `.gitignore`.
+    /// The rules of `.ignore` and of `.gitignore`.
     ignored: [Gitignore; 2],
-    /// Rules for each attribute.
+    /// The rules for each attribute.
     attributes: Vec<Gitignore>,
 }
 
@@ -78,11 +79,11 @@ struct RuleCost {
     patterns: usize,
 }
 
-/// Is told of each file with rules that is passed over, and why.
+/// Receives each file with rules that is skipped, and the reason.
 pub type PassOver<'a> = dyn FnMut(&Path, &'static str) + 'a;
 
 impl FolderRules {
-    /// Rules that count in the top folder of a walk, besides those in its own files.
+    /// Makes the rules for the top folder of a walk, without those in the folder's own files.
     #[must_use]
     pub fn new(top: &Path, sources: &RuleSources<'_>, passed_over: &mut PassOver<'_>) -> Self {
         let mut rules = Self {
@@ -124,7 +125,7 @@ impl FolderRules {
         rules
     }
 
-    /// Rules of a folder within, which has these of the [`FILES`].
+    /// Makes the rules for a folder below; `has` says which of the [`FILES`] the folder has.
     #[must_use]
     pub fn enter_folder(&self, folder: &Path, has: [bool; 3], passed_over: &mut PassOver<'_>) -> Self {
         let mut level = self.new_level();
@@ -161,7 +162,7 @@ impl FolderRules {
         Self { own, ..self.clone() }
     }
 
-    /// Returns true if a path in this folder is not looked at.
+    /// Returns true if the walk must skip this path in the folder.
     #[must_use]
     pub fn is_ignored(&self, path: &Path, is_folder: bool) -> bool {
         let matches = |list: &Gitignore| to_verdict(&list.matched(path, is_folder));
@@ -171,7 +172,7 @@ impl FolderRules {
         first.or_else(|| level(0)).or_else(|| level(1)).or_else(lists) == Some(true)
     }
 
-    /// The first of the attributes that a file has, by its place among them.
+    /// Returns the first of the attributes that a file has, by its index.
     #[must_use]
     pub fn find_attribute(&self, path: &Path) -> Option<usize> {
         let is_set = |index: usize| {
@@ -180,12 +181,12 @@ impl FolderRules {
         (0..self.attributes.len()).find(|index| is_set(*index) == Some(true))
     }
 
-    /// The levels from the inside out: the innermost that says something counts.
+    /// Returns the levels from the inside out: the innermost level with a matching rule wins.
     fn levels(&self) -> impl Iterator<Item = &RuleLevel> {
         std::iter::successors(self.own.as_deref(), |level| level.around.as_deref())
     }
 
-    /// A level within, which says nothing yet.
+    /// Makes an empty level for a folder below.
     fn new_level(&self) -> RuleLevel {
         RuleLevel {
             around: self.own.clone(),
@@ -217,7 +218,7 @@ impl FolderRules {
         None
     }
 
-    /// Adds the patterns of the attributes in a text.
+    /// Adds the patterns of a text for each attribute.
     fn add_attributes(&self, level: &mut RuleLevel, folder: &Path, text: &str) -> Result<(), &'static str> {
         let mut built = Vec::new();
         let mut wild_bytes = level.wild_bytes;
@@ -232,7 +233,7 @@ impl FolderRules {
         Ok(())
     }
 
-    /// Compiles patterns, if there may be so many more.
+    /// Compiles patterns, unless the walk would then have too many patterns.
     fn compile_patterns(&self, patterns: RulePatterns) -> Result<Gitignore, &'static str> {
         let mut spent = self.spent.lock();
         spent.patterns += patterns.count;
@@ -261,8 +262,8 @@ impl RulePatterns {
         Self { builder: GitignoreBuilder::new(folder), count: 0, wild_bytes: 0 }
     }
 
-    /// Adds a line. A line that is too long or makes no sense matches nothing. Neither does a line over the limit, for
-    /// which [`compile`](Self::compile) fails later.
+    /// Adds a line. A line that is too long or wrong matches nothing. A line beyond a limit matches nothing either, and
+    /// [`compile`](Self::compile) then fails.
     fn add_line(&mut self, line: &str) {
         let is_pattern = !line.is_empty() && !line.starts_with('#');
         if !is_pattern || line.len() > MAX_PATTERN_BYTES {
@@ -286,14 +287,14 @@ impl RulePatterns {
     }
 }
 
-/// Returns true if a pattern is compiled to a regular expression. Names, paths and `*.ext` are looked up instead.
+/// Returns true if a pattern is compiled to a regular expression. Names, paths and `*.ext` are compared without one.
 fn is_wild(line: &str) -> bool {
     let pattern = line.trim_start_matches('!');
     pattern.strip_prefix("*.").unwrap_or(pattern).contains(['*', '?', '[', '{', '\\'])
 }
 
-/// The pattern of a line of `.gitattributes`, negated where the attribute is not set; `None` where the line says nothing
-/// of it. The patterns are those of `.gitignore`, but none can be negated: the value is.
+/// Returns the pattern of a line of `.gitattributes`, negated when the line unsets the attribute; `None` when the line
+/// does not have the attribute. The patterns have the form of `.gitignore`, but without negation.
 fn parse_attribute(line: &str, attribute: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     let pattern = words.next().filter(|pattern| !pattern.starts_with(['#', '!', '"', '[']))?;
@@ -313,7 +314,7 @@ fn to_verdict<T>(found: &Match<T>) -> Option<bool> {
     }
 }
 
-/// The folder that the `.git` of a work tree is or names.
+/// Returns git's folder for a work tree: its `.git`, or the folder that the file `.git` names.
 #[must_use]
 pub fn git_dir(top: &Path) -> Option<PathBuf> {
     let own = top.join(".git");
@@ -324,14 +325,14 @@ pub fn git_dir(top: &Path) -> Option<PathBuf> {
     top.join(named.strip_prefix("gitdir: ")?).canonicalize().ok()
 }
 
-/// The folder that all worktrees of a repository share.
+/// Returns the folder that all worktrees of a repository share.
 #[must_use]
 pub fn common_dir(git_dir: &Path) -> PathBuf {
     let named = read_pointer(&git_dir.join("commondir")).and_then(|named| git_dir.join(named).canonicalize().ok());
     named.unwrap_or_else(|| git_dir.to_owned())
 }
 
-/// The one line of a file of git's that names another place.
+/// Reads a file of git that names another path in its only line.
 #[must_use]
 pub fn read_pointer(path: &Path) -> Option<String> {
     let text = foreign::read_text(path, LinkPolicy::Followed, MAX_POINTER_BYTES).ok()?;

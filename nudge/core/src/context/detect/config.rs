@@ -1,9 +1,8 @@
 //! The syntax of git's configuration files: bytes in, flat entries out.
 //!
-//! The grammar is that of `git_parse_source` in git's `config.c`, quirks
-//! included: a section may share a line with its first key, `[a.b]` names the
-//! same keys as `[a "b"]` in lower case, a carriage return before a line feed
-//! vanishes, a lone one stays. Nothing is interpreted here.
+//! The grammar is that of `git_parse_source` in git's `config.c`, with all its details: a section may share a line with
+//! its first key; `[a.b]` names the same keys as `[a "b"]`, in lower case; a carriage return is dropped before a line
+//! feed and stays elsewhere. This module does not interpret the entries.
 
 /// An entry `name = value`, in the order of the file.
 ///
@@ -12,18 +11,16 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConfigEntry {
     pub(super) name: Vec<u8>,
-    /// `None` for a key without `=`, which git reads as true where a boolean
-    /// is wanted and refuses elsewhere.
+    /// The value; `None` for a key without `=`, which git reads as true for a boolean and refuses for other types.
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// Section, subsection (`None` where there is none, which differs from an
-/// empty one) and key of an [`ConfigEntry`].
+/// The section, the subsection and the key of a [`ConfigEntry`]. `None` means that there is no subsection, which
+/// differs from an empty one.
 pub(super) type Parts<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
 
 impl ConfigEntry {
-    /// Takes the flat name apart (git's `parse_config_key`). `None` when it
-    /// has no section, which the parser never lets through.
+    /// Splits the flat name (git's `parse_config_key`). `None` when it has no section, which the parser never allows.
     pub(super) fn split_name(&self) -> Option<Parts<'_>> {
         let first = self.name.iter().position(|&b| b == b'.')?;
         let last = self.name.iter().rposition(|&b| b == b'.')?;
@@ -32,11 +29,11 @@ impl ConfigEntry {
     }
 }
 
-/// The file does not parse; git would die of it.
+/// The file does not parse; git would fail here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedConfig;
 
-/// Is true for a space in git's sense (`sane_ctype`): no vertical tab, no form feed.
+/// Returns true for a space as git defines it (`sane_ctype`): no vertical tab and no form feed.
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -47,8 +44,7 @@ const fn is_key_byte(byte: u8) -> bool {
 
 /// Parses one file.
 ///
-/// A NUL byte anywhere is refused: git's own answer depends on C strings that
-/// end at it.
+/// Refuses a file with a NUL byte, because git's own answer depends on C strings that end there.
 pub(super) fn parse_config(text: &[u8]) -> Result<Vec<ConfigEntry>, MalformedConfig> {
     if text.contains(&0) {
         return Err(MalformedConfig);
@@ -70,14 +66,14 @@ pub(super) fn parse_config(text: &[u8]) -> Result<Vec<ConfigEntry>, MalformedCon
     Ok(entries)
 }
 
-/// The bytes of a file with git's idea of line ends.
+/// The bytes of a file, with line ends as git reads them.
 struct ConfigText<'a> {
     text: &'a [u8],
     offset: usize,
 }
 
 impl<'a> ConfigText<'a> {
-    /// Skips a byte order mark; part of one is an error.
+    /// Skips a byte order mark; a part of a mark is an error.
     fn new(text: &'a [u8]) -> Result<Self, MalformedConfig> {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         let start = if text.starts_with(MARK) {
@@ -90,7 +86,7 @@ impl<'a> ConfigText<'a> {
         Ok(Self { text, offset: start })
     }
 
-    /// The next byte with CRLF folded into LF; `None` at the end.
+    /// Returns the next byte, with CRLF read as LF; `None` at the end.
     fn next(&mut self) -> Option<u8> {
         let byte = *self.text.get(self.offset)?;
         self.offset += 1;
@@ -101,7 +97,7 @@ impl<'a> ConfigText<'a> {
         Some(byte)
     }
 
-    /// The next byte; the end of the file reads as an end of line.
+    /// Returns the next byte; the end of the file counts as an end of line.
     fn next_or_newline(&mut self) -> u8 {
         self.next().unwrap_or(b'\n')
     }
@@ -160,7 +156,7 @@ impl<'a> ConfigText<'a> {
         if self.next() == Some(b']') { Ok(()) } else { Err(MalformedConfig) }
     }
 
-    /// A key that starts with `first`, and its value.
+    /// Reads a key that starts with `first`, and its value.
     fn read_entry(&mut self, section: &[u8], first: u8) -> Result<ConfigEntry, MalformedConfig> {
         let mut name = section.to_vec();
         name.push(first.to_ascii_lowercase());
@@ -183,7 +179,7 @@ impl<'a> ConfigText<'a> {
     /// Reads the text after `=`: quotes, escapes, comments, continued lines.
     fn read_value(&mut self) -> Result<Vec<u8>, MalformedConfig> {
         let mut value: Vec<u8> = Vec::new();
-        // Length up to the trailing white space that may have to go.
+        // The length before trailing white space, which the end of the value removes.
         let mut trim: Option<usize> = None;
         let mut quoted = false;
         loop {
@@ -307,8 +303,8 @@ mod tests {
         }
     }
 
-    /// No input may panic or loop: every prefix, and every single-byte change,
-    /// of a file that uses the whole grammar.
+    /// No input may panic or loop. The test tries every prefix and every single-byte change of a file that uses the
+    /// whole grammar.
     #[test]
     fn hostile_files() {
         let text: &[u8] = b"\xef\xbb\xbf# c\r\n[a.B \"c\\\"d\"] e = \"f\\n\" g ; h\n\tI\\\n[j]\nk=l\\\nm";

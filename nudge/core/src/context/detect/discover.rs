@@ -1,5 +1,5 @@
 //! Finds the repository of a folder (git's `setup.c`): walks upwards, reads `.git` files, checks the repository's owner
-//! and its format.
+//! and format.
 
 use std::path::{Path, PathBuf};
 
@@ -12,47 +12,47 @@ use super::probe::{
 };
 use super::scalars::{parse_boolean, parse_number};
 
-/// A repository that git would work in.
+/// A repository in which git would run.
 pub(super) struct FoundRepo {
     /// Top of the work tree; `None` in a bare repository or inside `.git`.
     pub(super) top: Option<PathBuf>,
-    /// Top of the main worktree, in a linked one.
+    /// Top of the main worktree; `None` unless this is a linked worktree.
     pub(super) main: Option<PathBuf>,
-    /// The repository's folder (a linked worktree's own one), without links.
+    /// The repository's own folder, without links; for a linked worktree, the worktree's folder in it.
     pub(super) git_dir: PathBuf,
-    /// The folder shared by all worktrees.
+    /// The folder that all worktrees share.
     pub(super) common: PathBuf,
     pub(super) hex_len: usize,
     /// The repository's configuration file.
     pub(super) config: Vec<ConfigEntry>,
-    /// `config.worktree`, where the repository asks for it.
+    /// The content of `config.worktree`, if the repository uses this file.
     pub(super) worktree_config: Vec<ConfigEntry>,
 }
 
 /// How the repository was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RepoKind {
-    /// A folder called `.git`.
+    /// A folder with the name `.git`.
     Folder,
-    /// A file called `.git` that names the folder.
+    /// A file with the name `.git`, which names the folder.
     File,
-    /// The folder walked through is a repository itself.
+    /// The folder of the walk is a repository itself, as a bare one is.
     Itself,
 }
 
-/// A place that looks like a repository.
+/// A folder that looks like a repository.
 struct RepoCandidate {
     found: RepoKind,
-    /// The folder of the walk where it was found.
+    /// The folder of the walk in which it was found.
     dir: PathBuf,
     git_dir: PathBuf,
     common: CommonFolder,
 }
 
-/// The folder the worktrees share.
+/// The folder that the worktrees share.
 struct CommonFolder {
     path: PathBuf,
-    /// There is a `commondir` file: this is a linked worktree.
+    /// Is true when there is a `commondir` file: then this is a linked worktree.
     linked: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> 
     let config_path = place.common.path.join("config");
     let config = read_config(probe, &config_path, ConfigScope::Repository)?.unwrap_or_default();
     let mut format = RepoFormat::read(&config)?;
-    // The `work_tree` there names the submodule's folder; its repository is elsewhere.
+    // In a submodule, `core.worktree` names the submodule's folder; the repository lies elsewhere.
     let main = match (place.common.linked, &format.work_tree) {
         (false, _) => None,
         (true, Some(path)) => Some(work_tree(probe, &place.common.path, path)?),
@@ -94,7 +94,7 @@ pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> 
     })
 }
 
-/// The work tree `core.worktree` names.
+/// Returns the work tree that `core.worktree` names.
 fn work_tree(probe: &mut FileProbe, git_dir: &Path, value: &[u8]) -> Res<PathBuf> {
     let odd = DetectStop::Unsure("core.worktree leads nowhere");
     let path = str::from_utf8(value).map_err(|_| odd)?;
@@ -105,7 +105,7 @@ fn work_tree(probe: &mut FileProbe, git_dir: &Path, value: &[u8]) -> Res<PathBuf
     if probe.stat(&path).kind() == Some(PathKind::Dir) { Ok(path) } else { Err(odd) }
 }
 
-/// git's `setup_git_directory_gently_1`.
+/// Does the work of git's `setup_git_directory_gently_1`.
 fn find_candidate(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<RepoCandidate> {
     let device = match probe.lstat(cwd) {
         PathSight::There(stamp) if stamp.kind == PathKind::Dir => stamp.device,
@@ -139,7 +139,7 @@ fn find_candidate(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<RepoCa
     Err(DetectStop::Outside)
 }
 
-/// `.git` in `dir`, if it leads to a repository.
+/// Reads `.git` in `dir`, and returns the repository if it leads to one.
 fn dot_git(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<Option<RepoCandidate>> {
     let path = dir.join(".git");
     let PathSight::There(own) = probe.lstat(&path) else {
@@ -149,7 +149,7 @@ fn dot_git(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<Option<RepoCa
     let (found, git_dir, common) = match target {
         PathSight::There(stamp) if stamp.kind == PathKind::File => {
             let named = git_file(probe, dir, &path, &stamp)?;
-            // git dies of a `.git` file that leads to no repository.
+            // Git fails at a `.git` file that leads to no repository.
             let common = git_directory(probe, &named)?.ok_or(DetectStop::Outside)?;
             let named = probe.resolve_path(&named).ok_or(DetectStop::Outside)?;
             (RepoKind::File, named, common)
@@ -186,7 +186,7 @@ fn dot_git(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<Option<RepoCa
     Ok(Some(RepoCandidate { found, dir: dir.to_owned(), git_dir, common }))
 }
 
-/// The folder a `.git` file names. git dies of one it cannot read.
+/// Returns the folder that a `.git` file names. Git fails at a `.git` file that it cannot read.
 fn git_file(probe: &mut FileProbe, dir: &Path, path: &Path, stamp: &PathStamp) -> Res<PathBuf> {
     let FileText::Bytes(bytes) = probe.read_seen(path, stamp, FILE_MAX_BYTES)? else {
         return Err(DetectStop::Unsure("a .git file that cannot be read"));
@@ -202,7 +202,7 @@ fn git_file(probe: &mut FileProbe, dir: &Path, path: &Path, stamp: &PathStamp) -
     path_of(target).map(|target| dir.join(target))
 }
 
-/// Bytes of one of git's files as a path.
+/// Reads bytes of one of git's files as a path.
 fn path_of(bytes: &[u8]) -> Res<&Path> {
     if bytes.contains(&0) {
         return Err(DetectStop::Unsure("a NUL byte in a path"));
@@ -213,7 +213,7 @@ fn path_of(bytes: &[u8]) -> Res<&Path> {
     }
 }
 
-/// git's `is_git_directory`: a `HEAD` that could be one, `objects`, `refs`.
+/// Does the work of git's `is_git_directory`: checks `HEAD`, `objects` and `refs`.
 fn git_directory(probe: &mut FileProbe, dir: &Path) -> Res<Option<CommonFolder>> {
     let head = dir.join("HEAD");
     let valid = match probe.lstat(&head) {
@@ -233,8 +233,8 @@ fn git_directory(probe: &mut FileProbe, dir: &Path) -> Res<Option<CommonFolder>>
         match probe.stat(&common.path.join(name)) {
             PathSight::There(stamp) if stamp.kind == PathKind::Dir && stamp.open_to_all => {}
             PathSight::There(stamp) if stamp.kind == PathKind::Dir => {
-                // Searchable for some: for this user if it is the owner's own
-                // usual 0700, else git has to say.
+                // Only some users can search the folder. This user can if the mode lets the owner and this user is the
+                // owner or root; else git must decide.
                 let mine = effective_uid().is_some_and(|uid| uid == 0 || uid == stamp.uid);
                 if !(mine && stamp.open_to_owner) {
                     return Err(DetectStop::Unsure("a folder of git's may be closed"));
@@ -247,7 +247,7 @@ fn git_directory(probe: &mut FileProbe, dir: &Path) -> Res<Option<CommonFolder>>
     Ok(Some(common))
 }
 
-/// git's `validate_headref`, for a regular file.
+/// Does the work of git's `validate_headref`, for a regular file.
 fn valid_head(bytes: &[u8]) -> bool {
     let bytes = bytes.get(..255).unwrap_or(bytes);
     if let Some(target) = bytes.strip_prefix(b"ref:") {
@@ -259,7 +259,7 @@ fn valid_head(bytes: &[u8]) -> bool {
     bytes.len() >= 40 && bytes[..40].iter().all(u8::is_ascii_hexdigit)
 }
 
-/// git's `get_common_dir`.
+/// Does the work of git's `get_common_dir`.
 fn common_dir(probe: &mut FileProbe, dir: &Path) -> Res<CommonFolder> {
     let file = dir.join("commondir");
     if !matches!(probe.lstat(&file), PathSight::There(_)) {
@@ -279,15 +279,14 @@ fn common_dir(probe: &mut FileProbe, dir: &Path) -> Res<CommonFolder> {
     }
 }
 
-/// The configuration that a repository cannot set.
+/// Reads the configuration that a repository cannot change.
 fn read_protected(probe: &mut FileProbe, env: &GitEnv) -> Res<Vec<(ConfigScope, ConfigEntry)>> {
     let mut layers = ConfigLayers::new(env);
     layers.add_outer(probe)?;
     Ok(layers.entries)
 }
 
-/// git's `ensure_valid_ownership`; `dir` names the repository in
-/// `safe.directory`.
+/// Does the work of git's `ensure_valid_ownership`; `dir` is the repository's path in `safe.directory`.
 fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathStamp]) -> Res<()> {
     if env.assume_owned {
         return Ok(());
@@ -308,7 +307,7 @@ fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathSta
             None | Some(b"") => (safe, doubtful) = (false, false),
             Some(b"*") => safe = true,
             Some(value) if value == dir.as_os_str().as_encoded_bytes() => safe = true,
-            // Links, `/*`, `.`, `~`: versions of git differ.
+            // Versions of git treat links, `/*`, `.` and `~` differently.
             Some(_) => doubtful = true,
         }
     }
@@ -319,8 +318,7 @@ fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathSta
     }
 }
 
-/// The format of a repository, by its configuration (git's `check_repository_format_gently`; includes do not count
-/// here).
+/// The format of a repository, by its configuration (git's `check_repository_format_gently`; includes do not count).
 struct RepoFormat {
     bare: bool,
     work_tree: Option<Vec<u8>>,
@@ -350,7 +348,7 @@ impl RepoFormat {
         format.read_place(config)?;
         match version {
             Some(0) if needs_version_one => Err(DetectStop::Unsure("an extension its repository format forbids")),
-            // git then overlooks these, at least in some versions.
+            // Git then ignores these settings, at least in some versions.
             None if extended || format.bare || format.work_tree.is_some() => {
                 Err(DetectStop::Unsure("no repositoryformatversion"))
             }
@@ -358,7 +356,7 @@ impl RepoFormat {
         }
     }
 
-    /// Takes one extension; says whether it needs format 1.
+    /// Reads one extension; returns whether it needs format version 1.
     fn apply_extension(&mut self, sub: Option<&[u8]>, key: &[u8], value: Option<&[u8]>) -> Res<bool> {
         let unknown = Err(DetectStop::Unsure("an extension that is not read"));
         match (sub, key, value) {
@@ -385,7 +383,7 @@ impl RepoFormat {
         }
     }
 
-    /// `core.bare` and `core.worktree`.
+    /// Reads `core.bare` and `core.worktree`.
     fn read_place(&mut self, config: &[ConfigEntry]) -> Res<()> {
         for entry in config {
             let value = entry.value.as_deref();

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use super::scalars::parse_boolean;
 
-/// Variables that redirect git in ways the reader does not follow: with any
-/// of them set the answer is [`super::Git::Unsure`].
+/// Variables that redirect git in ways that the reader does not follow. If any of them is set, the answer is
+/// [`super::GitAnswer::Unsure`].
 const REDIRECTIONS: &[&str] = &[
     "GIT_CEILING_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -21,44 +21,40 @@ const REDIRECTIONS: &[&str] = &[
     "GIT_REF_STORAGE",
     "GIT_TEST_ASSUME_DIFFERENT_OWNER",
     "GIT_WORK_TREE",
-    // Root may use the repositories of that user.
+    // With `sudo`, git lets root use the repositories of this user.
     "SUDO_UID",
 ];
 
-/// The input of the reader from outside the repository.
+/// The inputs of the reader from outside the repository.
 ///
-/// It never looks at the process environment by itself; the caller hands this
-/// over, so a test, or a server that answers for another process, decides
-/// every input. [`GitEnv::empty`] is a machine without any user or system
+/// The reader never reads the process environment by itself: the caller passes these values, so that a test, or a
+/// server that answers for another process, decides every input. [`GitEnv::empty`] is a machine without user or system
 /// configuration; set the fields that matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GitEnv {
-    /// The folder `HOME`: it holds `.gitconfig` and `.config/git/config`, and is the `~` in paths.
+    /// The folder `HOME`. It has `.gitconfig` and `.config/git/config`, and `~` in paths means this folder.
     pub home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`; empty counts as unset.
     pub xdg_config_home: Option<PathBuf>,
-    /// `GIT_CONFIG_GLOBAL`: read instead of both user files.
+    /// `GIT_CONFIG_GLOBAL`, a file that git reads instead of both user files.
     pub config_global: Option<PathBuf>,
-    /// The system-wide file: `GIT_CONFIG_SYSTEM`, or the one the installed git
-    /// was built with. `None` reads none.
+    /// The system-wide file: `GIT_CONFIG_SYSTEM`, or the path built into the installed git. `None` reads no such file.
     pub config_system: Option<PathBuf>,
-    /// System-wide files that some builds of git read and others do not. When
-    /// one of them says anything that could change the answer, the answer is
-    /// [`super::GitAnswer::Unsure`].
+    /// System-wide files that some builds of git read and others do not. If one of them has an entry that could change
+    /// the answer, the answer is [`super::GitAnswer::Unsure`].
     pub config_maybe_system: Vec<PathBuf>,
-    /// A variable is set that redirects git (`GIT_DIR`, `GIT_WORK_TREE`,
-    /// `GIT_CONFIG_COUNT`, ...); it is named here and always means
-    /// [`super::GitAnswer::Unsure`].
+    /// The name of a variable that is set and redirects git (`GIT_DIR`, `GIT_WORK_TREE`, `GIT_CONFIG_COUNT`, ...). The
+    /// answer is then always [`super::GitAnswer::Unsure`].
     pub redirected_by: Option<&'static str>,
-    /// Takes every repository for the user's own instead of comparing owners.
-    /// Off Unix the standard library cannot tell the owner, and without this
-    /// every repository is [`super::GitAnswer::Unsure`] there.
+    /// Treats every repository as the user's own, without a comparison of owners. On systems other than Unix the
+    /// standard library cannot tell the owner, so without this flag every repository is [`super::GitAnswer::Unsure`]
+    /// there.
     pub assume_owned: bool,
 }
 
 impl GitEnv {
-    /// No variable set, no configuration outside the repository.
+    /// Returns an environment with no variable set and no configuration outside the repository.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
@@ -66,15 +62,16 @@ impl GitEnv {
 
     /// Reads the variables of this process.
     ///
-    /// On Linux the system-wide file is `/etc/gitconfig` in every distribution's git. Elsewhere its path depends on how
-    /// git was built, so the known places are only searched for entries that matter ([`GitEnv::config_maybe_system`]).
+    /// On Linux the git of every distribution reads the system-wide file `/etc/gitconfig`. On other systems the path
+    /// depends on how git was built, so the reader only searches the usual files for entries that matter
+    /// ([`GitEnv::config_maybe_system`]).
     #[must_use]
     pub fn from_process() -> Self {
         Self::from_vars(|name| var_os(name))
     }
 
-    /// The same, of variables that the caller looks up: where other threads may change those of the process,
-    /// it must not be read without their lock.
+    /// Reads the variables through `var_os`, for a process in which other threads may change them: there the process
+    /// environment must not be read without their lock.
     #[must_use]
     pub fn from_vars(var_os: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = |name: &str| var_os(name).map(PathBuf::from);
@@ -105,7 +102,7 @@ impl GitEnv {
     }
 }
 
-/// Returns `HOME`; git for Windows builds one from other variables.
+/// Returns `HOME`; on Windows, git builds it from other variables if it is not set.
 fn find_home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = var_os("HOME").map(PathBuf::from);
     if home.is_some() || !cfg!(windows) {
@@ -119,7 +116,7 @@ fn find_home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     on_drive.filter(|path| path.is_dir()).or_else(|| var_os("USERPROFILE").map(PathBuf::from))
 }
 
-/// The system-wide file git surely reads, and those it may read.
+/// Returns the system-wide file that git surely reads, and those that it may read.
 fn system_files() -> (Option<PathBuf>, Vec<PathBuf>) {
     let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
     if cfg!(windows) {

@@ -1,7 +1,7 @@
-//! Every look at the file system, bounded and written down.
+//! Reads the file system for the detector, within limits, and records each observation.
 //!
-//! Each observation (a stamp, an absence, a resolved path) is kept as a [`PathWitness`]. An answer stays true as long as
-//! all its witnesses see the same again, so the cache needs no rules of its own.
+//! Each observation (a stamp, an absence, a resolved path) becomes a [`PathWitness`]. An answer is true as long as all
+//! its witnesses observe the same again, so the cache needs no other rules.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,12 +13,12 @@ use std::time::{Duration, SystemTime};
 
 use crate::foreign::{self, LinkPolicy};
 
-/// Why there is no answer from the files.
+/// The reason why the files give no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DetectStop {
-    /// git would not run here.
+    /// Git would not run in this folder.
     Outside,
-    /// git has to be asked.
+    /// Only git knows the answer.
     Unsure(&'static str),
 }
 
@@ -28,13 +28,13 @@ pub(super) type Res<T> = Result<T, DetectStop>;
 pub(super) const FILE_MAX_BYTES: u64 = 1 << 20;
 /// The largest `packed-refs` that is read.
 pub(super) const PACKED_MAX_BYTES: u64 = 8 << 20;
-/// Files read for one answer; includes cannot fan out past this.
+/// The most files that are read for one answer, which limits nested includes.
 const READS_MAX: u32 = 128;
 /// The most files that a detector keeps in memory.
 const KEPT_FILES_MAX: usize = 64;
-/// A file this young may change again without its time stamp moving.
+/// The age below which a file may change again without a new time stamp.
 const RACY: Duration = Duration::from_millis(20);
-/// The same where the file system keeps whole seconds.
+/// The same age on a file system that stores whole seconds.
 const RACY_COARSE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +45,14 @@ pub(super) enum PathKind {
     Other,
 }
 
-/// The identity of one state of a file. For a folder only its identity counts, not its time: folders are never listed.
+/// The observed state of a path. A folder's time does not count, because the detector never lists folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PathStamp {
     pub(super) kind: PathKind,
     pub(super) uid: u32,
-    /// The permission bits let everybody search (folders).
+    /// Is true when the permission bits let every user search (for folders).
     pub(super) open_to_all: bool,
-    /// They let the owner.
+    /// Is true when the permission bits let the owner search.
     pub(super) open_to_owner: bool,
     pub(super) device: u64,
     inode: u64,
@@ -107,23 +107,23 @@ impl PathStamp {
     #[cfg(not(unix))]
     fn set_identity(&mut self, _meta: &Metadata) {}
 
-    /// Returns true when it is the same file, in any state.
+    /// Returns true when both stamps are of the same file, in any state.
     fn is_same_file(&self, other: &Self) -> bool {
         (self.kind, self.device, self.inode) == (other.kind, other.device, other.inode)
     }
 }
 
-/// The result of a look at a path.
+/// The result of an observation of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathSight {
     There(PathStamp),
-    /// No such entry.
+    /// There is no such entry.
     Absent,
-    /// A parent is not a folder.
+    /// A parent of the path is not a folder.
     NotDir,
-    /// No permission.
+    /// The process has no permission.
     Denied,
-    /// Another error, a loop of links for one.
+    /// Another error occurred, such as a loop of links.
     Broken,
 }
 
@@ -148,7 +148,7 @@ impl PathSight {
     }
 }
 
-/// A look and its result.
+/// An observation and its result.
 #[derive(Debug)]
 pub(super) enum PathWitness {
     Stat(PathBuf, PathSight),
@@ -157,7 +157,7 @@ pub(super) enum PathWitness {
 }
 
 impl PathWitness {
-    /// Returns true when a second look shows the same.
+    /// Returns true when a second observation shows the same.
     pub(super) fn still_holds(&self) -> bool {
         match self {
             Self::Stat(path, saw) => PathSight::from_metadata(fs::metadata(path)) == *saw,
@@ -174,10 +174,10 @@ pub(super) enum FileText {
     Bytes(Arc<[u8]>),
 }
 
-/// Looks and reads for one answer.
+/// Makes the observations for one answer.
 pub(super) struct FileProbe {
     pub(super) witnesses: Vec<PathWitness>,
-    /// Nothing seen was too young to be trusted later.
+    /// Is true while no observed file was so young that its stamp may miss a later change.
     pub(super) lasting: bool,
     reads_left: u32,
     begun: SystemTime,
@@ -195,7 +195,7 @@ impl FileProbe {
         }
     }
 
-    /// Starts over for another answer; the bytes of files are kept.
+    /// Starts over for another answer, and keeps the bytes of files.
     pub(super) fn begin_answer(&mut self) {
         self.witnesses = Vec::with_capacity(32);
         self.lasting = true;
@@ -206,7 +206,7 @@ impl FileProbe {
         }
     }
 
-    /// Looks at the target of `path`.
+    /// Observes the target of `path`.
     pub(super) fn stat(&mut self, path: &Path) -> PathSight {
         let sight = PathSight::from_metadata(fs::metadata(path));
         self.witnesses.push(PathWitness::Stat(path.to_owned(), sight));
@@ -214,8 +214,8 @@ impl FileProbe {
         sight
     }
 
-    /// Looks at `path` itself. A second look in one answer is the first one:
-    /// parts of an answer cannot contradict each other.
+    /// Observes `path` itself. A second call in one answer returns the first result, so that parts of an answer cannot
+    /// contradict each other.
     pub(super) fn lstat(&mut self, path: &Path) -> PathSight {
         for witness in &self.witnesses {
             if let PathWitness::Lstat(seen, sight) = witness
@@ -230,7 +230,7 @@ impl FileProbe {
         sight
     }
 
-    /// The absolute path without links; `None` when there is none.
+    /// Returns the absolute path without links; `None` when `path` does not exist.
     pub(super) fn resolve_path(&mut self, path: &Path) -> Option<PathBuf> {
         let real = fs::canonicalize(path).ok();
         let witness = PathWitness::Real(path.to_owned(), real.clone());
@@ -245,8 +245,7 @@ impl FileProbe {
         target.map_err(|_| DetectStop::Unsure("a link is not UTF-8"))
     }
 
-    /// Reads a regular file of at most `max` bytes, and nothing else that may
-    /// stand there by now (a FIFO would block).
+    /// Reads a regular file of at most `max` bytes. It refuses anything else at this path (a FIFO would block).
     pub(super) fn read(&mut self, path: &Path, max: u64) -> Res<FileText> {
         match self.stat(path) {
             PathSight::There(stamp) => self.read_seen(path, &stamp, max),
@@ -256,7 +255,7 @@ impl FileProbe {
         }
     }
 
-    /// Reads a file already seen as `stamp`.
+    /// Reads a file that was observed before as `stamp`.
     pub(super) fn read_seen(&mut self, path: &Path, stamp: &PathStamp, max: u64) -> Res<FileText> {
         if stamp.kind != PathKind::File {
             return Err(DetectStop::Unsure("a file of git's is not a regular file"));
@@ -279,7 +278,7 @@ impl FileProbe {
         Ok(FileText::Bytes(bytes))
     }
 
-    /// Opens and reads; `None` without permission.
+    /// Opens and reads the file; `None` without permission.
     fn read_file(&mut self, path: &Path, seen: &PathStamp, max: u64) -> Res<Option<Vec<u8>>> {
         let Some(left) = self.reads_left.checked_sub(1) else {
             return Err(DetectStop::Unsure("too many files"));
@@ -291,7 +290,7 @@ impl FileProbe {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
             _ => return changed,
         };
-        // Room for one byte more than the stamp says: a file of unchanged length takes a single read.
+        // The buffer has one byte more than the stamp says, so a file of unchanged length takes a single read.
         let expected = usize::try_from(seen.len).unwrap_or(0);
         let mut bytes = vec![0; expected + 1];
         let failed = Err(DetectStop::Unsure("a file of git's cannot be read"));
@@ -316,7 +315,7 @@ impl FileProbe {
         }
     }
 
-    /// Returns true when the file may have changed within the grain of its time stamp.
+    /// Returns true when the file may have changed again without a new time stamp.
     fn is_racy(&self, stamp: &PathStamp) -> bool {
         if stamp.kind == PathKind::Dir {
             return false;
@@ -330,7 +329,7 @@ impl FileProbe {
     }
 }
 
-/// Windows answers `\\?\C:\x` where git says `C:/x`.
+/// Removes the prefix of `\\?\C:\x`, which Windows returns for the path that git writes as `C:/x`.
 pub(super) fn without_verbatim_prefix(path: PathBuf) -> PathBuf {
     if !cfg!(windows) {
         return path;
@@ -344,8 +343,8 @@ pub(super) fn without_verbatim_prefix(path: PathBuf) -> PathBuf {
     text.strip_prefix(r"\\?\").map(PathBuf::from).unwrap_or(path)
 }
 
-/// The user this process acts as: the owner of a pipe made just now, the one
-/// thing the standard library tells it by. `None` where that says nothing.
+/// Returns the user that this process acts as: the owner of a new pipe, because the standard library has no other way.
+/// `None` when the pipe has no metadata.
 #[cfg(unix)]
 pub(super) fn effective_uid() -> Option<u32> {
     use std::os::fd::OwnedFd;
