@@ -329,8 +329,9 @@ fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
     }
 }
 
-/// What prompts draw in a hook: how many idle ones draw a record, how many questions do, asked as prompts, and how many
-/// of these one that they want. Returns the idle ones, those that were tuned on and those that were not.
+/// Counts the records that prompts get in a hook: how many idle prompts get one, how many questions asked as prompts
+/// get one, and how many of these get a right one. Returns the counts of idle prompts, for the tuned and the held-out
+/// ones.
 fn idle(
     source: &dyn Source,
     models: &dyn ModelProvider,
@@ -377,13 +378,13 @@ fn idle(
     idle
 }
 
-/// The ids and lines of the records that a prompt draws.
+/// Returns the ids and lines of the records that a prompt gets.
 fn draw(source: &dyn Source, models: &dyn ModelProvider, prompt: &Value) -> Vec<(i64, String)> {
     let mut event = SuggestParams::at_event(SuggestEvent::Prompt);
     event.prompt = prompt["query"].as_str().map(str::to_owned);
     let place = place(prompt["project"].as_str().unwrap());
     event.context = serde_json::from_value::<ContextSpec>(place).unwrap();
-    // How busy this machine is decides nothing.
+    // A longer deadline, so that a busy machine does not change the result.
     let offer = |request: &Arc<SuggestRequest>| {
         let mut request = SuggestRequest::clone(request);
         request.deadline += Duration::from_mins(1);
@@ -398,8 +399,8 @@ fn draw(source: &dyn Source, models: &dyn ModelProvider, prompt: &Value) -> Vec<
     told["suggestions"].as_array().unwrap().iter().map(id_and_line).collect()
 }
 
-/// What becomes of the second of two texts that say the same, or only seem to: whether it is asked about, merged without
-/// being asked, or saved beside the first. Returns how many that differ were merged.
+/// Saves pairs of texts that say the same, or only seem to. Counts for the second text whether the source asks,
+/// merges without a question, or saves it beside the first. Returns how many different texts were merged.
 fn pairs(source: &dyn Source, set: &Path) -> usize {
     let mut lost = 0;
     let rows = rows(&set.join("pairs.jsonl"));
@@ -408,7 +409,7 @@ fn pairs(source: &dyn Source, set: &Path) -> usize {
             let (mut all, mut asked, mut merged) = (0, 0, 0);
             let is_of_it = |row: &&Value| row["same"] == is_same && is_even(row) == is_held_out;
             for pair in rows.iter().filter(is_of_it) {
-                // A project of its own: others are no duplicates.
+                // Each pair has its own project, so that other pairs are no duplicates.
                 let save = |text: &Value| {
                     let context = place(&format!("pairs/{}", pair["id"].as_str().unwrap()));
                     let body = text["body"].clone();

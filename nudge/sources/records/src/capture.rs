@@ -1,9 +1,9 @@
-//! The work of an agent's turn, and whether it is worth a record (semantics section 17).
+//! Tracks the work of an agent's turn, and decides whether it is worth a record (semantics section 17).
 //!
-//! No model looks at it. Hooks report the tools that were used and how commands ended; these are counted for each
-//! client session from prompt to prompt. A turn that did something and saved nothing leads to one reminder: with the
-//! next prompt (`remind`), or before the turn ends (`ask`). The agent's own model decides, because only it knows its
-//! work.
+//! No model judges the turn. Hooks report the tools that were used and the outcomes of commands; these are counted
+//! for each client session from prompt to prompt. A turn with work but without a saved record leads to one reminder:
+//! with the next prompt (`remind`), or before the turn ends (`ask`). The agent's own model decides whether to save,
+//! because only it knows the work.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
@@ -18,39 +18,39 @@ use serde_json::json;
 
 use crate::method::{LIST, UPSERT};
 
-/// Client sessions that are remembered; the one idle longest goes first.
+/// The most tracked client sessions. The one idle longest is dropped first.
 const MAX_SESSIONS: usize = 256;
-/// Failed commands of a turn that are remembered; further ones are not.
+/// The most failed commands of a turn that are remembered.
 const MAX_FAILED: usize = 64;
-/// Edits of a turn that are worth a word by themselves.
+/// The number of edits that alone make a turn worth a reminder.
 const MANY_EDITS: u32 = 3;
-/// A client session is reminded this often, and no sooner again.
+/// The most reminders for a client session, and the least pause between two.
 const MAX_ASKED: u32 = 5;
 const PAUSE_MS: Millis = 10 * 60_000;
 
 /// Tools that change files, by the names of Claude Code, Codex, Gemini CLI and Cursor.
 const EDITS: &[&str] =
     &["Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "replace", "write_file", "edit_file"];
-/// Tools by which a plan is agreed.
+/// Tools that end with an agreed plan.
 const PLANS: &[&str] = &["ExitPlanMode", "exit_plan_mode"];
-/// The kind of subagent that makes one.
+/// The kind of subagent that makes a plan.
 const PLANNER: &str = "Plan";
-/// The ends of the tools' names by which a record is saved; before them stands the name of the server.
+/// The ends of the names of tools that save a record. A client puts the server's name before them.
 const SAVES: &[&str] = &["nudge_records_upsert", "upsert_record"];
 
-/// When an agent is reminded of a record that it did not save.
+/// Says when an agent that saved no record is reminded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReminderMode {
     /// With the next prompt.
     Remind,
-    /// Before the turn ends; the agent works on then.
+    /// Before the turn ends. The agent then goes on working.
     Ask,
     /// Never.
     Off,
 }
 
 impl ReminderMode {
-    /// The value of the setting `records.capture`.
+    /// Returns the mode for a value of the setting `records.capture`.
     pub fn from_name(name: &str) -> Self {
         match name {
             "ask" => Self::Ask,
@@ -60,40 +60,40 @@ impl ReminderMode {
     }
 }
 
-/// The work of a turn that may be worth a record. The first one that holds is told.
+/// The work of a turn that may be worth a record. If several apply, the first one in this order is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnWork {
-    /// A command that had failed worked.
+    /// A command failed first and worked later.
     Mended,
     /// A plan was agreed.
     Planned,
     /// Changes were committed.
     Committed,
-    /// Files were changed so many times.
+    /// Files were changed this many times.
     Edited(u32),
 }
 
 /// A reminder for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordReminder {
-    /// The turn before saved nothing.
+    /// The turn before this prompt saved nothing.
     Before(TurnWork),
     /// The turn that ends has saved nothing.
     Now(TurnWork),
-    /// It was asked to, and saved nothing.
+    /// The agent was asked before, and saved nothing.
     Skipped,
 }
 
 /// Counts of the reminders, for `nudge.status`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReminderCounts {
-    /// Turns that were reminded or asked.
+    /// The number of turns with a reminder.
     pub asked: u64,
-    /// The number of these that saved nothing then.
+    /// The number of these turns after which nothing was saved.
     pub skipped: u64,
 }
 
-/// Independent facts, each of which may be so.
+/// The facts about a turn; any of them may be true together.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)]
 struct AgentTurn {
@@ -125,9 +125,9 @@ struct TrackedSession {
     turn: AgentTurn,
     asked: u32,
     last_asked: Option<Millis>,
-    /// It was reminded or asked, and has saved nothing since.
+    /// Is true when the session was reminded and has saved nothing since.
     waits: bool,
-    /// The number of records that were saved in all when it was last heard of.
+    /// The number of all saved records at the last event of this session.
     written: u64,
     last: Millis,
 }
@@ -150,7 +150,7 @@ pub struct TurnTracker {
 }
 
 impl TurnTracker {
-    /// Nothing was done yet.
+    /// Makes a tracker without sessions.
     pub fn new(mode: ReminderMode) -> Self {
         Self { mode, sessions: HashMap::new(), tally: ReminderCounts::default() }
     }
@@ -170,8 +170,8 @@ impl TurnTracker {
         session
     }
 
-    /// Notes an event of a client session, when `written` records were saved in all. Returns the reminder that is due
-    /// now. A prompt ends the turn before it.
+    /// Notes an event of a client session. `written` is the number of all records saved so far. Returns the reminder
+    /// that is due now. A prompt ends the turn before it.
     pub fn note_moment(
         &mut self,
         name: &str,
@@ -185,7 +185,7 @@ impl TurnTracker {
         }
         let mode = self.mode;
         let session = self.session_mut(name, now);
-        // A call that was refused, or answered with a question, saved nothing.
+        // A call that was refused or answered with a question does not count as saved.
         let has_saved = written > session.written;
         session.written = written;
         match moment {
@@ -222,7 +222,7 @@ impl TurnTracker {
         }
     }
 
-    /// Notes how a command ended.
+    /// Notes the outcome of a command.
     pub fn note_command(&mut self, ran: &CommandOutcome<'_>, now: Millis) {
         let (Some(name), false) = (ran.client_session, self.mode == ReminderMode::Off) else { return };
         let Some(line) = shell::parse(ran.command) else { return };
@@ -244,10 +244,10 @@ impl TurnTracker {
     }
 }
 
-/// Returns true when a command is `git commit`, and commits.
+/// Returns true when a command is a `git commit` that really commits.
 fn is_commit(command: &Command) -> bool {
     let mut words = command.words.iter().skip(1).map(String::as_str);
-    // These options of git are followed by a value.
+    // Each of these options of git has a value as the next word.
     let verb = loop {
         match words.next() {
             Some("-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace") => drop(words.next()),
@@ -264,7 +264,7 @@ fn saves_record(command: &Command) -> bool {
     command.program == "nudge" && matches!(words[..], ["records" | "record", "add" | "upsert"])
 }
 
-/// Returns true when the exit code of a command means "not found" or "differs", and no failure.
+/// Returns true when the exit code means "not found" or "differs", which is not a failure.
 fn says_no(command: &Command, exit_code: Option<i64>) -> bool {
     let answers = ["grep", "egrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which", "command"];
     exit_code == Some(1) && answers.contains(&&*command.program)
@@ -283,7 +283,7 @@ impl TurnWork {
 }
 
 impl RecordReminder {
-    /// The line that the model reads.
+    /// Returns the line for the agent's model.
     fn to_line(self) -> String {
         let tool = UPSERT.replace('.', "_");
         let kinds = "issue (a bug fixed), spec (a plan), arch (a decision), update (a feature)";
@@ -307,11 +307,11 @@ impl RecordReminder {
         }
     }
 
-    /// Returns the reminder as an offer. It comes once.
+    /// Makes an offer from the reminder. Its id is new each time, so the offer is told only once.
     pub fn to_offer(self, request: &SuggestRequest) -> Offer {
         let why = "what the turn did, and that it saved no record".to_owned();
         let parts = ScoreParts::from([("deed", 1.0)]);
-        // Numbers and strings alone: writing them cannot fail.
+        // Writing plain numbers and strings as JSON cannot fail.
         let params = raw_json(&json!({}));
         let item = raw_json(&json!({"capture": why}));
         Offer {
@@ -339,8 +339,8 @@ mod tests {
 
     const MINUTE: Millis = 60_000;
 
-    /// Plays steps of one session: `-` before a command that failed, `+` before one that worked, `*` before a tool, a
-    /// number of minutes that pass, `stop` and `prompt`. Returns what was said.
+    /// Plays the steps of one session: `-` before a command that fails, `+` before one that works, `*` before a tool,
+    /// a number for minutes, `stop` and `prompt`. Returns the reminders.
     fn played(mode: ReminderMode, steps: &str) -> Vec<RecordReminder> {
         let (mut turns, mut now, mut said, mut written) = (TurnTracker::new(mode), 0, Vec::new(), 0);
         let context = Context::default();
@@ -365,7 +365,7 @@ mod tests {
                     continue;
                 }
             };
-            // A save that is refused is marked.
+            // The steps mark a refused save with `refused`.
             let is_saved = tool.is_some_and(|tool| tool.contains("upsert") && !tool.starts_with("refused "));
             written += u64::from(is_saved);
             said.extend(turns.note_moment("s", moment, tool, written, now));

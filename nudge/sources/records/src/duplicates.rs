@@ -1,4 +1,4 @@
-//! Finds records that may say the same: pairs whose meanings are near each other, for a person to look at and merge.
+//! Finds records that may say the same: pairs with similar meanings, for a person to look at and merge.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ use crate::rows;
 use crate::source::RecordSource;
 use crate::write::ALIKE;
 
-/// Records that are compared, the newest: each with each of its project and kind.
+/// The most records that are compared, the newest first. Each is compared with all others of its project and kind.
 const MAX_COMPARED: usize = 10_000;
-/// How long a call waits for the model to be loaded.
+/// The longest wait of a call for the model to load.
 const MODEL_WAIT: Duration = Duration::from_secs(10);
 
 /// Params of `nudge.records.duplicates`.
@@ -49,13 +49,14 @@ pub struct RecordDuplicatesParams {
 /// Result of `nudge.records.duplicates`.
 #[derive(Debug, Default, Serialize)]
 pub struct RecordDuplicates {
-    /// Nearest first; none of which the model understands too little, such as another script.
+    /// The pairs, the nearest first. A pair is left out if the model understands too little of a text, such as one in
+    /// another script.
     pub duplicates: Vec<DuplicatePair>,
-    /// How many more pairs are as near.
+    /// The number of further pairs within the distance.
     pub omitted: usize,
-    /// Records that were not compared: they have no vector yet, or there are more than 10,000 newer ones.
+    /// The number of records that were not compared: they have no vector yet, or 10,000 others are newer.
     pub uncompared: usize,
-    /// Names of projects like the one that was asked for, which has no record.
+    /// Names similar to the project that was asked for, which has no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub projects_like: Vec<String>,
 }
@@ -63,28 +64,28 @@ pub struct RecordDuplicates {
 /// Two records of one project and kind that may say the same.
 #[derive(Debug, Serialize)]
 pub struct DuplicatePair {
-    /// Their numbers, the older first.
+    /// The records' numbers, the older first.
     pub ids: [i64; 2],
-    /// 1 less the cosine of their meanings: 0 for texts that mean the same.
+    /// 1 minus the cosine of their meanings; 0 for texts with the same meaning.
     pub distance: f64,
     /// The title of the older.
     pub title: String,
     /// The title of the newer.
     pub other_title: String,
-    /// The kind of both.
+    /// The kind of both records.
     pub kind: Kind,
-    /// The name of their project.
+    /// The name of the records' project.
     pub project: String,
 }
 
-/// The meaning of a record, by the first part of its text, and the group that it is compared in.
+/// A record's vector, made of the first part of its text, and the project and kind in which it is compared.
 struct ComparedRecord {
     id: i64,
     of: (i64, Kind),
     vector: Vec<f32>,
 }
 
-/// The nearest pairs of those that were seen.
+/// The nearest of all pairs so far.
 struct NearestPairs {
     limit: usize,
     all: usize,
@@ -107,7 +108,7 @@ impl NearestPairs {
 }
 
 impl RecordSource {
-    /// Finds the pairs that are nearest to each other.
+    /// Finds the pairs with the least distance.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` without a model, `E_INVALID`.
@@ -145,7 +146,7 @@ impl RecordSource {
         };
         self.make_up_alone(db, &*model)?;
         let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
-        // Records that are compared with each other stand side by side.
+        // Sorts the records of one project and kind together.
         ones.sort_by_key(|record| (record.of.0, record.of.1.as_str(), record.id));
         let mut compared = 0;
         let mut nearest = NearestPairs { limit, all: 0, pairs: Vec::new() };
@@ -156,7 +157,7 @@ impl RecordSource {
             }
             compared += vectors.len();
             let record_at = |key| usize::try_from(key).ok().and_then(|index| group.get(index));
-            // The rounding here is less than the margin of `pairs`; the exact distance is measured below.
+            // This rounding is smaller than the margin of `pairs`. The exact distance is computed below.
             #[allow(clippy::cast_possible_truncation)]
             let least = (1.0 - most) as f32;
             vectors.pairs(least, |first, second| {
@@ -175,7 +176,7 @@ impl RecordSource {
         let omitted = nearest.all - nearest.pairs.len();
         let duplicates = db.read(|c| {
             let pair = |(distance, ids): &(f32, [i64; 2])| {
-                // Another call may have deleted one of them a moment ago.
+                // Another call may have deleted a record meanwhile.
                 let (Some(first), Some(second)) = (rows::find_record(c, ids[0])?, rows::find_record(c, ids[1])?) else {
                     return Ok(None);
                 };
@@ -200,8 +201,8 @@ impl RecordSource {
 
 /// Reads the newest records that have a vector of this model, and counts all records.
 ///
-/// Reads the database and not the memory that searches share: comparing thousands takes seconds, and no prompt waits
-/// for it.
+/// Reads the database, not the memory that searches share: comparing thousands of records takes seconds, and no
+/// prompt may wait for the memory so long.
 fn read(
     c: &Connection,
     project: Option<i64>,
@@ -209,7 +210,7 @@ fn read(
 ) -> Result<(Vec<ComparedRecord>, i64), TransactionFailure> {
     let from_clause = "FROM record WHERE (?1 IS NULL OR project_id = ?1)";
     let all = c.prepare_cached(&format!("SELECT count(*) {from_clause}"))?.query_row([project], |row| row.get(0))?;
-    // The newest are selected first: a sort would carry the vectors along.
+    // Selects the newest first without vectors, because a sort of whole rows would move the vectors too.
     let mut statement = c.prepare_cached(&format!(
         "SELECT r.id, r.project_id, r.kind, e.vector
            FROM (SELECT id, project_id, kind {from_clause} ORDER BY id DESC LIMIT ?3) r

@@ -1,8 +1,8 @@
-//! An import: the records of a file, written in batches, so that it is as large as it likes and other writers get in
-//! between.
+//! Imports the records of a file in batches. So a file may be of any size, and other writers can work between two
+//! batches.
 //!
-//! The last batch alone carries the key of the call. An import that ended before is made again and skips records that
-//! are in already.
+//! Only the last batch carries the call's key. After an interruption the caller repeats the import, which skips
+//! records that are stored already.
 
 use std::time::{Duration, Instant};
 
@@ -21,19 +21,19 @@ use crate::source::{RecordSource, to_detail};
 use crate::transfer::{self, ImportBatch, RecordImport, RecordImportParams};
 use crate::write::to_author;
 
-/// Most records of a batch, and the bytes after which it ends. All writers wait while a batch is written: 100 records of
-/// 2.7 KB take 0.15 s, and 0.8 s on a machine with much else to do.
+/// The most records of a batch, and the bytes that end a batch. All other writers wait for a batch: 100 records of
+/// 2.7 KB take 0.15 s, and 0.8 s on a busy machine.
 const BATCH_RECORDS: usize = 100;
 const BATCH_BYTES: usize = 1 << 20;
-/// Fewest records of a full batch, and the time beyond which the next batch has half as many.
+/// The least records of a full batch, and the time of a batch after which the next one is half as large.
 const MIN_BATCH_RECORDS: usize = 10;
 const BATCH_TIME: Duration = Duration::from_millis(200);
-/// The pause after a batch, as a part of the time that the batch took. Another process that waits to write tries every
-/// 0.1 s at most and must come upon such a pause within 5 s.
+/// The pause after a batch is the batch's time divided by this. A waiting process tries every 0.1 s at most, and must
+/// meet such a pause within 5 s.
 const PAUSE_DIVISOR: u32 = 4;
 
 impl RecordSource {
-    /// Takes in the records of a file. When it ends before the last of them, those of the batches before stay.
+    /// Imports the records of a file. If the import fails, the records of finished batches stay.
     pub(crate) fn import_records(&self, caller: Caller<'_>, params: RecordImportParams) -> Result<Box<RawValue>> {
         let file = IncomingRecords::open(&transfer::resolve_path(&params.file, params.context)?)?;
         let author = to_author(caller, self.clock());
@@ -59,7 +59,7 @@ impl RecordSource {
     }
 }
 
-/// Adds the number of records that are in to the error that ended an import.
+/// Adds to an error the number of records that are stored already.
 fn say_what_is_in(error: Error, done: &RecordImport) -> Error {
     let RecordImport { imported, skipped, .. } = *done;
     if imported + skipped == 0 {
@@ -71,26 +71,26 @@ fn say_what_is_in(error: Error, done: &RecordImport) -> Error {
     error.with_message(message).with_data("imported", imported).with_data("skipped", skipped)
 }
 
-/// An import that is under way.
+/// A running import.
 struct ImportRun<'a> {
     records: &'a RecordSource,
     db: &'a Db,
     author: &'a RecordAuthor,
-    /// The records that are written next.
+    /// The records of the next batch.
     batch: Vec<ReadRecord>,
-    /// How many of them are written at once.
+    /// The number of records in a full batch.
     batch_records: usize,
-    /// About the bytes of these.
+    /// The approximate bytes of the next batch.
     bytes: usize,
-    /// The place of the first of these in the file.
+    /// The position in the file of the first record of the next batch.
     place: usize,
-    /// The outcome of the batches before.
+    /// The outcome of all finished batches.
     done: RecordImport,
     comparisons: ComparisonCount,
 }
 
 impl ImportRun<'_> {
-    /// Takes the next record, and writes the batch when it is full.
+    /// Adds a record to the batch, and writes the batch when it is full.
     fn take(&mut self, record: ReadRecord) -> Result<()> {
         self.bytes += record.as_ref().map_or(0, transfer::MovedRecord::bytes);
         self.batch.push(record);
@@ -115,16 +115,16 @@ impl ImportRun<'_> {
         Ok(())
     }
 
-    /// Writes the last batch, which may be empty, with the key of the call.
+    /// Writes the last batch, even an empty one, with the key of the call.
     fn finish(&mut self, caller: Caller<'_>) -> Result<KeyedAnswer> {
         let answer = self.write(Some(caller))?;
         Ok(answer.expect("the last batch is written by a caller"))
     }
 
-    /// Writes the batch. When there is no room for all, those before the first without room are written.
+    /// Writes the batch. If there is not room for all of it, writes the records before the first one without room.
     ///
     /// # Errors
-    /// `E_QUOTA` also when some were written.
+    /// `E_QUOTA` is returned even when some records were written.
     fn write(&mut self, last_by: Option<Caller<'_>>) -> Result<Option<KeyedAnswer>> {
         let seen = self.records.see_moved(&self.batch, &mut self.comparisons)?;
         let batch = ImportBatch { begin: self.place, records: &self.batch, seen: &seen };
@@ -144,7 +144,8 @@ impl ImportRun<'_> {
         written
     }
 
-    /// Writes these records in one transaction, and returns the outcome of all until then, or until the error.
+    /// Writes records in one transaction. Returns the result, and the outcome of all records up to the end or the
+    /// error.
     fn write_rows(
         &self,
         batch: &ImportBatch<'_>,

@@ -1,5 +1,5 @@
-//! Reads the file of an import: an export as a stream, record by record, or the rows of the upstream plugin's own file
-//! or of a backup.
+//! Reads the file of an import: an export record by record, or the rows of a database. The database is that of the
+//! upstream plugin, or a backup.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,30 +22,30 @@ use serde_json::value::RawValue;
 
 use crate::transfer::{FORMAT, MovedRecord};
 
-/// Longest record of an export, and longest value in a database.
+/// The most bytes of an export's record, and of a value in a database.
 const MAX_RECORD_BYTES: u32 = 16 << 20;
-/// Largest database that is read. It is read into memory.
+/// The most bytes of a database. The whole file is read into memory.
 const MAX_DATABASE_BYTES: u64 = 256 << 20;
-/// Steps of `SQLite`'s and time to read one. A record takes 20 steps.
+/// The most steps of `SQLite` and the most time for reading a database. A record takes about 20 steps.
 const MAX_STEPS: u64 = 1_000_000_000;
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// A record of a file, or why it is none.
+/// A record of a file, or the reason why the entry is not a record.
 pub type ReadRecord = Result<MovedRecord, String>;
 
 /// The file of an import.
 pub enum IncomingRecords {
-    /// An export that was read to its end once and is well-formed.
+    /// An export that was read once to its end and is well-formed.
     Export(File),
-    /// The rows of a database, in the order of their numbers.
+    /// The rows of a database, sorted by number.
     Rows(Vec<ReadRecord>),
 }
 
 impl IncomingRecords {
-    /// Opens a file. An export is read to its end, so that a broken one is refused before anything is written.
+    /// Opens a file. Reads an export to its end, so that a broken one is refused before any record is written.
     ///
     /// # Errors
-    /// `E_INVALID` for a file that is neither.
+    /// `E_INVALID` for a file of another kind.
     pub fn open(path: &Path) -> Result<Self> {
         let unreadable = |error: io::Error| {
             Error::invalid(format!(
@@ -84,10 +84,11 @@ impl IncomingRecords {
         Ok(Self::Export(file))
     }
 
-    /// Calls `take` with each record, or with the reason why an entry is none; such an entry keeps no other out.
+    /// Calls `take` with each record, or with the reason why an entry is not a record. Such an entry does not stop
+    /// the import.
     ///
     /// # Errors
-    /// The first of `take`; `E_UNAVAILABLE` when the file is another one by now.
+    /// The first error of `take`; `E_UNAVAILABLE` when the file has changed since it was opened.
     pub fn read(self, take: &mut dyn FnMut(ReadRecord) -> Result<()>) -> Result<()> {
         match self {
             Self::Rows(rows) => rows.into_iter().try_for_each(take),
@@ -105,7 +106,7 @@ impl IncomingRecords {
     }
 }
 
-/// Why an export is not read to its end.
+/// The reason why an export was not read to its end.
 enum ReadFailure {
     /// The caller refused a record.
     Refused(Error),
@@ -113,11 +114,11 @@ enum ReadFailure {
     Io(io::Error),
     /// A record is too long.
     TooLong,
-    /// It is not the JSON of an export.
+    /// The file is not the JSON of an export.
     Json(Category),
 }
 
-/// Reads an export from its beginning, calls `take` with each record, and returns the format. A single record is in
+/// Reads an export from its beginning, calls `take` with each record, and returns the format. Only one record is in
 /// memory at a time.
 fn read_export(mut file: &File, take: &mut dyn FnMut(&RawValue) -> Result<()>) -> Result<String, ReadFailure> {
     file.rewind().map_err(ReadFailure::Io)?;
@@ -137,7 +138,7 @@ fn read_export(mut file: &File, take: &mut dyn FnMut(&RawValue) -> Result<()>) -
     })
 }
 
-/// Reads a file as long as there is room, which is given anew for each record.
+/// Reads a file within a limit of bytes, which starts again for each record.
 struct BoundedReader<'a> {
     reader: BufReader<&'a File>,
     room: &'a Cell<u32>,
@@ -221,9 +222,9 @@ impl<'de> Visitor<'de> for ExportedRecords<'_, '_> {
     }
 }
 
-/// Reads the upstream plugin's file, or a backup, by its `project` and `record` tables alone.
+/// Reads the upstream plugin's file or a backup. Uses only the tables `project` and `record`.
 ///
-/// The tables promise nothing about their columns, so each row is judged by itself.
+/// The columns of these tables may hold any value, so each row is checked.
 fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     let limits = ForeignLimits {
         file_bytes: MAX_DATABASE_BYTES,
@@ -232,7 +233,7 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
         steps: MAX_STEPS,
         until: Instant::now() + MAX_TIME,
     };
-    // The plugin may have it open.
+    // The plugin may have the file open.
     let file = ForeignDatabase::open(path, LinkPolicy::Followed, ForeignLog::Read, &limits).map_err(unfit)?;
     let mut projects = HashMap::new();
     file.for_each_row("project", &["id", "name"], None, &mut |row| {
@@ -245,7 +246,7 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     let columns = ["id", "project_id", "kind", "title", "body", "status", "created_at", "updated_at"];
     let mut moved: Vec<(Option<i64>, ReadRecord)> = Vec::new();
     file.for_each_row("record", &columns, None, &mut |row| {
-        // A row without a number comes first; it is a record all the same.
+        // A row without a number is still a record; such rows come first.
         moved.push((row.get(0).ok(), of_upstream(row, &projects)));
         ControlFlow::Continue(())
     })
@@ -254,7 +255,8 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     Ok(moved.into_iter().map(|(_, record)| record).collect())
 }
 
-/// The refusal of a database. `SQLite`'s own words may repeat a value.
+/// Makes the error for a database that cannot be read. It leaves out `SQLite`'s own message, which may contain a
+/// value of the file.
 fn unfit(unfit: UnfitDatabase) -> Error {
     Error::invalid(match unfit {
         UnfitDatabase::File(error) => {
@@ -272,12 +274,12 @@ fn unfit(unfit: UnfitDatabase) -> Error {
     })
 }
 
-/// A row of the upstream's, or why it is no record.
+/// Converts a row of the upstream's table, or returns the reason why it is not a record.
 fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -> ReadRecord {
     let no_project = || Err("its project is no text".to_owned());
     let project = row.get(1).ok().and_then(|id: i64| projects.get(&id).cloned()).unwrap_or_else(no_project);
     let given = |column: usize| row.get_ref(column).is_ok_and(|value| !matches!(value, ValueRef::Null));
-    // Either time stands for the other.
+    // If one of the two times is missing, the other is used for both.
     let time = |column: usize, other: usize| match (given(column), given(other)) {
         (true, _) => text(row, column, "time"),
         (false, true) => text(row, other, "time"),

@@ -31,7 +31,7 @@ pub struct ProjectJoinParams {
 pub struct ProjectJoin {
     /// The name of the joined project.
     pub project: String,
-    /// How many records have moved.
+    /// The number of records that have moved.
     pub moved: usize,
 }
 

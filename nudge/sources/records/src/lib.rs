@@ -1,21 +1,22 @@
 //! Records: fixes, decisions and plans across projects, found again by words and by meaning.
 //!
-//! A record is an issue that was fixed, a specification, a decision of architecture, or an update. All of a user's
-//! projects share one database, so that a lesson of one helps another. [`SOURCE`] brings it to the surfaces.
+//! A record is a fixed issue, a specification, a decision of architecture, or an update. All projects of a user share
+//! one database, so that a lesson of one project helps another. [`SOURCE`] registers the records as a source.
 //!
 //! | module | what |
 //! |---|---|
-//! | `record`, `project` | a record and its fields; which project a place belongs to |
-//! | `schema`, `rows` | the database, and reading and writing its rows |
-//! | `meaning` | vectors: made in the background, kept, searched in memory |
+//! | `record`, `project` | a record and its fields; the project of a caller's folder or repository |
+//! | `schema`, `rows` | the database; reads and writes its rows |
+//! | `meaning` | vectors: made in the background, stored, searched in memory |
 //! | `duplicates` | pairs of records that may say the same |
-//! | `search` | finding the records that are most relevant to a question |
-//! | `write`, `join` | changing records; making two projects one |
-//! | `transfer`, `incoming`, `import` | exports and backups; reading the file of an import, and writing its records in batches |
-//! | `same`, `seen` | whether two records say the same; what is near one before it is written |
-//! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
-//! | `report` | what the command line tells a person of the answers |
-//! | `capture` | what a turn of an agent did, and whether it is worth a record |
+//! | `search` | finds the most relevant records for a question |
+//! | `write`, `join` | changes records; joins two projects |
+//! | `transfer`, `incoming`, `import` | exports and backups; reads the file of an import; writes its records in
+//! batches |
+//! | `same`, `seen` | compares the texts of two records; finds similar records before a write |
+//! | `source`, `method`, `offer` | the source, its method table, its unasked offers to an agent |
+//! | `report` | reports of the answers for a person at the command line |
+//! | `capture` | the work of an agent's turn, and whether it is worth a record |
 
 mod capture;
 mod duplicates;

@@ -27,31 +27,31 @@ use crate::transfer::{
 };
 use crate::write::{RecordDeleteParams, RecordMergeParams, RecordRestoreParams, RecordUpsertParams};
 
-/// The method that hooks name to the model.
+/// The method that hooks recommend to the model.
 pub const SEARCH: &str = "nudge.records.search";
-/// The method that saves one.
+/// The method that saves a record.
 pub const UPSERT: &str = "nudge.records.upsert";
-/// The method that lists them.
+/// The method that lists records.
 pub const LIST: &str = "nudge.records.list";
-/// The method that gets the whole of one.
+/// The method that returns one whole record.
 pub const GET: &str = "nudge.records.get";
 
-/// The method that deletes one.
+/// The method that deletes a record.
 pub const DELETE: &str = "nudge.records.delete";
-/// The method that puts a backup in the place of the database.
+/// The method that replaces the database by a backup.
 pub const RECOVER: &str = "nudge.records.recover";
 
-/// Most results that a search may be asked for.
+/// The highest limit of a search.
 pub const MAX_LIMIT: usize = 50;
-/// Most entries that a list may be asked for.
+/// The highest limit of a list.
 pub const MAX_LISTED: usize = 1_000;
-/// Bytes of a body in a search result: five bodies of full length would fill an agent's context.
+/// The most bytes of a body in a search result: five whole bodies would fill an agent's context.
 const MAX_FOUND_BYTES: usize = 2_000;
-/// How long a search waits for the model to be loaded; then it goes by words.
+/// The longest wait of a search for the model to load. After it the search uses words only.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
-/// How much of a question a model understands, 0 to 1, below which it is told when nothing is found.
+/// The share of a question, from 0 to 1, that the model must understand. Below it an answer without results says so.
 const LITTLE_UNDERSTOOD: f64 = 0.5;
-/// Longest question.
+/// The most bytes of a question.
 const MAX_QUERY_BYTES: usize = 64 << 10;
 
 pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
@@ -217,7 +217,7 @@ pub static TABLE: MethodTable<RecordSource> = MethodTable(&[
     },
 ]);
 
-/// The words that narrow by kind, and by status, for schemas.
+/// The filters of kind and status, for the schemas.
 #[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(dead_code, reason = "a schema alone")]
@@ -239,7 +239,7 @@ enum RecordStatusFilter {
     Archived,
 }
 
-/// Reads a word that narrows a search: absent, null, "" and `all` are no word.
+/// Reads a filter of a search. Absent, null, "" and `all` mean no filter.
 fn read_filter<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let given: Option<String> = Option::deserialize(deserializer)?;
     match given.as_deref() {
@@ -336,12 +336,12 @@ pub struct RecordListParams {
 pub struct RecordList {
     /// Newest first.
     pub records: Vec<RecordEntry>,
-    /// How many there are in all.
+    /// The number of all matching records.
     pub total: i64,
-    /// Give it as `before` for those that come after these; absent when there are none.
+    /// The value of `before` for the next call; absent after the last record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Names of projects like the one that was asked for, which has no record.
+    /// Names similar to the project that was asked for, which has no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub projects_like: Vec<String>,
 }
@@ -349,9 +349,9 @@ pub struct RecordList {
 /// Result of `nudge.records.projects`.
 #[derive(Debug, Serialize)]
 pub struct ProjectList {
-    /// The newest records first.
+    /// The projects; those with the newest changes come first.
     pub projects: Vec<ProjectEntry>,
-    /// The number of further ones.
+    /// The number of projects that are left out.
     pub omitted: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Offers for an agent that did not ask: records that match a prompt.
+//! Makes unasked offers for an agent: records that match a prompt.
 
 use std::hash::BuildHasher as _;
 
@@ -17,28 +17,29 @@ use crate::project::{self, ProjectLocation};
 use crate::search::{self, QuestionMeaning, RecordExplanation, RecordHit, RecordQuery};
 use crate::source::{RecordSource, SOURCE};
 
-/// The most relevant records, which are looked at for a prompt.
+/// The number of best search results that are considered for a prompt.
 const LOOKED_AT: usize = 20;
-/// The relevance from which a record is told unasked: by words alone, and by meaning; a value between them for a prompt
-/// that is understood in part. As in the relevance, records of this project count more: the records of all others grow
-/// without end, and so does the chance that one of them shares two words with a prompt.
+/// The relevance that a record needs to be offered: by words alone, and by meaning. For a prompt that the model
+/// understands in part, the limit lies between them. The relevance counts records of the same project more, because
+/// the records of all other projects grow without end, and so does the chance that one of them shares two words with
+/// a prompt.
 ///
-/// By `tests/records/`, where the figures stand.
+/// Measured with `tests/records/`, which has the figures.
 const BY_WORDS: f64 = 0.9;
 const BY_MEANING: f64 = 0.6;
-/// Enough without that relevance, which words cannot reach among the first few records, because no word is rare there:
-/// so many words, and so much of the prompt, in a record whose meaning is not far from it, as far as that is
-/// understood.
+/// A record below this relevance is offered too if it holds this many words and this share of the prompt, and its
+/// meaning is not far from the prompt. This helps a user with few records: words are not rare there, so words alone
+/// cannot reach the relevance.
 const MANY_WORDS: usize = 3;
 const MUCH: f64 = 0.45;
 const LEAST_COSINE: f64 = 0.35;
-/// Content words without which a prompt brings nothing to mind.
+/// The least content words of a prompt that gets offers.
 const MIN_WORDS: usize = 3;
-/// Length to which a title and a body are cut in a line.
+/// The most characters of a title and of a body in a line.
 const TITLE_CHARS: usize = 160;
 const BODY_CHARS: usize = 200;
 
-/// The offers at this moment.
+/// Finds the offers for an event.
 pub fn find_offers(records: &RecordSource, request: &SuggestRequest) -> SourceOffers {
     try_find_offers(records, request).unwrap_or_default()
 }
@@ -88,14 +89,14 @@ fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<S
     Some(SourceOffers { offers, omitted, ..SourceOffers::default() })
 }
 
-/// Returns true when a record fits a prompt so well that it is told unasked.
+/// Returns true when a record matches a prompt well enough to be offered.
 fn is_worth_a_word(hit: &RecordHit) -> bool {
     let Some(why) = &hit.explain else { return false };
     let evidence = &why.evidence;
     let by_meaning = evidence.by_meaning();
     let floor = by_meaning * BY_MEANING + (1.0 - by_meaning) * BY_WORDS;
     let is_near = evidence.cosine.is_none_or(|cosine| cosine >= LEAST_COSINE * evidence.understood);
-    // Many a prompt that wants nothing names a file that some record names.
+    // Names of files do not count, because many prompts name a file that some record names too.
     let relevance = MatchEvidence { names: 0.0, ..*evidence }.score();
     relevance >= floor || (why.words.len() >= MANY_WORDS && evidence.coverage >= MUCH && is_near)
 }
@@ -112,7 +113,7 @@ fn build_offer(hit: RecordHit, now: i64) -> Offer {
         record.status.as_str(),
         format_ago(updated_at, now)
     );
-    // The line also holds the age, which is no news.
+    // The stamp is made of the version only. The line also holds the record's age, which must not make the line new.
     let stamp = FixedState::default().hash_one(record.version);
     let strength = ScoreParts::from([("relevance", relevance)]);
     Offer {
@@ -126,13 +127,13 @@ fn build_offer(hit: RecordHit, now: i64) -> Offer {
         why: why.clone(),
         explain: MatchExplain { matched: true, score: relevance, parts, reasons: vec![why] },
         parts: strength,
-        // Numbers and strings alone: writing them cannot fail.
+        // Writing plain numbers and strings as JSON cannot fail.
         more: MoreCall { method: GET, params: raw_json(&json!({"id": id})) },
         item: SourceItem(raw_json(&json!({"record": record}))),
     }
 }
 
-/// Why a record is told, in words.
+/// Says why a record is offered.
 fn format_reason(why: &RecordExplanation) -> String {
     let near = why.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!why.words.is_empty() || near.is_none())

@@ -1,7 +1,8 @@
-//! Projects: which one a place belongs to, and by which name.
+//! Projects: finds the project of a caller's folder or repository, and its name.
 //!
-//! A project has one name and any number of repositories, so that a clone, a fork's second remote and a rename are one
-//! project. Two repositories of one bare name are two projects until somebody says otherwise, and joins them.
+//! A project has one name and any number of repositories, so a clone, a second remote of a fork and a renamed
+//! repository are one project. Two repositories with the same name on different hosts are two projects until a user
+//! joins them.
 
 use std::path::Path;
 
@@ -18,25 +19,25 @@ use serde::Serialize;
 
 use crate::{record, rows};
 
-/// The hosts on which an organisation and a name say which repository it is.
+/// The hosts on which organisation and name identify a repository.
 const HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
-/// Longest name, in bytes.
+/// The most bytes of a name.
 const MAX_NAME_BYTES: usize = 1 << 10;
-/// Most names that are listed.
+/// The most projects in a list.
 const MAX_PROJECTS: i64 = 1_000;
 
-/// The place of a caller, as far as projects go.
+/// The parts of a caller's context that decide its project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectLocation {
-    /// The repository in its one spelling, or the folder: the alias of a project.
+    /// The repository in its normal form, or the folder. It is an alias of the project.
     alias: String,
-    /// Names for it, the best first; no other project can have the last one.
+    /// Possible names of the project, the best first. The last one is unique to this repository.
     names: Vec<String>,
 }
 
 impl ProjectLocation {
-    /// `None` where no repository is known of the place. A folder alone is none: it may be any folder of a project, and
-    /// each would be a project of its own.
+    /// Returns `None` when the context has no repository. A folder alone is not enough: every subfolder of a project
+    /// would become its own project.
     pub fn from_context(context: &Context) -> Option<Self> {
         match context.repo_name() {
             Some(RepoName::Path { host, path }) => {
@@ -52,8 +53,8 @@ impl ProjectLocation {
             }
             Some(RepoName::File(path)) => {
                 let base = path.trim_end_matches('/').rsplit('/').next().filter(|base| !base.is_empty());
-                // A folder without a repository is known by its path, too: it may be anything, and its name is often
-                // somebody else's.
+                // For a folder without a repository only the path is used, because its name says little and other
+                // folders often have the same name.
                 let base = base.filter(|_| !is_mere_folder(Path::new(&**path)));
                 let names = base.map(str::to_owned).into_iter().chain([path.to_string()]).collect();
                 Some(Self { alias: format!("file://{path}"), names })
@@ -63,13 +64,13 @@ impl ProjectLocation {
     }
 }
 
-/// Returns true when there is a folder, and no repository in it.
+/// Returns true when a path is a folder without a repository.
 fn is_mere_folder(path: &Path) -> bool {
     path.is_dir() && !path.join(".git").exists() && !path.join("HEAD").exists()
 }
 
-/// The name that the project of a place has where no other one has it already; `None` where no repository is known of
-/// the place.
+/// Returns the name that a new project of this context would get, if no other project has it. Returns `None` when the
+/// context has no repository.
 ///
 /// ```
 /// use nudge_core::context::Context;
@@ -81,7 +82,7 @@ fn is_mere_folder(path: &Path) -> bool {
 /// assert_eq!(name("file:///home/ada/shop").as_deref(), Some("shop"));
 /// # let place = tempfile::tempdir().unwrap();
 /// # let place = place.path().to_str().unwrap();
-/// // There is no repository.
+/// // This folder has no repository.
 /// assert_eq!(name(&format!("file://{place}")).as_deref(), Some(place));
 /// let folder = Context::builder().cwd("/tmp/notes").build().unwrap();
 /// assert_eq!(project_name(&folder), None);
@@ -90,33 +91,33 @@ pub fn project_name(context: &Context) -> Option<String> {
     ProjectLocation::from_context(context).map(|here| here.names[0].clone())
 }
 
-/// A project, as it is listed.
+/// A project in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProjectEntry {
     /// The number.
     pub id: i64,
     /// The name.
     pub name: String,
-    /// How many records it has.
+    /// The number of its records.
     pub records: i64,
-    /// When its first record was made, RFC 3339.
+    /// The time of its creation, RFC 3339.
     pub created_at: String,
-    /// When one of its records was changed last, RFC 3339.
+    /// The time of the last change of one of its records, RFC 3339.
     pub updated_at: String,
 }
 
-/// The project that a read is about.
+/// The project that a read is limited to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProjectChoice {
-    /// This one.
+    /// Only this project.
     One(i64),
-    /// Every one alike.
+    /// All projects.
     All,
-    /// A project without a record, by a name that others may be like.
+    /// A project without a record. The text is the name that was asked for, to find similar names.
     None(Option<String>),
 }
 
-/// The project that a read asks for: the one named, all for `*`, else the one of the place.
+/// Finds the project for a read: the named one, all for `*`, or else the one of the caller's context.
 pub fn choose_project(
     c: &Connection,
     given: Option<&str>,
@@ -134,10 +135,10 @@ pub fn choose_project(
     }
 }
 
-/// The project that a write goes to; it is made where there is none.
+/// Finds the project for a write, and creates it if needed.
 ///
 /// # Errors
-/// `E_INVALID` for a name that no project has, unless `create` is given: a misspelt one would be a project of its own.
+/// `E_INVALID` for an unknown name without `create`, because a misspelt name would make a new project.
 pub fn for_write(
     c: &Connection,
     given: Option<&str>,
@@ -184,8 +185,8 @@ pub fn for_write(
     Ok((id, name(c, id)?))
 }
 
-/// The project of a place, if there is one; and where its repository was not met yet the name by which the place has it, or
-/// would have a new one: the first of its names that is no other repository's.
+/// Finds the project of a caller's context. If its repository is not an alias yet, it also returns the name to use:
+/// the first one that no project with another repository has.
 fn find_project<'a>(
     c: &Connection,
     here: &'a ProjectLocation,
@@ -196,7 +197,7 @@ fn find_project<'a>(
     for name in &here.names {
         match by_name(c, name)? {
             None => return Ok((None, Some(name))),
-            // A project that was named by hand or imported, and has no repository yet, or had none when it was joined.
+            // This project was named by hand or imported, and has no repository, or had none when it was joined.
             Some(id) if by_alias(c, &to_unmet_alias(name))?.is_some() || !has_alias(c, id)? => {
                 return Ok((Some(id), Some(name)));
             }
@@ -219,7 +220,7 @@ pub fn check_name(name: &str) -> Result<&str> {
     record::refuse_secret("project", name).map(|()| name)
 }
 
-/// Every project, those with the newest records first, and how many more there are.
+/// Lists the projects, those with the newest changes first, and counts those beyond the limit.
 pub fn list_all(c: &Connection) -> Result<(Vec<ProjectEntry>, i64), TransactionFailure> {
     let mut statement = c.prepare_cached(
         "SELECT p.id, p.name, count(r.id), p.created_at, max(coalesce(max(r.updated_at), ''), p.updated_at) AS updated
@@ -240,7 +241,7 @@ pub fn list_all(c: &Connection) -> Result<(Vec<ProjectEntry>, i64), TransactionF
     Ok((projects, more))
 }
 
-/// Finds names like one, for a caller that misspelt it.
+/// Finds names similar to a misspelt one.
 pub fn find_similar_names(c: &Connection, name: &str) -> Result<Vec<String>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT name FROM project ORDER BY id DESC LIMIT ?1")?;
     let names = statement.query_map([MAX_PROJECTS], |row| row.get::<_, String>(0))?;
@@ -255,26 +256,27 @@ pub fn find_similar_names(c: &Connection, name: &str) -> Result<Vec<String>, Tra
     Ok(like)
 }
 
-/// The number of the project with this name, or that had it before it was joined to another.
+/// Returns the number of the project with this name. A name that a project had before it was joined to another counts
+/// too.
 pub fn by_name(c: &Connection, name: &str) -> Result<Option<i64>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id FROM project WHERE name = ?1")?;
     let id = statement.query_row([name], |row| row.get(0)).optional()?;
     if id.is_some() { Ok(id) } else { by_alias(c, &to_former_alias(name)) }
 }
 
-/// A name that a project had, among the aliases. No repository is written so.
+/// Returns the alias for a former name of a project. No repository has this form.
 fn to_former_alias(name: &str) -> String {
     format!("name:{name}")
 }
 
-/// Returns the alias for a name whose project had no repository when it was joined to another. No repository is written
-/// so.
+/// Returns the alias for the name of a project that had no repository when it was joined to another. No repository
+/// has this form.
 fn to_unmet_alias(name: &str) -> String {
     format!("unmet:{name}")
 }
 
-/// Makes two projects one, under the name of the second: its records, its repositories and its name are the second's
-/// from now on. How many records that are.
+/// Joins two projects under the name of the second: the second gets the records, repositories and names of the first.
+/// Returns the number of moved records.
 pub fn join_projects(c: &Connection, from: i64, into: i64) -> Result<usize, TransactionFailure> {
     let own = name(c, from)?;
     for id in [from, into] {
@@ -304,7 +306,7 @@ pub fn name(c: &Connection, id: i64) -> Result<String, TransactionFailure> {
     Ok(c.prepare_cached("SELECT name FROM project WHERE id = ?1")?.query_row([id], |row| row.get(0))?)
 }
 
-/// Makes a project.
+/// Creates a project and returns its number.
 pub fn insert_project(c: &Connection, name: &str, now: &str) -> Result<i64, TransactionFailure> {
     let mut statement = c.prepare_cached("INSERT INTO project(name, created_at, updated_at) VALUES (?1, ?2, ?2)")?;
     Ok(statement.insert(params![name, now])?)

@@ -7,12 +7,12 @@ use nudge_storage::rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest title, in characters.
+/// The most characters of a title.
 pub const MAX_TITLE_CHARS: usize = 300;
-/// Longest body, in bytes.
+/// The most bytes of a body.
 pub const MAX_BODY_BYTES: usize = 32 << 10;
 
-/// Makes an enumeration of words that is one column of text.
+/// Makes an enumeration whose variants are stored as words in one text column.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$about])*
@@ -90,35 +90,35 @@ words! {
     }
 }
 
-/// A record, as it is answered.
+/// A record in the form of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Record {
-    /// The number, which is never used again.
+    /// The number, which no other record ever gets.
     pub id: i64,
-    /// The name of its project.
+    /// The name of the record's project.
     pub project: String,
     /// The kind.
     pub kind: Kind,
     /// The event, in a line.
     pub title: String,
-    /// The whole of it.
+    /// The whole text.
     pub body: String,
     /// The status.
     pub status: Status,
-    /// 1, and one more with each change.
+    /// The version: 1 at first, and one more after each change.
     pub version: i64,
-    /// The client that changed it last; empty when unknown.
+    /// The client of the last change; empty when unknown.
     pub by: String,
-    /// How it came.
+    /// The way by which it was saved first.
     pub origin: Origin,
-    /// When it was made, RFC 3339.
+    /// The time of its creation, RFC 3339.
     pub created_at: String,
-    /// When it was changed last, RFC 3339.
+    /// The time of its last change, RFC 3339.
     pub updated_at: String,
 }
 
 impl Record {
-    /// Cuts the body to so many bytes, at a word's end where there is one; whether it was longer.
+    /// Cuts the body to `max_bytes`, after a word if possible. Returns whether it was longer.
     pub(crate) fn cut_body(&mut self, max_bytes: usize) -> bool {
         let is_longer = self.body.len() > max_bytes;
         if is_longer {
@@ -130,30 +130,30 @@ impl Record {
     }
 }
 
-/// A record as it was before a change.
+/// The content of a record before a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecordRevision {
-    /// The version that it was.
+    /// The record's version before the change.
     pub version: i64,
-    /// When it was replaced, RFC 3339.
+    /// The time of the change, RFC 3339.
     pub at: String,
-    /// The caller that replaced it.
+    /// The caller that made the change.
     pub by: String,
     /// The kind of change: `update`, `dedup`, `merge`, `delete`.
     pub why: String,
-    /// The project then.
+    /// The project before the change.
     pub project: String,
-    /// The kind then.
+    /// The kind before the change.
     pub kind: Kind,
     /// The title.
     pub title: String,
     /// The body.
     pub body: String,
-    /// The status then.
+    /// The status before the change.
     pub status: Status,
 }
 
-/// Returns true when a text may be a title: one line, not too long.
+/// Returns true when a text is a valid title: one line of limited length.
 pub fn is_title(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= MAX_TITLE_CHARS && !text.contains(['\n', '\r'])
 }

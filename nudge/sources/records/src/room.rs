@@ -1,4 +1,4 @@
-//! The room that all records together have on disk.
+//! The room on disk for all records together.
 
 use nudge_core::error::{Error, Result};
 use nudge_storage::rusqlite::Connection;
@@ -6,15 +6,14 @@ use nudge_storage::{TransactionFailure, used_bytes};
 
 use crate::rows;
 
-/// The setting that limits it.
+/// The setting with the limit of the room.
 pub const MAX_BYTES: &str = "records.max_bytes";
-/// Share of the room, in percent, from which on people are told.
+/// The share of the room in percent from which a warning is shown.
 const TOLD_FROM_PERCENT: u64 = 80;
-/// The advice on how room is made.
+/// The advice on how to make room.
 const ADVICE: &str = "delete some with `nudge records rm ID --forever` or raise `records.max_bytes`";
 
-/// The most bytes that the pages in use of the database may have. Deleted pages count no longer, although the file
-/// keeps them.
+/// The most bytes of the database's used pages. Freed pages do not count, although the file keeps them.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreRoom {
     max_bytes: usize,
@@ -25,7 +24,7 @@ impl StoreRoom {
         Self { max_bytes }
     }
 
-    /// Refuses texts of so many bytes more. It reads two numbers of the database's header and no row.
+    /// Refuses a write of `more_bytes` if the room does not suffice. Reads only two numbers of the database's header.
     ///
     /// # Errors
     /// `E_QUOTA`.
@@ -38,8 +37,8 @@ impl StoreRoom {
         Err(Error::quota("records_bytes", self.max_bytes, message).into())
     }
 
-    /// Bounds changes that are allowed without room: while there is none, a record has no more revisions than it had,
-    /// or one.
+    /// Limits the growth by changes that are allowed without room: while there is no room, it drops a record's oldest
+    /// revision for each new one.
     pub fn bound_revisions(self, c: &Connection, id: i64) -> Result<(), TransactionFailure> {
         match self.require_room(c, 1) {
             Err(TransactionFailure::Refused(_)) => rows::drop_oldest_revision(c, id),
@@ -47,7 +46,7 @@ impl StoreRoom {
         }
     }
 
-    /// The sentence for people when little is left.
+    /// Returns a warning for people when little room is left.
     pub fn warn_if_full(self, c: &Connection) -> Result<Option<String>, TransactionFailure> {
         let most = (self.max_bytes as u64).max(1);
         let percent = used_bytes(c)?.saturating_mul(100) / most;
@@ -55,7 +54,7 @@ impl StoreRoom {
     }
 }
 
-/// Bytes in a unit that people read.
+/// Formats a size in MiB or bytes.
 fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_048_576 => format!("{bytes} bytes"),

@@ -13,14 +13,14 @@ use crate::meaning;
 use crate::record::{Kind, Origin, Record, RecordRevision, Status};
 use crate::same;
 
-/// The columns of a [`Record`], of `record r` and `project p`.
+/// The columns of a [`Record`], from `record r` and `project p`.
 const COLUMNS: &str =
     "r.id, p.name, r.kind, r.title, r.body, r.status, r.version, r.by, r.origin, r.created_at, r.updated_at";
 const FROM: &str = "FROM record r JOIN project p ON p.id = r.project_id";
 
-/// The time in which a deleted record can be brought back, in days.
+/// The days for which a deleted record can be restored.
 pub const KEPT_DAYS: i64 = 30;
-/// Most revisions of a record; the oldest go.
+/// The most revisions of a record; the oldest are dropped first.
 const MAX_REVISIONS: i64 = 50;
 
 fn read_record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
@@ -39,21 +39,21 @@ fn read_record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
     })
 }
 
-/// The number of records, of every project.
+/// Returns the number of records in all projects.
 pub fn count_all(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached("SELECT count(*) FROM record")?.query_row([], |row| row.get(0))?)
 }
 
-/// The record of this number, if there is one.
+/// Returns the record with this number, if it exists.
 pub fn find_record(c: &Connection, id: i64) -> Result<Option<Record>, TransactionFailure> {
     let mut statement = c.prepare_cached(&format!("SELECT {COLUMNS} {FROM} WHERE r.id = ?1"))?;
     Ok(statement.query_row([id], read_record).optional()?)
 }
 
-/// As [`find_record`].
+/// Does the same as [`find_record`], but a missing record is an error.
 ///
 /// # Errors
-/// `E_NOT_FOUND`, with where it went when it was merged.
+/// `E_NOT_FOUND`; for a merged record it names the record that holds the content now.
 pub fn get_record(c: &Connection, id: i64) -> Result<Record, TransactionFailure> {
     if let Some(record) = find_record(c, id)? {
         return Ok(record);
@@ -74,7 +74,7 @@ pub fn get_record(c: &Connection, id: i64) -> Result<Record, TransactionFailure>
     Err(error.into())
 }
 
-/// A record of the project and kind that says the same.
+/// Finds a record of the same project and kind that says the same.
 pub fn find_same(
     c: &Connection,
     project: i64,
@@ -91,7 +91,7 @@ pub fn find_same(
 /// Finds the newest other record of the same project, kind and title.
 pub fn titled_alike(c: &Connection, id: i64, draft: &RecordDraft) -> Result<Option<(i64, String)>, TransactionFailure> {
     let title = same::fold_text(&draft.title);
-    // The title stands first in `same`, and ends with the line.
+    // `same` begins with the folded title, followed by a line break.
     let mut statement = c.prepare_cached(
         "SELECT id, title FROM record WHERE project_id = ?1 AND kind = ?2 AND same >= ?3 || char(10)
            AND same < ?3 || char(11) AND id <> ?4 ORDER BY id DESC LIMIT 1",
@@ -100,14 +100,14 @@ pub fn titled_alike(c: &Connection, id: i64, draft: &RecordDraft) -> Result<Opti
     Ok(row.optional()?)
 }
 
-/// The conditions of a list.
+/// The filters of a list; `None` means no filter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecordFilter {
-    /// This project alone.
+    /// The project.
     pub project: Option<i64>,
-    /// This kind alone.
+    /// The kind.
     pub kind: Option<Kind>,
-    /// This status alone.
+    /// The status.
     pub status: Option<Status>,
 }
 
@@ -116,7 +116,7 @@ pub struct RecordFilter {
 pub struct RecordEntry {
     /// The number.
     pub id: i64,
-    /// The name of its project.
+    /// The name of the record's project.
     pub project: String,
     /// The kind.
     pub kind: Kind,
@@ -124,11 +124,12 @@ pub struct RecordEntry {
     pub title: String,
     /// The status.
     pub status: Status,
-    /// When it was changed last, RFC 3339.
+    /// The time of the last change, RFC 3339.
     pub updated_at: String,
 }
 
-/// Records by their last change, newest first, after the place `before`, and how many there are in all.
+/// Lists records by their last change, the newest first, from after `before` on. Returns also the number of all
+/// matching records.
 pub fn list_records(
     c: &Connection,
     filter: RecordFilter,
@@ -175,7 +176,7 @@ pub fn list_records(
     Ok((entries.collect::<Result<_, _>>()?, total))
 }
 
-/// A record that is about to be written.
+/// The content of a record to write.
 #[derive(Debug, Clone)]
 pub struct RecordDraft {
     /// The project.
@@ -190,24 +191,24 @@ pub struct RecordDraft {
     pub status: Status,
 }
 
-/// The writer of a change, its way and time.
+/// The author of a change, with the way and the time of the change.
 #[derive(Debug, Clone)]
 pub struct RecordAuthor {
     /// The client's name; may be empty.
     pub by: String,
-    /// How it came.
+    /// The way by which the change was made.
     pub origin: Origin,
-    /// RFC 3339.
+    /// The time, RFC 3339.
     pub now: String,
 }
 
-/// Returns the number after the last change of any record.
+/// Returns the next change number.
 fn next_seq(c: &Connection) -> Result<i64, TransactionFailure> {
     let sql = "SELECT 1 + max((SELECT coalesce(max(seq), 0) FROM record), (SELECT coalesce(max(seq), 0) FROM gone))";
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Makes a record, and returns its number.
+/// Inserts a record and returns its number.
 pub fn insert_record(c: &Connection, draft: &RecordDraft, author: &RecordAuthor) -> Result<i64, TransactionFailure> {
     let RecordDraft { project, kind, title, body, status } = draft;
     let mut statement = c.prepare_cached(
@@ -219,13 +220,14 @@ pub fn insert_record(c: &Connection, draft: &RecordDraft, author: &RecordAuthor)
     Ok(statement.insert(params![project, kind, title, body, same, status, author_name, origin, now, next_seq(c)?])?)
 }
 
-/// Sets when a record was made, for one that was made elsewhere.
+/// Sets the time of creation, for an imported record.
 pub fn set_created(c: &Connection, id: i64, time: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("UPDATE record SET created_at = ?2 WHERE id = ?1")?.execute(params![id, time])?;
     Ok(())
 }
 
-/// Keeps a record as a revision, before it is changed: `why` is `update`, `dedup`, `merge` or `delete`.
+/// Saves the current content of a record as a revision before a change. `why` is `update`, `dedup`, `merge` or
+/// `delete`.
 fn keep_revision(c: &Connection, old: &Record, why: &str, author: &RecordAuthor) -> Result<(), TransactionFailure> {
     let Record { id, project, kind, title, body, status, version, origin, created_at, .. } = old;
     c.prepare_cached(
@@ -238,7 +240,7 @@ fn keep_revision(c: &Connection, old: &Record, why: &str, author: &RecordAuthor)
     Ok(())
 }
 
-/// Drops the oldest revision of a record that has several.
+/// Drops the oldest revision of a record if it has several.
 pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), TransactionFailure> {
     let sql = "DELETE FROM revision WHERE record_id = ?1 AND version = (SELECT min(version) FROM revision WHERE record_id = ?1)
                AND version < (SELECT max(version) FROM revision WHERE record_id = ?1)";
@@ -268,7 +270,7 @@ pub fn update_record(
     Ok(())
 }
 
-/// Removes a record; its content stays as a revision for 30 days. `into` is the record that it was merged into.
+/// Removes a record; its content stays as a revision for 30 days. `into` is the record into which it was merged.
 pub fn delete_record(
     c: &Connection,
     old: &Record,
@@ -283,21 +285,21 @@ pub fn delete_record(
     Ok(())
 }
 
-/// Returns true when a record was deleted, and can be brought back.
+/// Returns true when a record was deleted and can be restored.
 pub fn is_restorable(c: &Connection, id: i64) -> Result<bool, TransactionFailure> {
     let sql = "SELECT 1 FROM gone WHERE record_id = ?1 AND into_id IS NULL
                AND EXISTS (SELECT 1 FROM revision WHERE record_id = ?1)";
     Ok(c.prepare_cached(sql)?.exists([id])?)
 }
 
-/// Drops the text of a deleted record, and marks that the file has to be written anew.
+/// Drops the text of a deleted record at once. Marks the file for compaction, which removes the bytes from the disk.
 pub fn forget_one(tx: &Transaction<'_>, id: i64) -> Result<(), TransactionFailure> {
     tx.prepare_cached("DELETE FROM revision WHERE record_id = ?1")?.execute([id])?;
     forget_answers(tx, id)?;
     mark_compaction(tx)
 }
 
-/// The revisions of a record, newest first.
+/// Returns the revisions of a record, the newest first.
 pub fn read_revisions(c: &Connection, id: i64) -> Result<Vec<RecordRevision>, TransactionFailure> {
     let mut statement = c.prepare_cached(
         "SELECT version, at, by, why, project, kind, title, body, status FROM revision WHERE record_id = ?1
@@ -319,7 +321,7 @@ pub fn read_revisions(c: &Connection, id: i64) -> Result<Vec<RecordRevision>, Tr
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Brings a deleted record back under its own number, as its newest revision says.
+/// Restores a deleted record under its own number, with the content of its newest revision.
 pub fn revive_record(
     c: &Connection,
     id: i64,
@@ -328,7 +330,7 @@ pub fn revive_record(
     author: &RecordAuthor,
 ) -> Result<(), TransactionFailure> {
     let RecordRevision { version, kind, title, body, status, .. } = revision;
-    // A version number is never used twice, even when the record becomes again as it was.
+    // A version number is never used twice, so the restored record gets a new one.
     let (origin, created_at, last): (Origin, String, i64) = c
         .prepare_cached(
             "SELECT origin, created_at, (SELECT max(version) FROM revision WHERE record_id = ?1) FROM revision
@@ -359,7 +361,7 @@ pub fn revive_record(
     Ok(())
 }
 
-/// Drops records that were deleted more than 30 days before: `limit` is that time.
+/// Drops the revisions of records that were deleted more than 30 days ago; `limit` is the time 30 days ago.
 pub fn forget_deleted(c: &Connection, limit: &str) -> Result<usize, TransactionFailure> {
     c.prepare_cached(
         "DELETE FROM revision WHERE record_id IN (SELECT record_id FROM gone WHERE at < ?1 AND into_id IS NULL)",
@@ -368,22 +370,22 @@ pub fn forget_deleted(c: &Connection, limit: &str) -> Result<usize, TransactionF
     .map_err(TransactionFailure::from)
 }
 
-/// Returns the numbers of a project's records. The query names the small index: the other one by project holds their
-/// texts.
+/// Returns the numbers of a project's records. The query names the small index, because the other index by project
+/// contains the texts.
 pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Moves all records of a project into another, and counts them. Their content stays, so they get no new version.
+/// Moves all records of a project to another and counts them. Their content is the same, so their versions stay.
 pub fn move_all(c: &Connection, from: i64, into: i64) -> Result<usize, TransactionFailure> {
     let last = next_seq(c)? - 1;
-    // Each has a number of its own again, after all others'.
+    // Adding the same number to each change number keeps them unique and makes them higher than all others.
     let sql = "UPDATE record SET project_id = ?2, seq = seq + ?3 WHERE project_id = ?1";
     Ok(c.prepare_cached(sql)?.execute([from, into, last])?)
 }
 
-/// How many records a project has; by the small index, as above.
+/// Returns the number of a project's records, by the small index as above.
 pub fn count_in_project(c: &Connection, project: i64) -> Result<i64, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT count(*) FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_row([project], |row| row.get(0))?)

@@ -1,11 +1,11 @@
 //! Compares the texts of two records.
 //!
-//! Only texts that are equal but for case, spaces and punctuation are taken for one without asking: of texts that mean
-//! nearly the same, many differ in the one word that matters (`enable`, `disable`; `10MB`, `100MB`), and no list of
-//! opposites is long enough. The caller is asked instead.
+//! Two texts count as the same without a question only if they differ just in case, spaces and punctuation. Texts
+//! with nearly the same meaning often differ in the one word that matters (`enable`, `disable`; `10MB`, `100MB`), and
+//! no list of opposites is complete. For such texts the caller is asked.
 
-/// Folds a text so that case, spaces and punctuation do not count. Signs within a word stay, because `1.5` is not `15`,
-/// and so do signs that mean something: `-1`, `C++`, `!ready`.
+/// Folds a text: removes differences of case, spaces and punctuation. Marks inside a word stay, because `1.5` is not
+/// `15`, and so do marks with a meaning: `-1`, `C++`, `!ready`.
 pub fn fold_text(text: &str) -> String {
     let lower = text.to_lowercase();
     let mut out = String::with_capacity(lower.len());
@@ -25,7 +25,7 @@ pub fn fold_text(text: &str) -> String {
     out
 }
 
-/// The form of a record by which another one is the same.
+/// Returns the folded form of a record. Two records with the same form say the same.
 pub fn of_record(title: &str, body: &str) -> String {
     format!("{}\n{}", fold_text(title), fold_text(body))
 }
@@ -43,7 +43,7 @@ mod tests {
             ("Größe", "GRÖSSE"),
         ] {
             let same = fold_text(a) == fold_text(b);
-            // Capital letters of `ß` are two.
+            // The capital form of `ß` has two letters.
             assert!(same || a == "Größe", "{a} {b}");
         }
         for (a, b) in [

@@ -1,13 +1,13 @@
-//! The database.
+//! The schema of the database.
 
 use nudge_storage::search::FullText;
 use nudge_storage::{COMPACTION, DataRetention, DatabaseKind, GENERATION, KEYS, KEYS_IN_ORDER};
 
-/// The tables, and the triggers that keep the full-text indexes in step with them.
+/// The tables, and the triggers that update the full-text indexes.
 ///
-/// `seq` grows with every change of any record; `gone` has the removed records. By both, another process learns of the
-/// changes since it looked; by the `seq` of `embedding`, of new vectors. `AUTOINCREMENT`: the number of a deleted
-/// record is never used again.
+/// `seq` grows with every change of any record, and `gone` lists removed records. From these a process learns what
+/// other processes have changed. The `seq` of `embedding` shows new vectors in the same way. `AUTOINCREMENT` makes
+/// sure that the number of a deleted record is never used again.
 const TABLES: &str = "\
 CREATE TABLE project(
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT;
@@ -64,8 +64,8 @@ pub static APP: DatabaseKind = DatabaseKind {
     kept: DataRetention::Data,
 };
 
-/// The index of stems. A word in a title counts twice.
+/// The full-text index of stems. A word in a title counts twice.
 pub static FULL_TEXT: FullText =
     FullText { table: "record_fts", weights: &[2.0, 1.0], vocabulary: Some("record_words") };
-/// The index of trigrams.
+/// The full-text index of trigrams.
 pub const TRIGRAMS: &str = "record_tri";

@@ -1,4 +1,4 @@
-//! Finding the records that are most relevant to a question.
+//! Finds the records that are most relevant to a question.
 
 use std::collections::HashSet;
 
@@ -16,21 +16,21 @@ use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};
 
-/// The least relevance of a search result.
+/// The lowest relevance of a search result.
 pub const CUT: f64 = 0.3;
-/// Most results.
+/// The most results.
 const MAX_RESULTS: usize = 400;
-/// The relevance that an archived record loses in the order, as much as one of another project: of two equal records it
-/// is the second, and it is the first when it alone matches the question.
+/// The relevance that an archived record loses in the order. Of two equal records the archived one comes second; it
+/// is still the first if it alone matches the question. A record of another project loses as much.
 const ARCHIVED: f64 = 0.1;
-/// Records that are looked at because of their meaning: the nearest by their texts, and as many by their titles. Hardly
-/// a question has so many over the cut, and keeping more in order takes as long as comparing them all.
+/// The records considered because of their meaning: this many by their texts and this many by their titles. Few
+/// questions have so many results, and keeping more of them sorted takes as long as all comparisons.
 const NEAREST: usize = 100;
 
 /// The meaning of a question, and the vectors to compare it with.
 #[derive(Clone, Copy)]
 pub struct QuestionMeaning<'a> {
-    /// The question's.
+    /// The vector of the question.
     pub asked: &'a QuestionVector,
     /// The vectors of the records.
     pub memory: &'a RecordMemory,
@@ -39,40 +39,40 @@ pub struct QuestionMeaning<'a> {
 /// A search for records.
 #[derive(Debug, Clone)]
 pub struct RecordQuery<'a> {
-    /// The words.
+    /// The words of the question.
     pub words: &'a QuestionWords,
-    /// The facts that are known of the indexes.
+    /// Cached facts about the full-text indexes.
     pub known: &'a TextIndexCache,
-    /// The project that counts more.
+    /// The project whose records count more.
     pub project: ProjectChoice,
-    /// This kind alone.
+    /// Only records of this kind.
     pub kind: Option<Kind>,
-    /// This status alone.
+    /// Only records of this status.
     pub status: Option<Status>,
-    /// Most results.
+    /// The most results.
     pub limit: usize,
-    /// The least relevance.
+    /// The lowest relevance.
     pub cut: f64,
 }
 
 /// Result of `nudge.records.search`.
 #[derive(Debug, Serialize)]
 pub struct RecordSearch {
-    /// How it was searched: `lexical`, by words; `semantic`, by meaning; `mixed`, where some records have none yet.
+    /// The kind of search: `lexical` by words, `semantic` by meaning, `mixed` while some records have no vector.
     pub mode: &'static str,
     /// Ways to a better answer, for people.
     pub degraded: Vec<String>,
-    /// Best first.
+    /// The results, the best first.
     pub results: Vec<RecordHit>,
-    /// How many more are as relevant as these have to be.
+    /// The number of further records with enough relevance.
     pub omitted: usize,
-    /// Names of projects like the one that was asked for, which has no record.
+    /// Names similar to the project that was asked for, which has no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub projects_like: Vec<String>,
 }
 
 impl RecordSearch {
-    /// Nothing was found, by words.
+    /// Makes the result of a search by words that found nothing.
     pub fn new_empty() -> Self {
         Self { mode: "lexical", degraded: Vec::new(), results: Vec::new(), omitted: 0, projects_like: Vec::new() }
     }
@@ -84,36 +84,36 @@ pub struct RecordHit {
     /// The record.
     #[serde(flatten)]
     pub record: Record,
-    /// The cosine of its meaning and the question's; null without a model.
+    /// The cosine between the meanings of record and question; null without a model.
     pub similarity: Option<f64>,
-    /// How relevant it is, 0 to 1.
+    /// The relevance, from 0 to 1.
     #[serde(serialize_with = "nudge_core::explain::four_decimals")]
     pub relevance: f64,
     /// Is true when it is of another project than the caller's.
     pub elsewhere: bool,
-    /// Is true if the body goes on; `nudge.records.get` has all of it.
+    /// Is true if the body was cut; `nudge.records.get` returns all of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// The addends of the relevance.
+    /// The terms of the relevance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<RecordExplanation>,
 }
 
-/// Why a record was found.
+/// The reason why a record was found.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordExplanation {
-    /// Named addends; their sum, cut at 1, is the relevance.
+    /// The named terms; their sum, limited to 1, is the relevance.
     pub parts: ScoreParts,
-    /// The words of the question that it holds.
+    /// The words of the question that the record holds.
     pub words: Vec<String>,
-    /// How many words were looked for.
+    /// The number of the question's words.
     pub of: usize,
-    /// The values behind the addends.
+    /// The values behind the terms.
     #[serde(skip)]
     pub evidence: MatchEvidence,
 }
 
-/// The facts of a record that are known before its text is read.
+/// The evidence for a record, before its text is read.
 struct RecordCandidate {
     id: i64,
     evidence: MatchEvidence,
@@ -121,22 +121,22 @@ struct RecordCandidate {
 }
 
 impl RecordQuery<'_> {
-    /// Returns true when it asks for records of this kind and status.
+    /// Returns true when the query allows this kind and status.
     fn can_match(&self, kind: Kind, status: Status) -> bool {
         self.kind.is_none_or(|wanted| wanted == kind) && self.status.is_none_or(|wanted| wanted == status)
     }
 }
 
-/// Finds the most relevant records, best first, archived ones [behind](ARCHIVED) those that are as relevant; of equals the
-/// newer one comes first. And how many more there are over the cut.
+/// Finds the most relevant records, the best first. Archived records rank [lower](ARCHIVED) than equally relevant
+/// ones, and newer before older ones. Returns also the number of further records over the cut.
 pub fn find_records(
     c: &Connection,
     query: &RecordQuery<'_>,
     meaning: Option<QuestionMeaning<'_>>,
 ) -> Result<(Vec<RecordHit>, usize), TransactionFailure> {
     let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
-    // When meaning counts alone, the weights of words and trigrams count for nothing, and would take ten times as long
-    // as the rest.
+    // If only meaning counts, the weights of words and trigrams are skipped: they would take ten times as long as the
+    // rest.
     let is_by_meaning = meaning.is_some_and(|meaning| meaning.asked.understood >= 1.0 && !meaning.memory.is_partial());
     let mut grams = Vec::new();
     if !is_by_meaning {
@@ -149,7 +149,7 @@ pub fn find_records(
     };
     let mut ids: Vec<i64> = found.rows.keys().copied().chain(grams.iter().map(|(id, _)| *id)).collect();
     let near = meaning.map(|meaning| meaning.memory.compare_vector(&meaning.asked.vector));
-    // A meaning that counts for nothing finds nothing.
+    // If the model understands nothing of the question, its vector finds nothing.
     if let (Some(meaning), Some(near)) = (meaning.filter(|meaning| meaning.asked.understood > 0.0), &near) {
         let fits =
             |id: i64| meaning.memory.about.get(&id).is_some_and(|about| query.can_match(about.kind, about.status));
@@ -165,7 +165,7 @@ pub fn find_records(
             bm25: held.bm25,
             coverage: held.coverage,
             names: held.names,
-            // Both are in the order of the rows.
+            // Both lists are sorted by the number of the row.
             trigrams: grams.next_if(|(row, _)| *row == id).map_or(0.0, |(_, weight)| weight),
             cosine: near.as_ref().and_then(|near| near.best_cosine(id)),
             understood: meaning.map_or(0.0, |meaning| meaning.asked.understood),
@@ -182,11 +182,12 @@ pub fn find_records(
     let (mut best, mut archived) = (Vec::new(), Vec::new());
     let mut look = c.prepare_cached("SELECT kind, status FROM record WHERE id = ?1")?;
     for candidate in candidates {
-        // Later candidates count all the same, unless only some are asked for.
+        // With a filter all candidates are checked, because the number of results must be exact. Without one the rest
+        // only counts.
         if best.len() >= limit && query.kind.is_none() && query.status.is_none() {
             break;
         }
-        // The memory may know of one that was deleted a moment ago.
+        // The memory may still have a record that was deleted a moment ago.
         let stands = look.query_row([candidate.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         match stands.filter(|(kind, status)| query.can_match(*kind, *status)) {
             None => over_the_cut -= 1,

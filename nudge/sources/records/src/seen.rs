@@ -1,5 +1,5 @@
-//! Looks at a text before it is written: its meaning, and the records near it. A model takes its time, and no
-//! transaction waits for it.
+//! Examines a text before it is written: computes its vectors and finds similar records. The model is slow, so this
+//! happens outside of any transaction.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::rows;
 use crate::source::RecordSource;
 use crate::write::{ALIKE, CheckedUpsert, SeenText};
 
-/// How long a record that is saved waits for the model to be loaded; then it is saved without being compared.
+/// The longest wait of a save for the model to load. After it the record is saved without a comparison.
 const SAVE_WAIT: Duration = Duration::from_secs(2);
-/// Most records that are shown as near one that is saved.
+/// The most similar records in the answer to a save.
 const MAX_NEAR: usize = 5;
-/// Records of an import that are compared by meaning while its caller waits, a fifth of a second each.
+/// The most records of an import that are compared by meaning while its caller waits; each takes a fifth of a second.
 const MAX_SEEN: usize = 20;
 
-/// How many records of an import were compared by their meaning.
+/// The number of an import's records that were compared by meaning.
 #[derive(Debug, Default)]
 pub struct ComparisonCount(usize);
 
@@ -35,21 +35,22 @@ impl ComparisonCount {
 }
 
 impl RecordSource {
-    /// Looks at a new record before it is written.
+    /// Examines a new record before it is written.
     pub(crate) fn compare_upsert(&self, ready: &CheckedUpsert) -> Result<SeenText> {
         let params = &ready.params;
         let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
             return Ok(SeenText::default());
         };
-        // A record that cannot be compared is saved all the same, and its vectors come later. A caller that says it is
-        // another matter asks for no comparison.
+        // A record that cannot be compared is saved anyway, and gets its vectors later. With `distinct` the caller
+        // wants no comparison.
         let uncompared = |why: &str| {
             let degraded = (!params.distinct).then(|| format!("{why}; it was compared with no other record"));
             Ok(SeenText { degraded, ..SeenText::default() })
         };
         let model = match self.models().get(SAVE_WAIT) {
             ModelState::Ready(model) => model,
-            // The answer is the same every time, and `nudge doctor` and each search say it.
+            // No note here: without a model the answer is always the same, and `nudge doctor` and each search report
+            // it.
             ModelState::Absent => return Ok(SeenText::default()),
             ModelState::Loading => return uncompared("the embedding model is being loaded"),
             ModelState::Failed(error) => return uncompared(error.message().trim_end_matches('.')),
@@ -67,7 +68,7 @@ impl RecordSource {
                 ProjectChoice::One(id) => id,
                 ProjectChoice::All | ProjectChoice::None(_) => return Ok(None),
             };
-            // A record that is the same needs no question.
+            // If a record says exactly the same, no question is needed.
             Ok(rows::find_same(c, project, kind, title, body)?.is_none().then_some(project))
         })?;
         let Some(project) = project.filter(|_| !params.distinct && meaning::is_understood(title, body, &*model)) else {
@@ -76,7 +77,7 @@ impl RecordSource {
         self.with_near(seen, db, &*model, project, kind)
     }
 
-    /// Looks at the first records of an import that are new, by their place in the batch.
+    /// Examines the first new records of a batch. Returns the results by position in the batch.
     pub(crate) fn see_moved(
         &self,
         batch: &[ReadRecord],
@@ -88,7 +89,7 @@ impl RecordSource {
         }
         let Some(db) = self.find_db()? else { return Ok(all) };
         let ModelState::Ready(model) = self.models().get(SAVE_WAIT) else {
-            // The model is not waited for again with each batch.
+            // Further batches do not wait for the model again.
             *made = ComparisonCount(MAX_SEEN);
             return Ok(all);
         };
@@ -112,7 +113,7 @@ impl RecordSource {
         Ok(all)
     }
 
-    /// Adds the records of a project and kind that are near.
+    /// Adds the similar records of a project and kind.
     fn with_near(
         &self,
         seen: SeenText,
