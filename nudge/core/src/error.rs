@@ -199,7 +199,7 @@ impl Error {
         })
     }
 
-    /// Returns the part for programs: `reason`, `field`, and the members that the kind adds (`near_misses`, `limit`, ...).
+    /// Returns the part for programs: `reason`, `field`, and members that the kind adds (`near_misses`, `limit`, ...).
     pub fn data(&self) -> &Map<String, Value> {
         &self.0.data
     }

@@ -1,4 +1,4 @@
-//! Why something was chosen, in words and in numbers; the same form for every source.
+//! Explains why something was chosen, in words and in numbers; the form is the same for every source.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,21 +7,21 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use smallvec::SmallVec;
 
-/// The explanation beside everything that a read returns.
+/// The explanation for a thing that a read returns.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MatchExplain {
-    /// Is true when it fits the caller's context: every condition of its scope is met.
+    /// Is true when the thing fits the caller's context: every condition of its scope is met.
     pub matched: bool,
     /// 0 to 1; four decimals on the wire.
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
     /// The addends of the score.
     pub parts: ScoreParts,
-    /// The reasons for it; when it did not match, the condition that failed.
+    /// The reasons for the match; when it did not match, the failed condition.
     pub reasons: Vec<String>,
 }
 
-/// Named addends that sum to a score. Each source has names of its own; the hints' are in semantics section 3.
+/// Named addends of a score. Each source has its own names; semantics section 3 lists those of hints.
 ///
 /// Serializes as an object, in the order of the parts, with four decimals.
 ///
@@ -43,17 +43,17 @@ impl ScoreParts {
         self.0.push((Cow::Borrowed(name), value));
     }
 
-    /// The part of this name; `None` when it has none.
+    /// Returns the part with this name, if there is one.
     pub fn get_part(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
     }
 
-    /// Every part in order, unrounded.
+    /// Returns every part in order, not rounded.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }
 
-    /// The score that they explain.
+    /// Returns the sum of the parts: the score.
     pub fn total(&self) -> f64 {
         self.0.iter().map(|(_, value)| value).sum()
     }
@@ -101,16 +101,16 @@ impl<'de> Deserialize<'de> for ScoreParts {
     }
 }
 
-/// A number as it is shown: at most four decimals.
+/// Rounds a number for display: at most four decimals.
 pub fn round_number(number: f64) -> f64 {
     (number * 1e4).round() / 1e4
 }
 
-/// For serde: a number [`round_number`].
+/// Serializes a number with [`round_number`], for serde.
 ///
 /// # Errors
-/// The serializer's own.
-// Signature given by serde.
+/// The serializer's own errors.
+// serde requires this signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 pub fn four_decimals<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(round_number(*number))

@@ -1,14 +1,15 @@
-//! The one reader of files that somebody else may have written: git's, settings of other programs, the user's own.
+//! The one reader of files that other people or programs may have written: git's files, settings of other programs, the
+//! user's own files.
 //!
-//! Another user who can write in a folder can replace any of its files by a pipe without a writer, a device without an
-//! end or a link to elsewhere, also between a look at the file and its opening. So a file is opened without waiting, is
-//! looked at once it is open, and is read up to a number of bytes.
+//! Another user who can write in a folder can replace any file there by a pipe without a writer, an endless device or a
+//! link, even between a check of the file and its opening. So this module opens a file without waiting, checks it when
+//! it is open, and reads at most a given number of bytes.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Symbolic links in the place of a file.
+/// The treatment of a symbolic link in the place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPolicy {
     /// A link is followed.
@@ -17,17 +18,18 @@ pub enum LinkPolicy {
     Refused,
 }
 
-/// Opens a regular file for reading, and returns its metadata. It never waits, whatever kind of file is there.
+/// Opens a regular file for reading, and returns its metadata. It never waits, even for a pipe or a device.
 ///
 /// # Errors
-/// The errors of opening; `InvalidInput` for anything but a regular file.
+/// The errors of opening; `InvalidInput` for anything other than a regular file.
 pub fn open_file(path: &Path, links: LinkPolicy) -> io::Result<(File, Metadata)> {
     let file = open_without_waiting(path, links)?;
     let meta = file.metadata()?;
     if meta.is_file() { Ok((file, meta)) } else { Err(not_regular()) }
 }
 
-/// Reads a regular file of at most `max_bytes`. A device is not even opened, unless it took the file's place just now.
+/// Reads a regular file of at most `max_bytes`. A device is not even opened, unless it replaced the file within this
+/// call.
 ///
 /// # Errors
 /// As [`open_file`]; `FileTooLarge` for a longer file.
@@ -49,7 +51,7 @@ pub fn read(path: &Path, links: LinkPolicy, max_bytes: u64) -> io::Result<Vec<u8
     Ok(bytes)
 }
 
-/// As [`read`], as text.
+/// Reads a file like [`read`], as text.
 ///
 /// # Errors
 /// As [`read`]; `InvalidData` for a file that is not UTF-8.
@@ -58,7 +60,7 @@ pub fn read_text(path: &Path, links: LinkPolicy, max_bytes: u64) -> io::Result<S
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Returns true if a file belongs to the user of this process; true where files have no owners.
+/// Returns true if a file belongs to the user of this process; always true on systems without owners.
 #[must_use]
 pub fn is_own(meta: &Metadata) -> bool {
     #[cfg(unix)]

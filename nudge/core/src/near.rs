@@ -1,19 +1,19 @@
-//! Did you mean: which of some names is nearest to one that there is not.
+//! "Did you mean": finds the known name that is nearest to an unknown one.
 
 use crate::error::Error;
 use crate::wire::shorten_text;
 use nudge_secrets::SecretGuard;
 
-/// Most names that are looked at, so that no store makes it take long.
+/// The most names that are compared, so that the time has a limit in every store.
 const MAX_NAMES: usize = 2000;
 /// Longest name that is compared, in bytes; users do not mistype a longer one.
 const MAX_NAME_BYTES: usize = 64;
-/// Letters from which a name may be a part of the one that is meant (`proxy` of `http-proxy`).
+/// The letters from which a name may be a part of the right one (`proxy` of `http-proxy`).
 const MIN_PART_CHARS: usize = 3;
 
-/// Returns the name that is nearest to `word`: the same but for case and signs, with few wrong or swapped letters, or
-/// one that has it as a part. The word itself does not count. Among equally near names the first by bytes is returned.
-/// The first 2,000 names are looked at.
+/// Returns the name that is nearest to `word`: equal except for case and signs, or with few wrong or swapped letters,
+/// or longer with `word` as a part. The word itself does not count. Among equally near names, the first by bytes is
+/// returned. Only the first 2,000 names are compared.
 ///
 /// ```
 /// use nudge_core::near::find_nearest;
@@ -34,7 +34,7 @@ pub fn find_nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) ->
 
 /// Makes the error for a name that is not among `known`. `what` is the kind of name, such as `context field`.
 ///
-/// A name that looks like a credential is not repeated.
+/// The message does not repeat a name that looks like a credential.
 ///
 /// ```
 /// let known = ["cwd", "branch", "files_open"];
@@ -55,23 +55,23 @@ pub fn refuse_unknown(what: &str, name: &str, known: &[&str]) -> Error {
     }
 }
 
-/// A name without case, its words parted by one sign.
+/// Returns a name in lower case, with the same sign between all its words.
 fn fold_name(name: &str) -> String {
     name.to_lowercase().replace(['_', '.', ' '], "-")
 }
 
-/// How far a name is from the one that was given; `None` when that is too far.
+/// Returns the distance between a name and the given word; `None` when it is too large.
 fn measure_distance(word: &str, name: &str) -> Option<usize> {
     let (chars, others) = (word.chars().count(), name.chars().count());
-    // A third of the letters may be wrong, and at most three.
+    // At most a third of the letters may be wrong, and never more than three.
     let most = (chars.min(others) / 3).clamp(usize::from(chars > 1), 3);
     let wrong = (chars.abs_diff(others) <= most).then(|| strsim::osa_distance(word, name));
     let is_part = chars.min(others) >= MIN_PART_CHARS && (name.contains(word) || word.contains(name));
-    // A user who omits a part means a short name sooner than a long one.
+    // For a user who omitted a part, a short name is more likely than a long one.
     wrong.filter(|wrong| *wrong <= most).or_else(|| is_part.then(|| most + chars.abs_diff(others)))
 }
 
-/// The names there are, in words.
+/// Lists the known names as a phrase.
 fn list_names(known: &[&str]) -> String {
     let quoted: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {

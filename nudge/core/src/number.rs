@@ -1,11 +1,11 @@
-//! Lengths, columns and times as other numbers, where the value always fits.
+//! Converts lengths, columns and times between number types, for values that always fit.
 
 use std::time::{Instant, SystemTime};
 
 /// Converts a length, a count or a limit into a column of a database.
 ///
 /// # Panics
-/// Above 2^63 - 1, which no length and no limit of Nudge reaches.
+/// Panics above 2^63 - 1, which no length and no limit of Nudge reaches.
 pub fn to_column(count: usize) -> i64 {
     i64::try_from(count).expect("a length is less than 2^63")
 }
@@ -13,7 +13,7 @@ pub fn to_column(count: usize) -> i64 {
 /// Converts the result of a `count(*)`.
 ///
 /// # Panics
-/// For a number below 0, which no count is, or one beyond the address space.
+/// Panics for a number below 0, which no count is, or for one beyond the address space.
 pub fn from_count(count: i64) -> usize {
     usize::try_from(count).expect("a count of rows is not negative and fits into memory")
 }
@@ -24,8 +24,8 @@ pub fn elapsed_ms(since: Instant) -> u64 {
     elapsed.as_secs().saturating_mul(1_000).saturating_add(elapsed.subsec_millis().into())
 }
 
-/// Returns the nanoseconds from 1970 to a file's time, which others can set: the nearest number when it is before 1970 or
-/// after 2262, so that such a time is the same at each look.
+/// Returns the nanoseconds from 1970 to a file's time. Users can set such times, so a time before 1970 or after 2262
+/// becomes the nearest number: each read then gives the same number.
 pub fn unix_ns(time: SystemTime) -> i64 {
     let after = time.duration_since(SystemTime::UNIX_EPOCH);
     after.map_or(0, |after| i64::try_from(after.as_nanos()).unwrap_or(i64::MAX))

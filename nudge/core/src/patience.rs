@@ -1,9 +1,9 @@
-//! How long somebody waits for a call, and whether they still do.
+//! The time limit of a call, and whether its caller still waits.
 //!
-//! A server runs a call that may take long under a [`CallLimit`]. Long work checks it by [`is_over`] or [`check_limit`],
-//! anywhere on the thread of the call, and ends when the caller has stopped waiting. A thread that works for a call on
-//! another one takes the limit along: [`CallLimit::current`], then [`CallLimit::run`]. [`ThreadSlots`] does so for work
-//! that may hang, such as a look at another's disk.
+//! A server runs a call that may take long under a [`CallLimit`]. Long work checks the limit with [`is_over`] or
+//! [`check_limit`], anywhere on the thread of the call, and ends when the caller has stopped waiting. Work on another
+//! thread takes the limit along: [`CallLimit::current`], then [`CallLimit::run`]. [`ThreadSlots`] does so for work that
+//! may hang, such as a read from a network disk.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// Most threads that one kind of work has at a time.
+/// The most threads that one kind of work may have at the same time.
 pub const MAX_THREADS: usize = 4;
 
 thread_local! {
     static CURRENT: RefCell<Option<CallLimit>> = const { RefCell::new(None) };
 }
 
-/// The time until which a caller waits for its call. Clones share one flag: giving up one of them ends the work of all.
+/// The time until which a caller waits for its call. Clones share one flag: `give_up` on one of them ends the work of
+/// all.
 #[derive(Debug, Clone)]
 pub struct CallLimit {
     until: Instant,
@@ -28,28 +29,28 @@ pub struct CallLimit {
 }
 
 impl CallLimit {
-    /// A limit that ends after `time`.
+    /// Makes a limit that ends after `time`.
     pub fn from_now(time: Duration) -> Self {
         Self::until(Instant::now() + time)
     }
 
-    /// A limit that ends at `end`.
+    /// Makes a limit that ends at `end`.
     pub fn until(end: Instant) -> Self {
         Self { until: end, is_given_up: Arc::default() }
     }
 
-    /// The limit of the call that this thread works for, if it works for one.
+    /// Returns the limit of the call that this thread works for, if there is one.
     pub fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// The same call with an earlier end.
+    /// Returns the limit of the same call with an earlier end.
     #[must_use]
     pub fn with_end(&self, end: Instant) -> Self {
         Self { until: self.until.min(end), is_given_up: Arc::clone(&self.is_given_up) }
     }
 
-    /// The end.
+    /// Returns the end.
     pub fn end(&self) -> Instant {
         self.until
     }
@@ -64,9 +65,9 @@ impl CallLimit {
         self.is_given_up.load(Ordering::Relaxed) || Instant::now() >= self.until
     }
 
-    /// Does work of the call on this thread.
+    /// Runs work of the call on this thread.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
-        /// Puts back the limit of before, also after a panic.
+        /// Restores the previous limit, even after a panic.
         struct LimitRestore(Option<CallLimit>);
         impl Drop for LimitRestore {
             fn drop(&mut self) {
@@ -78,18 +79,18 @@ impl CallLimit {
     }
 }
 
-/// Returns true when this thread's call has a caller that has stopped waiting.
+/// Returns true when this thread works for a call whose caller has stopped waiting.
 pub fn is_over() -> bool {
     CURRENT.with_borrow(|limit| limit.as_ref().is_some_and(CallLimit::is_over))
 }
 
-/// Returns the end of a wait of `time`, or the end of the call that this thread works for, if that is earlier.
+/// Returns the end of a wait of `time`, or the end of this thread's call if that is earlier.
 pub fn end_within(time: Duration) -> Instant {
     let end = Instant::now() + time;
     CURRENT.with_borrow(|limit| limit.as_ref().map_or(end, |limit| limit.end().min(end)))
 }
 
-/// Ends a call after its caller has stopped waiting. It is called at points before any change.
+/// Refuses to continue a call whose caller has stopped waiting. Code calls this before any change.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when [`is_over`].
@@ -97,19 +98,19 @@ pub fn check_limit() -> Result<()> {
     if is_over() { Err(given_up()) } else { Ok(()) }
 }
 
-/// Makes the error of a call that ended because its caller had stopped waiting.
+/// Makes the error of a call that ended because its caller stopped waiting.
 pub fn given_up() -> Error {
     Error::unavailable("The call took too long and was given up, and nothing was changed; ask for less, or try again.")
 }
 
-/// Threads for one kind of work that may hang: [`MAX_THREADS`] at a time, so that work that hangs does not take a thread
-/// for every call. Clones share them.
+/// The threads for one kind of work that may hang. There are at most [`MAX_THREADS`] at a time, so that hanging work
+/// does not take a thread for every call. Clones share the threads.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadSlots(Arc<AtomicUsize>);
 
 impl ThreadSlots {
-    /// Starts work of this thread's call on a thread of its own; its limit is the call's, or `end` if that is earlier. A
-    /// result that comes when the receiver is gone is dropped. `None` when all threads are at work.
+    /// Starts work of this thread's call on another thread. The limit of the work is the call's, or `end` if that is
+    /// earlier. A result without a receiver is dropped. `None` when all threads are busy.
     pub fn start<T: Send + 'static>(
         &self,
         name: &str,
@@ -129,13 +130,13 @@ impl ThreadSlots {
         std::thread::Builder::new().name(name.into()).spawn(work).ok().map(|_| receiver)
     }
 
-    /// The threads that are at work.
+    /// Returns the number of busy threads.
     pub fn count_running(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// A thread's slot, which is free again when this is dropped, in a panic too.
+/// The slot of a thread. It becomes free when this value is dropped, even after a panic.
 struct ThreadSlot(Arc<AtomicUsize>);
 
 impl Drop for ThreadSlot {

@@ -1,4 +1,4 @@
-//! Places: systems, folders and branches as globs, repositories (semantics section 2).
+//! Systems, globs for folders and branches, and repositories (semantics section 2).
 
 pub mod glob;
 pub mod repo;
@@ -31,7 +31,7 @@ impl Os {
         }
     }
 
-    /// Returns the system that this library was built for; `None` for others.
+    /// Returns the system that this library was built for; `None` for any other system.
     pub const fn current() -> Option<Self> {
         if cfg!(target_os = "linux") {
             Some(Self::Linux)

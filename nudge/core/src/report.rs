@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-/// An answer as it is shown to a person.
+/// An answer in the form that a person sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerReport {
     /// The first lines.
     pub lines: Vec<String>,
-    /// The heads of a table; where there is little room, the last go first.
+    /// The headings of a table; on a narrow terminal the last columns are dropped first.
     pub columns: &'static [&'static str],
-    /// The rows. A time in UTC is shown in the reader's zone.
+    /// The rows. A time in UTC is shown in the reader's time zone.
     pub rows: Vec<Vec<String>>,
-    /// The notes beside it, on stderr.
+    /// The notes about the answer, for stderr.
     pub notes: Vec<String>,
-    /// Nothing was done, so that the command has failed.
+    /// Is true when the method did nothing, so that the command fails.
     pub is_refused: bool,
 }
 
@@ -24,23 +24,24 @@ impl AnswerReport {
     }
 }
 
-/// The members of a list; none where it is none.
+/// Returns the members of a list; none for any other value.
 pub fn list_members(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A row for each member of a list.
+/// Makes a row for each member of a list.
 pub fn build_rows(list: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
     list_members(list).iter().map(row).collect()
 }
 
-/// A value as text: nothing of null, and members one after the other.
+/// Formats a value as text: null is empty, and the members of a list follow one another.
 ///
 /// ```
 /// use nudge_core::report::format_value;
 /// use serde_json::json;
 ///
-/// assert_eq!([json!(null), json!("a b"), json!(7), json!(["x", "y"])].map(|value| format_value(&value)), ["", "a b", "7", "x, y"]);
+/// let values = [json!(null), json!("a b"), json!(7), json!(["x", "y"])];
+/// assert_eq!(values.map(|value| format_value(&value)), ["", "a b", "7", "x, y"]);
 /// ```
 pub fn format_value(value: &Value) -> String {
     match value {

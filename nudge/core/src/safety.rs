@@ -1,4 +1,4 @@
-//! Keeps credentials out and paths in place (semantics section 7).
+//! Keeps secrets out of stored texts, and paths inside their folders (semantics section 7).
 
 pub mod paths;
 pub mod refusal;

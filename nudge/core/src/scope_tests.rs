@@ -45,7 +45,7 @@ fn refused() {
 #[test]
 fn what_is_held_counts_every_text_twice_as_json_and_as_itself() {
     let long = "x".repeat(200);
-    // The least allocation has room for some of it.
+    // The smallest allocation has room for a part of the text.
     let twice = 2 * (long.len() - 32);
     for json in [
         r#"{"cwd_glob":["/TEXT"]}"#,

@@ -1,11 +1,11 @@
-//! Steps: the work of judging scopes, counted, so that one call has a limit that is the same on every machine.
+//! Steps: counts the work of judging scopes, so that a call has a limit that is the same on every machine.
 
 use crate::error::Error;
 
-/// Most steps of one call. A step compares about one character, so that a call takes tens of milliseconds at the very
-/// worst, and an ordinary one stays a hundred times below.
+/// The most steps of a call. A step compares about one character, so a call takes at most tens of milliseconds, and an
+/// ordinary call takes a hundredth of that.
 pub const MAX_STEPS: u64 = 1 << 23;
-/// Most steps of a call on an event loop: a fraction of a millisecond.
+/// The most steps of a call on an event loop: a fraction of a millisecond.
 const MAX_INLINE_STEPS: u64 = 1 << 16;
 /// The name of the limit in an error's data.
 const LIMIT: &str = "steps";
@@ -24,18 +24,18 @@ pub struct StepBudget {
     left: u64,
 }
 
-/// A call has no steps left: its question is undecided.
+/// The call has no steps left, so its verdict is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 
 impl StepBudget {
-    /// All that one call may take: [`MAX_STEPS`].
+    /// Returns the steps of one call: [`MAX_STEPS`].
     pub const fn of_a_call() -> Self {
         Self { left: MAX_STEPS }
     }
 
-    /// Returns the steps of a call on an event loop. When they do not suffice, [`Error::lacks_steps`]: the call is made
-    /// again on a thread.
+    /// Returns the steps of a call on an event loop. If they do not suffice, [`Error::lacks_steps`] is true for the
+    /// error, and the call is made again on a thread.
     pub const fn of_an_inline_call() -> Self {
         Self { left: MAX_INLINE_STEPS }
     }
@@ -45,15 +45,15 @@ impl StepBudget {
         Self { left: u64::MAX }
     }
 
-    /// Returns how many are left.
+    /// Returns the number of steps left.
     pub const fn remaining(&self) -> u64 {
         self.left
     }
 
-    /// Takes some.
+    /// Takes steps away.
     ///
     /// # Errors
-    /// When there are not so many left; then none are.
+    /// An error when fewer steps are left; the budget is then 0.
     #[inline]
     pub fn take_steps(&mut self, count: usize) -> Result<(), TooMany> {
         let left = self.left.checked_sub(count as u64);
@@ -61,7 +61,7 @@ impl StepBudget {
         left.map(|_| ()).ok_or(TooMany)
     }
 
-    /// Splits off `count` at the most; [`StepBudget::give_back`] returns the unused ones.
+    /// Splits off at most `count` steps; [`StepBudget::give_back`] returns the unused ones.
     #[must_use]
     pub fn split_off(&mut self, count: u64) -> Self {
         let count = count.min(self.left);

@@ -1,5 +1,5 @@
-//! Provides locks and counters for data that many threads change. With the feature `shuttle`, a test can run its
-//! threads in any order. Only those tests may use it: outside of them the locks panic.
+//! Locks and counters for data that many threads change. With the feature `shuttle`, a test can run its threads in any
+//! order. Only such tests may use the feature: in other programs these locks panic.
 
 #[cfg(not(feature = "shuttle"))]
 pub use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -11,11 +11,11 @@ pub use std::sync::atomic;
 #[cfg(feature = "shuttle")]
 pub use ordered::{Mutex, RwLock};
 
-/// Runs `round` in as many orders as `NUDGE_ORDERS` says, 1,000 without it. Half of them are drawn at random; half have
-/// few switches at places that are drawn, which finds errors that need one thread to be held up for long.
+/// Runs `round` in as many orders as `NUDGE_ORDERS` says, or in 1,000. Half of the orders are random. The other half
+/// switches threads only a few times, at random points, which finds errors that need one thread to pause for long.
 ///
 /// # Panics
-/// When a round does, or when its threads wait for each other; the output names the order.
+/// Panics when a round panics, or when its threads wait for each other; the output names the order.
 #[cfg(feature = "shuttle")]
 pub fn in_any_order(round: impl Fn() + Send + Sync + 'static) {
     const SWITCHES: usize = 3;
@@ -26,43 +26,43 @@ pub fn in_any_order(round: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || round(), orders - orders / 2, SWITCHES);
 }
 
-/// Offers the same calls as `parking_lot`, whose locks a panic does not spoil.
+/// Offers the same calls as `parking_lot`, whose locks stay usable after a panic.
 #[cfg(feature = "shuttle")]
 mod ordered {
     use shuttle::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
-    /// A lock for one thread at a time.
+    /// A lock that only one thread can hold.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(sync::Mutex<T>);
 
     impl<T> Mutex<T> {
-        /// Around a value.
+        /// Makes a lock around a value.
         pub const fn new(value: T) -> Self {
             Self(sync::Mutex::new(value))
         }
 
-        /// Waits for it.
+        /// Waits for the lock.
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }
 
-    /// A lock for one writer, or many readers.
+    /// A lock for one writer or for many readers.
     #[derive(Debug, Default)]
     pub struct RwLock<T>(sync::RwLock<T>);
 
     impl<T> RwLock<T> {
-        /// Around a value.
+        /// Makes a lock around a value.
         pub const fn new(value: T) -> Self {
             Self(sync::RwLock::new(value))
         }
 
-        /// Waits for it, to read.
+        /// Waits for the lock, for reading.
         pub fn read(&self) -> RwLockReadGuard<'_, T> {
             self.0.read().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits for it, to write.
+        /// Waits for the lock, for writing.
         pub fn write(&self) -> RwLockWriteGuard<'_, T> {
             self.0.write().unwrap_or_else(PoisonError::into_inner)
         }

@@ -1,8 +1,8 @@
-//! A folder held open. Files and folders below it are reached from there, so that renaming a folder, or putting a link in
-//! its place, leads no call out of it: a path is looked at and used in one step.
+//! Reads and writes files below a folder that stays open by a descriptor. A call cannot leave this folder, even if
+//! another process renames a folder or puts a link in its place: each call checks and uses a path in one step.
 //!
-//! On Linux the kernel resolves paths (`openat2`). Elsewhere, and where that call is missing, folders are gone through one
-//! by one, and a link between them is refused. On Windows paths are looked at before they are used.
+//! On Linux the kernel resolves paths (`openat2`). On other Unix systems, or without that call, this module opens one
+//! folder after another and refuses every link between them. On Windows it checks a path before it uses the path.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -18,43 +18,43 @@ pub use windows::HeldFolder;
 
 use crate::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
-/// The names of files that are not yet whole.
+/// The beginning and the end of the names of unfinished files.
 const TEMPORARY: (&str, &str) = (".nudge-", ".tmp");
-/// When one of those is left over from a process that died.
+/// The age from which such a file counts as left behind by a dead process.
 const LEFT_OVER: Duration = Duration::from_hours(1);
-/// Tries to find a name for a temporary file.
+/// The number of tries to find a free name for a temporary file.
 const MAX_NAMES: u32 = 16;
 
-/// Links between the folders of a path.
+/// The treatment of links between the folders of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InnerLinks {
-    /// Follows a link that is relative and stays below the folder held. If the kernel cannot tell, it is refused.
+    /// Follows a relative link that stays below the open folder. Without `openat2` such a link is refused.
     Within,
-    /// Each is refused.
+    /// Refuses every link.
     Refused,
 }
 
-/// The permissions of a file that is written, where there are such.
+/// The permissions of a written file, on systems that have permissions.
 #[derive(Debug, Clone)]
 pub enum FileRights {
-    /// The process's mask leaves them, as for the files of other programs.
+    /// The permissions that the process's mask leaves, as for files of other programs.
     Usual,
-    /// The user alone reads and writes it.
+    /// Only the user can read and write the file.
     Private,
-    /// It has those of another file: mostly the one that it replaces. Until it has them, it is private.
+    /// The permissions of another file, mostly of the replaced one. The file is private until it gets them.
     Same(Permissions),
 }
 
-/// Says whether a file must outlast a loss of power.
+/// Whether a file must survive a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskSync {
-    /// The file is flushed before it gets its name, and the name afterwards.
+    /// The file is flushed before it gets its name, and the name after that.
     Flushed,
-    /// The system writes it when it likes: the file can be made again, or the caller cannot wait for a disk.
+    /// The system writes the file later: it can be made again, or the caller cannot wait for the disk.
     Unflushed,
 }
 
-/// A file that is whole and has no name of its own yet. It is removed unless it gets one.
+/// A complete file that still has a temporary name. It is removed unless it gets its own name.
 #[derive(Debug)]
 pub struct FreshFile<'a> {
     folder: &'a HeldFolder,
@@ -63,11 +63,12 @@ pub struct FreshFile<'a> {
     sync: DiskSync,
 }
 
-/// Replaces the file at this path in one step: a reader sees the old file or the new one, never half of it. The folder is
-/// the user's own; its path must not end in a link. For a file in a folder of others see [`HeldFolder::write_fresh`].
+/// Replaces the file at this path in one step: a reader sees the old file or the new one, never a part. The folder must
+/// be the user's own, and its path must not end in a link. For files in a folder of other users, see
+/// [`HeldFolder::write_fresh`].
 ///
 /// # Errors
-/// The system's; then the old file stays.
+/// The system's error; the old file then stays.
 pub fn write_atomic(path: &Path, bytes: &[u8], rights: FileRights, sync: DiskSync) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file's name"));
@@ -77,13 +78,13 @@ pub fn write_atomic(path: &Path, bytes: &[u8], rights: FileRights, sync: DiskSyn
 }
 
 impl HeldFolder {
-    /// Reads a regular file of this folder, of at most `max_bytes`. A link, a pipe and a device are refused.
+    /// Reads a regular file of this folder, of at most `max_bytes`. It refuses a link, a pipe and a device.
     ///
     /// # Errors
-    /// Errors of opening; `InvalidInput` for anything but a regular file; `FileTooLarge`.
+    /// Errors of opening; `InvalidInput` for anything other than a regular file; `FileTooLarge`.
     pub fn read(&self, name: &str, max_bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
         let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-        // A device is not even opened, unless it took the file's place just now.
+        // A device is not even opened, unless it replaced the file within this call.
         if !self.look_up(name)?.is_file() {
             return Err(refused());
         }
@@ -100,10 +101,10 @@ impl HeldFolder {
         Ok((bytes, meta))
     }
 
-    /// Writes a file without a name of its own.
+    /// Writes a file under a temporary name.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn write_fresh(&self, bytes: &[u8], rights: FileRights, sync: DiskSync) -> io::Result<FreshFile<'_>> {
         let (name, mut file) = self.create_temporary(!matches!(rights, FileRights::Usual))?;
         let fresh = FreshFile { folder: self, name, is_named: false, sync };
@@ -117,7 +118,7 @@ impl HeldFolder {
         Ok(fresh)
     }
 
-    /// Takes the lock of the folder, or of a file beside it where folders cannot be locked.
+    /// Takes the lock of the folder, or of a file beside the folder on systems that cannot lock folders.
     ///
     /// # Errors
     /// [`LockRefusal`].
@@ -139,14 +140,14 @@ impl HeldFolder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes the files of processes that died before a file was whole.
+    /// Removes unfinished files of processes that died.
     pub fn sweep_leftovers(&self) {
         let is_ours = |name: &&str| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
         for name in self.list_names().unwrap_or_default() {
             let Some(name) = name.to_str().filter(is_ours) else { continue };
             let written = self.look_up(name).and_then(|meta| meta.modified()).ok();
             if written.is_some_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > LEFT_OVER)) {
-                // Another process may be faster.
+                // Another process may have removed the file first.
                 let _ = self.remove(name);
             }
         }
@@ -154,10 +155,10 @@ impl HeldFolder {
 }
 
 impl FreshFile<'_> {
-    /// Gives it a name, in the place of the file that has it.
+    /// Gives the file a name, and replaces the file that has this name.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn replace_file(mut self, name: impl AsRef<OsStr>) -> io::Result<()> {
         self.folder.rename(&self.name, name.as_ref())?;
         self.is_named = true;
@@ -165,17 +166,17 @@ impl FreshFile<'_> {
         Ok(())
     }
 
-    /// Gives it a name that no file has.
+    /// Gives the file a name that must be free.
     ///
     /// # Errors
-    /// `AlreadyExists`; else the system's.
+    /// `AlreadyExists`; else the system's error.
     pub fn take_free_name(mut self, name: &str) -> io::Result<()> {
-        // Unlike a rename, a second name takes no other file's place.
+        // Unlike a rename, a hard link does not replace another file.
         match self.folder.link(&self.name, name) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) if self.folder.look_up(name).is_ok() => return Err(io::ErrorKind::AlreadyExists.into()),
-            // A file system without second names.
+            // The file system has no hard links.
             Err(_) => {
                 self.folder.rename(&self.name, name.as_ref())?;
                 self.is_named = true;
@@ -200,7 +201,7 @@ impl Drop for FreshFile<'_> {
     }
 }
 
-/// Returns true if an error says that a link leads where it may not.
+/// Returns true if an error says that a path contains a refused link.
 pub fn is_of_link(error: &io::Error) -> bool {
     #[cfg(unix)]
     {
@@ -213,7 +214,7 @@ pub fn is_of_link(error: &io::Error) -> bool {
     }
 }
 
-/// The names of a path that only goes down.
+/// Returns the names of a path; refuses a path that does not only go down.
 fn names_of(below: &Path) -> io::Result<Vec<&std::ffi::OsStr>> {
     let name = |part| match part {
         Component::Normal(name) => Ok(name),
@@ -233,23 +234,23 @@ mod unix {
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
     const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-    /// Looks at a name without opening its target, if the system can.
+    /// Opens a name without opening its target, on systems that can.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-    /// Permissions of new files and folders, from which the process's mask is taken.
+    /// The permissions of new files and folders, before the process's mask is applied.
     const NEW_FILE: Mode =
         Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
     const NEW_FOLDER: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
-    /// A folder held open.
+    /// A folder that stays open.
     #[derive(Debug)]
     pub struct HeldFolder(pub(crate) OwnedFd);
 
     impl HeldFolder {
-        /// Opens a folder. The path is the user's, but its last part must not be a link.
+        /// Opens a folder. The user chose the path, but its last part must not be a link.
         ///
         /// # Errors
-        /// The system's.
+        /// The system's error.
         pub fn open(path: &Path) -> io::Result<Self> {
             Ok(Self(rustix::fs::open(path, FOLDER | OFlags::NOFOLLOW, Mode::empty())?))
         }
@@ -257,7 +258,7 @@ mod unix {
         /// Opens a folder below this one.
         ///
         /// # Errors
-        /// The system's; [`is_of_link`](super::is_of_link) says whether it is about a link.
+        /// The system's error; [`is_of_link`](super::is_of_link) says whether the cause is a link.
         pub fn open_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             if names_of(below)?.is_empty() {
                 return self.reopen();
@@ -270,7 +271,7 @@ mod unix {
             self.folder_by_steps(below, links)
         }
 
-        /// As [`open_folder`](Self::open_folder), and makes the folders that are missing.
+        /// Opens a folder below this one, and makes missing folders of the path.
         ///
         /// # Errors
         /// As [`open_folder`](Self::open_folder).
@@ -288,7 +289,7 @@ mod unix {
             Ok(folder)
         }
 
-        /// Goes down folder by folder. The target of a link is not known, so each link is refused.
+        /// Opens one folder after another. It cannot check the target of a link, so it refuses every link.
         pub(super) fn folder_by_steps(&self, below: &Path, _: InnerLinks) -> io::Result<Self> {
             let mut folder = self.reopen()?;
             for name in names_of(below)? {
@@ -301,20 +302,20 @@ mod unix {
             Ok(folder)
         }
 
-        /// The same folder, opened once more.
+        /// Opens the same folder again.
         fn reopen(&self) -> io::Result<Self> {
             Ok(Self(rustix::fs::openat(&self.0, ".", FOLDER, Mode::empty())?))
         }
 
-        /// Opens it as a file that holds one lock of its own.
+        /// Opens the folder as a file with a lock of its own.
         pub(super) fn open_lock(&self) -> io::Result<File> {
             Ok(self.reopen()?.0.into())
         }
 
-        /// Looks at the file with this name; a link is not followed.
+        /// Returns the metadata of the file with this name; a link is not followed.
         ///
         /// # Errors
-        /// The system's.
+        /// The system's error.
         pub fn look_up(&self, name: &str) -> io::Result<Metadata> {
             #[cfg(any(target_os = "linux", target_os = "android"))]
             let looked = rustix::fs::openat(&self.0, require_plain_name(name)?, LOOK, Mode::empty())?;
@@ -352,10 +353,10 @@ mod unix {
             Ok(rustix::fs::unlinkat(&self.0, require_plain_name(name)?, AtFlags::empty())?)
         }
 
-        /// The names in it, in no order.
+        /// Returns the names in the folder, in no order.
         ///
         /// # Errors
-        /// The system's.
+        /// The system's error.
         pub fn list_names(&self) -> io::Result<Vec<OsString>> {
             use std::os::unix::ffi::OsStringExt as _;
 
@@ -364,13 +365,13 @@ mod unix {
             Ok(names.filter(|name| name != "." && name != "..").collect())
         }
 
-        /// Flushes the names in it, where that is possible.
+        /// Flushes the names in the folder, if the system can.
         pub(super) fn flush(&self) {
             let _ = rustix::fs::fsync(&self.0);
         }
     }
 
-    /// A name, and no path: one with a slash would lead elsewhere.
+    /// Returns a name, and refuses a path: a slash would lead out of the folder.
     fn require_plain_name<T: AsRef<OsStr> + ?Sized>(name: &T) -> io::Result<&OsStr> {
         let name = name.as_ref();
         let is_name = !name.is_empty() && name != "." && name != ".." && !name.as_encoded_bytes().contains(&b'/');
@@ -381,7 +382,7 @@ mod unix {
     fn open_below(folder: &OwnedFd, below: &Path, links: InnerLinks) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
 
-        /// Tries while other processes rename folders of the path.
+        /// The number of tries while other processes rename folders of the path.
         const MAX_TRIES: u32 = 16;
         let refused = match links {
             InnerLinks::Within => ResolveFlags::empty(),
@@ -405,7 +406,7 @@ mod windows {
 
     use super::{File, InnerLinks, Metadata, OsStr, OsString, Path, io, names_of};
 
-    /// A folder by its path: the standard library opens nothing from a folder here.
+    /// A folder by its path: on Windows the standard library cannot open a file from an open folder.
     #[derive(Debug)]
     pub struct HeldFolder(pub(crate) PathBuf);
 
@@ -413,7 +414,7 @@ mod windows {
         /// Opens a folder.
         ///
         /// # Errors
-        /// The system's.
+        /// The system's error.
         pub fn open(path: &Path) -> io::Result<Self> {
             if path.symlink_metadata()?.is_dir() {
                 Ok(Self(path.to_owned()))
@@ -425,12 +426,12 @@ mod windows {
         /// Opens a folder below this one; a link is refused.
         ///
         /// # Errors
-        /// The system's.
+        /// The system's error.
         pub fn open_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             self.go_down(below, links, false)
         }
 
-        /// As [`open_folder`](Self::open_folder), and makes the folders that are missing.
+        /// Opens a folder below this one, and makes missing folders of the path.
         ///
         /// # Errors
         /// As [`open_folder`](Self::open_folder).
@@ -458,16 +459,16 @@ mod windows {
             Ok(Self(path))
         }
 
-        /// Folders cannot be locked here; the file stands beside the folder.
+        /// Windows cannot lock folders; the lock file lies beside the folder.
         pub(super) fn open_lock(&self) -> io::Result<File> {
             let beside = self.0.parent().unwrap_or(&self.0).join(".lock");
             fs::OpenOptions::new().create(true).truncate(false).write(true).open(beside)
         }
 
-        /// Looks at the file with this name; a link is not followed.
+        /// Returns the metadata of the file with this name; a link is not followed.
         ///
         /// # Errors
-        /// The system's.
+        /// The system's error.
         pub fn look_up(&self, name: &str) -> io::Result<Metadata> {
             self.0.join(name).symlink_metadata()
         }
@@ -492,10 +493,10 @@ mod windows {
             fs::remove_file(self.0.join(name))
         }
 
-        /// The names in it, in no order.
+        /// Returns the names in the folder, in no order.
         ///
         /// # Errors
-        /// The system's.
+        /// The system's error.
         pub fn list_names(&self) -> io::Result<Vec<OsString>> {
             Ok(fs::read_dir(&self.0)?.flatten().map(|entry| entry.file_name()).collect())
         }
@@ -604,7 +605,7 @@ mod tests {
         if cfg!(target_os = "linux") {
             top.open_folder(Path::new("within/deep"), InnerLinks::Within).unwrap();
         }
-        // Nor does one in the place of a file.
+        // A link in the place of a file does not lead out either.
         fs::write(place.path().join("outside/f"), "secret").unwrap();
         symlink("../../outside/f", path_of("real/f")).unwrap();
         let real = top.open_folder(Path::new("real"), InnerLinks::Refused).unwrap();
@@ -614,7 +615,7 @@ mod tests {
         assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 1);
     }
 
-    /// Another process exchanges a folder for a link while paths through it are used.
+    /// Another process swaps a folder and a link while this process uses paths through it.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_is_exchanged_for_a_link_leads_nowhere_else() {

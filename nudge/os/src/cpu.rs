@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-/// How long this thread has been on a processor; where the system does not say, how long it has been there at all.
+/// Returns how long this thread has run on a processor. On systems that do not measure this, it is the time since the
+/// first call.
 ///
 /// # Panics
-/// For a time below zero, which no clock of a thread shows.
+/// Panics for a time below zero, which no clock of a thread shows.
 pub fn thread_cpu_time() -> Duration {
     #[cfg(unix)]
     {

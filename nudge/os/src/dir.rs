@@ -1,8 +1,8 @@
-//! A directory that belongs to this user, with the few file operations Nudge needs there. No link, pipe or
-//! foreign file planted in it is ever followed, waited for or believed.
+//! A directory that belongs to this user, with the few file operations that Nudge needs there. It never follows, waits
+//! for or trusts a link, a pipe or a foreign file that another user has put there.
 //!
-//! On Unix everything is relative to the opened directory: renaming or replacing its path later
-//! changes nothing. On Windows the user's own profile folder is the protection.
+//! On Unix every operation is relative to the open directory, so a later rename or replacement of its path changes
+//! nothing. On Windows the user's own profile folder is the protection.
 
 use std::fmt;
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 pub enum UnfitDir {
     /// The directory belongs to another user.
     Foreign,
-    /// The directory is missing and was not to be created.
+    /// The directory is missing, and the caller did not ask to create it.
     Missing,
     /// Any other reason: the rest of a sentence that begins with the path.
     Because(String),
@@ -46,11 +46,10 @@ impl From<io::Error> for UnfitDir {
     }
 }
 
-/// Makes a folder, and missing ones above it, with mode 0700 where there are modes. A folder that is there stays as it
-/// is.
+/// Makes a folder and its missing parents, with mode 0700 on Unix. An existing folder stays unchanged.
 ///
 /// # Errors
-/// Why it cannot be made.
+/// The reason why the folder cannot be made.
 pub fn create_private(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -59,7 +58,7 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Returns advice for a disk that is full or has no locks, as the end of a sentence; `None` for another error.
+/// Returns advice for a disk that is full or has no locks, as the end of a sentence; `None` for any other error.
 pub fn advise_on_disk(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
@@ -69,7 +68,7 @@ pub fn advise_on_disk(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Returns true for the error of a lock on a file system that has none, such as one of a network without its lock
+/// Returns true for the error of a lock on a file system without locks, such as a network file system without its lock
 /// server.
 pub fn is_without_locks(error: &io::Error) -> bool {
     is_out_of_locks(error) || error.kind() == io::ErrorKind::Unsupported
@@ -85,12 +84,12 @@ fn is_out_of_locks(_error: &io::Error) -> bool {
     false
 }
 
-/// The kind of file that has a certain name.
+/// The kind of file with a certain name.
 #[derive(Debug)]
 pub enum FileKind {
     /// There is no such file.
     Missing,
-    /// A regular file of this user's with one name (no second hard link).
+    /// A regular file of this user with one name (no second hard link).
     Ours {
         /// The identity of the file.
         id: FileId,
@@ -99,14 +98,14 @@ pub enum FileKind {
     },
     /// A directory.
     Directory,
-    /// Anything else: a link, a pipe, another user's file or a file with a second name.
+    /// Anything else: a link, a pipe, another user's file, or a file with a second name.
     Other,
 }
 
-/// A file that stays open for long, under the path by which it was opened.
+/// A file that stays open for a long time, and the path by which it was opened.
 ///
-/// A person, a restored backup or a program that cleans up may give the path to another file, or to none. Later writes
-/// then go into a file without a name, and are lost with the last descriptor. So the owner looks before it begins a
+/// A person, a restored backup or a cleaning program may remove the path or give it to another file. Later writes then
+/// go into a file without a name, and are lost when it is closed. So the owner checks the path before it begins a
 /// change, and again before it acknowledges one:
 ///
 /// ```
@@ -122,7 +121,7 @@ pub enum FileKind {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The file must stay open for as long: the number of a file that is closed may become another's.
+/// The file must stay open as long as this value lives: after it is closed, another file may get its inode number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedFile {
     path: PathBuf,
@@ -130,7 +129,7 @@ pub struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// Remembers the file of a path, which is neither opened nor followed; `None` when there is none.
+    /// Remembers the file at a path; `None` without such a file. The file is not opened, and a link is not followed.
     ///
     /// # Errors
     /// The system's error.
@@ -139,28 +138,28 @@ impl OpenedFile {
         Ok(FileId::at_path(&path)?.map(|id| Self { path, id }))
     }
 
-    /// Returns true when the path still stands for this file. A path that cannot be looked at does not.
+    /// Returns true when the path still names this file. A path that cannot be read does not.
     pub fn is_in_place(&self) -> bool {
         FileId::at_path(&self.path).is_ok_and(|id| id.as_ref() == Some(&self.id))
     }
 
-    /// Returns true when the path stands for any file.
+    /// Returns true when the path names any file.
     pub fn is_named(&self) -> bool {
         self.path.symlink_metadata().is_ok()
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// A directory of this user's: with mode 0700, or on Windows in the user's profile, which other users cannot write.
+/// A directory of this user that other users cannot write: with mode 0700, or on Windows in the user's profile.
 #[derive(Debug)]
 pub struct PrivateDir(HeldFolder);
 
 impl PrivateDir {
-    /// Takes the lock of a file, which is made when it is missing. The name still stands for the file once it is locked.
+    /// Takes the lock of a file, and makes a missing file. After that the name still names the locked file.
     ///
     /// # Errors
     /// [`LockRefusal`].
@@ -169,28 +168,28 @@ impl PrivateDir {
         FileLock::take_opened(|| self.open_lock(name, true), is_named, kind, patience)
     }
 
-    /// Writes a file whole: no reader ever sees half of it. It is the user's alone.
+    /// Writes a complete file in one step, so that no reader sees a part. Only the user can read it.
     pub fn write_atomic(&self, name: &str, bytes: &[u8], sync: DiskSync) -> io::Result<()> {
         self.0.write_fresh(bytes, FileRights::Private, sync)?.replace_file(name)
     }
 
-    /// Renames a file, replacing one that has the new name.
+    /// Renames a file, and replaces a file with the new name.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.0.rename(from, to.as_ref())
     }
 
-    /// Removes a name; the target of a link stays.
+    /// Removes a name; the target of a link is not touched.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         self.0.remove(name)
     }
 
-    /// Returns true when a directory has that name.
+    /// Returns true when a directory has this name.
     pub fn is_dir(&self, name: &str) -> bool {
         matches!(self.look_up(name), Ok(FileKind::Directory))
     }
 }
 
-/// Refuses anything but a regular file that passes `ours`.
+/// Refuses a file that is not regular or that `ours` rejects.
 fn require_plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
     if meta.is_file() && ours(&meta) {
@@ -209,7 +208,7 @@ mod unix {
 
     use super::{File, FileKind, HeldFolder, Path, PathBuf, PrivateDir, UnfitDir, io, require_plain};
 
-    /// The identity of a file under any name: device and inode, with types that differ between systems.
+    /// The identity of a file, independent of its names: device and inode. The types of both differ between systems.
     #[derive(Debug, Clone, PartialEq)]
     pub struct FileId(i128, i128);
 
@@ -219,8 +218,8 @@ mod unix {
             Ok(Self::from(&rustix::fs::fstat(file)?))
         }
 
-        /// Returns the identity of the file at this path, which is neither opened nor followed; `None` when there is
-        /// none.
+        /// Returns the identity of the file at this path; `None` without such a file. The file is not opened, and a
+        /// link is not followed.
         pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
             match rustix::fs::lstat(path) {
                 Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
@@ -236,14 +235,15 @@ mod unix {
     }
 
     impl PrivateDir {
-        /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
+        /// Opens a directory and checks that it is fit for use. With `create`, makes a missing directory.
         pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
             let made = if create { super::create_private(path) } else { Ok(()) };
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
             let dir = match (rustix::fs::open(path, flags, Mode::empty()), made) {
                 (Ok(dir), _) => dir,
                 (Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR), _) => {
-                    // The path is a link or a file; when it is another user's, the caller may use another place.
+                    // The path is a link or a file. If it belongs to another user, the caller may choose another
+                    // directory.
                     return Err(if read_owner(path)? == rustix::process::geteuid().as_raw() {
                         UnfitDir::Because("is not a real directory".into())
                     } else {
@@ -267,13 +267,13 @@ mod unix {
             Ok(Self(HeldFolder(dir)))
         }
 
-        /// Keeps programs that clear old files away out of the directory, for as long as it is open: they skip one that
-        /// is locked (tmpfiles.d(5), "Age"). The lock is shared, so that all members of a session have it.
+        /// Keeps cleaning programs from removing old files in this directory while it is open: they skip a locked
+        /// directory (tmpfiles.d(5), "Age"). The lock is shared, so that all members of a session can have it.
         pub fn keep_from_ageing(&self) -> io::Result<()> {
             Ok(rustix::fs::flock(&self.0.0, rustix::fs::FlockOperation::NonBlockingLockShared)?)
         }
 
-        /// Opens a file to lock it; it is created when missing if `create`.
+        /// Opens a file in order to lock it. With `create`, makes a missing file.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             let create = if create { OFlags::CREATE } else { OFlags::empty() };
             self.open_at(name, OFlags::RDWR | create)
@@ -284,12 +284,12 @@ mod unix {
             self.open_at(name, OFlags::RDONLY)
         }
 
-        /// Opens a file to append to it; it is created when missing.
+        /// Opens a file in order to append to it; makes a missing file.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
         }
 
-        /// Opens a file for reading and writing, and makes it private first if it is not.
+        /// Opens a file for reading and writing, after making it private.
         pub fn open_write(&self, name: &str) -> io::Result<File> {
             let file = match self.open_whatever_mode(name, OFlags::RDWR) {
                 // The file is this user's, but its mode denies the owner: repair the mode.
@@ -311,7 +311,7 @@ mod unix {
             self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
         }
 
-        /// Tells which kind of file has that name; nothing is opened or followed.
+        /// Returns the kind of the file with this name; opens and follows nothing.
         pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
             let stat = match rustix::fs::statat(&self.0.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => return Ok(FileKind::Missing),
@@ -326,7 +326,7 @@ mod unix {
             })
         }
 
-        /// Returns true when `name` stands for the file `id`.
+        /// Returns true when `name` names the file `id`.
         pub fn is_named(&self, name: &str, id: &FileId) -> io::Result<bool> {
             match rustix::fs::statat(&self.0.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => Ok(false),
@@ -334,15 +334,15 @@ mod unix {
             }
         }
 
-        /// Returns the paths by which a socket can be bound and connected to, the best first: there is no call that
-        /// takes the opened directory, and a path may be 107 bytes long (on macOS 103). `path` is the directory's.
+        /// Returns the paths by which a socket can be bound and connected to, the best first. No system call takes the
+        /// open directory here, and a path may have at most 107 bytes (103 on macOS). `path` is the directory's path.
         pub fn socket_paths(&self, path: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
             let opened = cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/fd"));
             let opened = opened.map(|fds| fds.join(self.0.0.as_raw_fd().to_string()));
             [opened, Some(path.to_owned())].into_iter().flatten().map(move |dir| dir.join(name))
         }
 
-        /// Refuses a file with permissions for others: they could write data that we believe, or read a token.
+        /// Refuses a file with permissions for others: they could write data that Nudge trusts, or read a token.
         fn open_at(&self, name: &str, flags: OFlags) -> io::Result<File> {
             require_plain(self.open_whatever_mode(name, flags)?, |meta| matches!(meta.mode() & 0o077, 0))
         }
@@ -366,7 +366,8 @@ mod windows {
 
     use super::{File, FileKind, HeldFolder, Path, PrivateDir, UnfitDir, io, require_plain};
 
-    /// Stands for any file: the standard library has no file identity here, and the profile folder is the protection.
+    /// Equal for all files: on Windows the standard library has no file identity, and the profile folder is the
+    /// protection.
     #[derive(Debug, Clone, PartialEq)]
     pub struct FileId;
 
@@ -377,7 +378,7 @@ mod windows {
             Ok(Self)
         }
 
-        /// Returns the identity of the file at this path; `None` when there is none.
+        /// Returns the identity of the file at this path; `None` without such a file.
         pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
             match path.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -387,7 +388,7 @@ mod windows {
     }
 
     impl PrivateDir {
-        /// Opens a directory, which is created when missing if `create`, and checks that it is fit for use.
+        /// Opens a directory and checks that it is fit for use. With `create`, makes a missing directory.
         pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
             if create {
                 std::fs::create_dir_all(path)?;
@@ -400,13 +401,13 @@ mod windows {
             }
         }
 
-        /// Does nothing: no program clears old files away here.
+        /// Does nothing: no program on Windows removes old files here.
         #[allow(clippy::unnecessary_wraps, clippy::unused_self, reason = "it does something on Unix")]
         pub fn keep_from_ageing(&self) -> io::Result<()> {
             Ok(())
         }
 
-        /// Opens a file to lock it; it is created when missing if `create`.
+        /// Opens a file in order to lock it. With `create`, makes a missing file.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true).write(true).create(create).truncate(false))
         }
@@ -416,7 +417,7 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true))
         }
 
-        /// Opens a file to append to it; it is created when missing.
+        /// Opens a file in order to append to it; makes a missing file.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().append(true).create(true))
         }
@@ -431,7 +432,7 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true).write(true).create_new(true))
         }
 
-        /// Tells which kind of file has that name; nothing is opened or followed.
+        /// Returns the kind of the file with this name; opens and follows nothing.
         pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
             Ok(match self.0.0.join(name).symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FileKind::Missing,
@@ -442,7 +443,7 @@ mod windows {
             })
         }
 
-        /// Returns true when `name` stands for a regular file; which one cannot be told here.
+        /// Returns true when `name` names a regular file; on Windows it cannot tell which one.
         pub fn is_named(&self, name: &str, _id: &FileId) -> io::Result<bool> {
             Ok(matches!(self.look_up(name)?, FileKind::Ours { .. }))
         }

@@ -1,17 +1,17 @@
-//! The operating system as Nudge uses it. Each mechanism is here once:
+//! The operating system as Nudge uses it. Each mechanism exists once, in this crate:
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`programs`] | finds a program by its name, in no folder that somebody else chose |
-//! | [`process`] | starts a program, bounds it in time and output, and ends it with everything it started |
-//! | [`dir`] | the files of a directory that is this user's alone |
-//! | [`beneath`] | reads and writes below a folder that others may exchange for a link; replaces files in one step |
+//! | [`programs`] | finds a program by its name, only in folders that the user chose |
+//! | [`process`] | starts a program, limits its time and output, and ends it with all its children |
+//! | [`dir`] | the files of a directory of this user alone |
+//! | [`beneath`] | reads and writes below a folder in which others may put links; replaces files in one step |
 //! | [`lock`] | locks a file |
 //! | [`cpu`] | the processor time of a thread |
 //!
-//! Processes and programs are the feature `process`, which the library of hints does without.
+//! The feature `process` contains processes and programs; the library of hints does not use it.
 //!
-//! **Architecture invariant:** this crate knows no method, no source and no setting. It uses no other crate of
+//! **Architecture invariant:** this crate has no code about methods, sources or settings. It uses no other crate of
 //! Nudge.
 
 pub mod beneath;

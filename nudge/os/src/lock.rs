@@ -1,4 +1,4 @@
-//! The lock of a file: one holder, or many that share it. The system releases it when its process dies.
+//! The lock of a file, for one holder or for many that share it. The system releases the lock when its process dies.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use crate::dir::{self, FileId};
 
-/// Time between two tries.
+/// The pause between two tries.
 const POLL: Duration = Duration::from_millis(1);
 
-/// The holders that a lock lets in at the same time.
+/// The holders that can have a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
-    /// A single holder, alone.
+    /// A single holder.
     Exclusive,
-    /// All holders that share it, and none that wants it alone.
+    /// Any number of shared holders, and no exclusive one.
     Shared,
 }
 
@@ -27,8 +27,8 @@ pub enum LockPatience<'a> {
     AtOnce,
     /// Tries every millisecond until this time has passed.
     Within(Duration),
-    /// Tries every millisecond until this returns true: a stop flag is set, the caller of a call has gone, or an end that
-    /// depends on what others do.
+    /// Tries every millisecond until this function returns true, for example when a stop flag is set or the caller has
+    /// gone.
     Until(&'a dyn Fn() -> bool),
     /// Blocks the thread until the lock is free.
     Unlimited,
@@ -37,9 +37,9 @@ pub enum LockPatience<'a> {
 /// The reason why a lock was not taken.
 #[derive(Debug)]
 pub enum LockRefusal {
-    /// Another holder has it.
+    /// Another holder has the lock.
     Held,
-    /// The file system has no locks, as that of a network without its lock server.
+    /// The file system has no locks, such as a network file system without its lock server.
     NoLocks(io::Error),
     /// The file cannot be opened, made or locked.
     Failed(io::Error),
@@ -51,7 +51,7 @@ impl From<io::Error> for LockRefusal {
     }
 }
 
-/// The system's error; `WouldBlock` for a lock that another holder has.
+/// Returns the system's error; `WouldBlock` for a lock that another holder has.
 impl From<LockRefusal> for io::Error {
     fn from(refusal: LockRefusal) -> Self {
         match refusal {
@@ -61,7 +61,7 @@ impl From<LockRefusal> for io::Error {
     }
 }
 
-/// A file that this process has locked. The lock is released when this is dropped.
+/// A file that this process has locked. Dropping this value releases the lock.
 ///
 /// ```
 /// use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
@@ -77,24 +77,24 @@ impl From<LockRefusal> for io::Error {
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
-    /// The path to remove with the lock.
+    /// The path to remove together with the lock.
     removed: Option<PathBuf>,
 }
 
 impl FileLock {
-    /// Takes the lock of the file at this path. A missing file is made, readable by the user alone; a link is not followed.
-    /// The path still names the file once it is locked.
+    /// Takes the lock of the file at this path. A missing file is made, readable only by the user; a link is not
+    /// followed. After that the path still names the locked file.
     ///
     /// # Errors
-    /// [`LockRefusal`]; `InvalidInput` for anything but a regular file.
+    /// [`LockRefusal`]; `InvalidInput` for anything other than a regular file.
     pub fn take(path: &Path, kind: LockKind, patience: LockPatience<'_>) -> Result<Self, LockRefusal> {
         let is_named = |file: &File| Ok(FileId::at_path(path)? == Some(FileId::from_file(file)?));
         Self::take_opened(|| open_private(path), is_named, kind, patience)
     }
 
-    /// Takes the lock of a file that `open` opens, and opens it again for each try. `is_named` tells whether the file that is
-    /// locked by then is still the one that others would open; if it is not, the lock is given back and `open` is called
-    /// once more, at once. A signal that interrupts a wait without limit has the same effect.
+    /// Takes the lock of a file that `open` opens; each try opens the file again. After locking, `is_named` checks that
+    /// other processes would still open this same file. If not, the lock is released and the next try begins at once. A
+    /// signal that interrupts an unlimited wait also leads to the next try.
     ///
     /// # Errors
     /// [`LockRefusal`], with the errors of `open` and `is_named`.
@@ -120,7 +120,7 @@ impl FileLock {
             };
             match taken {
                 Ok(()) => {
-                    // From here on it is released however this ends.
+                    // From here on, every way out of this function releases the lock.
                     let lock = Self { file, removed: None };
                     if is_named(&lock.file)? {
                         return Ok(lock);
@@ -134,14 +134,15 @@ impl FileLock {
         }
     }
 
-    /// Tells whether another holder keeps the lock of an open file from one of this kind. Nothing stays locked.
+    /// Returns true when another holder's lock excludes a lock of this kind. The check leaves nothing locked.
     ///
     /// # Errors
-    /// [`LockRefusal`], but [`LockRefusal::Held`].
+    /// [`LockRefusal`], except [`LockRefusal::Held`].
     pub fn is_held(file: &File, kind: LockKind) -> Result<bool, LockRefusal> {
         match try_once(file, kind) {
             Ok(()) => {
-                // Closing the file would release the lock as well, but a program that is being started may have it, too.
+                // Closing the file does not always release the lock: a program that is just being started may have
+                // inherited the file.
                 let _ = file.unlock();
                 Ok(false)
             }
@@ -150,14 +151,14 @@ impl FileLock {
         }
     }
 
-    /// Removes the file at this path, which is the locked one, when the lock is dropped.
+    /// Removes the file at this path, which must be the locked one, when the lock is dropped.
     #[must_use]
     pub fn with_removal(mut self, path: &Path) -> Self {
         self.removed = Some(path.to_owned());
         self
     }
 
-    /// The locked file.
+    /// Returns the locked file.
     pub fn as_file(&self) -> &File {
         &self.file
     }
@@ -165,9 +166,9 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Removed while it is locked: a process that locks it afterwards sees that it has no name any more.
+        // Removed while it is locked: a process that locks the file after that sees that it has no name any more.
         let _ = self.removed.as_ref().map(fs::remove_file);
-        // Unlocked explicitly: a program that another thread is starting just now has the file, too, until it runs.
+        // Unlocked explicitly: a program that another thread is just starting has inherited the file until it runs.
         let _ = self.file.unlock();
     }
 }
@@ -179,7 +180,7 @@ fn try_once(file: &File, kind: LockKind) -> Result<(), TryLockError> {
     }
 }
 
-/// Opens a file of this user's to lock it, or makes it. It does not wait, whatever has the name.
+/// Opens a file of this user in order to lock it, or makes it. It never waits, even for a pipe.
 fn open_private(path: &Path) -> io::Result<File> {
     let refused = || {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -212,7 +213,7 @@ mod tests {
     use super::*;
 
     const MINUTE: LockPatience<'static> = LockPatience::Within(Duration::from_mins(1));
-    /// The path of the lock, for the process that a test starts.
+    /// The variable with the lock's path, for the process that a test starts.
     const CHILD: &str = "NUDGE_TEST_LOCK";
 
     fn place() -> (tempfile::TempDir, PathBuf) {

@@ -1,14 +1,14 @@
-//! Starts programs of others: git, curl, a client's own command, the checks of `nudge doctor`, the user's agent. It is
-//! the one way to do so.
+//! Starts foreign programs: git, curl, a client's own command, the checks of `nudge doctor`, the user's agent. No other
+//! module starts programs.
 //!
-//! A [`ChildProgram`] is named by a whole path ([`programs`] finds it), leads a process group of its own, and
-//! is given no variable of git's and no relative part of PATH. [`ChildProgram::run`] bounds it in time and output. It is ended
-//! with its whole group when its time is up, when its caller gives up, when the value that stands for it is dropped, and
-//! when this process ends: by itself, by SIGTERM, SIGINT or SIGHUP, and by SIGKILL, for which a `watcher` waits.
+//! A [`ChildProgram`] has an absolute path ([`programs`] finds it) and leads its own process group. It gets none of
+//! git's variables and no relative part of PATH. [`ChildProgram::run`] limits its time and output. The whole group is
+//! ended when its time is over, when the caller gives up, when the value is dropped, and when this process ends: by
+//! itself, by SIGTERM, SIGINT or SIGHUP, or by SIGKILL, which a `watcher` process notices.
 //!
-//! Limits: a process that leaves the group (`setsid`) is not ended, and neither are the children left by a program that
-//! ended by itself in time. SIGKILL within the microseconds between a start and its note to the watcher leaves that
-//! program. On Windows the program itself is ended, without its children, and not when this process is killed.
+//! Limits: a process that leaves the group (`setsid`) is not ended. Neither are the children of a program that ended by
+//! itself in time. SIGKILL in the microseconds between a start and its report to the watcher leaves that program
+//! running. On Windows only the program itself is ended, without its children, and not when this process is killed.
 
 mod running;
 #[cfg(unix)]
@@ -28,15 +28,15 @@ use crate::programs;
 pub use running::leave_signals;
 pub use running::{RunningProgram, end_all};
 
-/// Between two looks whether the program has ended, or its caller has given up.
+/// The pause between two checks whether the program has ended or its caller has given up.
 const LOOK: Duration = Duration::from_millis(25);
-/// Time that output may still come once the program has ended: its children may keep its streams open.
+/// How long output may still come after the program has ended: its children may keep its streams open.
 const LINGER: Duration = Duration::from_millis(200);
-/// Bytes of standard error that are kept, from its beginning.
+/// The bytes of standard error that are kept, from its beginning.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Bytes that are read at once.
+/// The bytes of one read.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Chunks that may wait for the caller.
+/// The most chunks that wait for the caller.
 const MAX_CHUNKS: usize = 4;
 
 /// A program to start.
@@ -45,47 +45,47 @@ pub struct ChildProgram {
     command: Command,
     input: Vec<u8>,
     errors: StderrUse,
-    /// `None` where memory is not limited.
+    /// The memory limit; `None` means no limit.
     memory_bytes: Option<u64>,
 }
 
-/// The use of a program's standard error.
+/// The treatment of a program's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StderrUse {
-    /// It is not read.
+    /// Standard error is not read.
     Dropped,
-    /// The beginning is in [`ProgramOutput::stderr`].
+    /// The beginning of standard error is in [`ProgramOutput::stderr`].
     Kept,
-    /// It is passed on to this process's own, as it comes.
+    /// Standard error is copied to the standard error of this process, as it comes.
     Shown,
 }
 
-/// The bounds of [`ChildProgram::run`].
+/// The limits of [`ChildProgram::run`].
 #[derive(Clone, Copy)]
 pub struct RunLimits<'a> {
-    /// Most time from start to end.
+    /// The most time from start to end.
     pub time: Duration,
-    /// Most bytes of standard output.
+    /// The most bytes of standard output.
     pub output_bytes: usize,
-    /// Returns true once the caller wants no answer any more.
+    /// Returns true when the caller no longer wants an answer.
     pub is_given_up: &'a dyn Fn() -> bool,
 }
 
-/// The end of a program that ended in time, whether it succeeded or not.
+/// The result of a program that ended in time, whether it succeeded or not.
 #[derive(Debug)]
 pub struct ProgramOutput {
     /// The exit status.
     pub status: ExitStatus,
-    /// All of its standard output.
+    /// The complete standard output.
     pub stdout: Vec<u8>,
-    /// The beginning of its standard error, with [`StderrUse::Kept`].
+    /// The beginning of standard error, with [`StderrUse::Kept`].
     pub stderr: Vec<u8>,
 }
 
 /// The reason why there is no [`ProgramOutput`].
 #[derive(Debug)]
 pub enum RunFailure {
-    /// The system does not start it.
+    /// The system could not start the program.
     Start(io::Error),
     /// The deadline passed.
     Late(Duration),
@@ -93,11 +93,11 @@ pub enum RunFailure {
     GivenUp,
     /// The output was longer than this many bytes.
     TooLong(usize),
-    /// The system does not tell how it ended.
+    /// The system did not report how the program ended.
     Lost(io::Error),
 }
 
-/// The rest of a sentence that begins with the name of the program.
+/// Writes the rest of a sentence that begins with the name of the program.
 impl fmt::Display for RunFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -132,7 +132,8 @@ pub fn is_running(pid: u32) -> bool {
 }
 
 impl ChildProgram {
-    /// A program by its path. A path that is not whole would name another program in each folder, so starting it fails.
+    /// Names a program by its absolute path. A relative path would name another program in each folder, so its start
+    /// fails.
     pub fn new(path: &Path) -> Self {
         let path = if path.is_absolute() { path } else { Path::new("") };
         let mut command = Command::new(path);
@@ -157,7 +158,7 @@ impl ChildProgram {
         self
     }
 
-    /// Adds an argument as it is, without the quotes that Windows has for arguments.
+    /// Adds an argument without the quotes that Windows adds to arguments.
     #[cfg(windows)]
     pub fn raw_arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
         std::os::windows::process::CommandExt::raw_arg(&mut self.command, arg);
@@ -176,32 +177,32 @@ impl ChildProgram {
         self
     }
 
-    /// Sets the folder that it is started in.
+    /// Sets the folder in which the program starts.
     pub fn current_dir(&mut self, folder: &Path) -> &mut Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Gives it bytes to read on standard input; without any it reads the end of the file at once.
+    /// Sets the bytes that the program reads on standard input; without them standard input is empty.
     pub fn input(&mut self, bytes: impl Into<Vec<u8>>) -> &mut Self {
         self.input = bytes.into();
         self
     }
 
-    /// Sets the use of its standard error, which is dropped otherwise.
+    /// Sets the treatment of standard error, which is dropped by default.
     pub fn errors(&mut self, errors: StderrUse) -> &mut Self {
         self.errors = errors;
         self
     }
 
-    /// Limits the memory that it may allocate, and that each program that it starts may. Linux alone has such a limit for
-    /// another process; it is set right after the start. Files that are mapped do not count.
+    /// Limits the memory that the program, and each program that it starts, may allocate. Only Linux can set such a
+    /// limit for another process; it is set right after the start. Mapped files do not count.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
         self.memory_bytes = Some(bytes);
         self
     }
 
-    /// Starts it for a conversation: the caller takes the streams, which are all pipes.
+    /// Starts the program for a conversation: all streams are pipes, which the caller takes.
     ///
     /// # Errors
     /// The system's error; `Interrupted` when this process is about to end.
@@ -210,10 +211,10 @@ impl ChildProgram {
         running::start(&mut self.command, self.memory_bytes)
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     ///
     /// # Errors
-    /// Why there is no end of it to tell of. It does not run any more then.
+    /// The reason why there is no result. The program does not run any more then.
     pub fn run(&mut self, limits: RunLimits<'_>) -> Result<ProgramOutput, RunFailure> {
         let deadline = Instant::now().checked_add(limits.time);
         let pipe_if = |is_wanted: bool| if is_wanted { Stdio::piped() } else { Stdio::null() };
@@ -222,7 +223,7 @@ impl ChildProgram {
         let mut running = running::start(&mut self.command, self.memory_bytes).map_err(RunFailure::Start)?;
         if let Some(mut stdin) = running.child.stdin.take() {
             let input = std::mem::take(&mut self.input);
-            // It may end without having read everything, so a failure says nothing.
+            // The program may end before it has read everything, so a failed write is no error.
             std::thread::spawn(move || drop(stdin.write_all(&input)));
         }
         let (sender, chunks) = sync_channel(MAX_CHUNKS);
@@ -243,7 +244,7 @@ impl ChildProgram {
         Ok(ProgramOutput { status, stdout, stderr })
     }
 
-    /// Collects the program's output until its streams end, or a little longer than it lives.
+    /// Collects the output until the streams end, or until [`LINGER`] after the program's end.
     fn collect_output(
         &self,
         running: &mut RunningProgram,
@@ -286,7 +287,7 @@ impl ChildProgram {
     }
 }
 
-/// Refuses to wait longer once the time is up or the caller has given up.
+/// Returns an error when the time is over or the caller has given up.
 fn look_at_limits(limits: RunLimits<'_>, deadline: Option<Instant>) -> Result<(), RunFailure> {
     if (limits.is_given_up)() {
         return Err(RunFailure::GivenUp);
@@ -297,8 +298,8 @@ fn look_at_limits(limits: RunLimits<'_>, deadline: Option<Instant>) -> Result<()
     Ok(())
 }
 
-/// Sends on the output of a stream, until it ends or the caller wants no more. The thread is not joined: children of
-/// the program may keep the stream open.
+/// Sends the output of a stream to the caller until the stream ends or the caller stops. The thread is not joined,
+/// because children of the program may keep the stream open.
 fn read_in_background(
     mut stream: impl Read + Send + 'static,
     sender: SyncSender<OutputChunk>,
@@ -320,7 +321,7 @@ fn read_in_background(
     });
 }
 
-/// Returns true if a variable is one of git's, by which it means another repository or runs other programs.
+/// Returns true if a variable is one of git's: such a variable can choose another repository or start other programs.
 fn is_of_git(name: &OsStr) -> bool {
     name.as_encoded_bytes().get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b"GIT_"))
 }
@@ -343,7 +344,7 @@ mod tests {
         RunLimits { time, output_bytes: 1 << 20, is_given_up: &|| false }
     }
 
-    /// Waits until no process of an id is left but a zombie.
+    /// Waits until the process with this id has gone or is a zombie.
     fn is_gone(id: &str) {
         loop {
             let told = Command::new("ps").args(["-o", "stat=", "-p", id]).output().unwrap().stdout;
@@ -358,7 +359,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_program_takes_no_more_memory_than_it_may() {
-        // It keeps a line until that ends, and begins when its input comes: the limit is set by then.
+        // `tail` stores a line until its end, and begins when its input comes, after the limit is set.
         let tail = |memory_bytes: u64| {
             let path = programs::find_program("tail").expect("every Linux has it");
             let mut tail = ChildProgram::new(&path);
@@ -404,7 +405,7 @@ mod tests {
     fn too_much_output_too_much_time_and_a_caller_that_leaves_end_it_with_its_children() {
         let place = tempfile::tempdir().unwrap();
         let ids = place.path().join("ids");
-        // A program that ignores signals to end, and so does its child.
+        // The program and its child ignore signals that ask them to end.
         let hanging =
             format!("trap '' TERM INT HUP; sleep 300 & echo $$ $! > '{0}.new'; mv '{0}.new' '{0}'", ids.display());
         let ended = |what: &str| {
@@ -417,7 +418,7 @@ mod tests {
         assert!(matches!(failure, RunFailure::TooLong(1_048_576)), "{failure}");
         ended("too much output");
 
-        // The time is up once it hangs.
+        // The time is over when the program hangs.
         let (begun, mut time) = (Cell::new(false), Duration::from_millis(50));
         while !begun.get() {
             let failure = shell(&format!("{hanging}; wait")).run(limits(time)).unwrap_err();

@@ -1,36 +1,35 @@
-//! Finds the programs of others by their names. Relative parts of PATH, and empty ones, are passed over: by them every
-//! folder that somebody else can write in would name the program.
+//! Finds foreign programs by their names. It skips relative and empty parts of PATH: with them, a program in any
+//! current folder that another user can write could be chosen.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Finds the program that a name stands for.
+/// Finds the first program with this name.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     find_all(name).next()
 }
 
-/// Finds every program of a name, in the order of PATH.
+/// Finds every program with this name, in the order of PATH.
 pub fn find_all(name: &str) -> impl Iterator<Item = PathBuf> {
     in_folders(name, absolute_folders(&std::env::var_os("PATH").unwrap_or_default()))
 }
 
-/// Finds the program that a name stands for outside the checkout that a folder lies in, whatever PATH says: a checkout may
-/// bring a program, and a PATH that was made for it may name a folder in it. A checkout that holds the user's home is the
-/// user's own.
+/// Finds the program with this name outside the checkout around `folder`: a checkout may contain a program, and a PATH
+/// made for the checkout may name a folder in it. A checkout that contains the user's home counts as the user's own.
 pub fn find_outside(name: &str, folder: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let Some(checkout) = checkout_around(folder) else { return find_program(name) };
     in_folders(name, folders_outside(&path, checkout)).find(|program| is_outside(program, checkout))
 }
 
-/// The PATH for a program that is started in a folder: whole paths outside the checkout that the folder lies in.
+/// Returns the PATH for a program that starts in `folder`: the absolute parts outside the checkout around it.
 pub fn path_outside(path: &OsStr, folder: &Path) -> OsString {
     let folders =
         checkout_around(folder).map_or_else(|| absolute_folders(path), |checkout| folders_outside(path, checkout));
     join_folders(folders)
 }
 
-/// The top of the checkout that a folder lies in.
+/// Returns the top of the checkout around a folder.
 fn checkout_around(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|candidate| candidate.join(".git").symlink_metadata().is_ok())
 }
@@ -39,28 +38,28 @@ fn in_folders(name: &str, folders: Vec<PathBuf>) -> impl Iterator<Item = PathBuf
     folders.into_iter().filter_map(move |folder| which::which_in(folder.join(name), None::<&OsStr>, &folder).ok())
 }
 
-/// The folders that a PATH names by whole paths.
+/// Returns the folders that a PATH names by absolute paths.
 pub fn absolute_folders(path: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// The folders that a PATH names by whole paths, without those that lie in a folder or are links into it.
+/// Returns the folders that a PATH names by absolute paths, without those inside `folder` and links into it.
 fn folders_outside(path: &OsStr, folder: &Path) -> Vec<PathBuf> {
     absolute_folders(path).into_iter().filter(|candidate| is_outside(candidate, folder)).collect()
 }
 
-/// The PATH for a program that is started: as `path`, without its relative parts.
+/// Returns the PATH for a program to start: `path` without its relative parts.
 pub fn whole_path(path: &OsStr) -> OsString {
     join_folders(absolute_folders(path))
 }
 
-/// Writes a PATH. A folder that none can name, as one with a quotation mark on Windows, is left out.
+/// Writes a PATH. It leaves out a folder that a PATH cannot name, such as one with a quotation mark on Windows.
 fn join_folders(folders: Vec<PathBuf>) -> OsString {
     let nameable = folders.into_iter().filter(|folder| std::env::join_paths([folder]).is_ok());
     std::env::join_paths(nameable).expect("each folder can stand in a PATH")
 }
 
-/// Returns true if a path leads neither by its words nor by its links into a folder.
+/// Returns true if a path lies outside a folder, both by its text and by the targets of its links.
 fn is_outside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let inner = real(folder);
@@ -94,12 +93,12 @@ mod tests {
         std::os::unix::fs::symlink(path_of("checkout/bin"), path_of("link")).unwrap();
         let path = std::env::join_paths([path_of("checkout/bin"), path_of("link"), path_of("other")]).unwrap();
         assert_eq!(folders_outside(&path, &path_of("checkout")), [path_of("other")]);
-        // The name of a folder that begins alike is another folder.
+        // A folder whose name begins with the same letters is another folder.
         assert_eq!(
             folders_outside(&path, &path_of("oth")),
             [path_of("checkout/bin"), path_of("link"), path_of("other")]
         );
-        // In the user's own home, and at the top of everything, programs are the user's.
+        // In the user's own home, and at the root, programs are the user's own.
         let bin = [path_of("checkout/bin")];
         let path = std::env::join_paths(&bin).unwrap();
         assert_eq!(folders_outside(&path, Path::new("/")), bin);

@@ -1,4 +1,4 @@
-//! Names the variables of a caller's environment that matter: no others travel (semantics section 9).
+//! Names the environment variables of a caller that can matter; no other variables are sent (semantics section 9).
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 pub struct EnvNames {
     /// Every name, in byte order.
     pub names: BTreeSet<String>,
-    /// The names with values that matter (`env_match`); the others need only be set.
+    /// The names whose values matter (`env_match`). For the other names it only matters whether they are set.
     pub values: BTreeSet<String>,
 }
 
 impl EnvNames {
-    /// Takes in those of another.
+    /// Adds the names of another value.
     pub fn add_all(&mut self, other: Self) {
         self.names.extend(other.names);
         self.values.extend(other.values);
@@ -26,24 +26,25 @@ impl EnvNames {
 }
 
 impl Error {
-    /// The names that a call [asking for them](crate::service::Caller::asking_env) has to be made again with; the
-    /// second time it need not ask. `None` when it was refused for another reason.
+    /// Returns the names that the caller must send with the repeated call, after a call that [asked for
+    /// them](crate::service::Caller::asking_env). The repeated call need not ask again. `None` when the call was
+    /// refused for another reason.
     pub fn env_names(&self) -> Option<EnvNames> {
         EnvNames::deserialize(self.data().get("env")?).ok()
     }
 }
 
-/// [`ask_env`] for the `context` of a call's parameters, if they have one.
+/// Calls [`ask_env`] for the `context` of a call's params, if they have one.
 ///
 /// # Errors
-/// As there.
+/// As [`ask_env`].
 pub fn ask_env_of(params: &RawValue, only_if_given: bool, wanted: impl FnOnce() -> EnvNames) -> Result<()> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct ContextParam {
         context: Value,
     }
-    // A list is read as the members in order.
+    // serde would read a list as the members in order.
     if !params.get().starts_with('{') {
         return Ok(());
     }
@@ -51,9 +52,9 @@ pub fn ask_env_of(params: &RawValue, only_if_given: bool, wanted: impl FnOnce() 
     ask_env(&context, only_if_given, wanted)
 }
 
-/// Refuses a call whose `context`, as given, lacks names in its `env` that the answer can depend on, or values that
-/// matter. `wanted` is called only when the call says anything about its environment or could. An `env` of null is
-/// unknown and stays so; malformed input is left to the method.
+/// Refuses a call when the `env` of its given `context` lacks names that the answer can depend on, or values that
+/// matter. `wanted` is called only when the call has an environment or could have one. An `env` of null means unknown,
+/// so nothing is asked. The method itself refuses malformed input.
 ///
 /// # Errors
 /// `E_INVALID` with the names in `data.env`, for [`Error::env_names`].

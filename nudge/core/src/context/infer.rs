@@ -1,4 +1,4 @@
-//! The one inference of a context, for every front end (semantics section 9).
+//! The one inference of a context, used by every front end (semantics section 9).
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use super::{ContextSpec, can_be_told};
 use crate::place::Os;
 use crate::place::repo::RepoName;
 
-/// Infers a context from `cwd`, an absolute folder: itself, its repository and branch, and the system. The environment
-/// is never inferred.
+/// Infers a context from `cwd`, an absolute folder: the folder, its repository and branch, and the system. It never
+/// infers the environment.
 ///
-/// The repository is `origin`'s, in canonical form, so that credentials in its URL stay here; else
-/// the `file://` form of the main worktree, outside a repository of `cwd` itself. `ask_git` answers where
-/// git's files are not enough; it may run git, which this library never does, or say `None`.
+/// The repository is that of `origin` in canonical form, so credentials in its URL are not sent. Without `origin` it is
+/// the `file://` form of the main worktree; outside a repository, of `cwd` itself. `ask_git` answers if git's files are
+/// not enough: it may run git, which this library never does, or return `None`.
 ///
 /// ```
 /// use nudge_core::context::{detect::GitDetector, infer_context};
@@ -32,7 +32,8 @@ pub fn infer_context(
     ContextSpec { repo, branch: branch.filter(|branch| can_be_told(branch)), ..infer_outside(cwd) }
 }
 
-/// The repository that `cwd` lies in, as [`infer_context`] names it; `None` outside one, where `infer` names the folder.
+/// Returns the repository of `cwd` in the form of [`infer_context`]; `None` outside a repository, where `infer_context`
+/// names the folder.
 pub fn find_repository(
     cwd: &Path,
     detector: &mut GitDetector,
@@ -45,8 +46,8 @@ pub fn find_repository(
     }
 }
 
-/// Infers a context from `cwd` without looking at it. A name that no context may hold, such as one with a control
-/// character, is left out: the rest may be enough for an answer.
+/// Infers a context from `cwd` without reading the folder. A name that no context may have, such as one with a control
+/// character, is left out: the other fields may be enough for an answer.
 pub fn infer_outside(cwd: &Path) -> ContextSpec {
     let cwd = cwd.to_str().filter(|cwd| can_be_told(cwd)).map(str::to_owned);
     ContextSpec { cwd, os: Os::current(), ..ContextSpec::default() }

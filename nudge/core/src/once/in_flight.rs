@@ -1,10 +1,10 @@
-//! Keeps the keys of calls under way: a call with the same key waits, others do not.
+//! Keeps the keys of running calls: a call with the same key waits, other calls do not.
 
 use std::collections::HashSet;
 
 use parking_lot::{Condvar, Mutex};
 
-/// The keys of the calls that are being made.
+/// The keys of the calls that run now.
 #[derive(Default)]
 pub(super) struct InFlight {
     keys: Mutex<HashSet<Box<str>>>,
@@ -12,7 +12,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Waits until no call with this key is being made; then one is, until the result is dropped.
+    /// Waits until no call with this key runs. The new call then counts as running until the result is dropped.
     pub(super) fn wait_for_turn<'a>(&'a self, key: &'a str) -> KeyTurn<'a> {
         let mut keys = self.keys.lock();
         while keys.contains(key) {
@@ -23,7 +23,7 @@ impl InFlight {
     }
 }
 
-/// Held while a call is made; a panic drops it too.
+/// Exists while a call runs; a panic drops it too.
 pub(super) struct KeyTurn<'a> {
     all: &'a InFlight,
     key: &'a str,

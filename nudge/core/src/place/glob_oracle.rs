@@ -1,9 +1,10 @@
-//! Spells out the meaning of a glob: writes down every alternative of the braces, then matches each by brute force.
+//! Defines the meaning of a glob for the tests: expands every alternative of the braces, then matches each by brute
+//! force.
 
 use super::matching::class_end;
 use super::{GlobKind, GlobSubject, MAX_ALTERNATIVES, collapse_path, ignores_case};
 
-/// Returns true when one of the alternatives of `pattern`, a canonical text, matches the whole of `subject`.
+/// Returns true when an alternative of `pattern`, a canonical text, matches the whole subject.
 pub fn oracle_matches(pattern: &str, kind: GlobKind, subject: &GlobSubject) -> bool {
     expand_braces(pattern).unwrap().iter().any(|alternative| {
         let pattern = merge_globstars(&collapse_path(alternative));
@@ -57,7 +58,7 @@ fn is_member(members: &[char], have: char) -> bool {
     }
 }
 
-/// Replaces `**/**` by `**`, which means the same.
+/// Replaces `**/**` by `**`, which has the same meaning.
 fn merge_globstars(pattern: &str) -> String {
     let mut segments: Vec<_> = pattern.split('/').collect();
     segments.dedup_by(|a, b| a == b && *a == "**");
@@ -101,7 +102,7 @@ pub fn expand_braces(pattern: &str) -> Result<Vec<String>, &'static str> {
     Ok(out)
 }
 
-/// Splits the braces at the start of `text`: returns the position past the `}`, and the parts between the commas.
+/// Splits the braces at the start of `text`: returns the position after the `}`, and the parts between the commas.
 fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
     let (mut depth, mut from, mut position, mut parts) = (0, 1, 0, Vec::new());
     while let Some(next) = text[position..].chars().next() {
@@ -127,7 +128,7 @@ fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
     Err("has a `{` without its `}`")
 }
 
-/// Returns true for a range such as `1..3`, `a..e` or `1..9..2`: other tools expand these, here they are literal.
+/// Returns true for a range such as `1..3`, `a..e` or `1..9..2`. Other tools expand ranges; here they are literal.
 fn is_range(text: &str) -> bool {
     let parts: Vec<_> = text.split("..").collect();
     (2..=3).contains(&parts.len())

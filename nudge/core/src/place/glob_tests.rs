@@ -166,7 +166,7 @@ fn a_pattern_that_no_absolute_folder_can_match_is_refused() {
     }
 }
 
-/// A pattern takes the memory of its text, whatever it stands for.
+/// A pattern takes only the memory of its text, even with many alternatives.
 #[test]
 fn alternatives_take_no_memory() {
     let pattern = format!("/{}", "{a,b}".repeat(7));
@@ -200,7 +200,7 @@ fn steps_are_counted_and_end() {
         let (_, steps) = taken(pattern, folder);
         assert!(steps <= most, "{pattern} took {steps} steps");
     }
-    // Dozens of these are out of reach of one call.
+    // A call has steps for fewer than a few dozen of these.
     let bomb = format!("/*{}b", "a".repeat(500));
     let (matched, steps) = taken(&bomb, &format!("/{}", "a".repeat(4000)));
     assert!(matched == Some(false) && steps > 100_000, "{steps}");
@@ -230,7 +230,7 @@ fn branches() {
     }
 }
 
-/// Matches the same patterns by brute force: every way to split the text is tried.
+/// Matches the same patterns by brute force: tries every way to split the text.
 fn slow(pattern: &[&str], text: &[&str]) -> bool {
     match pattern {
         [] => text.is_empty(),
@@ -267,7 +267,7 @@ proptest! {
         prop_assert_eq!(glob.matches(&GlobSubject::from_branch(&*text_text), &mut StepBudget::unlimited()).unwrap(), slow(&pattern, &text));
     }
 
-    /// The alternatives of braces that are never written down are those that are.
+    /// The alternatives that are expanded one by one are the same as the list of all alternatives.
     ///
     /// Promise: see `agrees_with_brute_force`.
     #[test]
@@ -293,7 +293,7 @@ proptest! {
         }
     }
 
-    /// What is too large, or has a bracket without its partner, is found without writing the alternatives down.
+    /// The check finds a pattern that is too large, or that has an open bracket, without storing the alternatives.
     #[test]
     fn refuses_as_every_alternative_written_down(pattern in "(a|bcd{9}|,|\\{|\\}|\\{,|\\[,\\]|\\]|\\{a,b\\}){1,14}") {
         let expected = oracle::expand_braces(&pattern).is_ok();

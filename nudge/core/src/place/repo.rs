@@ -1,4 +1,4 @@
-//! Repository names: many spellings, one canonical form (semantics section 2).
+//! Reads repository names: many spellings have one canonical form (semantics section 2).
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use crate::error::{Error, Result};
 use crate::held::allocation_bytes;
 use crate::place::glob::{collapse_path, has_parent_segment, is_drive};
 
-/// Longest repository name.
+/// The longest repository name, in bytes.
 const MAX_BYTES: usize = 4096;
 
-/// A repository, compared without scheme, user, password, port and `.git`.
+/// A repository. Comparisons ignore scheme, user, password, port and `.git`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepoName {
-    /// `file:///path`, case kept.
+    /// `file:///path`; the case counts.
     File(Box<str>),
-    /// A path on a host, or on any host, in lower case.
+    /// A path on a certain host or on any host, in lower case.
     Path {
-        /// The host; `None` for any.
+        /// The host; `None` for any host.
         host: Option<Box<str>>,
-        /// `org/repo`, or deeper.
+        /// `org/repo`, or a longer path.
         path: Box<str>,
     },
 }
 
 impl RepoName {
-    /// Parses any spelling. Credentials in a URL are dropped here and never kept.
+    /// Parses any spelling. Credentials in a URL are dropped here and not stored.
     ///
     /// # Errors
-    /// `E_SCOPE_INVALID` for a `..` segment or control characters, `E_INVALID` for a text that names no repository.
+    /// `E_SCOPE_INVALID` for a `..` segment or control characters; `E_INVALID` for a text that is no repository name.
     pub fn parse(text: &str) -> Result<Self> {
         let invalid =
             || Error::invalid("A repo is a name such as `org/repo`, `host/org/repo`, a git URL or `file:///path`.");
@@ -55,7 +55,7 @@ impl RepoName {
         {
             return path_on(None, path).ok_or_else(invalid);
         }
-        // A letter and a colon are a drive only before a slash: `a:secret@host` has a user `a`.
+        // A letter and a colon are a drive only before a slash: in `a:secret@host`, `a` is a user.
         let drive = is_drive(text) && text[2..].starts_with(['/', '\\']);
         if text.starts_with('/') || text.starts_with('\\') || drive {
             return parse_file_path(text);
@@ -68,7 +68,8 @@ impl RepoName {
         let segment_end = rest[first_end..].find('/').map_or(rest.len(), |i| first_end + i);
         let colon = rest[first_end..segment_end].find(':').map(|i| first_end + i);
         let repo = match colon {
-            // Digits up to the slash are a port only where the form is not `user@host:path`.
+            // Digits before the slash are a port only if there is no user: in `user@host:path` they are a part of the
+            // path.
             Some(host_end) if user.is_none() && is_port(&rest[host_end + 1..segment_end]) => {
                 path_on(Some(&rest[..host_end]), rest.get(segment_end + 1..).unwrap_or(""))
             }
@@ -83,7 +84,7 @@ impl RepoName {
         repo.ok_or_else(invalid)
     }
 
-    /// Returns the bytes of memory that it takes beside its own size.
+    /// Returns the bytes of memory that the name takes beside its own size.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::File(path) | Self::Path { host: None, path } => allocation_bytes(path.len()),
@@ -91,7 +92,7 @@ impl RepoName {
         }
     }
 
-    /// Returns true when `self`, a scope's entry, admits `context`, the caller's repository.
+    /// Returns true when `self`, an entry of a scope, matches `context`, the caller's repository.
     pub fn admits(&self, context: &Self) -> bool {
         match (self, context) {
             (Self::Path { host: None, path }, Self::Path { path: other, .. }) => path == other,
@@ -142,8 +143,8 @@ fn host_of(authority: &str) -> &str {
     port.map_or(host, |end| &host[..end])
 }
 
-/// Returns true when a segment is `..`; a colon or an at sign ends a segment too, as in `host:../x`. The check is
-/// repeated after `.git` is removed, which turns `x:...git` into `x:..`.
+/// Returns true when a segment is `..`. A colon or an at sign ends a segment too, as in `host:../x`. Callers repeat the
+/// check after they remove `.git`, which turns `x:...git` into `x:..`.
 fn can_climb(path: &str) -> bool {
     has_parent_segment(&path.replace([':', '@'], "/"))
 }
@@ -155,7 +156,7 @@ fn is_port(text: &str) -> bool {
 fn path_on(host: Option<&str>, path: &str) -> Option<RepoName> {
     let mut path = path.to_ascii_lowercase();
     loop {
-        // Trimming is repeated: `./ x` begins with a space only after the dot is removed.
+        // A single round is not enough: `./ x` begins with a space only after the dot is removed.
         let short = trim_git(path.trim_start_matches(['/', ' ']));
         if short == path {
             break;
@@ -194,8 +195,8 @@ fn parse_file_path(path: &str) -> Result<RepoName> {
     Ok(RepoName::File(path.into()))
 }
 
-/// Collapses a path and drops the `.git` of `repo.git`, and spaces and slashes at the end, until
-/// nothing changes, so that the canonical form parses back to itself. A folder named `.git` keeps its name.
+/// Collapses a path, and removes the `.git` of `repo.git` and spaces and slashes at the end. It repeats this until
+/// nothing changes, so that the canonical form parses to itself. A folder with the name `.git` keeps it.
 fn trim_git(path: &str) -> String {
     let mut path = path.to_owned();
     loop {

@@ -1,4 +1,4 @@
-//! The refusal of the secret guard, for every source that stores texts.
+//! The refusal of texts that look like secrets, for every source that stores texts.
 
 use nudge_secrets::{Finding, SecretGuard};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Refuses a text that looks like a credential. `name` is the variable that the text belongs to, if there is one;
-/// `path` is the place of the text, such as `value.cmd`.
+/// `path` is the position of the text, such as `value.cmd`.
 ///
 /// # Errors
-/// `E_SECRET_REJECTED` with `data.rule` and `data.path`, never the text.
+/// `E_SECRET_REJECTED` with `data.rule` and `data.path`, but never with the text.
 pub fn check_text(name: Option<&str>, text: &str, path: &str) -> Result<()> {
     match SecretGuard::new().check(name, text) {
         None => Ok(()),
@@ -17,8 +17,8 @@ pub fn check_text(name: Option<&str>, text: &str, path: &str) -> Result<()> {
     }
 }
 
-/// Refuses a text as [`check_text`] does, with another sentence: where the other ways that the usual one names are not
-/// there.
+/// Refuses a text like [`check_text`], with another message, for callers that do not have the options that the usual
+/// message names.
 ///
 /// # Errors
 /// As [`check_text`], with `message`.
@@ -29,7 +29,7 @@ pub fn check_text_with(text: &str, path: &str, message: impl FnOnce() -> String)
     }
 }
 
-/// As [`check_text`], for every string and every key of a JSON value.
+/// Refuses a JSON value like [`check_text`]: checks every string and every key.
 ///
 /// # Errors
 /// As [`check_text`].

@@ -1,4 +1,4 @@
-//! Describes the rows of a table as they travel: the answer of `nudge.methods`.
+//! Describes the rows of a table in the form of `nudge.methods`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,42 +8,42 @@ use super::{ContextUse, MethodSpec};
 /// The name of the method that lists the others.
 pub const METHODS: &str = "nudge.methods";
 
-/// A method as `nudge.methods` tells it.
-// As of a [`MethodSpec`].
+/// A method in the answer of `nudge.methods`.
+// The flags are independent, as in a [`MethodSpec`].
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodInfo {
     /// The JSON-RPC name.
     pub name: String,
-    /// A few words for people; absent when it was not asked for.
+    /// A few words for people; absent when the caller did not ask for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// The effect and when to call it, for agents; absent when not asked for.
+    /// The effect of a call and when to make it, for agents; absent when the caller did not ask for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The source that answers it; absent where that is the server itself.
+    /// The source that answers the method; absent when the server itself does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Offered as a tool: it is one, and its source is in use.
+    /// Is true when the method is a tool and its source is in use.
     pub tool: bool,
-    /// Wanted so often that hosts should load it at once.
+    /// Agents need the tool so often that hosts should load it at once.
     pub frequent: bool,
-    /// Changes nothing.
+    /// A call changes nothing.
     pub read_only: bool,
-    /// May remove or overwrite stored data.
+    /// A call may remove or overwrite stored data.
     pub destructive: bool,
     /// The same call twice has the effect of one call.
     pub idempotent: bool,
-    /// How its context is filled in.
+    /// How front ends fill in the context.
     pub context: ContextUse,
-    /// JSON Schema of its params; absent when it was not asked for.
+    /// The JSON Schema of the params; absent when the caller did not ask for it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
 }
 
 impl MethodInfo {
-    /// Makes a row of `source`, which is in use or not; whole, or without title, description and schema: models and
-    /// people read them, and they are most of it.
+    /// Describes a row of `source`. `is_in_use` says whether the source is in use. `is_whole` adds title, description
+    /// and schema, which are most of the bytes and which only models and people read.
     pub fn new(row: &MethodSpec, source: Option<&str>, is_in_use: bool, is_whole: bool) -> Self {
         let words = |words: &str| if is_whole { words.to_owned() } else { String::new() };
         Self {
@@ -64,13 +64,13 @@ impl MethodInfo {
         }
     }
 
-    /// The name as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+    /// Returns the name as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
     pub fn tool_name(&self) -> String {
         tool_name(&self.name)
     }
 }
 
-/// The name of a method as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+/// Returns the name of a method as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
 pub fn tool_name(method: &str) -> String {
     method.replace('.', "_")
 }
@@ -78,12 +78,12 @@ pub fn tool_name(method: &str) -> String {
 /// Result of `nudge.methods`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct MethodInfos {
-    /// Every method once.
+    /// Every method, once.
     pub methods: Vec<MethodInfo>,
     /// The description of each source in use, for agents.
     #[serde(default)]
     pub guides: Vec<String>,
-    /// Is true when hints are kept for next time; absent from older servers.
+    /// Is true when hints outlive the session; absent in answers of older servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Several services as one.
+//! Joins several services to one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use serde_json::value::RawValue;
 use super::{Caller, MethodSpec, Service, unknown_method};
 use crate::error::Result;
 
-/// Room for the methods of all sources.
+/// The expected number of methods of all sources.
 const MANY: usize = 100;
 
-/// Joins several services: each call goes to the first with the method in its table.
+/// Several services as one: each call goes to the first service with the method in its table.
 pub struct JoinedServices {
     all: Vec<Arc<dyn Service>>,
-    /// The service that answers a name, and its row there.
+    /// The service for each name, and its row there.
     by_name: HashMap<&'static str, (usize, &'static MethodSpec), RandomState>,
 }
 
 impl JoinedServices {
-    /// Joins `services`; the first one that knows a name answers it.
+    /// Joins `services`; if several know a name, the first one answers.
     pub fn new(all: Vec<Arc<dyn Service>>) -> Self {
-        // Every start makes one, so room is made at once.
+        // Every start makes such a map, so its memory is reserved at once.
         let mut by_name = HashMap::with_capacity_and_hasher(MANY, RandomState::default());
         for (index, service) in all.iter().enumerate() {
             for row in service.methods() {
@@ -32,7 +32,7 @@ impl JoinedServices {
         Self { all, by_name }
     }
 
-    /// The service that answers a name, and its row there.
+    /// Returns the service that answers a name, and its row there.
     pub fn find_service(&self, name: &str) -> Option<(&dyn Service, &'static MethodSpec)> {
         self.by_name.get(name).map(|(index, row)| (&*self.all[*index], *row))
     }

@@ -1,29 +1,30 @@
-//! Bounds the input of the parser. The parser is recursive, keeps lists as trees that lean to the left, and reads
-//! nested parts more than once, so everything that can nest is counted first. Text in quotes counts, too: only the
-//! parser knows where quotes end, and a count that is too high only refuses a line.
+//! Limits the input of the parser. The parser is recursive, stores lists as left-deep trees, and reads nested parts
+//! more than once, so this module first counts everything that can nest. It counts text in quotes too: only the parser
+//! knows where quotes end, and a count that is too high only refuses a line.
 
 use std::borrow::Cow;
 
-/// The longest line that is understood, in bytes, without its here-documents: 8 KiB.
+/// The longest line that the parser gets, in bytes, without its here-documents: 8 KiB.
 pub const MAX_BYTES: usize = 8 << 10;
-/// Most here-documents that are cut out of a line.
+/// The most here-documents that are cut out of a line.
 const MAX_DOCUMENTS: usize = 16;
-/// Most openings of `( )` and `{ }`, and of words that open something.
+/// The most openings of `( )` and `{ }`, together with words that open something.
 const MAX_OPENINGS: usize = 160;
-/// As many of them as may hold further ones.
+/// The most openings that may have further openings inside.
 const MAX_DEEP: usize = 16;
-/// As many of `$( )`, `${ }`, `<( )` and backticks as may hold further ones: each doubles the time.
+/// The most openings of `$( )`, `${ }`, `<( )` and backticks that may have further openings inside: each doubles the
+/// time.
 const MAX_DEEP_EXPANSIONS: usize = 6;
-/// Most commands that are joined: each makes the tree deeper by one.
+/// The most commands that are joined: each makes the tree one level deeper.
 const MAX_JOINED: usize = 256;
-/// The longest line with arithmetic or `[[`; their operators nest without brackets.
+/// The longest line with arithmetic or `[[`, in bytes: operators there nest without brackets.
 const MAX_BYTES_OF_EXPRESSIONS: usize = 512;
 
-/// Words that open something without a bracket.
+/// The words that open something without a bracket.
 const OPENING_WORDS: [&str; 12] =
     ["if", "elif", "else", "while", "until", "for", "case", "select", "function", "coproc", "time", "!"];
 
-/// Returns the part of a line for the parser: all of it without the text of here-documents, or nothing.
+/// Returns the line for the parser, without the text of here-documents; `None` when it is beyond a limit.
 pub(super) fn bound_line(line: &str) -> Option<Cow<'_, str>> {
     let line = without_documents(line);
     (line.len() <= MAX_BYTES && nests_little(&line)).then_some(line)
@@ -55,15 +56,15 @@ fn nests_little(line: &str) -> bool {
         && (!expressions || line.len() <= MAX_BYTES_OF_EXPRESSIONS)
 }
 
-/// True when nothing can open between an opening and its end. `()` opens a function.
+/// Returns true when nothing can open between an opening and its end. An empty `()` opens a function, so it is no leaf.
 fn is_leaf(rest: &[u8], opening: u8) -> bool {
     let Some(end) = rest.iter().position(|byte| b"(){}`\"'\\#<$".contains(byte)) else { return false };
     let closes = matches!((opening, rest[end]), (b'(', b')') | (b'{', b'}') | (b'`', b'`'));
     closes && !rest[..end].trim_ascii().is_empty()
 }
 
-/// Cuts out the text of here-documents, which may be whole programs, and keeps their ends. A here-document without an
-/// end stays.
+/// Cuts out the text of here-documents, which may be whole programs, and keeps their end lines. A here-document without
+/// an end line stays.
 fn without_documents(line: &str) -> Cow<'_, str> {
     if !line.contains("<<") || !line.contains('\n') {
         return line.into();
@@ -93,7 +94,7 @@ fn without_documents(line: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// The words that end the here-documents of a line, and whether tabs before them do not count.
+/// Returns the words that end the here-documents of a line, and whether tabs before each word are ignored.
 fn ends_of_documents(line: &str) -> Vec<(&str, bool)> {
     let mut out = Vec::new();
     let mut rest = line;

@@ -1,15 +1,15 @@
-//! Finds the words before a program, and the program.
+//! Finds the program of a command, and the wrappers before it.
 
 use crate::text::after_mark;
 
-/// A program that runs its other words as a command, and does nothing else.
+/// A program that only runs its other words as a command.
 struct WrapperProgram {
     name: &'static str,
     /// The options that take the next word as their value.
     valued: &'static [&'static str],
-    /// Options with which it does something else.
+    /// The options with which the program does something else.
     other: &'static [&'static str],
-    /// The number of words before the command.
+    /// The number of words between the options and the command.
     words: usize,
 }
 
@@ -44,23 +44,23 @@ const WRAPPERS: &[WrapperProgram] = &[
     new_wrapper("exec", &["-a"], &[]),
 ];
 
-/// Programs that hand on their input, and seldom fail.
+/// Programs that pass their input on, and seldom fail.
 const PASSES_ON: &[&str] = &["tail", "tee", "cat", "sort", "uniq", "wc", "nl", "tr", "cut"];
 
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash", "ksh"];
 
-/// Returns true for a program that hands on its input, so that behind a pipe it says nothing of its own.
+/// Returns true for a program that passes its input on, so that it adds nothing of its own at the end of a pipe.
 pub(super) fn passes_on(program: &str) -> bool {
     PASSES_ON.contains(&program)
 }
 
-/// The last path component of a program.
+/// Returns the last path component of a program.
 pub(super) fn base_name(word: &str) -> &str {
     let name = after_mark(word, &['/', '\\']);
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
-/// The name and the value of an assignment.
+/// Reads the name and the value of an assignment.
 pub(super) fn parse_assignment(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -68,8 +68,8 @@ pub(super) fn parse_assignment(word: &str) -> Option<(String, String)> {
     (starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).then(|| (name.into(), value.into()))
 }
 
-/// The wrapper that a command begins with, and the number of its words. `None` where there is none, or it does
-/// something else.
+/// Returns the wrapper at the beginning of a command, and the number of its words. `None` when there is no wrapper, or
+/// when its options make it do something else.
 pub(super) fn find_wrapper<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, usize)> {
     let name = base_name(words.first()?.as_ref());
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
@@ -88,24 +88,25 @@ pub(super) fn find_wrapper<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, 
     (index < words.len()).then_some((wrapper.name, index))
 }
 
-/// The text that a shell is to run.
+/// A script inside the words of a command.
 pub(super) struct ShellScript {
-    /// The number of its word.
+    /// The index of the word with the script.
     pub word_index: usize,
     pub options: ShellOptions,
 }
 
-/// The options that `set` switches.
+/// The options that `set` switches on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ShellOptions {
-    /// A pipeline fails when any of its commands does.
+    /// Is true when a pipeline fails if any of its commands fails.
     pub pipefail: bool,
-    /// The first command that fails ends the line.
+    /// Is true when the first failed command ends the line.
     pub errexit: bool,
 }
 
 impl ShellOptions {
-    /// Reads the options of `set`, or of a shell; returns the number of words they take, and whether `c` is among them.
+    /// Reads the options of `set` or of a shell; returns the number of their words, and whether `c` is among the
+    /// options.
     pub fn read<W: AsRef<str>>(&mut self, words: &[W]) -> (usize, bool) {
         let (mut index, mut script) = (0, false);
         while let Some(option) = words.get(index).map(AsRef::as_ref) {
@@ -135,7 +136,7 @@ impl ShellOptions {
     }
 }
 
-/// The script of `bash -lc "..."`.
+/// Finds the script of `bash -lc "..."`.
 pub(super) fn find_script<W: AsRef<str>>(words: &[W]) -> Option<ShellScript> {
     let (program, rest) = words.split_first()?;
     if !SHELLS.contains(&base_name(program.as_ref())) {
@@ -146,7 +147,7 @@ pub(super) fn find_script<W: AsRef<str>>(words: &[W]) -> Option<ShellScript> {
     (script && taken < rest.len()).then_some(ShellScript { word_index: 1 + taken, options })
 }
 
-/// The program of a command, and the number of words that say it.
+/// Returns the program of a command, and the number of words that name it.
 pub(super) fn find_program(words: &[String]) -> (String, usize) {
     let word = |index: usize| words.get(index).map(String::as_str);
     let name = base_name(word(0).unwrap_or_default());
@@ -158,7 +159,7 @@ pub(super) fn find_program(words: &[String]) -> (String, usize) {
     }
     let version = name.strip_prefix("python").or_else(|| name.strip_prefix("py"));
     if version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.')) {
-        // `-u` and the like may stand before it.
+        // An option such as `-u` may come before `-m`.
         let flag = 1 + usize::from(word(1) != Some("-m") && word(1).is_some_and(|word| word.starts_with('-')));
         if let (Some("-m"), Some(module)) = (word(flag), word(flag + 1)) {
             return (module.into(), flag + 2);

@@ -1,4 +1,4 @@
-//! Real lines, told as they are understood.
+//! Tests the parser with real command lines.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A command as `A=b words @folder <input +flags :told`; `?` is a folder that is not known.
+/// Prints a command as `A=b words @folder <input +flags :told`; `?` means an unknown folder.
 fn told(command: &Command) -> String {
     let mut out: Vec<String> = command.assignments.iter().map(|(name, value)| format!("{name}={value}")).collect();
     out.push(command.words.join(" "));
@@ -40,15 +40,16 @@ fn read(line: &str) -> String {
     })
 }
 
-/// What stands behind a colon is what the exit code says: success, failure, and which failure (its code).
+/// Lines with their commands. After the colon: what the exit code says about the command: success (s), failure (f), the
+/// code of the failure (c).
 const LINES: &[(&str, &str)] = &[
-    // Plain ones.
+    // Plain lines.
     ("npm test", "npm test :sfc"),
     ("  npm\t test ", "npm test :sfc"),
     ("./gradlew assembleDebug", "./gradlew assembleDebug :sfc"),
     ("", ""),
     ("   ", ""),
-    // Where and with what it runs.
+    // The folder and the variables of a command.
     ("cd web && npm test", "npm test @web :sfc"),
     ("cd web; npm test", "npm test @web :sfc"),
     ("cd web\nnpm test", "npm test @web :sfc"),
@@ -134,7 +135,7 @@ const LINES: &[(&str, &str)] = &[
     ("cd web && npm start & npm test", "npm start @web : / npm test :sfc"),
     ("npm start & sleep 5; npm test; kill %1", "npm start : / sleep 5 : / npm test : / kill %1 :sfc"),
     ("! npm test", "npm test :"),
-    // Groups and more.
+    // Groups and control structures.
     ("(npm test)", "npm test :sfc"),
     ("( npm ci; npm test ) 2>&1 | tail", "npm ci : / npm test : / tail +piped :sfc"),
     ("{ npm test; }", "npm test :sfc"),
@@ -157,7 +158,7 @@ const LINES: &[(&str, &str)] = &[
     ("find . -name '*.rs' -exec wc -l {} \\;", "find . -name *.rs -exec wc -l {} ; :sfc"),
     ("git commit -m \"it's (done); npm test\"", "git commit -m it's (done); npm test :sfc"),
     ("git commit -m \"$(cat <<'EOF'\nfix (it's)\nEOF\n)\"", "git commit -m $(cat <<'EOF'\nEOF\n) :sfc"),
-    // Not understood.
+    // Lines that the parser does not understand.
     ("npm test 'a", "not understood"),
     ("npm test )", "not understood"),
     ("npm test &&", "not understood"),
@@ -349,7 +350,7 @@ const PARTS: &[&str] = &[
     "))",
 ];
 
-/// What nests, joins or grows without end, and what is cut off in the middle.
+/// Makes lines that nest, join or grow very far, and lines that end in the middle of something.
 fn nasty() -> Vec<String> {
     let mut out = Vec::new();
     for part in PARTS {
@@ -367,7 +368,7 @@ fn nasty() -> Vec<String> {
 /// Promise (hints): The shell parser reads any command line in bounded time and never ends the process.
 #[test]
 fn nothing_nasty_takes_long_or_ends_the_process() {
-    // As large as a thread's stack is on the systems that have small ones by default.
+    // The stack is as small as a thread's default stack on some systems.
     let run = || {
         for line in nasty() {
             let began = Instant::now();

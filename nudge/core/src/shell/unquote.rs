@@ -1,16 +1,16 @@
-//! Words without their quotes.
+//! Removes the quotes of words.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A word as a program would get it, and whether the shell puts something in first.
+/// A word as a program would receive it, and whether the shell replaces a part of it first.
 pub(super) struct ShellWord {
     pub text: String,
     pub dynamic: bool,
 }
 
-/// Takes the quotes off a word. Expansions of the shell stay as they are; a `$` or backtick that is a plain character
-/// gets a backslash, so that the two are not confused.
+/// Removes the quotes of a word. Expansions of the shell stay as written. A `$` or backtick that is a plain character
+/// gets a backslash, so that it differs from an expansion.
 pub(super) fn unquote_word(raw: &str) -> ShellWord {
     let mut word = ShellWord { text: String::with_capacity(raw.len()), dynamic: false };
     let mut chars = raw.chars().peekable();
@@ -31,13 +31,13 @@ pub(super) fn unquote_word(raw: &str) -> ShellWord {
 }
 
 impl ShellWord {
-    /// A character that the shell looks at.
+    /// Adds a character that has a meaning for the shell.
     fn push_special(&mut self, c: char) {
         self.dynamic |= matches!(c, '$' | '`');
         self.text.push(c);
     }
 
-    /// A character that is only that.
+    /// Adds a character without a meaning for the shell.
     fn push_plain(&mut self, c: char) {
         if matches!(c, '$' | '`') {
             self.text.push('\\');

@@ -1,4 +1,4 @@
-//! Goes through a parsed line in the order in which it runs.
+//! Walks through a parsed line in the order in which its commands run.
 
 use rable::{ListItem, ListOperator, Node, NodeKind};
 
@@ -7,22 +7,22 @@ use super::simple::{self, ShellOptions, base_name, find_wrapper, parse_assignmen
 use super::unquote::{ShellWord, unquote_word};
 use super::{Command, Folder, Input, Line, Told};
 
-/// Most scripts within scripts, as in `bash -c "bash -c ..."`.
+/// The most nested scripts, as in `bash -c "bash -c ..."`.
 const MAX_SCRIPTS: usize = 3;
 
-/// Characters for which the parser is needed.
+/// The characters that only the parser can read.
 const SPECIAL: &str = "|&;()<>$`\"'\\#{}!\n";
 
-/// Words that mean something to the shell where a command begins.
+/// The words with which the shell begins something other than a simple command.
 const RESERVED: [&str; 9] = ["if", "while", "until", "for", "case", "select", "function", "coproc", "[["];
 
-/// The state that goes from one command to the next.
+/// The state that one command leaves for the next.
 #[derive(Clone, Default)]
 struct ShellState {
     folder: Folder,
     exported: Vec<(String, String)>,
     options: ShellOptions,
-    /// The line may have ended before.
+    /// Is true when the line may have ended before this point.
     ended: bool,
 }
 
@@ -34,12 +34,12 @@ struct RawCommand {
     input: Input,
 }
 
-/// How a command stands in its line.
+/// The position of a command in its line.
 #[derive(Clone, Copy)]
 struct CommandPlace {
     told: Told,
     piped: bool,
-    /// Others come after it, which run only if it succeeds, because of `set -e`.
+    /// Is true when other commands follow, which run only if this one succeeds, because of `set -e`.
     before: bool,
 }
 
@@ -62,7 +62,7 @@ impl ShellWalk {
         Line { commands: self.commands, background: self.background }
     }
 
-    /// Goes through a line or a script.
+    /// Walks through a line or a script.
     pub fn walk_line(&mut self, line: &str, told: Told) -> Option<()> {
         self.walk_text(line, CommandPlace { told, piped: false, before: false })
     }
@@ -90,14 +90,16 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Returns the place of a command before another: its result is unknown, unless the first failure ends the line.
+    /// Returns the position of a command before another. The line's result says nothing about it, unless the first
+    /// failure ends the line.
     fn before_another(&self, node: &Node, place: CommandPlace) -> CommandPlace {
         let told = Told { success: place.told.success && self.state.options.errexit, ..Told::NOTHING };
         let told = if is_plain(node) || is_sequence(node) { told } else { Told::NOTHING };
         CommandPlace { told, before: true, ..place }
     }
 
-    /// Returns the knowledge about the last command: all, unless the failure of another ends the line.
+    /// Returns what the exit code says about the last command: everything, unless the failure of another command may
+    /// end the line.
     fn after_others<'n>(&self, mut others: impl Iterator<Item = &'n Node>, told: Told) -> Told {
         Told { failure: told.failure && (!self.state.options.errexit || others.all(cannot_fail)), ..told }
     }
@@ -139,7 +141,7 @@ impl ShellWalk {
         }
     }
 
-    /// Walks a command in a shell of its own, which changes nothing for the commands after it.
+    /// Walks a command in a subshell, which changes nothing for the commands after it.
     fn walk_subshell(&mut self, node: &Node, place: CommandPlace) -> Option<()> {
         let state = self.state.clone();
         let done = self.walk_node(node, place);
@@ -147,7 +149,8 @@ impl ShellWalk {
         done
     }
 
-    /// Walks commands that may run or not, once or often. If one moves, the folder is unknown.
+    /// Walks commands that may run never, once or several times. If one of them changes the folder, the folder is
+    /// unknown.
     fn walk_optional<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, place: CommandPlace) -> Option<()> {
         let folder = self.state.folder.clone();
         for node in nodes {
@@ -159,10 +162,10 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Lists lean to the left: `a && b; c` is `((a && b); c)`.
+    /// Walks a list of commands. Lists are left-deep trees: `a && b; c` is `((a && b); c)`.
     fn walk_list(&mut self, items: &[ListItem], place: CommandPlace) -> Option<()> {
         if let Some(first) = first_of(items).filter(|first| program_of(first) == Some("set")) {
-            // The options of `set` decide how much is known.
+            // The options of `set` decide how much the exit code says.
             self.walk_node(first, place)?;
         }
         let (mut items, mut of_left) = (items, place);
@@ -195,8 +198,8 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Walks the right side of `||`. It runs in the folder that the left side has reached, which is unknown once that
-    /// has moved. A command behind `cd x || exit` is in `x`: no failure but that of `cd` led to `exit`.
+    /// Walks the right side of `||`. It runs in the folder that the left side has reached, which is unknown if the left
+    /// side has changed it. After `cd x || exit` the folder is `x`: only the failure of `cd` leads to `exit`.
     fn walk_or(&mut self, right: &Node, sure: bool, place: CommandPlace) -> Option<()> {
         let state = self.state.clone();
         if state.folder != Folder::Here {
@@ -209,7 +212,7 @@ impl ShellWalk {
         done
     }
 
-    /// Returns the places of both sides of an operator.
+    /// Returns the positions of both sides of an operator.
     fn split_place(
         &self,
         operator: ListOperator,
@@ -228,7 +231,7 @@ impl ShellWalk {
                 let beside = |other| with(Told { failure: told.failure && cannot_fail(other), ..told });
                 (beside(right), beside(left))
             }
-            // Both have failed, or one has not.
+            // If the line failed, both sides failed; if it succeeded, one side may have failed.
             ListOperator::Or => {
                 (with(Told { success: false, code: false, ..told }), with(Told { success: false, ..told }))
             }
@@ -251,7 +254,7 @@ impl ShellWalk {
                     let alone = others.clone().count() == rest.len() && rest.iter().all(hands_on);
                     Told { failure: place.told.failure && alone, ..place.told }
                 }
-                // The exit code of a pipeline is the last command's.
+                // The exit code of a pipeline is that of its last command.
                 (true, false) => place.told,
             };
             self.walk_subshell(command, CommandPlace { told, piped: place.piped || index > 0, ..place })?;
@@ -320,7 +323,8 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Notes the changes that a command makes for those after it; false for one that is to be told.
+    /// Notes the changes that a command makes for later commands; returns false for a command that is not such a
+    /// change.
     fn note_changes(&mut self, program: &str, arguments: &[ShellWord]) -> bool {
         match program {
             "cd" | "pushd" => {
@@ -341,7 +345,7 @@ impl ShellWalk {
     }
 }
 
-/// The last assignment of a name counts.
+/// Sorts the assignments by name; the last assignment of a name wins.
 fn in_order(assignments: &mut Vec<(String, String)>) {
     assignments.reverse();
     assignments.sort_by(|a, b| a.0.cmp(&b.0));
@@ -367,7 +371,7 @@ fn text_of(node: &Node) -> Option<&str> {
     }
 }
 
-/// Returns the input that a redirection gives.
+/// Returns the input of a redirection.
 fn input_of(redirect: &Node) -> Option<Input> {
     match &redirect.kind {
         NodeKind::Redirect { op, target, fd: -1 | 0, .. } if matches!(&**op, "<" | "<<<" | "<>") => {
@@ -379,17 +383,17 @@ fn input_of(redirect: &Node) -> Option<Input> {
     }
 }
 
-/// Returns true for a command whose failure ends a line, under `set -e`.
+/// Returns true for a command whose failure ends a line under `set -e`.
 fn is_plain(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Command { .. } | NodeKind::Pipeline { .. } | NodeKind::Time { .. })
 }
 
-/// True for `a; b`.
+/// Returns true for `a; b`.
 fn is_sequence(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::List { items } if items.first().is_some_and(|item| item.operator == Some(ListOperator::Semi)))
 }
 
-/// Returns true for commands that only change the state for later ones.
+/// Returns true for commands that only change the state for later commands.
 fn cannot_fail(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Command { .. } => program_of(node).is_none_or(|program| {
@@ -406,7 +410,7 @@ fn hands_on(node: &Node) -> bool {
     program_of(node).is_some_and(|program| passes_on(base_name(program)))
 }
 
-/// The first word of a simple command.
+/// Returns the first word of a simple command.
 fn program_of(node: &Node) -> Option<&str> {
     match &node.kind {
         NodeKind::Command { words, .. } => words.first().and_then(text_of),
@@ -414,7 +418,7 @@ fn program_of(node: &Node) -> Option<&str> {
     }
 }
 
-/// The command that a list begins with, unless it runs in the background.
+/// Returns the first command of a list, unless it runs in the background.
 fn first_of(items: &[ListItem]) -> Option<&Node> {
     let mut first = items.first()?;
     while first.operator != Some(ListOperator::Background)

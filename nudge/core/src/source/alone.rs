@@ -1,4 +1,4 @@
-//! A source without a session: in a command that opens one itself, in examples and tests.
+//! Runs a source without a session: in a command that opens the source itself, in examples and in tests.
 
 use std::iter;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::embed::NoModels;
 use crate::error::{Error, Result};
 use crate::settings::{SettingValues, ValueOrigin};
 
-/// Stands for the session in a process alone: no other process takes the lock from it, follows it, or hears of its
+/// Replaces the session in a process that has none: no other process takes its lock, succeeds it or receives its
 /// changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSession;
@@ -40,11 +40,11 @@ impl ChangeSink for NoSession {
 }
 
 impl SourceHost<'static> {
-    /// The host of a process alone: the source keeps its files in `data` and `cache` of this folder and has no model.
-    /// Settings that are not given have their defaults.
+    /// Makes a host for a process without a session: the source keeps its files in `data` and `cache` below `folder`,
+    /// and has no model. Settings that are not given have their defaults.
     ///
     /// # Errors
-    /// `E_INVALID` for a setting that the source does not have, or a value that it cannot have.
+    /// `E_INVALID` for a setting that the source does not have, or for a value that the setting cannot have.
     pub fn new_alone(folder: &Path, source: &SourceSpec, given: &[(&str, &str)]) -> Result<Self> {
         let mut settings = SettingValues::default();
         for (name, text) in given {

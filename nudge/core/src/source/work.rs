@@ -1,4 +1,4 @@
-//! The work of a source in the background.
+//! Runs the background work of a source.
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
@@ -8,13 +8,13 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Result;
 
-/// Between two rounds of a [`SourceWorker`] when there is nothing left to do, and when something was in the way.
+/// The pause between two rounds of a [`SourceWorker`]: when all is done, and when a round could not finish.
 const WHEN_DONE: Duration = Duration::from_mins(10);
 const WHEN_NOT: Duration = Duration::from_mins(1);
-/// How long a caller goes round where there is no worker.
+/// How long a caller runs rounds itself when there is no worker.
 const STANDING_IN: Duration = Duration::from_secs(1);
 
-/// How far a thread that gives way stands back.
+/// The nice value of a thread that gives way to others.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NICE: i32 = 10;
 
@@ -22,23 +22,23 @@ thread_local! {
     static IS_BEHIND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets everybody else go before this thread, at the disk too, which goes by the same number, and before the threads that
-/// it starts from now on. A system on which that would be about the whole process is left alone.
+/// Lowers the priority of this thread, also at the disk (the system uses the same number), and of threads that it
+/// starts from now on. On systems where that would change the whole process, the priority stays.
 pub fn give_way() {
     IS_BEHIND.set(true);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
-        // The parent may have set a higher value.
+        // This fails if the parent has set a higher value, which is fine.
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     }
 }
 
-/// Returns true when this thread [gives way](give_way). Threads that it hands work to must do likewise.
+/// Returns true when this thread [gives way](give_way). A thread that receives work from it must give way too.
 pub fn gives_way() -> bool {
     IS_BEHIND.get()
 }
 
-/// Set once, when a source is to end its work. Clones are the same flag.
+/// A flag that is set once, when a source must end its work. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct StopFlag(Arc<(Mutex<StopState>, Condvar)>);
 
@@ -49,29 +49,29 @@ struct StopState {
 }
 
 impl StopFlag {
-    /// Ends the work of all who watch this flag.
+    /// Sets the flag, which ends the work of all its watchers.
     pub fn set(&self) {
         self.0.0.lock().is_set = true;
         self.0.1.notify_all();
     }
 
-    /// Returns true when it is set.
+    /// Returns true when the flag is set.
     pub fn is_set(&self) -> bool {
         self.0.0.lock().is_set
     }
 
-    /// Waits until it is set, at most so long; whether it is.
+    /// Waits until the flag is set, at most `at_most`; returns whether it is set.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.wait_until(at_most, |stop| stop.is_set).is_set
     }
 
-    /// Ends one [`wait_for_news`](Self::wait_for_news), the next one if no thread waits.
+    /// Ends one [`wait_for_news`](Self::wait_for_news); if no thread waits, the next one.
     pub fn tell_news(&self) {
         self.0.0.lock().has_news = true;
         self.0.1.notify_all();
     }
 
-    /// Waits until there is news or it is set, at most so long; whether it is set.
+    /// Waits until there is news or the flag is set, at most `at_most`; returns whether the flag is set.
     pub fn wait_for_news(&self, at_most: Duration) -> bool {
         let mut stop = self.wait_until(at_most, |stop| stop.is_set || stop.has_news);
         stop.has_news = false;
@@ -85,35 +85,36 @@ impl StopFlag {
     }
 }
 
-/// Does the work of a source round by round: when there is news, else now and then.
+/// Does the work of a source in rounds: at once when there is news, else after a pause.
 #[derive(Debug, Default)]
 pub struct SourceWorker(OnceLock<StopFlag>);
 
 impl SourceWorker {
-    /// Begins the next round at once, where there is a worker.
+    /// Starts the next round at once, if there is a worker.
     pub fn wake(&self) {
         if let Some(stop) = self.0.get() {
             stop.tell_news();
         }
     }
 
-    /// Returns true if there is a worker, which there is in a session.
+    /// Returns true if there is a worker, which is so in a session.
     pub fn is_running(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Runs rounds for a second when there is no worker, as in a process alone, where the caller waits for the result.
-    /// A round returns true when all is done.
+    /// Runs rounds for at most a second when there is no worker: in a process without a session the caller waits for
+    /// the result. A round returns true when all is done.
     ///
     /// # Errors
-    /// The error of a round; then no further round runs.
+    /// The error of a round, after which no further round runs.
     pub fn stand_in(&self, round: impl Fn() -> Result<bool>) -> Result<()> {
         let until = Instant::now() + STANDING_IN;
         while self.0.get().is_none() && Instant::now() < until && !round()? {}
         Ok(())
     }
 
-    /// Works until the flag is set, and [gives way](give_way) to others. A round returns whether all is done; one that fails is tried again.
+    /// Runs rounds until the flag is set, and [gives way](give_way) to other threads. A round returns whether all is
+    /// done; a failed round is tried again.
     pub fn run(&self, stop: &StopFlag, round: impl Fn() -> Result<bool>) {
         let _ = self.0.set(stop.clone());
         give_way();

@@ -1,4 +1,4 @@
-//! Counts the outcome of suggestions.
+//! Counts the suggestions and their outcome.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::clock::{Millis, rfc3339};
 
 const HOUR_MS: Millis = 3_600_000;
-/// Hours that are remembered, of those in which there was something to count.
+/// The most hours that are remembered; only hours with counts are.
 const MAX_HOURS: usize = 48;
 
 /// The outcome of suggestions.
@@ -15,11 +15,11 @@ const MAX_HOURS: usize = 48;
 pub struct SuggestCounts {
     /// The number of suggestions made.
     pub suggestions: u64,
-    /// Bytes of the suggestions.
+    /// The bytes of the suggestions.
     pub bytes: u64,
-    /// Commands that worked and had been suggested to the client session that ran them.
+    /// The commands that worked, after they had been suggested to the client session that ran them.
     pub followed: u64,
-    /// Commands that failed and had been suggested to it.
+    /// The commands that failed, after they had been suggested to that client session.
     pub failed: u64,
 }
 
@@ -32,36 +32,36 @@ impl SuggestCounts {
     }
 }
 
-/// A client session in a `nudge.stats`.
+/// A client session in the answer of `nudge.stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionStats {
-    /// The name that it gives itself.
+    /// The name that the agent gives the session.
     pub client_session: String,
-    /// The outcome of the suggestions to it.
+    /// The outcome of the session's suggestions.
     #[serde(flatten)]
     pub counts: SuggestCounts,
-    /// When it last asked for suggestions, or reported an outcome.
+    /// The time at which the session last asked for suggestions or reported an outcome.
     pub last_active: String,
 }
 
-/// An hour in a `nudge.stats`.
+/// An hour in the answer of `nudge.stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HourStats {
-    /// When it began.
+    /// The beginning of the hour.
     #[serde(serialize_with = "in_text")]
     pub since: Millis,
-    /// The lines told in it, and the outcomes that came in it.
+    /// The lines that were told in this hour, and the outcomes that were reported in it.
     #[serde(flatten)]
     pub counts: SuggestCounts,
 }
 
-// Serde calls it so.
+// serde requires this signature.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn in_text<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&rfc3339::format_time(*time))
 }
 
-/// The last hours in which there was something to count, oldest first.
+/// The last hours with counts, oldest first.
 #[derive(Default)]
 pub(super) struct RecentHours(VecDeque<HourStats>);
 
@@ -72,7 +72,7 @@ impl RecentHours {
         }
         let since = now - now.rem_euclid(HOUR_MS);
         match self.0.back_mut() {
-            // A clock that was set back counts in the hour that was there.
+            // After the clock was set back, counts go to the last known hour.
             Some(last) if last.since >= since => last.counts.add_counts(counts),
             _ => {
                 if self.0.len() == MAX_HOURS {

@@ -1,17 +1,18 @@
-//! The tag of a hint that was learned in one client session and has worked in no other yet (semantics section 20).
+//! The tag of a hint that was learned in one client session and has not worked in another one yet (semantics section
+//! 20).
 
 use sha2::{Digest as _, Sha256};
 
 use crate::shell::Line;
 use crate::text::to_hex;
 
-/// The beginning of the tag; behind it stand the digests of the failed line and of the client session.
+/// The beginning of the tag; the digests of the failed line and of the client session follow.
 const START: &str = "after:";
-/// Bytes of either digest.
+/// The bytes of the two digests.
 const LINE_BYTES: usize = 6;
 const SESSION_BYTES: usize = 4;
 
-/// Makes the tag of a hint with a command that worked after `failed` did not, in `client_session`.
+/// Makes the tag of a hint whose command worked in `client_session` after `failed` had failed.
 ///
 /// ```
 /// use nudge_core::{shell::parse, suggest::unproven};
@@ -26,13 +27,13 @@ pub fn make_tag(failed: &Line, client_session: &str) -> String {
     format!("{START}{}-{}", digest_line(failed), digest_session(client_session))
 }
 
-/// Returns true if a tag is one of these.
+/// Returns true if a tag has this form.
 #[must_use]
 pub fn is_tag(tag: &str) -> bool {
     tag.starts_with(START)
 }
 
-/// Returns true if the hint of this tag worked after `failed`, whatever its folder and redirections.
+/// Returns true if the command of the hint with this tag worked after `failed`; folder and redirections do not count.
 #[must_use]
 pub fn is_after(tag: &str, failed: &Line) -> bool {
     split_tag(tag).is_some_and(|(line, _)| line == digest_line(failed))

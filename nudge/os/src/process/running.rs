@@ -1,4 +1,4 @@
-//! Tracks the running programs and ends them with this process.
+//! Keeps a list of the running programs, and ends them together with this process.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -11,15 +11,15 @@ use tokio::signal::unix::SignalKind;
 #[cfg(unix)]
 use super::watcher::GroupWatcher;
 
-/// Time that a program has to end by itself once it is told to, before it is killed.
+/// The time that a program has to end by itself after SIGTERM, before it is killed.
 #[cfg(unix)]
 const FAREWELL: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(1);
 
-/// The programs that run now, by process id. None has been waited for, so its id is not reused.
+/// The programs that run now, by process id. None of them has been waited for, so no id can be reused.
 struct LivePrograms {
     ids: Vec<u32>,
-    /// Is true at the end: nothing more is started.
+    /// Is true when this process ends: no more programs are started then.
     is_ending: bool,
     #[cfg(unix)]
     watcher: GroupWatcher,
@@ -50,22 +50,22 @@ impl LivePrograms {
     }
 }
 
-/// A program that runs. It is ended when this is dropped.
+/// A running program. Dropping this value ends the program.
 #[derive(Debug)]
 pub struct RunningProgram {
-    /// The process; its streams may be taken.
+    /// The process. A caller may take its streams.
     pub child: Child,
     status: Option<ExitStatus>,
 }
 
-/// Starts a program in a process group of its own.
+/// Starts a program in its own process group.
 pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Result<RunningProgram> {
     #[cfg(unix)]
     {
         std::os::unix::process::CommandExt::process_group(command, 0);
         watch_signals();
     }
-    // Locked while it starts, so that the thread that ends this process finds it.
+    // The lock is held during the start, so that the thread that ends this process finds the program.
     let mut live = LIVE.lock();
     if live.is_ending {
         return Err(io::ErrorKind::Interrupted.into());
@@ -84,10 +84,10 @@ pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Res
 fn limit_memory(child: &Child, bytes: u64) {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
-    // A limit that this process itself has may be lower, and must not be raised.
+    // The limit of this process may be lower, and the program must not exceed it.
     let own = getrlimit(Resource::Data).maximum;
     let limit = Some(own.map_or(bytes, |own| own.min(bytes)));
-    // A program that has ended already needs no limit.
+    // The program may have ended already, so a failure does not matter.
     let _ = prlimit(Some(Pid::from_child(child)), Resource::Data, Rlimit { current: limit, maximum: limit });
 }
 
@@ -101,7 +101,7 @@ impl RunningProgram {
     /// The system's error.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
-            // Locked: after the wait, its id may be another's.
+            // Locked, because after the wait another process may get the id.
             let mut live = LIVE.lock();
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
@@ -143,14 +143,15 @@ impl Drop for RunningProgram {
     }
 }
 
-/// Ends all programs that run, as this process is about to end. None can be started from now on.
+/// Ends all running programs, because this process is about to end. No program can be started after this.
 pub fn end_all() {
     let mut live = LIVE.lock();
     live.is_ending = true;
     end_groups(&live.ids);
 }
 
-/// Ends process groups: asks first, so that a program can end its children, then kills. The leaders must be waited for.
+/// Ends process groups: first with SIGTERM, so that a program can end its children, then with SIGKILL. The caller must
+/// wait for the leaders.
 #[cfg(unix)]
 fn end_groups(ids: &[u32]) {
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -174,22 +175,22 @@ fn end_groups(ids: &[u32]) {
 #[cfg(not(unix))]
 fn end_groups(_: &[u32]) {}
 
-/// The signals that end this process, and their listeners.
+/// The signals that end this process, and whether this module listens for them.
 #[cfg(unix)]
 struct EndSignals {
     are_watched: bool,
-    /// Signals that are ignored here, as others handle them.
+    /// The signals that this module ignores, because another part of the process handles them.
     of_others: Vec<std::ffi::c_int>,
 }
 
-/// Leaves these signals to another part of this process, which may end it.
+/// Leaves these signals to another part of this process, which may end the process.
 #[cfg(unix)]
 pub fn leave_signals(kinds: &[SignalKind]) {
     LIVE.lock().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
 }
 
-/// Passes end signals on to the programs: as they have groups of their own, only this process gets them. If listening
-/// fails, the programs are started all the same.
+/// Passes end signals on to the programs: they have their own groups, so only this process receives the signals.
+/// Programs are started even if listening fails.
 #[cfg(unix)]
 fn watch_signals() {
     use tokio::signal::unix::signal;
@@ -208,7 +209,8 @@ fn watch_signals() {
                 let live = LIVE.lock();
                 if !live.signals.of_others.contains(&number) {
                     end_groups(&live.ids);
-                    // Still locked, so no caller takes a killed program's end for an answer. The code is a shell's.
+                    // The lock is still held, so that no caller reads a killed program's end as an answer. The exit
+                    // code is that of a shell.
                     std::process::exit(128 + number);
                 }
             }

@@ -1,10 +1,10 @@
-//! A process that waits for the end of this one, and then ends the programs that this one has started. SIGKILL cannot be
-//! caught, and the kernel's own notice (`PR_SET_PDEATHSIG`) follows the thread that started a program rather than the
-//! process, and reaches none of the program's own children.
+//! A process that waits for the end of this process and then ends its programs. It is needed because SIGKILL cannot be
+//! caught. The kernel's own notice (`PR_SET_PDEATHSIG`) follows the thread that started a program instead of the
+//! process, and does not reach the program's children.
 //!
-//! It is a shell that reads a pipe: `+ ID` for a group that runs, `- ID` for one that has ended. The end of the pipe is
-//! the end of this process, whatever ended it. The shell costs one start per process that starts programs at all, and a
-//! megabyte while that lives.
+//! The watcher is a shell that reads a pipe: `+ ID` for a group that runs, `- ID` for one that has ended. The pipe ends
+//! when this process ends, for whatever reason. A process that starts programs pays for one start of the shell, and one
+//! megabyte while the shell lives.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ use std::process::{ChildStdin, Command, Stdio};
 
 const SHELL: &str = if cfg!(target_os = "android") { "/system/bin/sh" } else { "/bin/sh" };
 
-/// It survives signals that end its siblings. Groups have a moment between being asked and being killed.
+/// The script survives signals that end its siblings. A group has a moment between SIGTERM and SIGKILL.
 const SCRIPT: &str = r#"
 trap '' TERM INT HUP QUIT TSTP TTIN TTOU
 live=' '
@@ -28,7 +28,7 @@ sleep 0.2 2>/dev/null || sleep 1
 for id in $live; do kill -s KILL -- "-$id"; done 2>/dev/null
 "#;
 
-/// The watcher of this process, which is started with the first program.
+/// The watcher of this process. It starts together with the first program.
 pub struct GroupWatcher {
     state: WatcherState,
 }
@@ -36,7 +36,7 @@ pub struct GroupWatcher {
 enum WatcherState {
     NotStarted,
     Watching(ChildStdin),
-    /// There is no shell, or no room for one. Programs are started all the same.
+    /// The shell could not be started. Programs are started without a watcher.
     Failed,
 }
 
@@ -45,14 +45,14 @@ impl GroupWatcher {
         Self { state: WatcherState::NotStarted }
     }
 
-    /// Starts it, unless that was done.
+    /// Starts the watcher, unless it was started before.
     pub fn begin(&mut self) {
         if matches!(self.state, WatcherState::NotStarted) {
             self.state = start_shell().map_or(WatcherState::Failed, WatcherState::Watching);
         }
     }
 
-    /// Notes a group. A watcher that was ended by somebody is replaced once, and told of all groups.
+    /// Reports a group to the watcher. A watcher that another process has ended is replaced once, and gets all groups.
     pub fn add_group(&mut self, id: u32, all: &[u32]) {
         if self.write_lines(&format!("+ {id}\n")).is_ok() || matches!(self.state, WatcherState::Failed) {
             return;
@@ -67,10 +67,10 @@ impl GroupWatcher {
         }
     }
 
-    /// Forgets a group that has ended. It is told after the group's leader was waited for: this process would have to be
-    /// killed and the id be given to another group between the two for the watcher to end that.
+    /// Reports to the watcher that a group has ended, after the wait for the group's leader. The watcher could end a
+    /// wrong group only if this process were killed, and the id reused, between the wait and this report.
     pub fn remove_group(&mut self, id: u32) {
-        // A watcher that is gone is replaced at the next start.
+        // A dead watcher is replaced at the next start.
         let _ = self.write_lines(&format!("- {id}\n"));
     }
 
@@ -82,14 +82,14 @@ impl GroupWatcher {
     }
 }
 
-/// Starts the shell, in a group and a folder of its own and without variables.
+/// Starts the shell in its own group, in the root folder and without variables.
 fn start_shell() -> io::Result<ChildStdin> {
     let mut shell = Command::new(SHELL);
     shell.args(["-c", SCRIPT, "nudge-watcher"]).env_clear().current_dir("/");
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     std::os::unix::process::CommandExt::process_group(&mut shell, 0);
     let mut child = shell.spawn()?;
-    // It is waited for by init once this process has ended.
+    // After the end of this process, init waits for the shell.
     child.stdin.take().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
 }
 
@@ -103,7 +103,7 @@ mod tests {
         Command::new("sleep").arg("300").process_group(0).spawn().unwrap()
     }
 
-    /// The end of the pipe is what the watcher sees of a process that was killed.
+    /// When a process is killed, the watcher sees only the end of the pipe.
     ///
     /// Promise: see `no_git_is_left_behind_by_a_command`.
     #[test]

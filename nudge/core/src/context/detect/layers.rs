@@ -1,5 +1,5 @@
-//! The configuration as git sees it: system, user, repository and worktree
-//! files in order, with their includes (git's `do_git_config_sequence`).
+//! Collects the configuration as git sees it: system, user, repository and worktree files in order, with their includes
+//! (git's `do_git_config_sequence`).
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use super::config::{ConfigEntry, parse_config};
 use super::env::GitEnv;
 use super::probe::{DetectStop, FILE_MAX_BYTES, FileProbe, FileText, Res};
 
-/// git's `MAX_INCLUDE_DEPTH`; it dies past it.
+/// git's `MAX_INCLUDE_DEPTH`; git fails beyond it.
 const INCLUDE_DEPTH_MAX: usize = 10;
 
-/// The origin of an entry: the repository's own files, or others.
+/// The origin of an entry: a file outside the repository, or the repository's own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConfigScope {
     Outer,
@@ -28,7 +28,7 @@ impl<'a> ConfigLayers<'a> {
         Self { env, entries: Vec::new() }
     }
 
-    /// The files outside the repository.
+    /// Adds the files outside the repository.
     pub(super) fn add_outer(&mut self, probe: &mut FileProbe) -> Res<()> {
         for path in &self.env.config_maybe_system {
             let file = read_config(probe, path, ConfigScope::Outer)?;
@@ -61,8 +61,7 @@ impl<'a> ConfigLayers<'a> {
         Ok(())
     }
 
-    /// Adds one file's entries, each include right after the entry that asks
-    /// for it.
+    /// Adds the entries of one file, each included file right after the entry that includes it.
     pub(super) fn add_file(
         &mut self,
         probe: &mut FileProbe,
@@ -87,8 +86,8 @@ impl<'a> ConfigLayers<'a> {
         Ok(())
     }
 
-    /// The file that an entry includes. Only git tells whether a condition holds: a file with one is passed over when
-    /// nothing in it matters, as where it names the committer.
+    /// Returns the file that an entry includes. Only git knows whether a condition is true, so a file with a condition
+    /// is skipped if no entry in it matters, for example if it only names the committer.
     fn find_included(&self, probe: &mut FileProbe, from: &Path, entry: &ConfigEntry) -> Res<Option<PathBuf>> {
         let (Some((section, sub, b"path")), Some(value)) = (entry.split_name(), entry.value.as_deref()) else {
             return Ok(None);
@@ -133,15 +132,15 @@ impl<'a> ConfigLayers<'a> {
     }
 }
 
-/// `base` and `rest` as git puts them together: as text.
+/// Joins `base` and `rest` as git does: as text.
 fn join_text(base: &Path, rest: &str) -> PathBuf {
     let mut joined = base.as_os_str().to_owned();
     joined.push(rest);
     PathBuf::from(joined)
 }
 
-/// The entries of a file; `None` where there is none. A file outside the
-/// repository that may not be read is skipped, as git does; any other stops.
+/// Returns the entries of a file; `None` without such a file. A file outside the repository that may not be read is
+/// skipped, as git does; any other such file is an error.
 pub(super) fn read_config(probe: &mut FileProbe, path: &Path, scope: ConfigScope) -> Res<Option<Vec<ConfigEntry>>> {
     match probe.read(path, FILE_MAX_BYTES)? {
         FileText::Absent => Ok(None),
@@ -154,7 +153,7 @@ pub(super) fn read_config(probe: &mut FileProbe, path: &Path, scope: ConfigScope
     }
 }
 
-/// Returns true when an entry of a doubtful file could change the answer.
+/// Returns true when an entry of a file that git may not read could change the answer.
 fn may_matter(entry: &ConfigEntry) -> bool {
     let relevant: [&[u8]; 5] = [b"include", b"includeif", b"remote", b"safe", b"url"];
     entry.split_name().is_none_or(|(section, ..)| relevant.contains(&section))

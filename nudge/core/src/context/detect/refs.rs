@@ -1,6 +1,5 @@
-//! Refs kept as files: `HEAD`, loose refs, `packed-refs`, and the short name
-//! `git rev-parse --abbrev-ref HEAD` prints (git's `refs.c` and
-//! `refs/files-backend.c`), or `git symbolic-ref --short HEAD` before the first
+//! Reads refs from files: `HEAD`, loose refs and `packed-refs`. Returns the short name that `git rev-parse --abbrev-ref
+//! HEAD` prints (git's `refs.c` and `refs/files-backend.c`), or `git symbolic-ref --short HEAD` before the first
 //! commit.
 
 use std::path::{Path, PathBuf};
@@ -9,10 +8,10 @@ use std::sync::Arc;
 use super::config::is_space;
 use super::probe::{DetectStop, FILE_MAX_BYTES, FileProbe, FileText, PACKED_MAX_BYTES, PathKind, PathSight, Res};
 
-/// git follows this many symbolic refs.
+/// The number of symbolic refs that git follows.
 const HOPS_MAX: usize = 5;
 
-/// The full names that a short name may stand for, in git's order: the text before the name and after it.
+/// The full names that a short name may mean, in git's order: the text before the name and after it.
 const RULES: [(&str, &str); 6] = [
     ("", ""),
     ("refs/", ""),
@@ -21,14 +20,14 @@ const RULES: [(&str, &str); 6] = [
     ("refs/remotes/", ""),
     ("refs/remotes/", "/HEAD"),
 ];
-/// The rule by which a short name stands for itself, and the one by which it stands for a branch.
+/// The rule by which a name means itself, and the one by which it means a branch.
 const NAME_RULE: usize = 0;
 const BRANCH_RULE: usize = 3;
 
 /// The content of one ref file.
 enum RefContent {
     Missing,
-    /// There, but not readable as a ref.
+    /// The file exists, but is not readable as a ref.
     Broken,
     Object,
     Symbolic(String),
@@ -37,9 +36,9 @@ enum RefContent {
 /// The end of a chain of symbolic refs.
 struct ResolvedRef {
     name: String,
-    /// The last ref is there.
+    /// Is true when the last ref exists.
     exists: bool,
-    /// At least one ref on the way was symbolic.
+    /// Is true when at least one ref of the chain is symbolic.
     symbolic: bool,
 }
 
@@ -47,10 +46,10 @@ struct ResolvedRef {
 pub(super) struct RepoRefs<'a> {
     git_dir: &'a Path,
     common: &'a Path,
-    /// Digits of an object name: 40 or 64.
+    /// The digits of an object name: 40 or 64.
     hex_len: usize,
     packed: Option<PackedRefs>,
-    /// Refs under `refs/remotes` without a file: nor has any ref below them.
+    /// Refs under `refs/remotes` without a file. A ref below such a name has no file either.
     fileless: Vec<String>,
 }
 
@@ -59,8 +58,8 @@ impl<'a> RepoRefs<'a> {
         Self { git_dir, common, hex_len, packed: None, fileless: Vec::new() }
     }
 
-    /// The branch, or `HEAD` when detached; `None` where git names neither. Only git tells it where `HEAD` is on no
-    /// branch, or where another ref makes the short name ambiguous.
+    /// Returns the branch, or `HEAD` when detached; `None` when git names neither. Only git knows the answer when
+    /// `HEAD` is on no branch, or when another ref makes the short name ambiguous.
     pub(super) fn name_head(&mut self, probe: &mut FileProbe) -> Res<Option<String>> {
         self.check_unrivalled(probe, "HEAD", NAME_RULE)?;
         let Some(head) = self.resolve_ref(probe, "HEAD")?.filter(|head| head.exists || head.symbolic) else {
@@ -76,7 +75,7 @@ impl<'a> RepoRefs<'a> {
         Ok(Some(short.to_owned()))
     }
 
-    /// Stops where a short name stands for another ref than by its own rule, too.
+    /// Stops when a short name also means another ref, by another rule than its own.
     fn check_unrivalled(&mut self, probe: &mut FileProbe, short: &str, own: usize) -> Res<()> {
         for (_, (before, after)) in RULES.iter().enumerate().filter(|(rule, _)| *rule != own) {
             if self.ref_exists(probe, &format!("{before}{short}{after}"))? {
@@ -90,8 +89,7 @@ impl<'a> RepoRefs<'a> {
         Ok(self.resolve_ref(probe, name)?.is_some_and(|found| found.exists))
     }
 
-    /// Follows `name`; `None` where git finds something it cannot take for a
-    /// ref on the way.
+    /// Follows the symbolic refs from `name`; `None` when one of them is not valid as a ref for git.
     fn resolve_ref(&mut self, probe: &mut FileProbe, name: &str) -> Res<Option<ResolvedRef>> {
         let mut found = ResolvedRef { name: name.to_owned(), exists: false, symbolic: false };
         for _ in 0..HOPS_MAX {
@@ -114,7 +112,7 @@ impl<'a> RepoRefs<'a> {
         Ok(None)
     }
 
-    /// The file of a ref: per worktree or shared.
+    /// Returns the file of a ref: in the worktree's folder or in the shared one.
     fn ref_path(&self, name: &str) -> Res<PathBuf> {
         if name.starts_with("worktrees/") || name.starts_with("main-worktree/") {
             return Err(DetectStop::Unsure("a ref of another worktree"));
@@ -138,7 +136,7 @@ impl<'a> RepoRefs<'a> {
                 }
                 return self.find_packed(probe, name);
             }
-            // git does not turn to the packed refs here.
+            // Git does not search the packed refs in this case.
             PathSight::NotDir => return Ok(RefContent::Missing),
             PathSight::Denied | PathSight::Broken => {
                 return Err(DetectStop::Unsure("a ref cannot be looked at"));
@@ -154,7 +152,7 @@ impl<'a> RepoRefs<'a> {
                 }
                 probe.read(&path, FILE_MAX_BYTES)?
             }
-            // A branch called `index` makes git look at `.git/index`.
+            // A branch with the name `index` makes git read `.git/index`.
             PathKind::File if !name.starts_with("refs/") && name != "HEAD" => {
                 probe.read_seen(&path, &stamp, PACKED_MAX_BYTES)?
             }
@@ -199,7 +197,7 @@ impl<'a> RepoRefs<'a> {
 /// The `packed-refs` file.
 struct PackedRefs {
     bytes: Arc<[u8]>,
-    /// The offset of the first record, past the header.
+    /// The offset of the first record, after the header.
     start: usize,
     sorted: bool,
     hex_len: usize,
@@ -233,7 +231,7 @@ impl PackedRefs {
         if self.sorted { self.search_sorted(records, name) } else { self.scan_records(records, name) }
     }
 
-    /// The name in the record `line` (without its line feed).
+    /// Returns the name in the record `line` (without its line feed).
     fn name_in<'l>(&self, line: &'l [u8]) -> Res<&'l [u8]> {
         let hex = line.get(..self.hex_len).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
         match line.get(self.hex_len..) {
@@ -242,8 +240,7 @@ impl PackedRefs {
         }
     }
 
-    /// git's own binary search, so that a file that only claims to be sorted
-    /// gives git's own answer.
+    /// Searches as git does, so that a file that only claims to be sorted gives git's own answer.
     fn search_sorted(&self, records: &[u8], name: &[u8]) -> Res<bool> {
         let starts =
             |offset: usize| offset == 0 || (records[offset - 1] == b'\n' && records.get(offset) != Some(&b'^'));
@@ -282,7 +279,7 @@ impl PackedRefs {
     }
 }
 
-/// git's `check_refname_format` with one level allowed.
+/// Does the work of git's `check_refname_format`, with one level allowed.
 fn valid_name(name: &str) -> bool {
     name != "@" && !name.ends_with('.') && name.split('/').all(valid_component)
 }
@@ -297,7 +294,7 @@ fn valid_component(part: &str) -> bool {
         && !part.bytes().any(forbidden)
 }
 
-/// Without the white space at the end (git's `strbuf_rtrim`).
+/// Returns the text without white space at the end (git's `strbuf_rtrim`).
 fn trim_end(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&b| !is_space(b)).map_or(0, |last| last + 1);
     &text[..end]

@@ -6,7 +6,7 @@ use super::config::ConfigEntry;
 use super::layers::ConfigScope;
 use super::probe::{DetectStop, FileProbe, PathSight, Res};
 
-/// The URL of `origin`; `None` when the repository has no such remote.
+/// Returns the URL of `origin`; `None` when the repository has no such remote.
 pub(super) fn origin_url(
     probe: &mut FileProbe,
     common: &Path,
@@ -39,7 +39,7 @@ pub(super) fn origin_url(
     }
 }
 
-/// No `url` anywhere: git looks for its oldest ways to name a remote.
+/// Handles a remote without `url`: git then searches its oldest forms of a remote.
 fn without_url(probe: &mut FileProbe, common: &Path, configured: bool) -> Res<Option<String>> {
     for folder in ["remotes", "branches"] {
         match probe.lstat(&common.join(folder).join("origin")) {
@@ -53,8 +53,8 @@ fn without_url(probe: &mut FileProbe, common: &Path, configured: bool) -> Res<Op
     Ok(None)
 }
 
-/// `url.<base>.insteadOf`: the longest prefix wins, the first of equals; bases
-/// keep the order in which they first appear (git's `alias_url`).
+/// Applies `url.<base>.insteadOf`: the longest prefix wins, the first of equally long ones. Bases keep the order of
+/// their first appearance (git's `alias_url`).
 fn rewrite_url(url: &[u8], entries: &[(ConfigScope, ConfigEntry)]) -> Vec<u8> {
     let mut bases: Vec<(&[u8], Vec<&[u8]>)> = Vec::new();
     for (_, entry) in entries {

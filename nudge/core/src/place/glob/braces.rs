@@ -1,30 +1,30 @@
-//! Braces: the alternatives of a pattern, one after the other. None of them is stored, so that a pattern takes the
-//! memory of its text, however many it stands for.
+//! Expands braces: returns the alternatives of a pattern one by one. It stores none of them, so a pattern takes only
+//! the memory of its text, even with many alternatives.
 
 use smallvec::SmallVec;
 
 use super::matching::class_end;
 use crate::steps::{StepBudget, TooMany};
 
-/// The alternatives of a pattern with [`check_pairs`] brackets and braces.
+/// The alternatives of a pattern whose brackets and braces passed [`check_pairs`].
 pub(super) struct BraceAlternatives<'a> {
     pattern: &'a str,
-    /// The alternative so far.
+    /// The present alternative, as far as it is built.
     text: String,
-    /// The braces on the way to it, in the order of their beginnings.
+    /// The braces that lead to the present alternative, in the order of their beginnings.
     forks: SmallVec<[BraceFork; 4]>,
     begun: bool,
 }
 
-/// Braces of which one part is in the alternative.
+/// Braces with one chosen part.
 struct BraceFork {
-    /// The braces around these, as an index.
+    /// The index of the braces around these, if there are any.
     around: Option<usize>,
-    /// Length of the alternative before the part.
+    /// The length of the alternative before the part.
     before: usize,
     /// The start of the next part, if there is one.
     next: Option<usize>,
-    /// The position past the `}`; 0 until it is known.
+    /// The position after the `}`; 0 until it is known.
     end: usize,
 }
 
@@ -33,7 +33,7 @@ impl<'a> BraceAlternatives<'a> {
         Self { pattern, text: String::with_capacity(pattern.len()), forks: SmallVec::new(), begun: false }
     }
 
-    /// Returns the next alternative. The start that it shares with the one before is not read again.
+    /// Returns the next alternative. The start that it shares with the previous one is not read again.
     pub fn next(&mut self, steps: &mut StepBudget) -> Result<Option<&str>, TooMany> {
         let Some((mut position, mut inside)) = self.resume() else { return Ok(None) };
         while let Some(first) = self.pattern.as_bytes().get(position) {
@@ -66,7 +66,7 @@ impl<'a> BraceAlternatives<'a> {
                     (position, inside) = (position + 1, fork.around);
                     0
                 }
-                // Outside of braces a comma is a character as any other.
+                // Outside of braces a comma is an ordinary character.
                 _ => {
                     let special = |byte: &u8| matches!(byte, b'[' | b'{' | b',' | b'}');
                     rest.bytes().skip(1).position(|byte| special(&byte)).map_or(rest.len(), |found| 1 + found)
@@ -79,7 +79,7 @@ impl<'a> BraceAlternatives<'a> {
         Ok(Some(&self.text))
     }
 
-    /// Goes back to the last braces that have a further part: returns where that begins, and the braces.
+    /// Goes back to the last braces that have another part; returns the position of that part, and the braces.
     fn resume(&mut self) -> Option<(usize, Option<usize>)> {
         if !std::mem::replace(&mut self.begun, true) {
             return Some((0, None));
@@ -95,7 +95,7 @@ impl<'a> BraceAlternatives<'a> {
     }
 }
 
-/// Returns the length up to and with the `}` of the braces that `text` is in.
+/// Returns the length up to the `}` of the braces around `text`, with that `}`.
 fn find_closing(text: &str) -> usize {
     let (mut depth, mut position) = (1, 0);
     while let Some(found) = text[position..].find(['[', '{', '}']) {
@@ -113,8 +113,8 @@ fn find_closing(text: &str) -> usize {
     position
 }
 
-/// Returns the length of a range at the start of `text`, such as `{1..3}`, `{a..e}` or `{1..9..2}`: other tools expand
-/// these, here they are literal.
+/// Returns the length of a range at the start of `text`, such as `{1..3}`, `{a..e}` or `{1..9..2}`. Other tools expand
+/// ranges; here they are literal.
 fn range_end(text: &str) -> Option<usize> {
     let body = text.strip_prefix('{')?;
     let end = body
@@ -125,7 +125,7 @@ fn range_end(text: &str) -> Option<usize> {
     is_range.then_some(end + 2)
 }
 
-/// Checks that every bracket and brace has its partner.
+/// Checks that every bracket and brace is closed.
 pub(super) fn check_pairs(pattern: &str) -> Result<(), &'static str> {
     let (mut depth, mut position) = (0_usize, 0);
     while let Some(found) = pattern[position..].find(['[', ']', '{', '}']) {

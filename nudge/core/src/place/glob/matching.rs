@@ -2,7 +2,7 @@
 
 use crate::steps::{StepBudget, TooMany};
 
-/// Returns the length of the text with which every match of `pattern` begins. A `/` at its end does not count, as
+/// Returns the length of the text with which every match of `pattern` begins. A `/` at its end does not count, because
 /// `dir/**` matches `dir`.
 pub(super) fn literal_head(pattern: &str) -> usize {
     match pattern.find(['*', '?', '[']) {
@@ -11,9 +11,9 @@ pub(super) fn literal_head(pattern: &str) -> usize {
     }
 }
 
-/// Matches a pattern. The first `head` bytes are known to be equal on both sides, and are plain characters. On a
-/// mismatch the last `*` of the segment takes one more character, else the last `**` one more segment. Earlier ones
-/// need no second try, because the text between them has already matched at the earliest place.
+/// Matches a pattern. The first `head` bytes are plain characters that are equal on both sides. At a mismatch, the last
+/// `*` of the segment takes one more character; if there is none, the last `**` takes one more segment. Earlier
+/// wildcards need no second try, because the text between them has already matched at the earliest position.
 pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mut StepBudget) -> Result<bool, TooMany> {
     let (p, t) = (pattern.as_bytes(), text.as_bytes());
     let (mut pi, mut ti) = (head, head);
@@ -34,7 +34,7 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
             // `**` between slashes matches nothing or whole segments.
             Some(b'/') if is_globstar(&p[pi + 1..]) => {
                 let mut end = pi + 3;
-                // Several in a row are as good as one.
+                // Several `**` in a row match the same as one.
                 while p.get(end) == Some(&b'/') && is_globstar(&p[end + 1..]) {
                     end += 3;
                 }
@@ -54,7 +54,7 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
                 continue;
             }
             Some(b'?' | b'[') => {
-                // Everything before has matched byte by byte, so a character begins here on both sides.
+                // Everything before this has matched byte by byte, so a character begins here on both sides.
                 let (pattern, text) = (&pattern[pi..], &text[ti..]);
                 let end = class_end(pattern).unwrap_or(1);
                 steps.take_steps(end)?;
@@ -90,21 +90,21 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
     }
 }
 
-/// Returns true when the pattern after a slash begins with a whole segment `**`.
+/// Returns true when the first segment of the pattern, after a slash, is `**`.
 fn is_globstar(rest: &[u8]) -> bool {
     matches!(rest, b"**" | [b'*', b'*', b'/', ..])
 }
 
-/// Returns the end of the class at the start of `text`, one past its `]`.
+/// Returns the position after the `]` of the class at the start of `text`.
 pub(super) fn class_end(text: &str) -> Option<usize> {
     let body = text.strip_prefix('[')?;
     let negated = usize::from(body.starts_with('!'));
-    // A `]` that comes first belongs to the class.
+    // A `]` at the start is a member of the class.
     let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
     text[from..].find(']').map(|i| from + i + 1)
 }
 
-/// Matches one character by `?` or a whole class; returns its length in the text.
+/// Matches one character with `?` or a class; returns the character's length in the text.
 fn match_one(pattern: &str, text: &str) -> Option<usize> {
     let have = text.chars().next().filter(|&have| have != '/')?;
     if let Some(body) = pattern.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -121,7 +121,7 @@ fn in_class(body: &str, have: char) -> bool {
     let mut found = false;
     while let Some(low) = members.next() {
         let mut ahead = members.clone();
-        // A `-` at either end belongs to the class.
+        // A `-` at the start or the end is a member of the class.
         let high = (ahead.next() == Some('-')).then(|| ahead.next()).flatten();
         if let Some(high) = high {
             members = ahead;
