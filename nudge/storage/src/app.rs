@@ -9,10 +9,10 @@ use nudge_core::number::to_column;
 use nudge_core::source::{DataDir, Fence, NoSession, SourceHost};
 use rusqlite::Connection;
 
-/// The `application_id` of every database of ours: `NUDG`.
+/// The `application_id` of all databases of Nudge: `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
-/// The migration that adds the generation: a name that changes when a backup replaces the file. A cache of row numbers
-/// learns by it that the rows are others now ([`read_generation`]).
+/// The migration that adds the generation: a random name that changes when a backup replaces the file's contents. A
+/// cache of row numbers compares it to notice that the rows are different ([`read_generation`]).
 pub const GENERATION: &str = "\
 CREATE TABLE generation(name BLOB NOT NULL) STRICT;
 INSERT INTO generation VALUES (randomblob(16));";
@@ -25,7 +25,7 @@ pub fn read_generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
     c.prepare_cached("SELECT name FROM generation")?.query_row([], |row| row.get(0))
 }
 
-/// The default wait of a call for a place, for this process's other calls and for other processes.
+/// The default time for which a call waits, for this process's other calls and for other processes.
 pub const WAIT: Duration = Duration::from_secs(5);
 
 /// A kind of database: its name, its schema, and how long its data is kept.
@@ -39,7 +39,7 @@ pub const WAIT: Duration = Duration::from_secs(5);
 ///         KEYS,
 ///         "CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL) STRICT;
 ///          CREATE VIRTUAL TABLE note_fts USING fts5(text, content='note', content_rowid='id', tokenize='porter');",
-///         // What a later version added. What stands before it has run already, and never changes.
+/// A later version added this script. The scripts before it have run already, and never change.
 ///         "ALTER TABLE note ADD COLUMN at TEXT NOT NULL DEFAULT '';",
 ///     ],
 ///     full_text: &["note_fts"],
@@ -49,19 +49,20 @@ pub const WAIT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Debug)]
 pub struct DatabaseKind {
-    /// A lower-case word, such as `records`: the file is `records.db`, its backups are `backups/records-DATE.NUMBER.db`.
+    /// A lower-case word, such as `records`: the file is then `records.db`, and its backups are
+    /// `backups/records-DATE.NUMBER.db`.
     pub name: &'static str,
-    /// The scripts that make the schema, oldest first. The `user_version` of a file counts those that have run. None is
-    /// ever changed or removed.
+    /// The scripts that make the schema, oldest first. The `user_version` of a file is the number of scripts that have
+    /// run. A script is never changed or removed.
     pub migrations: &'static [&'static str],
-    /// The FTS5 tables, which can be made anew from the rows that they index.
+    /// The FTS5 tables, which can be rebuilt from the rows that they index.
     pub full_text: &'static [&'static str],
     /// Says how the data is kept.
     pub kept: DataRetention,
 }
 
 impl DatabaseKind {
-    /// The `user_version` of a file with the whole schema.
+    /// Returns the `user_version` of a file with the whole schema.
     pub fn version(&self) -> i64 {
         to_column(self.migrations.len())
     }
@@ -70,35 +71,35 @@ impl DatabaseKind {
 /// Tells data from a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataRetention {
-    /// It is the only copy of its contents: each commit is flushed (`synchronous=FULL`), there are backups, and a
-    /// damaged file is left as it is.
+    /// The file is the only copy of its contents: each commit is flushed (`synchronous=FULL`), there are backups, and a
+    /// damaged file stays unchanged.
     Data,
-    /// It can be made again: commits survive the death of the process, not always of the machine
-    /// (`synchronous=NORMAL`), there are no backups, and a damaged file is emptied when it is opened.
+    /// The contents can be made again: commits survive the death of the process, but not always that of the machine
+    /// (`synchronous=NORMAL`), there are no backups, and opening empties a damaged file.
     Cache,
 }
 
 /// The inputs for opening a database.
 pub struct DatabaseOpening<'a> {
-    /// The folder, which is made when it is not there, with mode 0700 where there are modes.
+    /// The folder. Opening makes it when it is missing, with mode 0700 on systems with modes.
     pub folder: &'a DataDir,
     /// The kind of database.
     pub app: &'static DatabaseKind,
-    /// The time, by which days end and keys are forgotten.
+    /// The clock, by which days end and old keys are removed.
     pub clock: Arc<dyn Clock>,
     /// Checks every commit.
     pub fence: Arc<dyn Fence>,
-    /// Longest wait of opening and of each call.
+    /// The longest wait of opening and of each call.
     pub wait: Duration,
 }
 
 impl<'a> DatabaseOpening<'a> {
-    /// Opens without a session, such as in a command when no server runs.
+    /// Opens a database outside a session, for instance in a command while no server runs.
     pub fn new(folder: &'a DataDir, app: &'static DatabaseKind) -> Self {
         Self { folder, app, clock: Arc::new(SystemClock), fence: Arc::new(NoSession), wait: WAIT }
     }
 
-    /// For a source, with the server's clock and fence.
+    /// Opens a source's database with the server's clock and fence.
     pub fn from_host(host: &'a SourceHost<'_>, app: &'static DatabaseKind) -> Self {
         let (clock, fence) = (Arc::clone(&host.clock), Arc::clone(&host.fence));
         Self { clock, fence, ..Self::new(&host.data, app) }

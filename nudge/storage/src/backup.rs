@@ -1,9 +1,9 @@
-//! Copies of a database, each whole and in one file: made by `VACUUM INTO`, which also shows whether every page can be
-//! read, so that a damaged file never takes the place of a good copy.
+//! Copies of a database, each complete and in one file. `VACUUM INTO` makes them, and fails if a page cannot be read,
+//! so a damaged file never replaces a good copy.
 //!
-//! A copy is `NAME-DATE.SEQ.db`, or `NAME-DATE.SEQ.vVERSION.db` before a migration. The number says in which order they
-//! were made; the date may be that of a clock that was wrong. Copies of earlier versions of Nudge have no number, and are
-//! older than all that have one.
+//! A copy is `NAME-DATE.SEQ.db`, or `NAME-DATE.SEQ.vVERSION.db` before a migration. The number gives the order in which
+//! the copies were made, because the date may come from a wrong clock. Copies of earlier versions of Nudge have no
+//! number, and are older than all numbered ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,24 +16,25 @@ use rusqlite::Connection;
 use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::open;
 
-/// The folder of the copies, beside the database.
+/// The name of the folder of the copies, beside the database.
 pub(crate) const FOLDER: &str = "backups";
-/// The end of the name of a copy that is not whole yet.
+/// The end of the name of an incomplete copy.
 pub(crate) const PART: &str = ".part";
 /// The suffix that `SQLite` adds to the name of a file for its journal.
 const JOURNAL: &str = "-journal";
-/// How many are kept of days that follow each other.
+/// Number of copies that are kept of consecutive days.
 const KEPT: usize = 3;
-/// How often the newest copy from before a jump of the dates is kept besides.
+/// Number of jumps in the dates before which the newest copy is kept too.
 const KEPT_JUMPS: usize = 2;
-/// Longest time between the dates of two copies that follow each other. A longer one is a jump, also when it was a pause.
+/// Longest time between the dates of two consecutive copies, in ms. A longer time is a jump, even if it was only a
+/// pause.
 const MAX_PAUSE_MS: Millis = 7 * 24 * 3_600_000;
-/// Bytes of a date such as `2026-11-23`.
+/// Length of a date such as `2026-11-23`, in bytes.
 const DATE_BYTES: usize = 10;
-/// Bytes of a time such as `2026-11-23T12:00:00`.
+/// Length of a time such as `2026-11-23T12:00:00`, in bytes.
 const SECOND_BYTES: usize = 19;
 
-/// The date of a copy, in UTC.
+/// Returns the date of a copy, in UTC.
 pub(crate) fn format_date(now: Millis) -> String {
     rfc3339::format_time(now)[..DATE_BYTES].to_owned()
 }
@@ -44,13 +45,13 @@ pub(crate) fn is_there(place: &DatabasePlace, date: &str) -> bool {
     list_copies(place).iter().any(|copy| copy.version.is_none() && Some(copy.date) == date)
 }
 
-/// The newest copy, if there is any.
+/// Returns the newest copy, if there is one.
 pub(crate) fn find_newest(place: &DatabasePlace) -> Option<PathBuf> {
     let copy = list_copies(place).pop()?;
     Some(place.folder.join(FOLDER).join(copy.name))
 }
 
-/// Makes the copy of a day, or the one before the schema changes from `version`, and removes the oldest ones.
+/// Makes the copy of a day, or the copy before a migration from `version`, and removes old copies.
 pub(crate) fn keep_copy(
     c: &Connection,
     place: &DatabasePlace,
@@ -65,7 +66,7 @@ pub(crate) fn keep_copy(
     put_copy(place, &name, |part| vacuum_into(c, part))?;
     let path = place.folder.join(FOLDER);
     let Ok(folder) = PrivateDir::open(&path, false) else { return Ok(()) };
-    // Left by a process that died; another may be writing that of today.
+    // Files of a process that died are removed. Those of today are kept: another process may be writing one.
     let parts = list_names(&path).filter(|part| {
         let whole = part.strip_prefix('.').and_then(|part| part.split_once(PART));
         let is_end = |end: &str| end.is_empty() || end == JOURNAL;
@@ -73,17 +74,17 @@ pub(crate) fn keep_copy(
         whole.starts_with(&format!("{}-", place.name)) && !whole.starts_with(&format!("{}-{date}", place.name))
     });
     for name in find_superfluous(list_copies(place)).into_iter().map(|copy| copy.name).chain(parts) {
-        // A copy too many is no reason to refuse a change.
+        // A copy that cannot be removed is no reason to refuse a change.
         let _ = folder.remove(&name);
     }
     Ok(())
 }
 
-/// Returns the copies to remove. In the line of days that ends with the newest copy, the last ones are kept. When a
-/// clock was ahead or behind, its dates are a line of their own, and the newest copy of that line is kept: three days
-/// with a false date push nothing out.
+/// Returns the copies to remove. Of the consecutive days that end with the newest copy, the last copies are kept. When
+/// a clock was ahead or behind, its dates are a separate series, and the newest copy of that series is kept. So three
+/// days with a false date do not remove older copies.
 ///
-/// Processes that begin at once may each have made the copy of a day or of a version. The last one stays.
+/// Processes that start at the same time may each have made the copy of a day or of a version. The last one is kept.
 fn find_superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
     let is_made_again = |index: usize| {
         copies[index + 1..].iter().any(|copy| (copy.date, copy.version) == (copies[index].date, copies[index].version))
@@ -112,8 +113,8 @@ fn find_superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
     removed
 }
 
-/// Keeps contents about to be replaced, which `write` fills, under a name that no other copy has: it may be their only
-/// copy. Returns its path.
+/// Saves contents that are about to be replaced, which `write` fills in, under a new name: they may exist nowhere else.
+/// Returns the path.
 fn keep_apart(
     place: &DatabasePlace,
     now: Millis,
@@ -122,13 +123,13 @@ fn keep_apart(
 ) -> Result<PathBuf, TransactionFailure> {
     let path = place.folder.join(FOLDER);
     let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
-    // No colon: not every file system takes it in a name.
+    // Some file systems allow no colon in a name.
     let time = rfc3339::format_time(now)[..SECOND_BYTES].replace(':', "-");
     let mut names = (1..).map(|number: u32| {
         let again = if number == 1 { String::new() } else { format!(".{number}") };
         format!("{}-{time}-{what}{again}.db", place.name)
     });
-    // The empty file holds the name until the copy is whole.
+    // The empty file reserves the name until the copy is complete.
     let name = loop {
         let Some(name) = names.next() else { return Err(refusal_error(&path, "has no name left").into()) };
         match folder.create_new(&name) {
@@ -144,7 +145,7 @@ fn keep_apart(
     kept.map(|()| path.join(name))
 }
 
-/// Puts a copy of this name, which `write` fills, in the place of one that has it.
+/// Makes the copy `name`, which `write` fills, and replaces an existing one.
 fn put_copy(
     place: &DatabasePlace,
     name: &str,
@@ -152,27 +153,27 @@ fn put_copy(
 ) -> Result<(), TransactionFailure> {
     let path = place.folder.join(FOLDER);
     let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
-    // Others may be at the same copy: each writes a file of its own, and the last one stays.
+    // Other processes may be making the same copy: each writes its own file, and the last one stays.
     let part = format!(".{name}.{}{PART}", unique_suffix());
     let made = make_copy(&folder, &path, &part, write).and_then(|()| {
         let renamed = folder.rename(&part, name);
         renamed.map_err(|error| refusal_error(&path, error).into())
     });
     if made.is_err() {
-        // The rest of a copy that failed is of no use.
+        // The incomplete file of a failed copy is removed.
         let _ = folder.remove(&part);
     }
     made
 }
 
-/// Copies the database into a new file, of this user alone.
+/// Copies the database into a new file that only this user can read. Returns its size in bytes.
 pub(crate) fn copy_database(c: &Connection, place: &DatabasePlace, to: &Path) -> Result<u64, TransactionFailure> {
     let to = std::path::absolute(to).map_err(|error| refusal_error(to, error))?;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // It is another file than the database: that exists.
+    // The path cannot be the database's own, because the database exists and this call makes a new file.
     match options.open(&to) {
         Ok(file) => drop(file),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -203,14 +204,15 @@ fn make_copy(
     write(&path.join(part))
 }
 
-/// SQLite takes an empty file for a new one, flushes it as it flushes the database, and leaves its mode.
+/// Copies the database into an empty file. SQLite treats the empty file as new, flushes it like the database, and keeps
+/// its mode.
 pub(crate) fn vacuum_into(c: &Connection, path: &Path) -> Result<(), TransactionFailure> {
     let name = path.to_str().ok_or_else(|| refusal_error(path, "has a name that is not UTF-8"))?;
     c.execute("VACUUM INTO ?1", [name])?;
     Ok(())
 }
 
-/// Copies contents about to be replaced, if there are any; returns the path.
+/// Copies contents that are about to be replaced, if there are any; returns the path.
 pub(crate) fn keep_replaced(
     c: &mut Connection,
     place: &DatabasePlace,
@@ -225,13 +227,13 @@ pub(crate) fn keep_replaced(
     kept.or_else(|failure| if failure.is_damage() { keep_damaged(c, place, now) } else { Err(failure) })
 }
 
-/// Copies the bytes of a damaged database, of which some may yet be read by other means.
+/// Copies the bytes of a damaged database, because other programs may still be able to read some of them.
 ///
-/// SQLite is asked for them: another descriptor on the file would give up its locks when it is closed.
+/// SQLite reads the bytes: closing another descriptor of the file would drop SQLite's locks.
 fn keep_damaged(c: &mut Connection, place: &DatabasePlace, now: Millis) -> Result<Option<PathBuf>, TransactionFailure> {
-    // Else a damaged schema is in the way of everything.
+    // Without this, a damaged schema makes every statement fail.
     let _ = c.pragma_update(None, "writable_schema", true);
-    // A file that is no database at all has no pages that could be read.
+    // A file that is no database has no pages to read.
     let Ok(bytes) = c.serialize("main") else { return Ok(None) };
     let path = place.folder.join(FOLDER);
     let write = |part: &Path| std::fs::write(part, &*bytes).map_err(|error| refusal_error(&path, error).into());
@@ -242,14 +244,14 @@ pub(crate) fn refusal_error(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("A backup in {} cannot be made ({why}); make it writable.", path.display()))
 }
 
-/// A copy of a day, or of before a migration.
+/// A copy of a day, or a copy before a migration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct BackupFile {
-    /// In which order they were made; 0 for all that an earlier version made.
+    /// The number of the copy in the order of making; 0 for copies of earlier versions of Nudge.
     number: u64,
-    /// The day's beginning.
+    /// The beginning of the copy's day.
     date: Millis,
-    /// The version of the schema, where a migration followed.
+    /// The version of the schema before the migration; `None` for a copy of a day.
     version: Option<u32>,
     name: String,
 }
@@ -271,12 +273,12 @@ impl BackupFile {
     }
 }
 
-/// When the day of a date begins.
+/// Returns the time at which the day of a date begins.
 fn parse_day(date: &str) -> Option<Millis> {
     rfc3339::parse(&format!("{date}T00:00:00Z"))
 }
 
-/// Lists the copies, oldest first. Other files there are left alone.
+/// Lists the copies, oldest first. Ignores other files in the folder.
 fn list_copies(place: &DatabasePlace) -> Vec<BackupFile> {
     let path = place.folder.join(FOLDER);
     let Ok(folder) = PrivateDir::open(&path, false) else { return Vec::new() };
@@ -303,7 +305,7 @@ mod tests {
 
     const PLACE: fn() -> DatabasePlace = || DatabasePlace { folder: PathBuf::new(), name: "notes" };
 
-    /// Makes a copy on each of these days; what is left, by its dates.
+    /// Makes a copy on each of these days; returns the dates of the copies that are kept.
     fn kept_after(days: &[&str]) -> Vec<String> {
         let mut copies: Vec<BackupFile> = Vec::new();
         for date in days {

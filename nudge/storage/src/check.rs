@@ -1,4 +1,4 @@
-//! Checks that all of a database can be read and agrees with itself.
+//! Checks that the whole database can be read and is consistent.
 
 use nudge_core::error::Result;
 use rusqlite::{Connection, Transaction};
@@ -8,7 +8,7 @@ use crate::db::Db;
 use crate::fault::TransactionFailure;
 use crate::open;
 
-/// Most problems that are told of.
+/// Largest number of problems that a check reports.
 const MAX_PROBLEMS: usize = 20;
 
 /// The result of a [check](Db::check).
@@ -16,23 +16,23 @@ const MAX_PROBLEMS: usize = 20;
 pub struct DatabaseHealth {
     /// The problems, in SQLite's words, which name tables and pages; empty when there are none. At most 20.
     pub problems: Vec<String>,
-    /// The full-text indexes that were damaged and have been made anew.
+    /// The full-text indexes that were damaged and have been rebuilt.
     pub rebuilt: Vec<&'static str>,
 }
 
 impl DatabaseHealth {
-    /// Returns true when nothing is wrong now.
+    /// Returns true when no problem is left.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
 impl Db {
-    /// Reads every page, compares tables with their indexes, and makes full-text indexes anew that are damaged. It
-    /// takes as long as reading the whole file.
+    /// Reads every page, compares tables with their indexes, and rebuilds damaged full-text indexes. It takes as long
+    /// as reading the whole file.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when that cannot be found out.
+    /// `E_UNAVAILABLE` when the check cannot run.
     pub fn check(&self) -> Result<DatabaseHealth> {
         self.read(|_| Ok(()))?;
         let mut health = DatabaseHealth::default();
@@ -43,12 +43,13 @@ impl Db {
                     self.write(|tx| Ok(rebuild_one(tx, table)?))?;
                     health.rebuilt.push(table);
                 }
-                // The problems name the parts that cannot even be read.
+                // The list of problems names the parts that cannot be read.
                 Err(refused) if refused.data().contains_key("damaged") => {}
                 Err(refused) => return Err(refused),
             }
         }
-        // A connection of its own: on one that has searched, FTS5 compares with the data read then.
+        // The check needs a new connection: on a connection that has searched, FTS5 compares with data that it read
+        // earlier.
         let fresh = open::connect_to_read(&self.place, WAIT).and_then(|c| find_problems(&c));
         health.problems = self.place.map_failure(fresh)?;
         Ok(health)
@@ -70,7 +71,7 @@ fn find_problems(c: &Connection) -> Result<Vec<String>, TransactionFailure> {
         }
     }
     if !problems.is_empty() {
-        // References cannot be checked when pages cannot be read.
+        // SQLite cannot check references when it cannot read pages.
         return Ok(problems);
     }
     let mut statement = c.prepare("PRAGMA foreign_key_check")?;
@@ -91,7 +92,7 @@ fn is_sound(tx: &Transaction<'_>, table: &str) -> Result<bool, TransactionFailur
     }
 }
 
-/// Makes every full-text index anew from the rows that it indexes.
+/// Rebuilds every full-text index from the rows that it indexes.
 pub(crate) fn rebuild_indexes(tx: &Transaction<'_>, app: &DatabaseKind) -> rusqlite::Result<()> {
     app.full_text.iter().try_for_each(|table| rebuild_one(tx, table))
 }

@@ -1,5 +1,5 @@
-//! Writing a file anew, so that no deleted text is left in it. A mark in the database says that this is due. The mark
-//! is committed together with the deletion and goes when all is done, so a process that dies in between loses nothing.
+//! Rewrites a database file, so that no deleted text is left in it. A mark in the database says that this is due. The
+//! mark is committed together with the deletion and removed at the end, so a process that dies meanwhile loses nothing.
 
 use std::time::Instant;
 
@@ -9,15 +9,16 @@ use rusqlite::{Connection, Transaction};
 use crate::db::Db;
 use crate::fault::TransactionFailure;
 
-/// The migration that makes the table of the marks; part of every [`DatabaseKind`](crate::DatabaseKind) that calls [`Db::compact`].
+/// The migration that makes the table of marks. Every [`DatabaseKind`](crate::DatabaseKind) that calls [`Db::compact`]
+/// needs it.
 pub const COMPACTION: &str = "CREATE TABLE compaction(seq INTEGER PRIMARY KEY AUTOINCREMENT) STRICT;";
 
-/// Pages of a full-text index that one transaction merges. Other writers get their turn in between.
+/// Number of pages of a full-text index that one transaction merges. Other writers can write between two transactions.
 const MERGE_PAGES: i64 = 500;
 /// FTS5 changes fewer rows than this when there is nothing left to merge.
 const MIN_MERGE_CHANGES: i64 = 2;
 
-/// Marks, within the transaction of a deletion, that the file has to be written anew.
+/// Marks, within the transaction of a deletion, that the file must be rewritten.
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
@@ -26,7 +27,7 @@ pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), TransactionFailure> {
     Ok(())
 }
 
-/// The bytes of the pages in use, without those that are free. It takes two looks at the header.
+/// Returns the size of the pages in use, in bytes. It takes two reads of the header.
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
@@ -37,18 +38,18 @@ pub fn used_bytes(c: &Connection) -> Result<u64, TransactionFailure> {
 }
 
 impl Db {
-    /// Returns true if the file still has to be written anew.
+    /// Returns true if the file must still be rewritten.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn is_compaction_due(&self) -> Result<bool> {
         Ok(self.last_mark()?.is_some())
     }
 
-    /// The bytes of the file, without its log.
+    /// Returns the size of the file without its log, in bytes.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn file_bytes(&self) -> Result<i64> {
         self.read(|c| {
             let pragma = |name: &str| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -56,23 +57,23 @@ impl Db {
         })
     }
 
-    /// Writes the whole file anew if a [mark](mark_compaction) says that this is due. After that nothing of the deleted
-    /// rows is in the file, its full-text indexes or its log. Backups are not touched.
+    /// Rewrites the whole file if a [mark](mark_compaction) says that this is due. Then no part of the deleted rows is
+    /// left in the file, its full-text indexes or its log. Backups stay unchanged.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when others use it until the wait is over, or the disk has no room for a copy of it. The mark
-    /// stays then.
+    /// `E_UNAVAILABLE` when other processes use the file until the wait is over, or the disk has no space for a copy of
+    /// it. Then the mark stays.
     pub fn compact(&self) -> Result<()> {
         let Some(mark) = self.last_mark()? else { return Ok(()) };
         for table in self.app.full_text {
             self.merge_index(table)?;
         }
-        // A reader would keep the log from being cut, and all writers would wait for that.
+        // A reader would prevent SQLite from cutting the log, and all writers would wait for that.
         if !self.copies.wait_for_copy(Instant::now() + self.wait) {
             return Err(self.place.busy_error());
         }
         self.place.map_failure(self.vacuum())?;
-        // A deletion that was committed meanwhile has a mark of its own, which stays.
+        // A deletion that was committed meanwhile has its own mark, which stays.
         self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| ())
     }
 
@@ -81,7 +82,7 @@ impl Db {
     }
 
     /// Merges a full-text index into one segment. FTS5 keeps a deleted word in its segment until a merge, and VACUUM
-    /// copies segments as they are.
+    /// copies segments unchanged.
     fn merge_index(&self, table: &str) -> Result<()> {
         let merge = format!("INSERT INTO {table}({table}, rank) VALUES('merge', ?1)");
         let mut pages = -MERGE_PAGES;
@@ -94,7 +95,7 @@ impl Db {
             if changes < MIN_MERGE_CHANGES {
                 return Ok(());
             }
-            // A negative number begins a merge of all segments, a positive one goes on with it.
+            // A negative number begins a merge of all segments, a positive one continues it.
             pages = MERGE_PAGES;
         }
     }
@@ -105,7 +106,7 @@ impl Db {
         self.stay_in_place(&mut writer, deadline)?;
         let c = writer.as_ref().ok_or_else(|| self.closed_error())?;
         c.busy_timeout(deadline.saturating_duration_since(Instant::now()))?;
-        // The copy may be larger than the memory. SQLite puts it into a file without a name and of mode 0600.
+        // The copy may be larger than the memory, so SQLite puts it into a file without a name and with mode 0600.
         c.pragma_update(None, "temp_store", "FILE")?;
         let vacuumed = c.execute_batch("VACUUM");
         c.pragma_update(None, "temp_store", "MEMORY")?;

@@ -1,7 +1,7 @@
-//! The copy of a day: of the database as it is before the first change of the day.
+//! The copy of a day: a copy of the database before the day's first change.
 //!
-//! In a session a thread makes it, so a change of a large database waits only until the transaction of the copy has
-//! begun. In a process alone, which may end at any time, the change waits for the whole copy.
+//! In a session a thread makes the copy, so a change of a large database waits only until the transaction of the copy
+//! has begun. A process without a session may end at any time, so its change waits for the whole copy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,22 +22,22 @@ use crate::{backup, open};
 /// Time between two tries to interrupt a copy.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The copies of the days of a database.
+/// Makes the daily copies of a database.
 pub(crate) struct DailyCopies {
     in_background: AtomicBool,
     day: Arc<Mutex<DayState>>,
-    /// The last copy that a thread makes, or has made.
+    /// The last copy that a thread has begun.
     copying: Mutex<Option<RunningCopy>>,
-    /// Holds the next copy, after its transaction has begun, until the sender is gone.
+    /// Stops the next copy after its transaction has begun, until the test drops the sender.
     #[cfg(test)]
     held: Mutex<Option<Receiver<()>>>,
 }
 
 /// The state of a day's copy.
 struct DayState {
-    /// The day that was seen to, such as `2026-11-23`.
+    /// The last day that was handled, such as `2026-11-23`.
     date: String,
-    /// Why there is no copy of that day.
+    /// The reason why that day has no copy.
     failed: Option<Error>,
 }
 
@@ -45,12 +45,12 @@ struct DayState {
 struct RunningCopy {
     thread: JoinHandle<()>,
     interrupt: InterruptHandle,
-    /// Disconnected when all is done.
+    /// Disconnects when the copy has ended.
     ended: Receiver<()>,
 }
 
 impl DailyCopies {
-    /// Begins with a day that needs no copy any more; an empty one where the first change of today is to come.
+    /// Begins with a day that needs no copy. With an empty `date`, the next change is the first one of a day.
     pub(crate) fn new(date: String) -> Self {
         Self {
             in_background: AtomicBool::new(false),
@@ -61,12 +61,12 @@ impl DailyCopies {
         }
     }
 
-    /// Has threads make the copies from now on, or callers.
+    /// Sets whether threads make the copies, or the callers of the first changes.
     pub(crate) fn set_background(&self, in_background: bool) {
         self.in_background.store(in_background, Ordering::Relaxed);
     }
 
-    /// Returns true if this is the first change of a day. From then on it is none.
+    /// Returns true for the first call with a new date, and false for later calls with the same date.
     pub(crate) fn begin_day(&self, date: &str) -> bool {
         let mut day = self.day.lock();
         let is_new = day.date != date;
@@ -76,10 +76,10 @@ impl DailyCopies {
         is_new
     }
 
-    /// Makes the copy, or begins it. `c` is a connection of the caller, which is about to change something. A thread
-    /// that does not get to its first page before the deadline may copy that change, too.
+    /// Makes or begins the copy. `c` is the connection of a caller that is going to change the database. If the thread
+    /// does not begin its transaction before the deadline, the copy may contain that change.
     pub(crate) fn make_copy(&self, c: &Connection, place: &DatabasePlace, date: &str, deadline: Instant) {
-        // Without a log a reader is in the way of writers.
+        // Without a write-ahead log, a reader blocks writers.
         let is_logged = c.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
         let in_background = self.in_background.load(Ordering::Relaxed) && is_logged.is_ok_and(|mode| mode == "wal");
         let made = if in_background {
@@ -94,7 +94,7 @@ impl DailyCopies {
 
     fn begin_copy(&self, place: &DatabasePlace, date: &str, deadline: Instant) -> Result<(), TransactionFailure> {
         let mut copying = self.copying.lock();
-        // The copy of yesterday: it is ended, or the machine has been asleep.
+        // Ends a copy of an earlier day that still runs, for instance because the machine was asleep.
         end_copy(copying.take());
         let mut c = open::connect_to_read(place, deadline.saturating_duration_since(Instant::now()))?;
         c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -103,7 +103,7 @@ impl DailyCopies {
         let held = self.held.lock().take();
         let when_begun = move || {
             let _ = begun.send(());
-            // Before, a change waits for it.
+            // Lowers the thread's priority only now: a change waits for the thread until here.
             give_way();
             #[cfg(test)]
             if let Some(held) = &held {
@@ -126,22 +126,22 @@ impl DailyCopies {
         let thread = std::thread::Builder::new().name("nudge-backup".into()).spawn(copy);
         let thread = thread.map_err(|error| backup::refusal_error(&folder, error))?;
         *copying = Some(RunningCopy { thread, interrupt, ended });
-        // An end without a word is a copy that has failed.
+        // A copy that ends without this message has failed.
         let _ = seen.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         Ok(())
     }
 
-    /// Why there is no copy of the day, if one was tried.
+    /// Returns the reason why the day has no copy, if a copy was tried.
     pub(crate) fn last_failure(&self) -> Option<Error> {
         self.day.lock().failed.clone()
     }
 
-    /// Says why there is no copy.
+    /// Notes the reason why the day has no copy.
     pub(crate) fn note_failure(&self, error: Error) {
         self.day.lock().failed = Some(error);
     }
 
-    /// Waits until no thread makes a copy any more; false when one still does then.
+    /// Waits until no thread makes a copy; returns false when one still does at the deadline.
     pub(crate) fn wait_for_copy(&self, deadline: Instant) -> bool {
         let Some(copying) = self.copying.try_lock_until(deadline) else { return false };
         let Some(copying) = copying.as_ref() else { return true };
@@ -149,7 +149,7 @@ impl DailyCopies {
         copying.ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
     }
 
-    /// Ends the copy that a thread makes, which gets so long.
+    /// Waits for the thread's copy for `wait`, then ends it.
     pub(crate) fn close(&self, wait: Duration) {
         self.wait_for_copy(Instant::now() + wait);
         end_copy(self.copying.lock().take());
@@ -158,15 +158,15 @@ impl DailyCopies {
 
 fn end_copy(copying: Option<RunningCopy>) {
     let Some(copying) = copying else { return };
-    // Between two statements there is nothing to interrupt.
+    // An interrupt between two statements has no effect, so it is repeated.
     while copying.ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
         copying.interrupt.interrupt();
     }
     let _ = copying.thread.join();
 }
 
-/// Calls `begun` when `VACUUM INTO` has begun its transaction on this connection: it reads the schema next, and that is
-/// the first query that SQLite asks the authorizer for.
+/// Calls `begun` when `VACUUM INTO` has begun its transaction on this connection. The statement then reads the schema,
+/// and this is the first query for which SQLite calls the authorizer.
 fn tell_begun(c: &mut Connection, begun: impl FnOnce() + Send + 'static) -> Result<(), TransactionFailure> {
     let mut begun = Some(begun);
     Ok(c.authorizer(Some(move |context: AuthContext<'_>| {
@@ -216,7 +216,8 @@ mod tests {
                 .unwrap()
         }
 
-        /// A database of yesterday, whose next copy begins and goes no further than that until the sender is gone.
+        /// Opens a database whose last change was yesterday. Its next copy stops after its beginning until the test
+        /// drops the sender.
         fn open_held(&self) -> (Db, Sender<()>) {
             let db = self.open();
             add(&db, "yesterday").unwrap();
@@ -245,7 +246,7 @@ mod tests {
         let desk = Desk::new();
         let (db, release) = desk.open_held();
         add(&db, "the first change").unwrap();
-        // Copies of this process and of another.
+        // Writers in this process and in another one are not blocked.
         add(&db, "the second").unwrap();
         let other = Connection::open(db.path()).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();

@@ -1,4 +1,4 @@
-//! A database: one file, one connection that writes, two that read.
+//! A database: one file, with one connection that writes and up to two that read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::files::{DatabaseFiles, FileStanding};
 use crate::pool::{PooledReader, ReaderPool};
 use crate::{backup, check, log_owner, open, recover};
 
-/// How often a call goes on in another file that took the place of the one that was open.
+/// Largest number of times that a call follows the name to another file which has replaced the open one.
 const MAX_MOVES: usize = 3;
-/// Number of bits below the file's number in the number of a change.
+/// Number of bits of a change number below the file's number.
 const EPOCH_SHIFT: u32 = 32;
 
-/// An open database. Calls may come from any thread; they take milliseconds, so none belongs on an event loop.
+/// An open database. Any thread may call it. A call takes milliseconds, so it must not run on an event loop.
 ///
 /// ```
 /// use nudge_core::source::DataDir;
@@ -56,28 +56,30 @@ pub struct Db {
     pub(crate) fence: Arc<dyn Fence>,
     pub(crate) wait: Duration,
     journal: Mutex<String>,
-    /// The files that are open; `None` once closed, or after one that took their place could not be opened.
+    /// The open files; `None` after closing, or when the file that replaced them could not be opened.
     files: Mutex<Option<DatabaseFiles>>,
-    // The connection that writes is the last to go: only such a one copies the log back.
+    // The writing connection must close last, because only the last connection copies the log back.
     looker: Mutex<Option<Connection>>,
     readers: ReaderPool,
-    /// `None` once closed.
+    /// `None` after closing.
     writer: Mutex<Option<Connection>>,
     pub(crate) copies: DailyCopies,
 }
 
 impl Db {
-    /// Opens a database, which is made when it is not there. The schema is brought up to date; a copy is made before.
+    /// Opens a database, and makes it when it is missing. Brings the schema up to date; before a migration it makes a
+    /// copy.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`, and nothing is changed, when the folder or the file is not this user's alone, the file is
-    /// another program's, damaged, or written by a later version, or others use it until the wait is over.
+    /// `E_UNAVAILABLE` when the folder or the file is not only this user's, when the file is another program's,
+    /// damaged, or written by a later version, or when other processes use it until the wait is over. Nothing has
+    /// changed then.
     pub fn open(opening: &DatabaseOpening<'_>) -> Result<Self> {
         let DatabaseOpening { folder, app, clock, fence, wait } = opening;
         let place = DatabasePlace { folder: folder.create_folder()?, name: app.name };
         let date = backup::format_date(clock.plausible_time());
         let opened = place.map_failure(open::open_database(&place, app, &date, Instant::now() + *wait))?;
-        // A file that was empty this morning needs no copy today.
+        // A file that was empty before today needs no copy today.
         let copies = DailyCopies::new(if opened.is_new { date } else { String::new() });
         Ok(Self {
             place,
@@ -94,16 +96,16 @@ impl Db {
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> PathBuf {
         self.place.path()
     }
 
-    /// Calls `read` with a connection that only reads; all that it asks is answered of one moment. When a full-text
-    /// index turns out to be damaged, it is made anew, and `read` is called again.
+    /// Calls `read` with a connection that only reads, within one transaction. When a full-text index is damaged, it is
+    /// rebuilt, and `read` is called again.
     ///
     /// # Errors
-    /// The refusal of `read`; `E_UNAVAILABLE` for that of SQLite, and when the wait is over.
+    /// The refusal of `read`; `E_UNAVAILABLE` for an error of SQLite, and when the wait is over.
     pub fn read<T>(&self, mut read: impl FnMut(&Connection) -> Result<T, TransactionFailure>) -> Result<T> {
         self.run_mending(|| {
             let reader = self.take_reader()?;
@@ -115,18 +117,18 @@ impl Db {
     }
 
     /// Calls `write` with a transaction that excludes other writers, and commits it behind the fence. When `write` or
-    /// the commit fails, nothing is changed. Do slow work before the call: all other writers wait.
+    /// the commit fails, nothing changes. Do slow work before the call, because all other writers wait.
     ///
-    /// When a full-text index turns out to be damaged, it is made anew, and `write` is called again.
+    /// When a full-text index is damaged, it is rebuilt, and `write` is called again.
     ///
     /// # Errors
-    /// The refusal of `write` or the fence; `E_UNAVAILABLE` for that of SQLite, and when the wait is over.
+    /// The refusal of `write` or of the fence; `E_UNAVAILABLE` for an error of SQLite, and when the wait is over.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>) -> Result<T> {
         self.run_mending(|| self.try_transaction(&mut write))
     }
 
-    /// As [`write`](Self::write), without mending. A change that was committed to a file that had lost its name by then
-    /// is made again in the file that has it, before it is told of.
+    /// Writes as [`write`](Self::write) does, without repairing indexes. If the file lost its name before the end of
+    /// the commit, the change is repeated in the file that has the name before the call returns.
     fn try_transaction<T>(
         &self,
         write: &mut impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>,
@@ -145,7 +147,7 @@ impl Db {
         Err(self.place.moving_error().into())
     }
 
-    /// Makes a change; `None` when the database lost its name before all was done.
+    /// Makes a change; `None` when the file lost its name before the end.
     fn transact_once<T>(
         &self,
         c: &mut Connection,
@@ -156,14 +158,14 @@ impl Db {
         let value = write(&tx)?;
         let (mut tx, mut failed, mut is_moved) = (Some(tx), None, false);
         let kept = self.fence.commit(&mut || {
-            // A change that is not committed is rolled back when it is dropped.
+            // Dropping a transaction without a commit rolls it back.
             let Some(tx) = tx.take() else { return Ok(()) };
             is_moved = !self.is_in_place();
             if !is_moved {
                 failed = tx.commit().err();
                 is_moved = failed.is_none() && !self.is_in_place();
             }
-            // The fence passes on refusals alone.
+            // The fence only needs an error here; `failed` and `is_moved` hold the reason.
             if is_moved || failed.is_some() { Err(self.place.busy_error()) } else { Ok(()) }
         });
         match (kept, failed) {
@@ -177,13 +179,13 @@ impl Db {
         self.files.lock().as_ref().is_some_and(|files| files.check_standing() == FileStanding::InPlace)
     }
 
-    /// A connection that reads the file that has the name.
+    /// Takes a connection that reads the file that has the name.
     fn take_reader(&self) -> Result<PooledReader<'_>, TransactionFailure> {
         let deadline = patience::end_within(self.wait);
         for _ in 0..MAX_MOVES {
             self.find_place(deadline)?;
             let reader = self.readers.take_reader(&self.place, deadline)?;
-            // A connection that was opened just now may be of another file, with the log of this one.
+            // A new connection may have opened another file, with the log of this one.
             if self.readers.is_closed() || self.is_in_place() {
                 return Ok(reader);
             }
@@ -191,7 +193,7 @@ impl Db {
         Err(self.place.moving_error().into())
     }
 
-    /// As [`stay_in_place`](Self::stay_in_place), for a reader: when there is no file any more, none is made.
+    /// Checks the file as [`stay_in_place`](Self::stay_in_place) does, for a reader: a missing file is not made again.
     fn find_place(&self, deadline: Instant) -> Result<(), TransactionFailure> {
         let standing = self.files.lock().as_ref().map(DatabaseFiles::check_standing);
         match standing {
@@ -204,8 +206,8 @@ impl Db {
         }
     }
 
-    /// Makes sure that the open file is the one that has the name: if it is not, all connections end, and the file that
-    /// is there now is opened, or made if there is none.
+    /// Ensures that the open file is the one that has the name. Otherwise it closes all connections and opens the file
+    /// that now has the name, or makes it if it is missing.
     pub(crate) fn stay_in_place(
         &self,
         writer: &mut Option<Connection>,
@@ -228,8 +230,8 @@ impl Db {
         Ok(())
     }
 
-    /// Ends all connections to a file that has lost its name, and takes its log out of the way of the next one. A file
-    /// that was replaced is kept beside the backups.
+    /// Closes all connections to a file that has lost its name, and removes its log so that the next file does not get
+    /// it. The contents of a replaced file are saved in the backups.
     fn leave_file(&self, writer: &mut Option<Connection>) {
         let files = self.files.lock().take();
         self.readers.begin_anew();
@@ -243,7 +245,7 @@ impl Db {
                 self.copies.note_failure(self.place.to_error(failure));
             }
         }
-        // The file has its own log whole, whatever its name is now, unless another log has the name.
+        // The file's own log is complete, under whatever name the file is, unless another log has the log's name.
         if standing != FileStanding::Replaced || !files.has_database() {
             copy_log_back(&c);
         }
@@ -254,7 +256,7 @@ impl Db {
         }
     }
 
-    /// Runs a call, and again when it fails of a full-text index that can be made anew.
+    /// Makes a call. When it fails because of a damaged full-text index, rebuilds the indexes and makes the call again.
     fn run_mending<T>(&self, mut call: impl FnMut() -> Result<T, TransactionFailure>) -> Result<T> {
         let mut result = call();
         if result.as_ref().is_err_and(TransactionFailure::is_of_an_index) && !self.app.full_text.is_empty() {
@@ -264,8 +266,8 @@ impl Db {
         self.place.map_failure(result)
     }
 
-    /// A number that differs from that of the last look when anybody has changed the database since, in this process
-    /// or in another. The first look tells nothing.
+    /// Returns a number that changes when any process changes the database, this one included. The first call only
+    /// gives a number to compare with.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -274,7 +276,7 @@ impl Db {
             let deadline = patience::end_within(self.wait);
             self.find_place(deadline)?;
             let mut looker = self.looker.try_lock_until(deadline).ok_or_else(|| self.place.busy_error())?;
-            // The number belongs to a connection, so it is one that is used for nothing else.
+            // The number belongs to a connection, so this connection is used for nothing else.
             if looker.is_none() {
                 if self.readers.is_closed() {
                     return Err(self.closed_error().into());
@@ -283,54 +285,54 @@ impl Db {
             }
             let c = looker.as_ref().ok_or_else(|| self.closed_error())?;
             let version: i64 = c.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-            // Each file begins to count anew.
+            // SQLite counts from the beginning for each file, so the file's number is added.
             Ok(version + (self.epoch().cast_signed() << EPOCH_SHIFT))
         };
         self.place.map_failure(look())
     }
 
-    /// Copies the database into a new file, with mode 0600 where there are modes, and returns its bytes.
+    /// Copies the database into a new file, with mode 0600 on systems with modes, and returns its size in bytes.
     ///
     /// # Errors
-    /// `E_INVALID` when there is such a file; `E_UNAVAILABLE` when it cannot be written, or the database is damaged.
+    /// `E_INVALID` when the file exists; `E_UNAVAILABLE` when it cannot be written, or the database is damaged.
     pub fn backup(&self, to: &Path) -> Result<u64> {
         let reader = self.place.map_failure(self.take_reader())?;
         let c = reader.connection.as_ref().ok_or_else(|| self.closed_error())?;
         self.place.map_failure(backup::copy_database(c, &self.place, to))
     }
 
-    /// The newest copy that was made by itself, if there is any.
+    /// Returns the newest automatic copy, if there is one.
     pub fn newest_backup(&self) -> Option<PathBuf> {
         backup::find_newest(&self.place)
     }
 
-    /// Has the copy of a day made in the background from now on, or by the caller of the day's first change. A process
-    /// that may end at any time leaves it to the caller.
+    /// Sets whether the copy of a day is made in the background, or by the caller of the day's first change. A process
+    /// that may end at any time must leave the copy to the caller.
     pub fn copy_in_background(&self, in_background: bool) {
         self.copies.set_background(in_background);
     }
 
-    /// Why there is no copy of today, if one was tried.
+    /// Returns the reason why there is no copy of today, if a copy was tried.
     pub fn backup_failed(&self) -> Option<Error> {
         self.copies.last_failure()
     }
 
-    /// The journal mode that the file system allowed: `wal`, or another on one of a network.
+    /// Returns the journal mode that the file system allows: `wal`, or another mode on a network file system.
     pub fn journal_mode(&self) -> String {
         self.journal.lock().clone()
     }
 
-    /// Returns how often another file took the place of the open one. A caller that remembers contents of the file
-    /// forgets them when this number changes.
+    /// Returns how many times another file has replaced the open one. A caller that caches contents of the file must
+    /// drop them when this number changes.
     pub fn epoch(&self) -> u64 {
         self.readers.epoch()
     }
 
-    /// Empties a [`DataRetention::Cache`] and makes its schema again, also when it is damaged.
+    /// Empties a [`DataRetention::Cache`] and makes its schema again, even when the file is damaged.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when others use it until the wait is over, when a later version wrote it, and for anything but a
-    /// cache.
+    /// `E_UNAVAILABLE` when other processes use the database until the wait is over, when a later version wrote it, and
+    /// when it is not a cache.
     pub fn begin_anew(&self) -> Result<()> {
         if self.app.kept != DataRetention::Cache {
             return Err(self.place.refusal_error("is not a cache and is never emptied; report this"));
@@ -353,8 +355,9 @@ impl Db {
         self.place.map_failure(anew())
     }
 
-    /// Ends the use: the log is copied back, and every later call is refused. Twice is once. The copy of the day that a
-    /// thread makes is waited for, and given up when that takes too long: the next first change of a process makes one.
+    /// Closes the database: copies the log back, and refuses every later call. A second close does nothing. A running
+    /// copy of the day may go on for as long as the wait, and is then cancelled: a process that makes the next first
+    /// change makes it again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a change takes longer than the wait; the database stays open then.
@@ -362,7 +365,7 @@ impl Db {
         let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy_error()) };
         self.readers.close();
         *self.looker.lock() = None;
-        // The log is copied back only when no connection reads any more.
+        // SQLite copies the log back only when no connection reads.
         self.copies.close(self.wait);
         if !self.is_in_place() {
             self.leave_file(&mut writer);
@@ -376,7 +379,7 @@ impl Db {
         Ok(())
     }
 
-    /// The connection that writes.
+    /// Locks the connection that writes.
     pub(crate) fn lock_writer(
         &self,
         deadline: Instant,
@@ -388,7 +391,7 @@ impl Db {
         self.place.refusal_error("is closed; start nudge again")
     }
 
-    /// Another version may have changed the schema since it was opened, or somebody may have put back an old copy.
+    /// Another version may have changed the schema since the file was opened, or a user may have restored an old copy.
     fn check_version(&self, c: &Connection) -> Result<(), TransactionFailure> {
         match open::read_version(c)? {
             now if now == self.app.version() => Ok(()),
@@ -397,16 +400,16 @@ impl Db {
         }
     }
 
-    /// Makes the copy of the day before its first change, and cuts the log. A copy that fails is told of in the status,
-    /// and holds up no change.
+    /// Before the first change of a day, cuts the log and makes the copy of the day. The status reports a failed copy;
+    /// the change goes on.
     fn see_to_the_day(&self, c: &Connection, deadline: Instant) {
         let date = backup::format_date(self.clock.plausible_time());
         if !self.copies.begin_day(&date) {
             return;
         }
-        // A copy in the background would be in its way.
+        // A copy in the background would prevent this.
         copy_log_back(c);
-        // The caller has the connection, so no other thread is here.
+        // The caller has locked the connection, so no other thread changes this timeout.
         let _ = c.busy_timeout(self.wait);
         if self.app.kept == DataRetention::Data && !backup::is_there(&self.place, &date) {
             self.copies.make_copy(c, &self.place, &date, deadline);
@@ -416,12 +419,13 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        // No other code has it any more, so there is nothing to wait for.
+        // No other code uses the database any more, so the close does not wait.
         let _ = self.close();
     }
 }
 
-/// Copies the log into the file and cuts it, unless somebody reads in it: then a later time will do.
+/// Copies the log into the file and cuts it. While another connection reads the log, this does nothing, and a later
+/// call does it.
 fn copy_log_back(c: &Connection) {
     let _ = c.busy_timeout(Duration::ZERO);
     let _ = c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

@@ -1,4 +1,5 @@
-//! Tells SQLite's refusals in plain words. SQLite's own words are left out: they repeat parts of statements and values.
+//! Turns SQLite's errors into plain sentences. SQLite's own messages are left out, because they repeat parts of
+//! statements and values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +11,8 @@ use rusqlite::ffi::SQLITE_CORRUPT_VTAB;
 
 use crate::backup;
 
-/// The reason why a transaction ended without a commit: a refusal of the source's, or of SQLite's. `?` makes it of both.
+/// The reason why a transaction ended without a commit: a refusal of the source, or an error of SQLite. `?` converts
+/// both.
 ///
 /// ```
 /// use nudge_core::error::Error;
@@ -21,15 +23,15 @@ use crate::backup;
 /// assert!(matches!((refused, failed), (TransactionFailure::Refused(_), TransactionFailure::Sql(_))));
 /// ```
 pub enum TransactionFailure {
-    /// A refusal, which the caller gets as it is.
+    /// A refusal, which the caller gets unchanged.
     Refused(Error),
-    /// SQLite's error, which the caller gets as `E_UNAVAILABLE`. The data holds SQLite's extended code as `sqlite`; for
-    /// a damaged file also `damaged`, and `backup` with the path of its newest copy.
+    /// SQLite's error, which the caller gets as `E_UNAVAILABLE`. Its data holds SQLite's extended code as `sqlite`. For
+    /// a damaged file it also holds `damaged`, and `backup` with the path of the newest copy.
     Sql(rusqlite::Error),
 }
 
 impl TransactionFailure {
-    /// The primary code and the extended one of SQLite.
+    /// Returns SQLite's primary code and extended code.
     fn read_codes(&self) -> Option<(ErrorCode, i32)> {
         match self {
             Self::Sql(error) => error.sqlite_error().map(|error| (error.code, error.extended_code)),
@@ -48,7 +50,7 @@ impl TransactionFailure {
         matches!(self.read_codes(), Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _)))
     }
 
-    /// Returns true when only a full-text index is wrong, which can be made anew.
+    /// Returns true when only a full-text index is damaged, which can be rebuilt.
     pub(crate) fn is_of_an_index(&self) -> bool {
         matches!(self.read_codes(), Some((_, SQLITE_CORRUPT_VTAB)))
     }
@@ -66,7 +68,7 @@ impl From<rusqlite::Error> for TransactionFailure {
     }
 }
 
-/// Without SQLite's words, which may repeat a value.
+/// Leaves out SQLite's messages, which may repeat a value.
 impl fmt::Debug for TransactionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.read_codes()) {
@@ -77,7 +79,7 @@ impl fmt::Debug for TransactionFailure {
     }
 }
 
-/// The place of a database.
+/// The folder and the name of a database.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabasePlace {
     /// The folder, without links.
@@ -95,32 +97,32 @@ impl DatabasePlace {
         self.folder.join(self.file_name())
     }
 
-    /// The refusal `The database PATH ...`.
+    /// Makes the error `The database PATH ...`.
     pub(crate) fn refusal_error(&self, rest: &str) -> Error {
         Error::unavailable(format!("The database {} {rest}.", self.path().display()))
     }
 
-    /// The refusal of a file that no version of Nudge wrote.
+    /// Makes the error for a file that no version of Nudge wrote.
     pub(crate) fn foreign_error(&self) -> Error {
         self.refusal_error("is another program's and is left alone; move it away")
     }
 
-    /// The refusal of a file that a later version wrote.
+    /// Makes the error for a file that a later version wrote.
     pub(crate) fn newer_error(&self) -> Error {
         self.refusal_error("was written by a newer nudge; update this one").with_data("newer", true)
     }
 
-    /// The refusal of a call that had to wait too long.
+    /// Makes the error for a call that waited too long.
     pub(crate) fn busy_error(&self) -> Error {
         self.refusal_error("is in use by another call or process; try again")
     }
 
-    /// The refusal of a call during which the file lost its name time and again.
+    /// Makes the error for a call during which the file lost its name several times.
     pub(crate) fn moving_error(&self) -> Error {
         self.refusal_error("is moved or replaced again and again, so nothing was changed; try again when that is over")
     }
 
-    /// The refusal of a damaged file, which stays as it is.
+    /// Makes the error for a damaged file, which stays unchanged.
     fn damaged_error(&self) -> Error {
         let name = self.name;
         let refused = if let Some(backup) = backup::find_newest(self) {
@@ -136,7 +138,7 @@ impl DatabasePlace {
         refused.with_data("damaged", true)
     }
 
-    /// The refusal that tells of a failure.
+    /// Makes the error that reports a failure.
     pub(crate) fn to_error(&self, failure: TransactionFailure) -> Error {
         let damaged = failure.is_damage();
         let (code, extended) = match (failure.read_codes(), failure) {
@@ -162,7 +164,7 @@ impl DatabasePlace {
         refused.with_data("sqlite", extended)
     }
 
-    /// The same for a whole result.
+    /// Converts the failure of a result, as [`to_error`](Self::to_error) does.
     pub(crate) fn map_failure<T>(&self, result: Result<T, TransactionFailure>) -> Result<T> {
         result.map_err(|failure| self.to_error(failure))
     }

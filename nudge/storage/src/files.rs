@@ -1,8 +1,8 @@
-//! The files of an open database, and whether their names still stand for them.
+//! The files of an open database, and a check whether their names still lead to them.
 //!
-//! In WAL mode SQLite does not look. A copy that is moved over the database, or a folder that is removed, leaves the
-//! connections with files without a name: their commits are lost when they end. The log beside the database keeps its
-//! name, and a process that opens the new file would replay it onto a file that it does not belong to.
+//! In WAL mode SQLite does not check this. When a copy is moved over the database, or the folder is removed, the
+//! connections have files without a name, and their commits are lost when they end. The log beside the database keeps
+//! its name: a process that opens the new file would replay the log onto a file to which it does not belong.
 
 use std::io;
 
@@ -10,36 +10,36 @@ use nudge_os::dir::{OpenedFile, PrivateDir};
 
 use crate::fault::DatabasePlace;
 
-/// The files, as they were when the database was opened.
+/// The identities of the files when the database was opened.
 pub(crate) struct DatabaseFiles {
     database: OpenedFile,
-    /// The log and its index; without them where the journal is another.
+    /// The write-ahead log and its index; `None` with another journal mode.
     log: Option<OpenedFile>,
     index: Option<OpenedFile>,
 }
 
-/// The state of the names.
+/// The state of the names of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileStanding {
-    /// All are as they were.
+    /// All names lead to the same files as before.
     InPlace,
-    /// The log has lost its name, and no other has it; the database is as it was.
+    /// The log has no name, and no other file has it; the database is unchanged.
     WithoutLog,
-    /// Another file is the database, or its log.
+    /// Another file has the name of the database or of its log.
     Replaced,
-    /// There is no database any more.
+    /// No file has the name of the database.
     Removed,
 }
 
 impl DatabaseFiles {
-    /// Remembers them; `None` where there is no database.
+    /// Looks up the files; `None` when there is no database.
     pub(crate) fn remember_files(place: &DatabasePlace) -> io::Result<Option<Self>> {
         let beside = |end: &str| OpenedFile::look_up(place.folder.join(format!("{}{end}", place.file_name())));
         let Some(database) = beside("")? else { return Ok(None) };
         Ok(Some(Self { database, log: beside("-wal")?, index: beside("-shm")? }))
     }
 
-    /// Returns true if these are of the same database as others.
+    /// Returns true if both values are of the same database file.
     pub(crate) fn is_same_database(&self, other: &Self) -> bool {
         self.database == other.database
     }
@@ -56,17 +56,17 @@ impl DatabaseFiles {
         }
     }
 
-    /// Returns true if the database has its name, whatever became of its log.
+    /// Returns true if the database has its name, in whatever state its log is.
     pub(crate) fn has_database(&self) -> bool {
         self.database.is_in_place()
     }
 
-    /// Removes the log and its index, if they still have their names. Their database has lost its own.
+    /// Removes the log and its index, if these files still have their names, after the database has lost its own.
     pub(crate) fn remove_log(&self, place: &DatabasePlace) {
         let Ok(folder) = PrivateDir::open(&place.folder, false) else { return };
         for file in self.log.iter().chain(&self.index).filter(|file| file.is_in_place()) {
             if let Some(name) = file.path().file_name().and_then(|name| name.to_str()) {
-                // If the log stays, SQLite finds it, and refuses a log of another file.
+                // If the log cannot be removed, SQLite finds it and refuses it as the log of another file.
                 let _ = folder.remove(name);
             }
         }

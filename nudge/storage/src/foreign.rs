@@ -1,14 +1,15 @@
-//! Opens databases that somebody else may have made: a coverage file of a checkout, a file to import, a backup.
+//! Opens databases that other programs or users may have made: a coverage file of a checkout, a file to import, a
+//! backup.
 //!
-//! The schema of such a file is a program: a view may never end, a generated column may fill the memory, a virtual
-//! table runs code of SQLite's that few have tried. So callers write no SQL. They name a table and its columns
-//! ([`ForeignDatabase::for_each_row`]), the table must be an ordinary one, and each file has a deadline, a number of steps and a number
-//! of bytes ([`ForeignLimits`]). Nothing is sorted or joined, so SQLite keeps nothing aside.
+//! The schema of such a file works like a program: a view may never end, a generated column may fill the memory, and a
+//! virtual table runs rarely tested code of SQLite. So callers write no SQL. They name a table and its columns
+//! ([`ForeignDatabase::for_each_row`]), the table must be an ordinary one, and each file has a deadline, a number of
+//! steps and a number of bytes ([`ForeignLimits`]). SQLite sorts and joins nothing, so it needs no temporary storage.
 //!
-//! SQLite opens files by their names, waits for pipes, and makes `-shm` and `-journal` files beside them. So the file is
-//! read by the one reader of files of others, and SQLite gets its bytes. A log (`-wal`) is read along for files that may
-//! be in use; both are copied into a folder of our own then. Only a backup, which must be this user's own file and may
-//! be large, is opened in its place.
+//! SQLite opens files by their names, waits for pipes, and makes `-shm` and `-journal` files beside them. So Nudge's
+//! single reader of foreign files reads the file, and SQLite gets its bytes. For files that may be in use, the log
+//! (`-wal`) is read too; then both are copied into a folder of Nudge. Only a backup is opened directly: it must be this
+//! user's own file, and it may be large.
 
 use std::cell::Cell;
 use std::fs;
@@ -24,20 +25,20 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Row, ToSql};
 use tempfile::TempDir;
 
-/// Steps of SQLite's between two looks at the time.
+/// Number of SQLite's steps between two checks of the time.
 const STEPS_EVERY: u32 = 1_000;
-/// Pages that a connection keeps of the file, in KiB.
+/// Cache of a connection for pages of the file, in KiB.
 const PAGES_KIB: i64 = 1_000;
-/// Between two looks at a file that somebody writes in.
+/// Pause between two looks at a file that another program writes.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bytes at the beginning of a database, and where it says that it has a log.
+/// Size of a database's header, and the position of the journal mode in it.
 const HEADER_BYTES: usize = 100;
 const JOURNAL_MODES: [usize; 2] = [18, 19];
 const HAS_LOG: u8 = 2;
 const NO_LOG: u8 = 1;
-/// How a file of SQLite begins.
+/// The bytes with which a file of SQLite begins.
 pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Limits for SQLite when it reads a schema, far above those of the databases that are read here.
+/// Limits of SQLite for reading a schema, far above the values of the databases that Nudge reads.
 const LIMITS: [(Limit, i32); 13] = [
     (Limit::SQLITE_LIMIT_SCHEMA, 1_000),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 64 << 10),
@@ -54,63 +55,64 @@ const LIMITS: [(Limit, i32); 13] = [
     (Limit::SQLITE_LIMIT_PARSER_DEPTH, 100),
 ];
 
-/// How much of a database is read at most.
+/// The limits for reading a database.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignLimits {
-    /// Bytes of the file, and of its log.
+    /// Size of the file, and of its log, in bytes.
     pub file_bytes: u64,
-    /// Bytes of one value.
+    /// Size of one value, in bytes.
     pub value_bytes: i32,
-    /// Bytes of all values that are read: a damaged file may tell of the same page over and over.
+    /// Size of all values that are read, in bytes: a damaged file may lead to the same page again and again.
     pub all_bytes: u64,
-    /// Steps of SQLite's.
+    /// Number of SQLite's steps.
     pub steps: u64,
-    /// When reading ends.
+    /// The deadline of reading.
     pub until: Instant,
 }
 
-/// Why a database is not read, or not to its end.
+/// The reason why a database is not read, or not read to its end.
 #[derive(Debug)]
 pub enum UnfitDatabase {
     /// The file cannot be read.
     File(io::Error),
-    /// It is not of this user's.
+    /// The file does not belong to this user.
     NotOwn,
-    /// Somebody else writes in it.
+    /// Another program is writing the file.
     InUse,
-    /// It is no database, or its schema is not as SQLite writes it.
+    /// The file is no database, or its schema is not in the form that SQLite writes.
     NotADatabase,
-    /// It has no such table with such columns; a view, a virtual table or one with generated columns is none.
+    /// The database has no ordinary table with this name and these columns. A view, a virtual table or a table with
+    /// generated columns is not ordinary.
     NoTable,
-    /// It takes too long, or has too much.
+    /// Reading takes too long, or the data is too large.
     TooMuch,
-    /// It cannot be read to its end.
+    /// The file cannot be read to its end.
     Damaged,
 }
 
-/// A database that is only read.
+/// A database that is opened only for reading.
 pub struct ForeignDatabase {
     connection: Connection,
     left_bytes: Cell<u64>,
-    /// Lets one be in memory at a time: any number of callers take no more than one file's bytes.
+    /// The lock that allows one database in memory at a time, so that many callers use no more than one file's bytes.
     _place: Option<MutexGuard<'static, ()>>,
     _copy: Option<TempDir>,
 }
 
-/// The treatment of a log beside the database.
+/// Tells whether the log beside the database is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForeignLog {
-    /// It is not looked at: no process writes in such a file while it is read, or the data may be a little older.
+    /// The log is not read: either no process writes the file meanwhile, or slightly older data is acceptable.
     Ignored,
-    /// It is read along.
+    /// The log is read with the file.
     Read,
 }
 
 impl ForeignDatabase {
-    /// Opens a database by its bytes; nothing is made beside it, and no other process has to wait.
+    /// Opens a database from its bytes. Makes no file beside it, and makes no other process wait.
     ///
     /// # Errors
-    /// [`UnfitDatabase`], also when another one is being read until the deadline.
+    /// [`UnfitDatabase`], also when another database is being read until the deadline.
     pub fn open(
         path: &Path,
         links: LinkPolicy,
@@ -126,9 +128,9 @@ impl ForeignDatabase {
         Self::new(opened, Some(place), limits)
     }
 
-    /// Opens a backup in its place, which must be a file of this user's.
+    /// Opens a backup directly; it must be a file of this user.
     pub(crate) fn open_own(path: &Path, limits: &ForeignLimits) -> Result<Self, UnfitDatabase> {
-        // The descriptor is closed before SQLite has one: it would drop SQLite's locks.
+        // The descriptor is closed before SQLite opens the file, because closing it later would drop SQLite's locks.
         let (_, meta) = foreign::open_file(path, LinkPolicy::Refused).map_err(UnfitDatabase::File)?;
         if !foreign::is_own(&meta) {
             return Err(UnfitDatabase::NotOwn);
@@ -154,11 +156,11 @@ impl ForeignDatabase {
         &self.connection
     }
 
-    /// Calls `each` with the rows of a table, in the order of the file: all, or those with a value in a column. It may
-    /// end that.
+    /// Calls `each` with the rows of a table, in the order of the file: all rows, or only rows with a given value in a
+    /// column. `each` can stop the reading.
     ///
     /// # Errors
-    /// [`UnfitDatabase`]; the rows that were read before do not count then.
+    /// [`UnfitDatabase`]; then the caller must discard the rows that it has got.
     pub fn for_each_row(
         &self,
         table: &str,
@@ -187,7 +189,7 @@ impl ForeignDatabase {
         Ok(())
     }
 
-    /// Returns true if it has a table, an ordinary one.
+    /// Returns an error unless the database has an ordinary table with this name.
     fn check_table(&self, table: &str) -> Result<(), UnfitDatabase> {
         let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE \
                    AND sql LIKE 'create table %'";
@@ -220,7 +222,7 @@ impl From<rusqlite::Error> for UnfitDatabase {
     }
 }
 
-/// Takes from a connection all that reading rows of a table does not need.
+/// Turns off everything in a connection that is not needed to read rows of a table.
 fn restrict_connection(c: &mut Connection, limits: &ForeignLimits) -> rusqlite::Result<()> {
     let (until, mut left) = (limits.until, limits.steps / u64::from(STEPS_EVERY));
     let is_over = move || {
@@ -250,8 +252,8 @@ fn restrict_connection(c: &mut Connection, limits: &ForeignLimits) -> rusqlite::
     c.pragma_update(None, "cache_size", -PAGES_KIB)
 }
 
-/// Checks that the schema is as SQLite writes it. SQLite goes by the statement of each row alone, so a statement that
-/// makes something else than its row says would pass for an ordinary table.
+/// Checks that the schema is in the form that SQLite writes. SQLite uses only the statement of each row. So a statement
+/// that makes something else than the row's other columns say could pass for an ordinary table.
 fn check_schema(c: &Connection) -> Result<(), UnfitDatabase> {
     let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(UnfitDatabase::from)?;
     let mut rows = statement.query([]).map_err(UnfitDatabase::from)?;
@@ -260,7 +262,7 @@ fn check_schema(c: &Connection) -> Result<(), UnfitDatabase> {
         let (Some(Some(kind)), Some(Some(name)), Some(sql)) = (text(0), text(1), text(2)) else {
             return Err(UnfitDatabase::NotADatabase);
         };
-        // The indexes that come with a table have none.
+        // The indexes that SQLite makes with a table have no statement.
         if sql.is_some_and(|sql| !is_as_written(kind, name, sql)) {
             return Err(UnfitDatabase::NotADatabase);
         }
@@ -280,7 +282,7 @@ fn is_as_written(kind: &str, name: &str, sql: &str) -> bool {
     }
 }
 
-/// The name at the beginning of a text; `None` for one that is followed by anything else than white space or columns.
+/// Returns the name at the beginning of a text; `None` if anything but white space or columns follows.
 fn parse_declared(text: &str) -> Option<&str> {
     let close = match text.as_bytes().first()? {
         b'[' => Some(']'),
@@ -295,7 +297,7 @@ fn parse_declared(text: &str) -> Option<&str> {
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
         text.split_at(text.find(|c| !is_of_name(c)).unwrap_or(text.len()))
     };
-    // `IF NOT EXISTS` is left out where SQLite writes it.
+    // SQLite leaves out `IF NOT EXISTS` when it stores a statement.
     let is_name = close.is_some() || !name.eq_ignore_ascii_case("if");
     (is_name && rest.starts_with(|c: char| c == '(' || c.is_ascii_whitespace())).then_some(name)
 }
@@ -325,10 +327,10 @@ fn read_header(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result
     Ok(OpenedForeign { rest, header, bytes, modified: meta.modified().ok() })
 }
 
-/// Gives SQLite the bytes of a file.
+/// Opens a database from the bytes of a file.
 fn open_bytes(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result<Connection, UnfitDatabase> {
     let OpenedForeign { rest, mut header, bytes, .. } = read_header(path, links, limits)?;
-    // Bytes have no log beside them.
+    // A database in memory has no log.
     for offset in JOURNAL_MODES {
         header.get_mut(offset).into_iter().for_each(|mode| *mode = NO_LOG);
     }
@@ -338,13 +340,13 @@ fn open_bytes(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result<
     Ok(c)
 }
 
-/// The same for a file in which somebody may write: with its log, and not in the middle of a change.
+/// Opens a file that another program may be writing: with its log, and not in the middle of a change.
 fn open_with_log(
     path: &Path,
     links: LinkPolicy,
     limits: &ForeignLimits,
 ) -> Result<(Connection, Option<TempDir>), UnfitDatabase> {
-    // SQLite writes its files beside the file itself, not beside a link to it.
+    // SQLite makes its files beside the file itself, not beside a link to it.
     let path = path.canonicalize().map_err(UnfitDatabase::File)?;
     let beside = |ending: &str| {
         let mut name = path.clone().into_os_string();
@@ -354,7 +356,7 @@ fn open_with_log(
     loop {
         let before = read_header(&path, links, limits)?;
         let journal = foreign::open_file(&beside("-journal"), LinkPolicy::Refused);
-        // A journal that is done with is empty, or begins with a zero.
+        // A finished journal is empty, or begins with a zero.
         let is_changing = journal.is_ok_and(|(mut file, _)| {
             let mut first = [0];
             file.read_exact(&mut first).is_ok() && first != [0]
@@ -379,7 +381,8 @@ fn open_with_log(
     }
 }
 
-/// Copies a database and its log into a folder of our own, and opens the copy: only files have a log.
+/// Copies a database and its log into a temporary folder, and opens the copy, because SQLite reads a log only beside a
+/// file.
 fn copy_with_log(path: &Path, log: &Path, limits: &ForeignLimits) -> Result<(Connection, TempDir), UnfitDatabase> {
     let folder = tempfile::Builder::new().prefix("nudge-").tempdir().map_err(UnfitDatabase::File)?;
     let to = folder.path().join("copy.db");

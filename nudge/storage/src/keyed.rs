@@ -1,5 +1,5 @@
-//! Makes calls once: the key and the answer are in the transaction of the change, so the next process that opens the
-//! file knows both or neither.
+//! Carries out a call with a key only once. The key and the answer are stored in the transaction of the change, so the
+//! next process that opens the file has both or neither.
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
@@ -12,22 +12,24 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::db::Db;
 use crate::fault::TransactionFailure;
 
-/// The migration that makes the table of the calls that were made; among the first of every [`DatabaseKind`](crate::DatabaseKind) whose
-/// calls change something.
+/// The migration that makes the table of carried-out calls. It is among the first migrations of every
+/// [`DatabaseKind`](crate::DatabaseKind) whose calls change data.
 pub const KEYS: &str = "\
 CREATE TABLE made(
   seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, call TEXT NOT NULL, at INTEGER NOT NULL,
   answer TEXT NOT NULL) STRICT;
 CREATE INDEX made_at ON made(at);";
-/// The migration that takes away the index by time of [`KEYS`], among the last of every [`DatabaseKind`](crate::DatabaseKind) that has it:
-/// calls are in the order of their times anyway, and each write has a page less to write.
+/// The migration that removes the index by time from [`KEYS`]. It is among the last migrations of every
+/// [`DatabaseKind`](crate::DatabaseKind) with [`KEYS`]. The rows are in the order of their times anyway, and each write
+/// then changes a page less.
 pub const KEYS_IN_ORDER: &str = "DROP INDEX made_at;";
 
-/// Time for which a call is known. A key is sent again within seconds, at the latest after the death of a server.
+/// Time for which a key is kept, in ms. A caller repeats a key within seconds, at the latest after the death of a
+/// server.
 const KEPT_MS: Millis = 60 * 60 * 1000;
-/// Most calls that are kept when some were just forgotten; the oldest go first.
+/// Number of calls that remain after old ones were removed; the oldest are removed first.
 const MAX_CALLS: i64 = 1_024;
-/// Every so many calls old ones are forgotten, all at once: to forget one with each call would change further pages each time.
+/// Number of calls between two removals: removing an old call with every new one would change more pages each time.
 const FORGET_AFTER: i64 = 64;
 
 /// The answer of a call that changes something.
@@ -35,11 +37,12 @@ const FORGET_AFTER: i64 = 64;
 pub struct KeyedAnswer {
     /// The result, as JSON.
     pub result: Box<RawValue>,
-    /// It was made before, by this process or another; nothing was changed, and there is nothing to tell of.
+    /// True when the call was carried out before, by this process or another. Then nothing was changed, and there is no
+    /// change to report.
     pub again: bool,
 }
 
-/// Answers a call that was made before without making it.
+/// Answers a repeated call from its stored answer.
 ///
 /// A [`TableService`](nudge_core::table::TableService) whose changes all go through [`Db::write_once`] returns its
 /// database here:
@@ -63,24 +66,28 @@ impl OnceByKey for Db {
     ) -> Result<Box<RawValue>> {
         match self.read(|c| find_known(c, key, Some(call), self.clock.now()))? {
             Some(result) => Ok(result),
-            // Two at once with one key both come here: the second finds the first in its transaction.
+            // Two calls with one key at the same time may both reach this line: the second finds the first in its
+            // transaction.
             None => make(None),
         }
     }
 }
 
 impl Db {
-    /// As [`write`](Db::write), on behalf of a caller: with a [key](Caller::key), the result is kept with the change
-    /// for an hour, and the same call with that key is answered with it and changes nothing, whichever process gets it.
+    /// Writes as [`write`](Db::write) does, for a caller. With a [key](Caller::key), the result is stored with the
+    /// change for an hour. The same call with that key then gets this result and changes nothing, in every process.
     ///
     /// # Errors
-    /// As [`write`](Db::write); `E_INVALID` when the key was used for another call.
+    /// The errors of [`write`](Db::write); `E_INVALID` when the key was used for another call.
     ///
     /// ```
     /// use nudge_core::service::{CallIdentity, Caller};
     /// # use nudge_core::source::DataDir;
     /// # use nudge_storage::{DatabaseKind, Db, KEYS, DataRetention, DatabaseOpening};
-    /// # static APP: DatabaseKind = DatabaseKind { name: "count", migrations: &[KEYS, "CREATE TABLE n(n INTEGER)"], full_text: &[], kept: DataRetention::Data };
+    /// # static APP: DatabaseKind = DatabaseKind {
+    /// #     name: "count", migrations: &[KEYS, "CREATE TABLE n(n INTEGER)"],
+    /// #     full_text: &[], kept: DataRetention::Data,
+    /// # };
     /// # let place = tempfile::tempdir().unwrap();
     /// # let folder = DataDir::new(place.path().join("nudge"));
     /// # let db = Db::open(&DatabaseOpening::new(&folder, &APP))?;
@@ -114,8 +121,8 @@ impl Db {
     }
 }
 
-/// Empties the answers that name a row by `id`: they have its text. A call that is sent again by its key is refused
-/// then, and not made a second time.
+/// Empties the stored answers that name a row by `id`, because they contain the row's text. A repeated call with such a
+/// key is refused, and not carried out again.
 ///
 /// # Errors
 /// The engine's error when it refuses the statement.
@@ -125,7 +132,7 @@ pub fn forget_answers(tx: &Transaction<'_>, id: i64) -> Result<(), TransactionFa
     Ok(())
 }
 
-/// The answer of the call that was made with a key, if there was one.
+/// Returns the answer of the call that was carried out with a key, if there was one.
 fn find_known(
     c: &Connection,
     key: &str,
@@ -151,7 +158,7 @@ fn note_answer(
     result: &RawValue,
 ) -> rusqlite::Result<()> {
     let call = call.map(|call| call.to_record_text(false)).unwrap_or_default();
-    // An entry that no longer counts may still be there.
+    // An expired entry of the key may still exist.
     let mut insert = tx.prepare_cached("INSERT OR REPLACE INTO made(key, call, at, answer) VALUES(?1, ?2, ?3, ?4)")?;
     let seq = insert.insert(params![key, call, now, result.get()])?;
     if seq % FORGET_AFTER == 0 {

@@ -1,24 +1,24 @@
 //! Keeps the data of Nudge's sources.
 //!
-//! Each source that keeps something has one SQLite file, in a folder of this user's alone. A [`Db`] opens it, brings
-//! its schema up to date, and answers to any number of threads; several processes of several versions may have it open.
-//! An acknowledged change survives every death of a process and every loss of power. SQLite's refusals are told in
-//! plain words ([`TransactionFailure`]), as `E_UNAVAILABLE`, and have changed nothing.
+//! Each source with stored data has one SQLite file, in a folder that only this user can read. A [`Db`] opens it,
+//! brings its schema up to date, and serves any number of threads; several processes of several versions may open it.
+//! An acknowledged change survives every death of a process and every loss of power. SQLite's errors become plain
+//! sentences ([`TransactionFailure`]) with the code `E_UNAVAILABLE`; the call has changed nothing then.
 //!
-//! | | what |
+//! | item | purpose |
 //! |---|---|
-//! | [`DatabaseKind`], [`DatabaseOpening`], [`Db`] | what a database is for; how it is opened; reading, writing, damage, copies |
-//! | [`KEYS`], [`Db::write_once`] | calls made once by key, with the key in the transaction of the change |
-//! | [`COMPACTION`], [`Db::compact`] | writing a file anew, so that no deleted text is left in it |
-//! | [`restore_copy`] | a copy put back |
-//! | [`foreign`] | the one opener of databases that somebody else may have made |
+//! | [`DatabaseKind`], [`DatabaseOpening`], [`Db`] | kinds of databases; opening, reading, writing, damage, copies |
+//! | [`KEYS`], [`Db::write_once`] | carrying out a call once by its key, which the change's transaction stores |
+//! | [`COMPACTION`], [`Db::compact`] | rewriting a file, so that no deleted text is left in it |
+//! | [`restore_copy`] | restoring a copy |
+//! | [`foreign`] | the only opener of databases that other programs or users may have made |
 //! | [`search`] | full-text search |
-//! | [`rank`] | how relevant a text is to a question |
-//! | [`root_caches`] | caches of folders, and removing those whose folder is gone |
+//! | [`rank`] | the relevance of a text to a question |
+//! | [`root_caches`] | caches of folders, and the removal of caches without a folder |
 //! | [`vectors`] | vectors as bytes, and exact search in memory |
 //!
-//! **Architecture invariant:** nothing here opens the file of a database but SQLite does. Closing any other descriptor
-//! of it would drop the locks of the whole process.
+//! **Architecture invariant:** only SQLite opens the file of a database here. Closing any other descriptor of the file
+//! would drop the locks of the whole process.
 
 #![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
 
@@ -48,5 +48,5 @@ pub use db::Db;
 pub use fault::TransactionFailure;
 pub use keyed::{KEYS, KEYS_IN_ORDER, KeyedAnswer, forget_answers};
 pub use recover::restore_copy;
-/// The bindings of SQLite, in whose terms statements are written.
+/// The bindings of SQLite; callers write statements with their types.
 pub use rusqlite;

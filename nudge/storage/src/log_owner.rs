@@ -1,9 +1,10 @@
-//! A note beside a database that says which file its log belongs to.
+//! A small file beside a database, the note, that says to which database the log belongs.
 //!
-//! SQLite replays a log onto any file that has the name. When all processes have died and a copy is moved over the
-//! database before the next one starts, that would damage the copy. The note holds the identities of the database and
-//! of its log. A log that is still the same beside another database is not that database's. When both are others, as
-//! after a whole folder was restored, they belong together.
+//! SQLite replays a log onto any file with the right name. Suppose that all processes have died, and that a user moves
+//! a copy over the database before the next process starts: the log would then damage the copy. So the note holds the
+//! identities of the database and of its log. A log with the same identity beside another database does not belong to
+//! that database. When both identities are new, for instance after a whole folder was restored, the files belong
+//! together.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -17,7 +18,7 @@ use crate::backup;
 use crate::fault::DatabasePlace;
 use crate::files::{DatabaseFiles, FileStanding};
 
-/// Most bytes of a note; it has less than two hundred.
+/// Largest number of bytes of a note that are read; it has fewer than two hundred.
 const MAX_BYTES: u64 = 1024;
 
 /// The identities of a database and its log.
@@ -28,7 +29,7 @@ struct LogOwner {
 }
 
 impl LogOwner {
-    /// Looks at the files; `None` where one of them is not there, or has no identity that outlasts a process.
+    /// Identifies the files; `None` when a file is missing, or has no identity that outlasts a process.
     fn identify_files(place: &DatabasePlace) -> Option<Self> {
         let log = place.folder.join(format!("{}-wal", place.file_name()));
         Some(Self { database: read_identity(&place.path())?, log: read_identity(&log)? })
@@ -43,11 +44,11 @@ impl LogOwner {
     }
 }
 
-/// Takes the log out of the way if the note says that it is another file's. The result is the locked note then; it is
-/// for [`write`], so that no other process takes the log of the next file for this one.
+/// Moves or removes the log if the note says that it belongs to another file. Then it returns the locked note for
+/// [`write`], so that no other process mistakes the log of the next file for this one.
 ///
 /// # Errors
-/// The system's error, when the log cannot be taken away.
+/// The system's error, when the log cannot be moved or removed.
 pub(crate) fn set_foreign_log_aside(
     place: &DatabasePlace,
     kept: DataRetention,
@@ -63,12 +64,12 @@ pub(crate) fn set_foreign_log_aside(
         return Ok(None);
     }
     let lock = lock_note(&folder, place)?;
-    // Another process may have done it meanwhile.
+    // Another process may have moved the log meanwhile.
     if !is_foreign(lock.as_file()) {
         return Ok(None);
     }
     let beside = |end: &str| format!("{}{end}", place.file_name());
-    // The index can be made again of the log.
+    // SQLite makes the index again from the log.
     match folder.remove(&beside("-shm")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -84,7 +85,7 @@ fn lock_note(folder: &PrivateDir, place: &DatabasePlace) -> io::Result<FileLock>
     Ok(folder.take_lock(&name(place), LockKind::Exclusive, LockPatience::Unlimited)?)
 }
 
-/// Moves the log to the backups: where its database is still there under another name, the two are whole together.
+/// Moves the log to the backups: if its database still exists under another name, both together are complete.
 fn keep_log(place: &DatabasePlace, log: &str, date: &str) -> io::Result<()> {
     let backups = place.folder.join(backup::FOLDER);
     PrivateDir::open(&backups, true).map_err(|unfit| io::Error::other(unfit.to_string()))?;
@@ -93,29 +94,29 @@ fn keep_log(place: &DatabasePlace, log: &str, date: &str) -> io::Result<()> {
     std::fs::rename(place.folder.join(log), free)
 }
 
-/// Notes that the log belongs to the database, both of which were opened. `note` is the file that
-/// [`set_foreign_log_aside`] has locked.
+/// Notes that the log belongs to the database after both were opened. `note` is the file that [`set_foreign_log_aside`]
+/// has locked.
 pub(crate) fn write(place: &DatabasePlace, opened: &DatabaseFiles, note: Option<FileLock>) {
     let (Ok(folder), Some(owner)) = (PrivateDir::open(&place.folder, false), LogOwner::identify_files(place)) else {
         return;
     };
-    // Another file that got the name meanwhile does not go with this log.
+    // The log does not belong to another file that got the name meanwhile.
     if opened.check_standing() != FileStanding::InPlace {
         return;
     }
     let is_noted = |file: &File| LogOwner::read(file).is_some_and(|noted| noted == owner);
-    // A note that says so already is not locked, and no process waits for another.
+    // A correct note is not locked, so that no process waits for another.
     if note.is_none() && folder.open_lock(&name(place), false).is_ok_and(|file| is_noted(&file)) {
         return;
     }
     let Some(lock) = note.or_else(|| lock_note(&folder, place).ok()) else { return };
     let mut file = lock.as_file();
-    // Without the note, and with half of it, SQLite replays the log as it always does.
+    // Without a note, or with a partial one, SQLite replays the log as usual.
     let text = format!("{}\n{}\n", owner.database, owner.log);
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
 }
 
-/// Removes the note where there is no log any more.
+/// Removes the note when there is no log.
 pub(crate) fn forget_owner(place: &DatabasePlace) {
     if place.folder.join(format!("{}-wal", place.file_name())).symlink_metadata().is_err()
         && let Ok(folder) = PrivateDir::open(&place.folder, false)
@@ -128,7 +129,7 @@ fn name(place: &DatabasePlace) -> String {
     format!(".{}.log-owner", place.file_name())
 }
 
-/// Device, inode and time of birth: the inode of a file that is gone may become another's.
+/// Returns device, inode and time of birth: another file may get the inode of a removed one.
 #[cfg(unix)]
 fn read_identity(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
@@ -137,7 +138,7 @@ fn read_identity(path: &Path) -> Option<String> {
     Some(format!("{}:{}:{}", meta.dev(), meta.ino(), born.unwrap_or_default().as_nanos()))
 }
 
-/// A file that is open cannot be replaced here, and the standard library has no identity of files.
+/// On this system an open file cannot be replaced, and the standard library has no identity of files.
 #[cfg(not(unix))]
 fn read_identity(_: &Path) -> Option<String> {
     None

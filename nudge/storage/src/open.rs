@@ -1,8 +1,8 @@
 //! Opens a database: checks owner, privacy and version, sets its options, and brings its schema up to date.
 //!
-//! SQLite keeps its locks with the process: closing any descriptor of the file in that process drops them all, and
-//! another process then writes into the middle of a transaction. So no file of a database is ever opened here but by
-//! SQLite, and by the one call that makes it, before SQLite has it.
+//! **Invariant:** only SQLite opens a database file here; a single function creates it, before SQLite opens it.
+//! SQLite's locks belong to the process: when the process closes any descriptor of the file, it loses all of them, and
+//! another process could then write in the middle of a transaction.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,18 +20,19 @@ use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::files::DatabaseFiles;
 use crate::log_owner;
 
-/// Bytes to which the copied write-ahead log is cut.
+/// Size to which SQLite cuts the write-ahead log after copying it into the file, in bytes.
 const MAX_LOG_BYTES: i64 = 16 << 20;
-/// Statements that a connection remembers.
+/// Number of prepared statements that a connection caches.
 const STATEMENTS: usize = 64;
 /// Cache of a connection for pages of the file, in KiB: half of SQLite's default. The system has the file in memory
 /// anyway, and a session has three connections for each source.
 const PAGES_KIB: i64 = 1_000;
-/// SQLite's steps between two looks at whether the call of a statement is over; some 100 microseconds.
+/// Number of SQLite's steps between two checks whether a statement's call is over: about 100 microseconds.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
-/// Between two tries to open.
+/// Pause between two tries to open.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest wait of the first try for others. Without locks, SQLite waits as if they were held.
+/// Longest wait of the first try for other processes. On a file system without locks, SQLite waits as if a lock were
+/// held.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// An open connection that writes.
@@ -40,18 +41,19 @@ pub(crate) struct OpenedDatabase {
     pub files: DatabaseFiles,
     /// The journal mode that the file system allows, such as `wal`.
     pub journal: String,
-    /// Nothing was there before.
+    /// True when the database was empty before.
     pub is_new: bool,
 }
 
-/// The facts in a file's header.
+/// The fields of a file's header that are checked.
 pub(crate) struct DatabaseHeader {
     pub application: i32,
     pub version: i64,
     pub is_empty: bool,
 }
 
-/// Opens the database to write, as often as it takes until the deadline: not every step of SQLite's waits for others.
+/// Opens the database for writing, and tries again until the deadline: not every step of SQLite waits for locks of
+/// other processes.
 pub(crate) fn open_database(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -77,8 +79,8 @@ pub(crate) fn open_database(
     }
 }
 
-/// Refuses a folder whose file system has no locks, such as one of a network without its lock server. It locks a
-/// database there that no other process can know, if any can be locked.
+/// Refuses a folder on a file system without locks, such as a network file system without its lock server. The check
+/// makes a database with a new name, which no other process uses, and tries to lock it.
 fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +105,7 @@ fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
     }
 }
 
-/// Opens it once; `None` when another file got its name meanwhile.
+/// Makes one try to open the database; `None` when another file got its name meanwhile.
 fn try_open(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -115,7 +117,7 @@ fn try_open(
         DatabaseFiles::remember_files(place)
             .map_err(|error| place.refusal_error(&format!("cannot be looked at ({error})")))
     };
-    // Before the log is looked at: SQLite replays the one that has the name.
+    // The file's identity is read before its log is used, because SQLite replays any log that has the right name.
     let Some(before) = remember()? else { return Ok(None) };
     let note = log_owner::set_foreign_log_aside(place, app.kept, date).map_err(|error| {
         place.refusal_error(&format!("has the log of another file, which cannot be moved away ({error})"))
@@ -123,13 +125,13 @@ fn try_open(
     let connected = connect_checked(place, app, date, left);
     let Some(files) = remember()?.filter(|files| before.is_same_database(files)) else { return Ok(None) };
     let (connection, journal, is_new) = connected?;
-    // The file is Nudge's and the log is its own: it may be copied back when the last connection ends.
+    // The file is Nudge's and the log belongs to it, so the last connection may copy the log back into the file.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     log_owner::write(place, &files, note);
     Ok(Some(OpenedDatabase { connection, files, journal, is_new }))
 }
 
-/// Connects to it, and makes sure that it is Nudge's and of this version.
+/// Connects to the database, and checks that it is Nudge's and of a known version. Brings the schema up to date.
 fn connect_checked(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -137,7 +139,7 @@ fn connect_checked(
     left: Duration,
 ) -> Result<(Connection, String, bool), TransactionFailure> {
     let mut c = connect_writer(place, left)?;
-    // Before the database is looked at: another process may make it and its first copy between two looks.
+    // The newest backup is read before the header: another process may make the database and its first copy in between.
     let backup = backup::find_newest(place);
     let seen = match read_header(&c) {
         Err(failure) if failure.is_damage() && app.kept == DataRetention::Cache => {
@@ -150,19 +152,19 @@ fn connect_checked(
     let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     let is_data = app.kept == DataRetention::Data;
     c.pragma_update(None, "synchronous", if is_data { "FULL" } else { "NORMAL" })?;
-    // On macOS a flush ends in the disk's own memory else.
+    // Without this, a flush on macOS reaches only the disk's own cache.
     c.pragma_update(None, "fullfsync", is_data)?;
     c.pragma_update(None, "foreign_keys", true)?;
     c.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
     run_migrations(&mut c, place, app, date, seen.version)?;
-    // Whatever it found, SQLite has its log by now.
+    // This read makes SQLite open its log in every case.
     read_version(&c)?;
     Ok((c, journal, seen.is_empty))
 }
 
-/// Makes an empty file of mode 0600 if none is there. An existing file must be a regular file of this user's.
+/// Makes an empty file of mode 0600 if the file is missing. An existing file must be a regular file of this user.
 pub(crate) fn create_file(place: &DatabasePlace) -> Result<(), TransactionFailure> {
-    // While one thread has the descriptor, no other may have begun to lock the file.
+    // While one thread has the file open, no other thread may begin to lock it: closing the descriptor drops all locks.
     static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock();
     let unfit = |unfit: UnfitDir| place.refusal_error(&format!("cannot be made: its folder {unfit}"));
@@ -175,7 +177,7 @@ pub(crate) fn create_file(place: &DatabasePlace) -> Result<(), TransactionFailur
     if let FileKind::Missing = kind {
         match dir.create_new(&place.file_name()) {
             Ok(file) => drop(file),
-            // Another process was faster.
+            // Another process has made the file meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(broken(error).into()),
         }
@@ -189,15 +191,15 @@ pub(crate) fn create_file(place: &DatabasePlace) -> Result<(), TransactionFailur
     }
 }
 
-/// A connection that writes. Nothing is copied back from the log at its end until that is allowed: the file may turn
-/// out to be somebody else's.
+/// Opens a connection that writes. It does not copy the log back when it closes, until the caller allows that, because
+/// the file may belong to another program.
 pub(crate) fn connect_writer(place: &DatabasePlace, wait: Duration) -> Result<Connection, TransactionFailure> {
     let c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_WRITE, wait)?;
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(c)
 }
 
-/// Opens a connection that only reads. A statement ends once its call is over ([`patience::is_over`]).
+/// Opens a connection that only reads. A statement ends when its call is over ([`patience::is_over`]).
 pub(crate) fn connect_to_read(place: &DatabasePlace, wait: Duration) -> Result<Connection, TransactionFailure> {
     let mut c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)?;
     c.progress_handler(STEPS_BETWEEN_LOOKS, Some(patience::is_over))?;
@@ -209,16 +211,17 @@ fn connect_with(place: &DatabasePlace, flags: OpenFlags, wait: Duration) -> Resu
     let c = Connection::open_with_flags(place.path(), flags)?;
     c.busy_timeout(wait)?;
     c.set_prepared_statement_cache_capacity(STATEMENTS);
-    // A statement is planned once: planning it again for each new value takes longer than most statements.
+    // SQLite plans a statement only once: a new plan for each value would take longer than most statements.
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Nothing of it is written to a folder of everybody's.
+    // SQLite must not write temporary data to a folder that other users share.
     c.pragma_update(None, "temp_store", "MEMORY")?;
-    // This reads the schema. If that is damaged, the next reader gets the error, and may put a backup in its place.
+    // This statement reads the schema. If the schema is damaged, the next reader gets the error, and may restore a
+    // backup.
     let _ = c.pragma_update(None, "cache_size", -PAGES_KIB);
     Ok(c)
 }
 
-/// Reads the facts in the file's header, all at one moment.
+/// Reads the fields of the header in one transaction.
 pub(crate) fn read_header(c: &Connection) -> Result<DatabaseHeader, TransactionFailure> {
     let tx = c.unchecked_transaction()?;
     Ok(DatabaseHeader {
@@ -228,13 +231,12 @@ pub(crate) fn read_header(c: &Connection) -> Result<DatabaseHeader, TransactionF
     })
 }
 
-/// The number of migrations that have run.
+/// Returns the number of migrations that have run.
 pub(crate) fn read_version(c: &Connection) -> rusqlite::Result<i64> {
     c.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Refuses a database of another program, one that a later version wrote, and one that is empty though it had a copy
-/// before.
+/// Refuses a database of another program, one that a later version wrote, and an empty one that has a backup.
 fn check_header(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -277,7 +279,7 @@ fn run_migrations(
         backup::keep_copy(c, place, date, Some(found))?;
     }
     let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it, or more, before the lock was ours.
+    // Another process may have run migrations before this one got the lock.
     let now = read_version(&tx)?;
     if now > app.version() {
         return Err(place.newer_error().into());
@@ -292,10 +294,10 @@ fn run_migrations(
     Ok(())
 }
 
-/// Makes the database empty, whatever its file holds, with the locks that others heed. No file is removed: a log that
-/// stays behind, or another's that is open, would damage the next one.
+/// Empties the database, even a damaged one, under the locks that other processes respect. It removes no file: a
+/// remaining log, or one that another process has open, would damage the next database.
 pub(crate) fn empty_database(c: &Connection) -> Result<(), TransactionFailure> {
-    // Reading finds out if there is a log; the error does not matter, as the file may be damaged.
+    // This read makes SQLite find the log. Its error is ignored, because the file may be damaged.
     let _ = read_header(c);
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
     let emptied = c.execute_batch("VACUUM");

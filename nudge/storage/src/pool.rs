@@ -1,4 +1,4 @@
-//! Connections that only read: two at most, opened when they are needed.
+//! Connections that only read: at most two, opened on demand.
 
 use std::time::Instant;
 
@@ -20,10 +20,10 @@ pub(crate) struct ReaderPool {
 #[derive(Default)]
 struct PoolState {
     idle: Vec<Connection>,
-    /// Includes those in use.
+    /// The number of open connections, with those in use.
     open: usize,
     is_closed: bool,
-    /// Grows by one with each file that took the place of another.
+    /// Grows by one each time another file replaces the open one.
     epoch: u64,
 }
 
@@ -32,7 +32,7 @@ impl ReaderPool {
         Self { state: Mutex::default(), given_back: Condvar::new() }
     }
 
-    /// Takes a connection, which is given back when the result is dropped.
+    /// Takes a connection, which returns to the pool when the result is dropped.
     pub(crate) fn take_reader(
         &self,
         place: &DatabasePlace,
@@ -79,17 +79,17 @@ impl ReaderPool {
         self.state.lock().is_closed
     }
 
-    /// Ends the connections that are idle now, and the others when they are given back.
+    /// Closes the idle connections now, and the others when they return.
     pub(crate) fn close(&self) {
         self.end_idle(|state| state.is_closed = true);
     }
 
-    /// As [`close`](Self::close), and begins anew with those of another file.
+    /// Closes connections as [`close`](Self::close) does, and opens later ones for another file.
     pub(crate) fn begin_anew(&self) {
         self.end_idle(|state| state.epoch += 1);
     }
 
-    /// Returns the number of their file, counted from 0.
+    /// Returns the number of the current file, counted from 0.
     pub(crate) fn epoch(&self) -> u64 {
         self.state.lock().epoch
     }

@@ -1,10 +1,11 @@
 //! Computes how relevant a text is to a question: a number from 0 to 1, whose addends give the reasons. It is the same
 //! for every source, so that results can be compared.
 //!
-//! There are two ways to tell: by meaning, with a model, and by words alone. How much each counts depends on how well
-//! the model understands the question: most models know one language, and of another one, or of a line of identifiers,
-//! they make a vector that is near to anything. Such a question is in pieces to the model's tokenizer, which is made for
-//! the texts that it has learned from; so a model of many languages understands more without being told.
+//! The relevance comes from meaning, computed by a model, and from words. The weight of each depends on how well the
+//! model understands the question. Most models know one language; for another language, or for a line of identifiers,
+//! they compute a vector that is near to any text. The model's tokenizer is made for the texts that the model learned
+//! from, and splits such a question into many pieces. So the number of pieces shows how much the model understands, and
+//! a model of many languages understands more without any setting.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,73 +13,74 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use nudge_core::explain::ScoreParts;
 
-/// By meaning: weight of the share of the words that a text holds, beside the cosine.
+/// Part of meaning: the weight of the share of words that a text holds, added to the cosine.
 const WORDS_BESIDE: f64 = 0.2;
-/// Weight of the question's names that a text holds letter by letter, by meaning and by words alike: a model splits a
-/// name into pieces that mean something else, and by words alone the rest of a sentence weighs more than the one word
-/// that only this text has.
+/// Weight of the question's names that a text holds letter by letter, in the parts of meaning and of words alike. A
+/// model splits a name into pieces that mean something else; and by words alone, the rest of a sentence weighs more
+/// than a name that only one text holds.
 const NAMES: f64 = 0.2;
-/// Weight of a text of the project in which the question is asked.
+/// Weight of a text from the project in which the question is asked.
 const PROJECT: f64 = 0.1;
-/// By words alone: the weights of their stems, of their share, and of their trigrams.
+/// Part of words alone: the weights of stems, of the share of words, and of trigrams.
 const STEMS: f64 = 0.6;
 const WORDS: f64 = 0.4;
 const GRAMS: f64 = 0.3;
-/// The weights at which half of that is reached.
+/// The FTS5 weights at which the stems and the trigrams reach half of their weight.
 const HALF_STEMS: f64 = 5.0;
 const HALF_GRAMS: f64 = 10.0;
 /// The facts about a text and a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MatchEvidence {
-    /// The weight of the question's words in it, 0 and more.
+    /// The FTS5 weight of the question's words in the text, 0 or more.
     pub bm25: f64,
-    /// The share of the question's words that it holds, weighed by how rare each is: 0 to 1.
+    /// The share of the question's words that the text holds, with rare words weighing more: 0 to 1.
     pub coverage: f64,
-    /// The share of the names among these words that it holds letter by letter, likewise.
+    /// The share of the question's names that the text holds letter by letter, weighed in the same way.
     pub names: f64,
-    /// The weight of their trigrams, 0 and more.
+    /// The FTS5 weight of the question's trigrams in the text, 0 or more.
     pub trigrams: f64,
-    /// The cosine of its meaning and the question's, -1 to 1; `None` where a vector is missing.
+    /// The cosine between the vectors of the text and of the question, -1 to 1; `None` when a vector is missing.
     pub cosine: Option<f64>,
-    /// How much of the question the model understands, 0 to 1; see [`understood`](nudge_core::embed::understood_share).
+    /// The share of the question that the model understands, 0 to 1; see
+    /// [`understood`](nudge_core::embed::understood_share).
     pub understood: f64,
-    /// Is true when it is of the project in which the question is asked.
+    /// True when the text is from the project in which the question is asked.
     pub is_here: bool,
 }
 
-/// How relevant it is.
+/// The relevance of a text to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextRelevance {
-    /// 0 to 1.
+    /// The relevance, 0 to 1.
     pub score: f64,
     /// The named addends, before the sum is cut at 1.
     pub parts: ScoreParts,
 }
 
 impl MatchEvidence {
-    /// How much meaning counts, 0 to 1, and words alone the rest: nothing without a vector.
+    /// Returns the weight of meaning, 0 to 1; words alone have the rest. The weight is 0 without a vector.
     pub fn by_meaning(&self) -> f64 {
         if self.cosine.is_some() { self.understood } else { 0.0 }
     }
 
-    /// Returns the cosine, 0 when it is negative or nothing was compared.
+    /// Returns the cosine; 0 when it is negative or missing.
     fn similarity(&self) -> f64 {
         self.cosine.map_or(0.0, |cosine| cosine.max(0.0))
     }
 
-    /// Returns the part of meaning, 0 and more: the cosine and a little for words, as far as the question is
-    /// understood.
+    /// Returns the part of meaning, 0 or more: the cosine and a little for words, multiplied by the share that the
+    /// model understands.
     pub fn score_meaning(&self) -> f64 {
         self.by_meaning() * (self.similarity() + WORDS_BESIDE * self.coverage)
     }
 
-    /// Returns the part of the words' weight, 0 to 0.6.
+    /// Returns the part of stems, 0 to 0.6.
     fn score_stems(&self) -> f64 {
         STEMS * to_share(self.bm25, HALF_STEMS)
     }
 
-    /// Returns how relevant the text is: the part of meaning and the part of words alone, mixed by how much of the
-    /// question the model understands, and a little for names and for the project.
+    /// Returns how relevant the text is: the parts of meaning and of words alone, mixed by the share of the question
+    /// that the model understands, and a little for names and for the project.
     ///
     /// ```
     /// use nudge_storage::rank::MatchEvidence;
@@ -96,12 +98,13 @@ impl MatchEvidence {
         TextRelevance { score: self.score(), parts }
     }
 
-    /// The score alone.
+    /// Returns only the score.
     pub fn score(&self) -> f64 {
         self.sum().clamp(0.0, 1.0)
     }
 
-    /// The sum of the addends, by which texts stand in order: of two that are both as relevant as can be, one is more so.
+    /// Returns the sum of the addends, which orders the texts. The sum is not cut at 1, so it also orders two texts
+    /// with the score 1.
     pub fn sum(&self) -> f64 {
         self.addends().iter().map(|(_, part)| part).sum()
     }
@@ -120,11 +123,11 @@ impl MatchEvidence {
     }
 }
 
-/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. The order that [`MatchEvidence`] makes is
-/// compared with it; both evaluation sets do so (`tests/brain/orders`).
+/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. Both evaluation sets compare it with
+/// the order that [`MatchEvidence`] makes (`tests/brain/orders`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OrderFusion {
-    /// How little the first ranks differ: the larger, the less.
+    /// Controls the difference between the first ranks: the larger `k`, the smaller the difference.
     pub k: f64,
     /// The weight of the order by words.
     pub words: f64,
@@ -133,13 +136,13 @@ pub struct OrderFusion {
 }
 
 impl OrderFusion {
-    /// The weights that were the best of those tried on the questions of `tests/brain/`.
+    /// The best weights of all that were tried on the questions of `tests/brain/`.
     pub const CHOSEN: Self = Self { k: 10.0, words: 0.3, meaning: 1.0 };
-    /// As the brain's specification has them.
+    /// The weights of the brain's specification.
     pub const SPECIFIED: Self = Self { k: 60.0, words: 1.0, meaning: 1.0 };
 
-    /// Returns the score that both orders give each text, best first in either, as a share of the most possible. If one
-    /// is empty, the other is all.
+    /// Returns the score that both orders give to each text, as a share of the largest possible score. Each list has
+    /// the best text first. If one list is empty, the other has the whole weight.
     ///
     /// ```
     /// use nudge_storage::rank::OrderFusion;
@@ -164,7 +167,7 @@ impl OrderFusion {
     }
 }
 
-/// A weight of 0 and more as a number from 0 to 1.
+/// Maps a weight of 0 or more to a number from 0 to 1.
 fn to_share(weight: f64, half: f64) -> f64 {
     weight / (weight + half)
 }

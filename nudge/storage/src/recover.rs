@@ -1,8 +1,8 @@
-//! Puts a backup back: its rows are copied into a database of our own making, which then takes the place of the present
-//! one.
+//! Restores a backup: copies its rows into a new database that Nudge makes, which then replaces the contents of the
+//! present one.
 //!
-//! A file that is given as a backup may be foreign. The pages would bring along its triggers, views and indexes, so
-//! only the values of its rows are taken.
+//! The file may come from another program. A copy of its pages would contain its triggers, views and indexes, so only
+//! the values of its rows are copied.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -21,24 +21,26 @@ use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::foreign::{ForeignDatabase, ForeignLimits, UnfitDatabase};
 use crate::{check, open};
 
-/// The table in which SQLite keeps the last number of other tables.
+/// The table in which SQLite keeps the last row number of other tables.
 const NUMBERS: &str = "sqlite_sequence";
-/// Between two tries to put one back.
+/// Pause between two tries to replace the contents.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest time to read a backup.
+/// Longest time for reading a backup.
 const MAX_TIME: Duration = Duration::from_mins(10);
-/// Longest value of a row.
+/// Size limit of one value, in bytes.
 const MAX_VALUE_BYTES: i32 = 64 << 20;
-/// Bytes of all values as a multiple of the file's: a small number takes one byte there, and counts as eight.
+/// Limit of the bytes of all values, as a multiple of the file's size: a small number takes one byte in the file, and
+/// counts as eight.
 const MAX_GROWTH: u64 = 16;
 
-/// Puts a copy in the place of a database's contents, which may be damaged. Other processes that have it open see the
-/// new contents; no file is moved or removed. The old contents are `backups/NAME-TIME-replaced.db` then, or, when they
-/// are damaged, unchanged in `backups/NAME-TIME-damaged.db`; that path is returned. Neither is ever overwritten.
+/// Replaces the contents of a database, which may be damaged, by those of a copy. Other processes that have the
+/// database open see the new contents; no file is moved or removed. The old contents go into
+/// `backups/NAME-TIME-replaced.db`, or, when they are damaged, unchanged into `backups/NAME-TIME-damaged.db`. The
+/// function returns that path. Neither file is ever overwritten.
 ///
 /// # Errors
-/// `E_INVALID` when the copy is not one of this kind of database, or another user's; `E_UNAVAILABLE` when it is newer,
-/// or the database is in use. Then nothing is changed.
+/// `E_INVALID` when the copy is not of this kind of database, or belongs to another user; `E_UNAVAILABLE` when the copy
+/// is newer than this program, or the database is in use. Then nothing has changed.
 pub fn restore_copy(opening: &DatabaseOpening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
     let place = DatabasePlace { folder: opening.folder.create_folder()?, name: opening.app.name };
     let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
@@ -82,7 +84,7 @@ pub fn restore_copy(opening: &DatabaseOpening<'_>, copy: &Path) -> Result<Option
     place.map_failure(open::create_file(&place).and_then(|()| {
         let mut into = open::connect_writer(&place, opening.wait)?;
         let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
-        // The numbers that a damaged file gave are not known.
+        // The row numbers of a damaged file are unknown.
         let given = read_sequences(&into).unwrap_or_default();
         open::empty_database(&into)?;
         let deadline = Instant::now() + opening.wait;
@@ -99,7 +101,7 @@ pub fn restore_copy(opening: &DatabaseOpening<'_>, copy: &Path) -> Result<Option
     }))
 }
 
-/// A database of our own making, in a file beside the backups that goes with it.
+/// A new database of Nudge, in a file beside the backups. The file is removed when this value is dropped.
 struct RecoveredDatabase {
     connection: Connection,
     app: &'static DatabaseKind,
@@ -117,7 +119,7 @@ impl Drop for MadeFile {
     }
 }
 
-/// Why a database of our own was not filled: for the sake of the backup, or of its own.
+/// The reason why a new database was not filled: a failure of the backup, or of the new database.
 enum NotFilled {
     From(UnfitDatabase),
     Own(TransactionFailure),
@@ -130,7 +132,7 @@ impl From<rusqlite::Error> for NotFilled {
 }
 
 impl RecoveredDatabase {
-    /// Makes one with the schema of a version, and without rows.
+    /// Makes a database with the schema of a version, and without rows.
     fn new(place: &DatabasePlace, app: &'static DatabaseKind, version: i64) -> Result<Self, TransactionFailure> {
         let path = place.folder.join(FOLDER);
         let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
@@ -140,7 +142,7 @@ impl RecoveredDatabase {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(path.join(&file.name), flags)?;
-        // It is thrown away when anything fails.
+        // The file is discarded when anything fails, so it needs no journal.
         connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -150,7 +152,7 @@ impl RecoveredDatabase {
         }
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.pragma_update(None, "user_version", version)?;
-        // Triggers would repeat changes that the rows have already.
+        // Triggers would repeat changes that the rows already contain.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         Ok(Self { connection, app, _file: file })
     }
@@ -211,7 +213,7 @@ fn copy_rows(tx: &Connection, from: &ForeignDatabase, table: &str) -> Result<(),
     match (read, failed) {
         (Err(unfit), _) => Err(NotFilled::From(unfit)),
         (Ok(()), None) => Ok(()),
-        // A row that its own table would not have taken.
+        // The backup has a row that violates a constraint of its own table.
         (Ok(()), Some(error)) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
             Err(NotFilled::From(UnfitDatabase::Damaged))
         }
@@ -223,7 +225,7 @@ fn query_names(c: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     c.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// The last number that each table gave to a row, for the tables that give each once.
+/// Returns the last row number of each table with `AUTOINCREMENT`.
 pub(crate) fn read_sequences(c: &Connection) -> Result<Vec<(String, i64)>, TransactionFailure> {
     if !c.table_exists(None, NUMBERS)? {
         return Ok(Vec::new());
@@ -232,7 +234,7 @@ pub(crate) fn read_sequences(c: &Connection) -> Result<Vec<(String, i64)>, Trans
     Ok(statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
 }
 
-/// Goes on where another database ended that gave these numbers, as a generation of its own.
+/// Continues the row numbers of another database, and begins a new generation.
 pub(crate) fn continue_sequences(c: &mut Connection, given: &[(String, i64)]) -> Result<(), TransactionFailure> {
     let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
     give_no_number_again(&tx, given)?;
@@ -240,7 +242,7 @@ pub(crate) fn continue_sequences(c: &mut Connection, given: &[(String, i64)]) ->
     Ok(tx.commit()?)
 }
 
-/// Continues after these numbers: code that has noted the number of a row that is gone must not find another row by it.
+/// Continues after these row numbers: code that has stored the number of a removed row must not find another row by it.
 fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), TransactionFailure> {
     for (table, last) in given {
         if !c.table_exists(None, NUMBERS)? || !c.table_exists(None, table.as_str())? {
@@ -254,8 +256,8 @@ fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), T
     Ok(())
 }
 
-/// Tells code that remembers earlier rows that these are others. A file of an earlier version has no generation: it
-/// gets one when it is brought up to date.
+/// Begins a new generation, so that code with cached rows notices that they are different. A file of an earlier version
+/// has no generation: the migration adds it.
 fn begin_generation(c: &Connection) -> Result<(), TransactionFailure> {
     if c.table_exists(None, "generation")? {
         c.execute("UPDATE generation SET name = randomblob(16)", [])?;
@@ -263,7 +265,7 @@ fn begin_generation(c: &Connection) -> Result<(), TransactionFailure> {
     Ok(())
 }
 
-/// The path of a file that is there, without links where such a path is usual.
+/// Returns the path of an existing file, without links on systems where that form is usual.
 fn real_path(path: &Path) -> std::io::Result<PathBuf> {
     path.metadata()?;
     if cfg!(unix) { path.canonicalize() } else { std::path::absolute(path) }

@@ -1,7 +1,8 @@
-//! Caches of folders, such as the index of a checkout: one folder each, with the path of the folder that it is of.
+//! Caches of folders, such as the index of a checkout: each has its own folder, which holds the path of the cached
+//! folder (the root).
 //!
-//! Worktrees and clones come and go. The cache of a root that is gone is removed once it has not been opened for a month;
-//! a root on a disk that is away for a while keeps its cache.
+//! Worktrees and clones appear and disappear. The cache of a missing root is removed when it has not been opened for a
+//! month; so a root on a disk that is absent for a while keeps its cache.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -10,16 +11,17 @@ use std::time::{Duration, SystemTime};
 
 use nudge_core::foreign::{self, LinkPolicy};
 
-/// The file that holds the path of the root. The time of change is the time when the cache was last opened.
+/// The file that holds the path of the root. Its modification time is the time at which the cache was last opened.
 const ROOT_FILE: &str = "root";
 /// Longest path of a root that is read, in bytes.
 const MAX_ROOT_BYTES: u64 = 16 << 10;
-/// How long an unused cache of a root that is gone stays.
+/// Time for which an unused cache of a missing root is kept.
 const MAX_ORPHAN_AGE: Duration = Duration::from_hours(30 * 24);
 
-/// Notes which root the cache in `folder` is of, and that it was opened now. Write errors are ignored: such a cache stays.
+/// Notes the root of the cache in `folder`, and that the cache is opened now. Ignores write errors: a cache without a
+/// note stays.
 pub fn note_root(folder: &Path, root: &Path) {
-    // A path that is no text is not noted.
+    // A path that is not UTF-8 is not noted.
     if let Some(root) = root.to_str() {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -29,8 +31,9 @@ pub fn note_root(folder: &Path, root: &Path) {
     }
 }
 
-/// Removes the caches in `caches`, one folder each, whose roots are gone and that were not opened for a month before
-/// `now`. Returns the folders that were removed. A cache that names no root stays, as does one that cannot be removed.
+/// Removes the caches in `caches`, one folder each, whose roots are missing and that were not opened for a month before
+/// `now`. Returns the removed folders. A cache without the path of a root stays, and so does a cache that cannot be
+/// removed.
 pub fn remove_orphans(caches: &Path, now: SystemTime) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(caches).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());

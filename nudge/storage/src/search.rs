@@ -1,4 +1,4 @@
-//! Full-text search: which texts hold the words of a question, and how much of it.
+//! Full-text search: finds the texts that hold words of a question, and computes the share of the question in each.
 //!
 //! A source has an FTS5 table with porter stems, and may have two more: the vocabulary of the first, which finds
 //! misspelt words, and one of trigrams over the beginning of each text ([`head`]), which finds parts of words. A
@@ -19,7 +19,8 @@
 //!        (2, 'Migrations', 'Each migration runs in a transaction.');",
 //! )?;
 //! let known = TextIndexCache::default();
-//! let mut found = search(&c, &NOTES, &QuestionWords::from_text("why does \"client_max_body_size\" refuse my upload?"), &known)?;
+//! let question = QuestionWords::from_text("why does \"client_max_body_size\" refuse my upload?");
+//! let mut found = search(&c, &NOTES, &question, &known)?;
 //! found.weigh_all(&c, &NOTES, &known)?;
 //! let best = &found.rows[&1];
 //! assert_eq!(found.words_of(best).collect::<Vec<_>>(), ["client_max_body_size", "refuse", "upload"]);
@@ -47,52 +48,54 @@ pub use grams::{head, trigrams};
 pub use known::TextIndexCache;
 pub use words::QuestionWords;
 
-/// Most words of a question that are looked for, the rarest ones.
+/// Largest number of a question's words to search, which are the rarest ones.
 const MAX_WORDS: usize = 16;
-/// A word that more than one in so many texts hold says little and costs most: it is not looked for.
+/// A word that more than one of so many texts hold is common: it says little and costs most, so the search leaves it
+/// out.
 pub const COMMON_SHARE: usize = 3;
-/// Among fewer texts, no word is so common that it is left out.
+/// With fewer texts than this, no word is left out as common.
 const MIN_TEXTS: usize = 64;
-/// The words that stay, however common.
+/// Number of words that are searched even if they are common.
 const MIN_WORDS: usize = 2;
-/// Weight of a word that is found only by similar words.
+/// Weight of a word that was found only by similar terms.
 const NEAR: f64 = 0.75;
 
 /// The FTS5 tables that a search looks into.
 #[derive(Debug)]
 pub struct FullText {
-    /// The table, with porter stems and with the sizes of its columns (FTS5 keeps them unless told otherwise).
+    /// The table, with porter stems and with the sizes of its columns (FTS5 keeps them by default).
     pub table: &'static str,
     /// The weight of a word in each column.
     pub weights: &'static [f64],
-    /// The table of its terms, `fts5vocab(table, 'row')`. Without one, misspelt words are not found.
+    /// The table of its terms, `fts5vocab(table, 'row')`. Without it, misspelt words are not found.
     pub vocabulary: Option<&'static str>,
 }
 
 /// The texts that hold words of a question.
 #[derive(Debug, Default)]
 pub struct FoundTexts {
-    /// The words that were looked for, in the order of the question. Words that are too common are left out.
+    /// The words that were searched, in the order of the question. Common words are left out.
     pub words: Vec<QueryWord>,
     /// The texts, by their row.
     pub rows: HashMap<i64, HeldWords, RandomState>,
 }
 
 impl FoundTexts {
-    /// Returns the words of the question that a text holds: no words and no weight when it was found by meaning alone.
+    /// Returns the words of the question that a text holds. A text that was found only by meaning has no words and no
+    /// weight.
     pub fn held_words(&self, id: i64) -> HeldWords {
         self.rows.get(&id).copied().unwrap_or_default()
     }
 
-    /// The words that a text holds, as they were asked with.
+    /// Returns the words that a text holds, in the spelling of the question.
     pub fn words_of<'a>(&'a self, held: &HeldWords) -> impl Iterator<Item = &'a str> {
         let bits = held.words;
         let held = self.words.iter().enumerate().filter(move |(index, _)| bits & 1 << index != 0);
         held.map(|(_, asked)| asked.word.as_str())
     }
 
-    /// Weighs the words of all texts, which takes twice as long as finding them. Both are remembered until the next change
-    /// of the index.
+    /// Weighs the words of all texts, which takes twice as long as finding them. Both results are cached until the next
+    /// change of the index.
     ///
     /// # Errors
     /// SQLite's errors.
@@ -109,17 +112,17 @@ impl FoundTexts {
 /// A word of a question, and the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryWord {
-    /// As it was asked with.
+    /// The word in the spelling of the question.
     pub word: String,
-    /// The number of texts that hold it, or a word near it.
+    /// The number of texts that hold the word, or a term near it.
     pub texts: usize,
-    /// The terms near it by which it was looked for, when no text holds itself; of a script without spaces, clauses that
-    /// hold it.
+    /// The terms that replace the word when no text holds the word itself. For a script without spaces, the clauses
+    /// that contain the word.
     pub near: Vec<String>,
 }
 
 impl QueryWord {
-    /// For `MATCH`.
+    /// Returns the FTS5 query for `MATCH`.
     fn to_query(&self) -> String {
         if self.near.is_empty() {
             return quote_word(&self.word);
@@ -127,39 +130,40 @@ impl QueryWord {
         self.near.iter().map(|near| quote_word(near)).collect::<Vec<_>>().join(" OR ")
     }
 
-    /// Returns true when it is a name that some text holds letter by letter.
+    /// Returns true when the word is a name that some text holds letter by letter.
     fn is_held_name(&self) -> bool {
         self.texts > 0 && self.near.is_empty() && words::is_name(&self.word)
     }
 
-    /// Returns its weight: less if others replace it.
+    /// Returns the word's weight, which is lower when near terms replace the word.
     fn compute_worth(&self) -> f64 {
         if self.near.is_empty() || near::is_part_of_clauses(&self.word) { 1.0 } else { NEAR }
     }
 }
 
-/// The part of a question in a text.
+/// The part of a question that a text holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct HeldWords {
-    /// The sum of its words' weights by FTS5, 0 and more; 0 until they are [weighed](FoundTexts::weigh_all).
+    /// The sum of the FTS5 weights of the held words, 0 or more; 0 until they are [weighed](FoundTexts::weigh_all).
     pub bm25: f64,
-    /// The share of the question that it holds, each word weighed by how rare it is: 0 to 1.
+    /// The share of the question that the text holds, with rare words weighing more: 0 to 1.
     pub coverage: f64,
-    /// The share of the question's names that it holds letter by letter, weighed likewise.
+    /// The share of the question's names that the text holds letter by letter, weighed in the same way.
     pub names: f64,
-    /// The words held, one bit each.
+    /// The held words, as one bit for each.
     words: u32,
 }
 
-/// A word that is looked for, and the texts that hold it.
+/// A word to search, and the texts that hold it.
 struct SearchTerm {
     asked: QueryWord,
     rows: Arc<[i64]>,
 }
 
-/// Finds the texts that hold any of the words. There is no limit: the caller ranks them by more than words.
+/// Finds the texts that hold any of the words. There is no limit, because the caller ranks them by more than words.
 ///
-/// It takes as long as going once through the texts of each word, the first time after a change; and a few milliseconds among 20,000 terms for words
+/// The first search after a change takes as long as reading the texts of each word once. Words that no text holds take
+/// a few milliseconds more with 20,000 terms.
 /// that no text holds, likewise.
 ///
 /// # Errors
@@ -195,7 +199,7 @@ pub fn search(
     Ok(found)
 }
 
-/// The words that are looked for, in the order of the question.
+/// Returns the words to search, in the order of the question.
 fn find_terms(
     c: &Connection,
     full_text: &FullText,
@@ -214,7 +218,7 @@ fn find_terms(
     look_near(c, full_text, known, &mut terms)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
-        // Now it is worth finding the rarest among the common ones.
+        // There are too few rare words, so the rarest of the common ones are needed too.
         for SearchTerm { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
             *rows = known.find_matching(c, full_text, &asked.to_query())?;
             asked.texts = rows.len();
@@ -228,8 +232,8 @@ fn find_terms(
     Ok(terms)
 }
 
-/// Gives the words of scripts without spaces the clauses that hold them, and other words that no text holds the terms
-/// that are near to them.
+/// Replaces words of scripts without spaces by the clauses that contain them, and other words that no text holds by
+/// near terms.
 fn look_near(
     c: &Connection,
     full_text: &FullText,
@@ -254,14 +258,14 @@ fn look_near(
     Ok(())
 }
 
-/// The number of texts.
+/// Returns the number of texts.
 fn count_texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
     let count: i64 =
         c.prepare_cached(&format!("SELECT count(*) FROM {table}_docsize"))?.query_row([], |row| row.get(0))?;
     Ok(from_count(count))
 }
 
-/// Returns the texts that match, and the weight of the words in each.
+/// Returns the texts that match the query, and the weight of its words in each.
 fn read_weights(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
     let weights = full_text.weights.iter().map(|weight| format!("{weight:?}"));
     let bm25 = std::iter::once(full_text.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
@@ -270,13 +274,13 @@ fn read_weights(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::
     statement.query_map([query], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// The texts that match.
+/// Returns the texts that match the query.
 fn find_matching(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
     let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {0} WHERE {0} MATCH ?1", full_text.table))?;
     statement.query_map([query], |row| row.get(0))?.collect()
 }
 
-/// A word as FTS5 takes it for one, whatever it is made of.
+/// Quotes a word, so that FTS5 reads any characters in it as text.
 fn quote_word(word: &str) -> String {
     format!("\"{}\"", word.replace('"', "\"\""))
 }

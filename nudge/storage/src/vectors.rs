@@ -1,24 +1,25 @@
-//! Vectors: as bytes in a database, and together in memory, where the nearest ones are found by comparing all.
+//! Vectors, stored as bytes in a database, and kept together in memory, where a search compares all of them.
 //!
-//! None is left out, so a filter costs nothing and hides nothing, and another model needs no other table. Numbers have 16
-//! bits in memory, which takes half the bytes and a third of the time of `f32`: of 10,000 vectors with 384 numbers, a third
-//! of a millisecond. A cosine is wrong by no more than the root of the numbers of a vector, divided by 32,767, which is 0.0006
-//! for 384 of them, and mostly by 0.00001.
+//! No vector is skipped, so a filter costs nothing and hides nothing, and another model needs no other table. In memory
+//! a number has 16 bits, which takes half the bytes and a third of the time of `f32`: a search of 10,000 vectors with
+//! 384 numbers takes a third of a millisecond. The error of a cosine is at most the square root of the number of
+//! dimensions, divided by 32,767. For 384 dimensions this is 0.0006; mostly it is 0.00001.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use wide::{i16x8, i32x4};
 
-/// The number for 1 in memory. The products of two vectors of length 1 then sum to less than 2^31, whatever their
-/// signs.
+/// The number that stands for 1 in memory. With it, the products of two vectors of length 1 sum to less than 2^31, with
+/// any signs.
 const ONE: f32 = i16::MAX as f32;
-/// Vectors that the fastest memory of a processor holds at once: 24 KiB of 384 numbers each.
+/// Number of vectors that fit into the fastest cache of a processor: 24 KiB of 384 numbers each.
 const NEAR_ROWS: usize = 32;
-/// The square of a length that is 1 but for rounding, at the most.
+/// Largest square of a length that is 1 apart from rounding.
 const MAX_SQUARE: f32 = 1.01;
 
-/// Scales a vector to length 1. `None` for one without a direction, or with a number that is none.
+/// Scales a vector to length 1. Returns `None` for a vector without a direction, or with a number that is NaN or
+/// infinite.
 ///
 /// ```
 /// use nudge_storage::vectors::unit;
@@ -35,7 +36,7 @@ pub fn unit(vector: &[f32]) -> Option<Vec<f32>> {
     (length.is_normal()).then(scaled)
 }
 
-/// A vector as bytes: each number as `f32`, little-endian.
+/// Encodes a vector as bytes: each number as `f32`, little-endian.
 ///
 /// ```
 /// use nudge_storage::vectors::{decode, encode};
@@ -49,14 +50,14 @@ pub fn encode(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// Reads the bytes that [`encode`] wrote. `None` for bytes that it never writes for a vector with a direction.
+/// Decodes the bytes of [`encode`]. Returns `None` for bytes that [`encode`] writes for no vector with a direction.
 pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
     let (numbers, rest) = bytes.as_chunks::<4>();
     let vector: Vec<_> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     (rest.is_empty() && !vector.is_empty() && vector.iter().all(|x| x.is_finite())).then_some(vector)
 }
 
-/// The vectors of one model, each of one part of a text.
+/// The vectors of one model, each for one part of a text.
 ///
 /// ```
 /// use nudge_storage::vectors::VectorIndex;
@@ -77,43 +78,43 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<f32>> {
 pub struct VectorIndex {
     model: Box<str>,
     dims: usize,
-    /// Each vector's text and part.
+    /// The text and the part of each vector.
     owners: Vec<(i64, u32)>,
-    /// The numbers of all, one vector after the other.
+    /// The numbers of all vectors, one vector after the other.
     numbers: Vec<i16>,
-    /// The rows of a text's vectors.
+    /// The rows of the vectors of each text.
     rows: HashMap<i64, Vec<usize>, RandomState>,
 }
 
 impl VectorIndex {
-    /// Makes an empty set, for a model and so many dimensions. Vectors of two models cannot be compared.
+    /// Makes an empty index for a model and a number of dimensions. Vectors of two models cannot be compared.
     pub fn new(model: &str, dims: usize) -> Self {
         let (owners, numbers, rows) = (Vec::new(), Vec::new(), HashMap::default());
         Self { model: model.into(), dims, owners, numbers, rows }
     }
 
-    /// The model.
+    /// Returns the model.
     pub fn model(&self) -> &str {
         &self.model
     }
 
-    /// The number of vectors.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.owners.len()
     }
 
-    /// Returns true when there is none.
+    /// Returns true when there are no vectors.
     pub fn is_empty(&self) -> bool {
         self.owners.is_empty()
     }
 
-    /// The number of texts that have any vector.
+    /// Returns the number of texts with a vector.
     pub fn count_texts(&self) -> usize {
         self.rows.len()
     }
 
-    /// Sets the vector of a part of a text, of length 1. Returns false, and sets nothing, for one of other dimensions,
-    /// that is longer, or with a number that is none.
+    /// Sets the vector of a part of a text; the vector must have length 1. Returns false, and sets nothing, for a
+    /// vector with other dimensions, that is longer, or with a NaN.
     pub fn upsert(&mut self, id: i64, part: u32, vector: &[f32]) -> bool {
         let Some(vector) = self.round_vector(vector) else { return false };
         let rows = self.rows.entry(id).or_default();
@@ -130,7 +131,7 @@ impl VectorIndex {
     /// Removes all vectors of a text.
     pub fn remove(&mut self, id: i64) {
         let Some(mut rows) = self.rows.remove(&id) else { return };
-        // From the end, so that the last row, which takes the place, is never one of these.
+        // From the end: the last row takes the place of the removed one, and must not be another row to remove.
         rows.sort_unstable();
         for row in rows.into_iter().rev() {
             let last = self.owners.len() - 1;
@@ -145,12 +146,12 @@ impl VectorIndex {
         }
     }
 
-    /// The `k` texts most like a vector of length 1: [`VectorCosines::top`].
+    /// Returns the `k` texts that are nearest to a vector of length 1: [`VectorCosines::top`].
     pub fn top(&self, vector: &[f32], k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
         self.compute_cosines(vector).top(k, keep)
     }
 
-    /// Compares a vector of length 1 with all; with none, if it has other dimensions.
+    /// Compares a vector of length 1 with all vectors; with none, if its number of dimensions differs.
     pub fn compute_cosines(&self, vector: &[f32]) -> VectorCosines<'_> {
         let compare = |asked: Vec<i16>| {
             self.numbers.chunks_exact(self.dims.max(1)).map(|row| compute_cosine(row, &asked)).collect()
@@ -158,8 +159,8 @@ impl VectorIndex {
         VectorCosines { index: self, rows: self.round_vector(vector).map_or_else(Vec::new, compare) }
     }
 
-    /// Calls `take` with the texts of each two vectors whose cosine is `least` or more. It may be less by the error of
-    /// 16-bit numbers, so compare once more when it must be exact.
+    /// Calls `take` with each pair of texts that have two vectors whose cosine is at least `least`. The real cosine may
+    /// be smaller by the error of 16-bit numbers, so a caller that needs it exactly must compare again.
     ///
     /// ```
     /// use nudge_storage::vectors::VectorIndex;
@@ -173,11 +174,11 @@ impl VectorIndex {
     /// assert_eq!(pairs, [[8, 9]]);
     /// ```
     pub fn pairs(&self, least: f32, mut take: impl FnMut(i64, i64)) {
-        // Twice the most that a cosine is wrong by, for `f32` rounds as well.
+        // This is twice the largest error of a cosine, because `f32` rounds as well.
         #[allow(clippy::cast_precision_loss)]
         let least = least - 2.0 * (self.dims as f32).sqrt() / ONE;
         let rows: Vec<_> = self.numbers.chunks_exact(self.dims.max(1)).zip(&self.owners).collect();
-        // Some at a time, which stay near the processor while all that follow pass by.
+        // A few vectors at a time stay in the processor's cache, while all later ones are compared with them.
         for begin in (0..rows.len()).step_by(NEAR_ROWS) {
             for (index, (other, (other_id, _))) in rows.iter().enumerate().skip(begin + 1) {
                 for (vector, (id, _)) in &rows[begin..index.min(begin + NEAR_ROWS)] {
@@ -189,19 +190,19 @@ impl VectorIndex {
         }
     }
 
-    /// A vector as it is in memory. `None` for one that is none of these.
+    /// Returns a vector as 16-bit numbers; `None` for a vector that the index does not accept.
     fn round_vector(&self, vector: &[f32]) -> Option<Vec<i16>> {
         let square: f32 = vector.iter().map(|x| x * x).sum();
-        // If a number is NaN, the square is NaN too. Fractions are cut off, and a number beyond the largest becomes the
-        // largest.
+        // A NaN makes the square NaN too, and the comparison false. The cast cuts off fractions, and a number beyond
+        // the largest becomes the largest.
         #[allow(clippy::cast_possible_truncation)]
         let rounded = || vector.iter().map(|x| (x * ONE + 0.5_f32.copysign(*x)) as i16).collect();
         (vector.len() == self.dims && square <= MAX_SQUARE).then(rounded)
     }
 }
 
-/// By eights, one instruction for each two products, and four of these at a time: a plain loop over numbers of 16 bits takes
-/// twice as long.
+/// Computes eight products at a time, with one instruction for two, and four of these groups in a round: a plain loop
+/// over 16-bit numbers takes twice as long.
 fn compute_cosine(a: &[i16], b: &[i16]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
     let mut sums = i32x4::ZERO;
@@ -211,13 +212,13 @@ fn compute_cosine(a: &[i16], b: &[i16]) -> f32 {
         }
     }
     let rest: i32 = a_rest.iter().zip(b_rest).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
-    // The bits that are lost of the 31 are below the rounding of the numbers.
+    // The cast loses bits of the 31, but less than the rounding of the numbers does.
     #[allow(clippy::cast_precision_loss)]
     let sum = (sums.reduce_add() + rest) as f32;
     sum / (ONE * ONE)
 }
 
-/// The cosines of a vector and all of [`VectorIndex`].
+/// The cosines between a vector and all vectors of a [`VectorIndex`].
 #[derive(Debug, Clone)]
 pub struct VectorCosines<'a> {
     index: &'a VectorIndex,
@@ -225,8 +226,8 @@ pub struct VectorCosines<'a> {
 }
 
 impl VectorCosines<'_> {
-    /// The `k` texts with the highest, best first; of equals, the one with the higher id, which is the newer. `keep` is
-    /// asked only of texts that would be among them.
+    /// Returns the `k` texts with the highest cosines, best first. Of two equal ones, the higher id comes first, which
+    /// is newer. `keep` is called only for texts that would be in the result.
     pub fn top(&self, k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
         if k == 0 {
             return Vec::new();
@@ -234,8 +235,8 @@ impl VectorCosines<'_> {
         let mut best: Vec<(i64, f32)> = Vec::with_capacity(k.min(self.rows.len()) + 1);
         for (cosine, (id, _)) in self.rows.iter().zip(&self.index.owners) {
             let found = (*id, *cosine);
-            // Another part of a text that is there already may be better. A text that was left out for `k` others that
-            // are better is never needed again.
+            // A better part of a text that is already in the list replaces its entry. A text that `k` better ones have
+            // pushed out is never needed again.
             if best.len() == k && !is_better(found, best[k - 1]) {
                 continue;
             }
@@ -254,7 +255,7 @@ impl VectorCosines<'_> {
         best
     }
 
-    /// Returns the cosine of a text's best part. `None` without vectors.
+    /// Returns the cosine of a text's best part; `None` for a text without vectors.
     pub fn get_best(&self, id: i64) -> Option<f32> {
         let rows = self.index.rows.get(&id)?;
         rows.iter().filter_map(|row| self.rows.get(*row).copied()).max_by(f32::total_cmp)

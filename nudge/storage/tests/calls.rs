@@ -1,4 +1,4 @@
-//! Reading and writing: what is refused, what waits, what is made once, what others changed.
+//! Reading and writing: refused calls, waits, calls with a key, and changes of other processes.
 
 mod kit;
 
@@ -27,7 +27,7 @@ fn a_refused_change_changes_nothing() {
         Err::<(), _>(Error::conflict("It has another version; read it again.").into())
     });
     assert_eq!(conflict.unwrap_err(), Error::conflict("It has another version; read it again."));
-    // What SQLite refuses is told without its words, which name values.
+    // The error for SQLite's refusal leaves out SQLite's message, which contains values.
     let word = ["pass", "word-x7Kq"].concat();
     let of_sqlite = |sql: &str| {
         let refused = db.write(|tx| {
@@ -50,7 +50,7 @@ fn a_refused_change_changes_nothing() {
         TransactionFailure::from(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(1), Some(word.clone())));
     assert!(!format!("{failed:?}").contains(&word), "{failed:?}");
     assert_eq!(count(&db), 0);
-    // A panic is no commit, and the next one may come.
+    // A panic commits nothing, and the next write works.
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         db.write(|tx| -> Result<(), TransactionFailure> {
             tx.execute(insert, [])?;
@@ -62,7 +62,7 @@ fn a_refused_change_changes_nothing() {
     assert_eq!(titles(&db), ["two"]);
 }
 
-/// The file may have so many pages and no more.
+/// The test limits the number of the file's pages.
 #[test]
 fn a_database_that_cannot_grow_changes_nothing() {
     let desk = Desk::new();
@@ -102,7 +102,7 @@ fn one_writes_and_others_read_what_was() {
     })
     .unwrap();
     assert_eq!(count(&db), 0);
-    // All that one look asks is of one moment.
+    // All queries of one read see the same state.
     db.read(|c| {
         let count_notes = || c.query_row("SELECT count(*) FROM note", [], |row| row.get::<_, i64>(0));
         let before = count_notes()?;
@@ -130,7 +130,7 @@ fn who_waits_too_long_is_refused() {
     other.execute_batch("COMMIT").unwrap();
     add(&db, "one").unwrap();
     db.write(|_| {
-        // On this thread too: it would wait for itself.
+        // The thread that reads gets this error too; otherwise it would wait for itself.
         busy(add(&db, "two").unwrap_err());
         Ok(())
     })
@@ -146,7 +146,7 @@ fn who_waits_too_long_is_refused() {
     assert_eq!(titles(&db), ["one"]);
 }
 
-/// A connection that could not be made holds no place.
+/// A connection that could not be opened uses no slot of the pool.
 #[test]
 fn who_cannot_read_takes_no_place_from_others() {
     let desk = Desk::new();
@@ -194,7 +194,7 @@ fn changes_of_others_are_seen() {
     add(&db, "two").unwrap();
     let third = db.read_change_number().unwrap();
     assert!(first != second && second != third, "{first} {second} {third}");
-    // While somebody changes it, too.
+    // The number can be read even during a change.
     db.write(|_| {
         assert_eq!(db.read_change_number().unwrap(), third);
         Ok(())
@@ -202,7 +202,7 @@ fn changes_of_others_are_seen() {
     .unwrap();
 }
 
-/// A fence that falls while a change is made.
+/// A fence that refuses while a change is made.
 struct Falls(AtomicBool);
 
 impl Fence for Falls {
@@ -226,7 +226,7 @@ fn nothing_is_acknowledged_behind_a_fence_that_fell() {
     assert_eq!(titles(&db), ["one"]);
 }
 
-/// A source whose calls are made once.
+/// A source that carries out a call with a key once.
 struct Notes(Db);
 
 static TABLE: MethodTable<Notes> = MethodTable(&[&ADD, &REFUSE]);
@@ -279,7 +279,7 @@ fn a_call_with_a_key_is_made_once() {
         assert_eq!(other.reason(), "E_INVALID");
         assert_eq!(other.message(), "This Idempotency-Key was used for another call; use a new key for each call.");
     }
-    // Without a key, each is a call of its own.
+    // A call without a key is carried out each time.
     for _ in 0..2 {
         call(&notes, None, "nudge.notes.add", &json!({})).unwrap();
     }
@@ -289,7 +289,7 @@ fn a_call_with_a_key_is_made_once() {
         assert_eq!(refused.message(), "It is refused.");
     }
     assert_eq!(add("c", json!({})).unwrap(), r#"{"id":5,"not":null}"#);
-    // Another process knows them, too.
+    // Another process finds the stored answers too.
     let other = Notes(desk.open(&OLD));
     assert_eq!(call(&other, Some("a"), "nudge.notes.add", &json!({"x": 1})).unwrap(), first);
     assert_eq!(count(&notes.0), 5);
@@ -329,7 +329,7 @@ fn a_key_is_known_for_an_hour_and_among_1024() {
     assert_ne!(again, first, "the hour is over");
     assert_eq!(add("first"), again, "and another begins");
     let answers: Vec<_> = (0..1_100).map(|number| add(&number.to_string())).collect();
-    // They are forgotten some at a time.
+    // Old keys are removed in groups.
     let kept = keys().unwrap();
     assert!((1_024..1_024 + 64).contains(&kept), "{kept}");
     let forgotten = 1_100 - usize::try_from(kept).unwrap();

@@ -1,4 +1,4 @@
-//! A file is written anew while others write: nothing that was acknowledged is lost, and no deleted text is left.
+//! A file is rewritten while other connections write: no acknowledged change is lost, and no deleted text is left.
 
 mod kit;
 
@@ -9,12 +9,12 @@ use std::time::Duration;
 use kit::{Desk, FORGETTING, SetAtEnd, add, count, titles};
 use nudge_storage::{Db, mark_compaction};
 
-/// Compactions beside writers.
+/// Number of compactions while others write.
 const ROUNDS: u32 = 20;
-/// The title of a note that is deleted for ever.
+/// The title of a note that is deleted with a compaction.
 const SECRET: &str = "zyzzyvatron";
 
-/// A database with deleted text in it.
+/// Opens a database that contains deleted text.
 fn open_with_deleted(desk: &Desk) -> Db {
     let db = desk.open(&FORGETTING);
     for number in 0..200 {
@@ -30,7 +30,8 @@ fn open_with_deleted(desk: &Desk) -> Db {
     db
 }
 
-/// How many files beside each other hold the secret. FTS5 leaves out what a word has in common with the one before it.
+/// Counts the files in the folder that contain the secret. FTS5 stores only the part of a word that differs from the
+/// word before it, so only a part of the secret is searched.
 fn holders(desk: &Desk) -> usize {
     let files = fs::read_dir(desk.folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let texts = files.filter(|path| path.is_file()).map(|path| fs::read(path).unwrap());

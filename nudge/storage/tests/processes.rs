@@ -1,6 +1,7 @@
-//! Many processes on one file: killed, of two versions, without room. Each is this program, started anew with a role.
+//! Many processes with one file: killed, of two versions, on a full disk. Each process is this program, started again
+//! with a role.
 //!
-//! `NUDGE_STORAGE_KILLS=480 cargo test -p nudge-storage --test processes kills` kills as many.
+//! `NUDGE_STORAGE_KILLS=480 cargo test -p nudge-storage --test processes kills` kills 480 processes.
 
 mod kit;
 
@@ -18,9 +19,9 @@ use nudge_core::service::{CallIdentity, Caller};
 use nudge_core::source::DataDir;
 use nudge_storage::{DatabaseKind, DatabaseOpening, Db, mark_compaction};
 
-/// In the environment of a process that plays a role.
+/// The environment variable with the role of a started process.
 const ROLE: &str = "NUDGE_STORAGE_ROLE";
-/// Processes that are killed in each run of a mode.
+/// Number of processes that are killed in a run of each mode.
 const KILLS: usize = 48;
 
 fn main() -> ExitCode {
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// What a started process does. It prints a line for each thing that it has done.
+/// Plays the role of a started process, and prints a line after each action.
 fn play(role: &str, args: &[&str]) {
     let folder = DataDir::new(args[0]);
     let open = |app: &'static DatabaseKind| Db::open(&DatabaseOpening::new(&folder, app));
@@ -91,7 +92,7 @@ fn play(role: &str, args: &[&str]) {
             let db = open(&OLD).unwrap();
             say("begin");
             say(&once(&db, key));
-            // Until it is killed.
+            // Waits until the process is killed.
             std::io::stdin().read_line(&mut String::new()).unwrap();
         }
         ("fill", []) => {
@@ -114,7 +115,7 @@ fn play(role: &str, args: &[&str]) {
             if *end == "compact" {
                 db.compact().unwrap();
             }
-            // Until it is killed.
+            // Waits until the process is killed.
             std::io::stdin().read_line(&mut String::new()).unwrap();
         }
         ("compact", []) => {
@@ -127,7 +128,7 @@ fn play(role: &str, args: &[&str]) {
     }
 }
 
-/// A line that is whole when its reader sees it.
+/// Prints a line in one write, so that its reader never sees a part of it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
@@ -137,7 +138,7 @@ fn told(done: Result<(), Error>) {
     say(&done.map_or_else(|refused| format!("{refused:?}"), |()| "done".into()));
 }
 
-/// Adds a note on behalf of a key, and returns the answer.
+/// Adds a note in a call with a key, and returns the answer.
 fn once(db: &Db, key: &str) -> String {
     let mut caller = Caller::with_name("test").with_key(Some(key));
     caller.call = Some(CallIdentity::new("nudge.notes.add", key));
@@ -148,10 +149,10 @@ fn once(db: &Db, key: &str) -> String {
     db.write_once(caller, add).unwrap().result.get().to_owned()
 }
 
-/// A process that was started.
+/// A started process.
 struct Actor {
     child: Child,
-    /// `None` when somebody else reads them.
+    /// `None` when another thread reads the lines.
     lines: Option<Lines<BufReader<ChildStdout>>>,
     stdin: Option<ChildStdin>,
 }
@@ -173,7 +174,7 @@ impl Actor {
         self.lines.as_mut().unwrap().next().expect("a line").unwrap()
     }
 
-    /// What it still says, when it has ended well.
+    /// Returns the remaining lines, after a successful end.
     fn rest(mut self) -> Vec<String> {
         drop(self.stdin.take());
         let lines = self.lines.take().into_iter().flatten().map(Result::unwrap).collect();
@@ -202,7 +203,7 @@ fn kills_lose_nothing_that_was_not_flushed() {
     kills("normal", &CACHE);
 }
 
-/// Four writers, of which one after the other is killed in the midst of it.
+/// Runs four writers, and kills one after the other during its writes.
 fn kills(mode: &str, app: &'static DatabaseKind) {
     let kills = std::env::var("NUDGE_STORAGE_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let desk = Desk::new();
@@ -212,7 +213,7 @@ fn kills(mode: &str, app: &'static DatabaseKind) {
         let mut actor = Actor::start("write", &[folder(&desk), mode, &format!("w{number}")]);
         let (lines, sender) = (actor.lines.take().unwrap(), sender.clone());
         readers.push(std::thread::spawn(move || {
-            // The last line may be cut off: then nobody was told.
+            // The last line may be incomplete; then its change was not acknowledged.
             lines.map_while(Result::ok).for_each(|line| sender.send(line).unwrap());
         }));
         actor
@@ -244,7 +245,7 @@ fn kills(mode: &str, app: &'static DatabaseKind) {
     println!("{mode}: {kills} kills, {} acknowledged, 0 lost, {} there", told.len(), there.len());
 }
 
-/// Numbers that are the same in every run.
+/// A generator of numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -256,7 +257,7 @@ impl Random {
     }
 }
 
-/// Ten processes open what is not there yet, twenty times.
+/// Ten processes open a missing database at the same time, twenty times.
 fn first_opens_at_once() {
     for _ in 0..20 {
         let desk = Desk::new();
@@ -267,7 +268,7 @@ fn first_opens_at_once() {
     }
 }
 
-/// Ten processes of a new version find a file of the old one.
+/// Ten processes of a new version open a file of the old version at the same time.
 fn migrations_at_once() {
     for _ in 0..5 {
         let desk = Desk::new();
@@ -291,7 +292,7 @@ fn at_once(desk: &Desk, version: &str) {
     }
 }
 
-/// A process goes on with the version that it was started with, when another one has brought the file further.
+/// A process goes on with the version with which it was started, after another process has migrated the file.
 fn two_versions_at_once() {
     let desk = Desk::new();
     let mut old = Actor::start("old", &[folder(&desk)]);
@@ -310,7 +311,7 @@ fn two_versions_at_once() {
     assert_eq!(titles(&desk.open(&NEW)), ["of the new one", "of the old one"]);
 }
 
-/// A process dies between a change and its answer, or before; the next one gets the call again.
+/// A process dies between a change and its answer, or before the change; the next process gets the call again.
 ///
 /// Promise (storage): The file holds the key of a call together with its change, or neither.
 fn a_key_sent_again_after_a_kill() {
@@ -320,7 +321,7 @@ fn a_key_sent_again_after_a_kill() {
         let key = format!("key{number}");
         let mut first = Actor::start("key", &[folder(&desk), &key]);
         assert_eq!(first.line(), "begin");
-        // Half of them die while they write.
+        // Half of the processes die while they write.
         let answer = (number % 2 == 0).then(|| first.line());
         first.kill();
         let db = desk.open(&OLD);
@@ -333,7 +334,7 @@ fn a_key_sent_again_after_a_kill() {
     assert_eq!(titles(&desk.open(&OLD)), answers, "each was made once");
 }
 
-/// The title of a note that is deleted for ever.
+/// The title of a note that is deleted with a compaction.
 const SECRET: &str = "zyzzyvatron";
 
 fn delete_for_ever(db: &Db, title: &str) {
@@ -344,14 +345,15 @@ fn delete_for_ever(db: &Db, title: &str) {
     .unwrap();
 }
 
-/// How many files of the database hold the secret. FTS5 leaves out what a word has in common with the one before it.
+/// Counts the files of the database that contain the secret. FTS5 stores only the part of a word that differs from the
+/// word before it, so only a part of the secret is searched.
 fn count_holders(desk: &Desk) -> usize {
     let names = kit::names(desk.folder.path()).into_iter().filter(|name| name.starts_with("notes.db"));
     let texts = names.map(|name| std::fs::read(desk.folder.path().join(name)).unwrap());
     texts.filter(|text| text.windows(6).any(|part| part == b"vatron")).count()
 }
 
-/// A process dies between the deletion and the end of the compaction; the next one goes on.
+/// A process dies between the deletion and the end of the compaction; the next process completes it.
 fn a_deletion_for_ever_outlasts_a_kill() {
     for end in ["wait", "compact"].iter().cycle().copied().take(12) {
         let desk = Desk::new();
@@ -363,7 +365,7 @@ fn a_deletion_for_ever_outlasts_a_kill() {
         db.close().unwrap();
         let mut first = Actor::start("forget", &[folder(&desk), end]);
         assert_eq!(first.line(), "committed");
-        // Every second process dies somewhere in the compaction.
+        // Every second process dies during the compaction.
         first.kill();
         let db = desk.open(&FORGETTING);
         if end == "wait" {
@@ -391,7 +393,7 @@ fn a_compaction_takes_no_memory_for_the_file() {
     assert!(peak < MIB * 1024 / 2, "{peak} KiB");
 }
 
-/// Whether this process has a lock of a file, as it has of each database that is open.
+/// Returns true when this process holds a lock of a file, as it does for each open database.
 #[cfg(target_os = "linux")]
 fn is_locked(path: &std::path::Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -404,14 +406,15 @@ fn is_locked(path: &std::path::Path) -> bool {
     })
 }
 
-/// Whatever this process does with the file while it changes it, no other gets in between.
+/// While this process changes the file, no other process can write to it, whatever else this process does with the
+/// file.
 ///
 /// Promise: see `sqlite_alone_opens_the_file`.
 fn locks_outlast_all_that_is_done_to_the_file() {
     let desk = Desk::new();
     let db = desk.open(&OLD);
     add(&db, "before").unwrap();
-    // The first copy of a new day is made within the change.
+    // The first copy of a new day is made within this change.
     desk.clock.advance_by(24 * kit::HOUR);
     db.write(|tx| {
         tx.execute("INSERT INTO note(title, body) VALUES('within', '')", [])?;
@@ -422,7 +425,7 @@ fn locks_outlast_all_that_is_done_to_the_file() {
                 db.backup(&desk.folder.path().join("mine.db")).unwrap();
                 assert_eq!((db.newest_backup().is_some(), db.journal_mode().as_str()), (true, "wal"));
                 assert!(desk.path().metadata().unwrap().len() > 0);
-                // A second one in the same process, which also ends.
+                // A second connection in the same process opens and closes.
                 assert_eq!(count(&desk.open(&OLD)), 1);
             });
         });
@@ -437,7 +440,7 @@ fn locks_outlast_all_that_is_done_to_the_file() {
     assert_eq!(titles(&db), ["after", "before", "within"]);
 }
 
-/// A process that writes some notes and is killed; their titles.
+/// Starts a process that writes notes, kills it, and returns the titles of the notes.
 #[cfg(unix)]
 fn write_and_die(desk: &Desk) -> Vec<String> {
     let mut writer = Actor::start("write", &[folder(desk), "full", "killed"]);
@@ -447,7 +450,7 @@ fn write_and_die(desk: &Desk) -> Vec<String> {
     written
 }
 
-/// All processes are gone when a copy is moved over the database, so none of them sees to their log.
+/// All processes have ended when a copy is moved over the database, so no process has handled their log.
 ///
 /// Promise (storage): A log that a killed process left is not replayed onto a file that was moved over the database
 /// since (Unix).
@@ -473,7 +476,7 @@ fn a_log_is_not_replayed_onto_another_file() {
     assert_eq!(logs.count(), 1, "it is all there is of what it holds");
 }
 
-/// A home that is restored whole has other files, which belong together.
+/// A folder that is restored as a whole has new files, which belong together.
 ///
 /// Promise: see `a_log_is_not_replayed_onto_another_file`.
 #[cfg(unix)]
@@ -491,7 +494,7 @@ fn a_log_that_was_copied_with_its_file_is_replayed() {
     }
 }
 
-/// Files may not grow beyond a megabyte or two here; that is what a full disk looks like to a process.
+/// The test limits the size of files to a megabyte or two; a process sees a full disk in the same way.
 ///
 /// Promise: see `kills_lose_nothing_that_was_flushed`.
 #[cfg(unix)]
@@ -509,7 +512,7 @@ fn a_full_disk_changes_nothing() {
     add(&db, "there is room again").unwrap();
 }
 
-/// For root nothing is read-only by its mode, so another user is asked where we are root and may.
+/// For root, the mode of a folder forbids nothing, so the test runs as another user when it is started by root.
 #[cfg(unix)]
 fn a_folder_that_cannot_be_written() {
     use std::os::unix::fs::{PermissionsExt as _, chown};

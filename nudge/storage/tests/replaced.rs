@@ -1,4 +1,4 @@
-//! The file that is open is moved, replaced or removed by somebody else.
+//! Another program moves, replaces or removes the open file.
 #![cfg(unix)]
 
 mod kit;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use kit::{Desk, OLD, SetAtEnd, add, count, names, raw, titles};
 
-/// The copies that were kept of what was replaced.
+/// Returns the names of the backups of replaced contents.
 fn replaced(desk: &Desk) -> Vec<String> {
     desk.backups().into_iter().filter(|name| name.ends_with("-replaced.db")).collect()
 }
 
-/// Each change that was acknowledged is there for the next one who opens the file.
+/// Closes the database and returns the titles that the next process finds, which must include each acknowledged change.
 fn reopened(desk: &Desk, db: &nudge_storage::Db) -> Vec<String> {
     db.close().unwrap();
     let next = desk.open(&OLD);
@@ -75,7 +75,7 @@ fn no_log_goes_with_a_file_that_gets_the_name_while_others_open_it() {
     const COPIES: usize = 20;
     let desk = Desk::new();
     let db = desk.open(&OLD);
-    // Copies of many sizes: a page of one is another's in the next.
+    // The copies have many sizes, so that a page has other contents in each copy.
     let copies = (0..COPIES).map(|number| {
         for row in 0..20 {
             add(&db, &format!("before {number}.{row}")).unwrap();
@@ -92,7 +92,7 @@ fn no_log_goes_with_a_file_that_gets_the_name_while_others_open_it() {
                 if is_done.load(Ordering::Relaxed) {
                     break;
                 }
-                // A write without time between two replacements is refused in these words.
+                // A write that finds the file replaced several times in a row fails with this error.
                 if let Err(refused) = add(&db, &format!("meanwhile {number}")) {
                     assert!(refused.message().contains("again and again"), "{refused}");
                 }

@@ -1,4 +1,4 @@
-//! Full-text search and vectors, over texts that people did not write to be kind.
+//! Full-text search and vectors, with difficult texts.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 
-/// Texts whose titles stand before the colon; their rows count from 1.
+/// Makes an index of notes. The title of a text ends at the colon, and rows count from 1.
 fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Connection {
     let c = Connection::open_in_memory().unwrap();
     c.execute_batch(
@@ -35,7 +35,7 @@ fn found(c: &Connection, text: &str) -> FoundTexts {
     found
 }
 
-/// The rows that hold most of the question, best first.
+/// Returns the rows, those that hold most of the question first.
 fn best(found: &FoundTexts) -> Vec<i64> {
     let mut rows: Vec<_> = found.rows.iter().collect();
     rows.sort_by(|a, b| (b.1.coverage, b.1.bm25, b.0).partial_cmp(&(a.1.coverage, a.1.bm25, a.0)).unwrap());
@@ -90,7 +90,7 @@ fn what_is_written_without_spaces_is_found_by_its_pairs() {
     ] {
         assert_eq!(best(&found(&c, question)), rows, "{question}");
     }
-    // The share of the question that a text holds is that of its pairs.
+    // The coverage of a text counts the pairs of characters that it holds.
     let found = found(&c, "数据库备份");
     assert!(found.rows[&1].coverage < 0.6, "{found:?}");
 }
@@ -125,21 +125,21 @@ fn misspelt_words_find_what_is_meant() {
     for none in ["zzzzzz", "12345678", "abc", "dashboard"] {
         assert_eq!(found(&c, none).rows.len(), 0, "{none}: {:?}", found(&c, none));
     }
-    // One letter in place of another; among terms of its own first letter alone.
+    // One letter is wrong. Only terms that begin with one of the word's first two letters are compared.
     let found_near = |text: &str| found(&c, text).words.into_iter().map(|asked| asked.near).collect::<Vec<_>>();
     assert_eq!(found_near("sixe"), [["size"]]);
     assert_eq!(found_near("bize schedluer"), [&[][..], &["schedul"]]);
-    // A stem is another word sooner than the word itself.
+    // A stem allows fewer wrong letters than the whole word: `fail` does not match `full`.
     let full = notes(["Retry with full jitter", "a", "b"]);
     assert_eq!(found(&full, "failed").rows.len(), 0, "{:?}", found(&full, "failed"));
-    // A word that texts hold is not stretched.
+    // A word that a text holds is not replaced by near terms.
     assert!(found(&c, "size").words[0].near.is_empty());
     let grams = trigrams(&c, "note_grams", &QuestionWords::from_text("migratoin"), &TextIndexCache::default()).unwrap();
     let best = grams.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     assert_eq!(best.0, 3);
 }
 
-/// Word by word, the sum is what FTS5 says of all of them together.
+/// The sum of the weights of single words equals the weight that FTS5 computes for all words together.
 #[test]
 fn the_weight_is_that_of_one_statement() {
     let c = notes(TEXTS);
@@ -154,7 +154,7 @@ fn the_weight_is_that_of_one_statement() {
     }
 }
 
-/// Of a hundred texts, words that more than 25 of them hold are left out, but never all.
+/// With a hundred texts, words in more than a third of them are left out, unless too few words remain.
 #[test]
 fn words_that_nearly_all_hold_are_left_out() {
     let texts: Vec<_> = (0..100)
@@ -181,7 +181,7 @@ fn words_that_nearly_all_hold_are_left_out() {
     assert_eq!(grams.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [8]);
 }
 
-/// Which words are common is counted once; a tenth more texts, and it is counted again. Words are near to terms of now.
+/// The cache counts common words once, and counts again after a tenth more texts. Near terms are always current.
 #[test]
 fn what_is_remembered_of_the_indexes() {
     let text = |number: usize, held: bool| format!("t{number}x: {} other", if held { "alpha" } else { "" });
@@ -208,7 +208,7 @@ fn what_is_remembered_of_the_indexes() {
     assert_eq!(words("schedluer"), ["schedluer 0"]);
 }
 
-/// A third of all is not many, one more is.
+/// A third of all texts does not make a word common; one text more does.
 #[test]
 fn what_more_than_a_third_holds_is_common() {
     for (held, wanted) in [(30, 3), (31, 2)] {
@@ -218,7 +218,7 @@ fn what_more_than_a_third_holds_is_common() {
     }
 }
 
-/// What is counted holds for a tenth more texts, and no further.
+/// The counts stay valid until the number of texts has grown by a tenth.
 #[test]
 fn a_tenth_more_texts_are_not_counted_again() {
     let c = notes((0..90).map(|number| format!("t{number}x: {} other", if number < 31 { "alpha" } else { "" })));
@@ -233,7 +233,7 @@ fn a_tenth_more_texts_are_not_counted_again() {
     }
 }
 
-/// What words weigh is remembered as long as it is so.
+/// Cached weights are used only until the index changes.
 #[test]
 fn remembered_weights_are_those_of_the_moment() {
     let c = notes(TEXTS);
@@ -256,7 +256,7 @@ fn remembered_weights_are_those_of_the_moment() {
     }
 }
 
-/// Whatever is asked is never read as the syntax of a query, or of SQL.
+/// A question is never read as query syntax or SQL.
 ///
 /// Promise (storage): A search takes its words as text, never as query syntax.
 #[test]
@@ -307,7 +307,7 @@ fn nothing_that_is_asked_is_syntax() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No text is syntax, a text is found by its own words, and what it holds of itself is all.
+    /// No text is read as syntax; each text is found by its own words, with full coverage.
     #[test]
     fn any_text_is_found_by_its_own_words(
         texts in prop::collection::vec("[ -~]{0,80}|\\PC{0,40}|[\"*(){}^:+\\-ANDORTNE ]{0,30}", 1..5),
@@ -321,14 +321,14 @@ proptest! {
             trigrams(&c, "note_grams", &words, &TextIndexCache::default()).unwrap();
             if text.is_ascii() && !words.is_empty() {
                 let held = found.rows.get(&row);
-                // A word that is left out for others is not held, but not asked for either.
+                // A text need not hold a word that was left out, because such words are not searched.
                 prop_assert!(held.is_some_and(|held| held.coverage > 1.0 - 1e-6), "{:?}: {:?}", text, found);
                 prop_assert_eq!(found.words_of(held.unwrap()).count(), found.words.len());
             }
         }
     }
 
-    /// The same as sorting all cosines, whatever was added, replaced and removed before.
+    /// The result equals that of sorting all cosines, after any additions, replacements and removals.
     #[test]
     fn the_nearest_vectors_are_the_nearest(
         steps in prop::collection::vec((0..12_i64, 0..3_u32, prop::array::uniform4(-1.0_f32..1.0), 0..4), 1..60),
@@ -367,7 +367,7 @@ proptest! {
         prop_assert_eq!(vectors.top(&asked, k, |id| id % 3 != 0), sorted);
     }
 
-    /// Of any number of dimensions, and when all products have one sign.
+    /// The test covers any number of dimensions, and products that all have one sign.
     #[test]
     fn a_cosine_is_wrong_by_the_rounding_at_most(
         pairs in prop::collection::vec((-1.0_f32..1.0, -1.0_f32..1.0), 1..1025),
@@ -384,7 +384,7 @@ proptest! {
 }
 
 proptest! {
-    /// The same as comparing each with each, of more than are compared at once.
+    /// The result equals that of comparing each pair, with more vectors than are compared at once.
     #[test]
     fn every_pair_that_is_near_is_told_once(
         vectors in prop::collection::vec(prop::array::uniform4(-1.0_f32..1.0), 0..100),
@@ -408,10 +408,10 @@ proptest! {
     }
 }
 
-/// By how much a cosine may be wrong.
+/// Returns the largest error of a cosine.
 #[allow(clippy::cast_precision_loss)]
 fn rounding(dims: usize) -> f32 {
-    // And by what `f32` leaves of a unit's own numbers.
+    // The last term is the error of `f32` in the vectors of length 1.
     (dims as f32).sqrt() / 32_767.0 + 1e-6
 }
 
@@ -433,7 +433,7 @@ fn what_is_no_vector_of_the_model_is_not_taken() {
     assert!((near[1].1 - 0.6).abs() < rounding(2));
 }
 
-/// Two hundred of another kind are nearer: each of the kind that was asked for is found all the same.
+/// Two hundred vectors of another kind are nearer; the filter still finds each vector of the wanted kind.
 #[test]
 fn what_is_filtered_out_hides_nothing() {
     let mut vectors = VectorIndex::new("tiny@1", 384);
@@ -445,14 +445,14 @@ fn what_is_filtered_out_hides_nothing() {
     let mut offset = 0.0;
     for id in 0..210 {
         offset += 0.01;
-        // Ten of one kind are the farthest.
+        // Ten vectors of one kind are the farthest.
         assert!(vectors.upsert(id, 0, &near(offset)));
     }
     let top = vectors.top(&near(0.0), 10, |id| id >= 200);
     assert_eq!(top.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (200..210).collect::<Vec<_>>());
     assert!(top.is_sorted_by_key(|(_, cosine)| Reverse(cosine.to_bits())) && top[9].1 > 0.4, "{top:?}");
     assert_eq!(vectors.top(&near(0.0), 300, |_| true).len(), 210);
-    // Vectors of another model say nothing.
+    // A vector of another model is not accepted, and a comparison with it finds nothing.
     assert!(!vectors.upsert(1, 0, &[1.0, 0.0]) && !vectors.upsert(1, 0, &[f32::NAN; 384]));
     assert_eq!(vectors.top(&[1.0, 0.0], 10, |_| true), []);
     assert_eq!((vectors.model(), vectors.compute_cosines(&[1.0]).get_best(1)), ("tiny@1", None));

@@ -1,12 +1,13 @@
-//! Trigrams: each three letters of a text, by which parts of words are found, and misspelt ones.
+//! Trigrams: each sequence of three letters in a text. By them a search finds parts of words and misspelt words.
 
 use rusqlite::Connection;
 
 use super::{QuestionWords, TextIndexCache, count_texts, quote_word};
 
-/// Letters of a text after its title that are indexed: each costs eight times as much as a stem.
+/// Number of characters of a text after its title that are indexed: a character costs eight times as much as in the
+/// index of stems.
 const HEAD_CHARS: usize = 500;
-/// Most trigrams that are looked for.
+/// Largest number of trigrams to search.
 const MAX_GRAMS: usize = 60;
 
 /// Returns the text for a table of trigrams: the title, and the first 500 characters after it.
@@ -22,9 +23,9 @@ pub fn head(title: &str, body: &str) -> String {
     format!("{title}\n{}", &body[..end])
 }
 
-/// Returns the texts that share trigrams with the words, by their rows, and the weight of each, in a table that was
-/// made with `tokenize='trigram'`. Trigrams that are common among 64 texts and more are left out. It takes several
-/// times as long as [`search`](super::search): most texts share a trigram with most others.
+/// Returns the texts that share trigrams with the words, as rows with weights. The table must have
+/// `tokenize='trigram'`. With 64 texts or more, common trigrams are left out. The search takes several times as long as
+/// [`search`](super::search), because most texts share a trigram with most others.
 ///
 /// # Errors
 /// SQLite's errors.
@@ -39,7 +40,8 @@ pub fn head(title: &str, body: &str) -> String {
 ///      INSERT INTO note(rowid, head) VALUES(1, 'HttpProxy'), (2, 'migrations'), (3, '数据库迁移');",
 /// )?;
 /// let known = TextIndexCache::default();
-/// let rows = |words: &str| trigrams(&c, "note", &QuestionWords::from_text(words), &known).map(|found| found.into_iter().map(|(row, _)| row));
+/// let find = |words: &str| trigrams(&c, "note", &QuestionWords::from_text(words), &known);
+/// let rows = |words: &str| find(words).map(|found| found.into_iter().map(|(row, _)| row));
 /// assert_eq!(rows("httpproxi")?.collect::<Vec<_>>(), [1]);
 /// assert_eq!(rows("数据库")?.collect::<Vec<_>>(), [3]);
 /// # Ok::<(), nudge_storage::rusqlite::Error>(())

@@ -1,5 +1,4 @@
-//! Remembers facts about the indexes from one question to the next: finding them takes as long as the rest of the
-//! search.
+//! Caches facts about the indexes between questions: reading them takes as long as the rest of the search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,22 +11,24 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::near::{self, SpeltTerm};
 use super::{COMMON_SHARE, FullText, MIN_TEXTS};
 
-/// Most words and trigrams that are remembered.
+/// Largest number of words and trigrams in the cache of counts.
 const MAX_COUNTED: usize = 8_192;
-/// Most terms that are; they take a few megabytes.
+/// Largest number of cached terms, which take a few megabytes.
 const MAX_TERMS: usize = 100_000;
-/// The row by which an index tells its versions apart: FTS5's list of its parts, with a count of its writes.
+/// The row of an FTS5 table that changes with each version of the index: FTS5's list of its parts, with a count of
+/// writes.
 const STRUCTURE: i64 = 10;
 
-/// Bytes that the lists of texts may take, each for a word: 8 for a text that holds it, 16 for its weight there.
+/// Size limit of the cached lists of texts, in bytes. A list has 8 bytes for each text that holds the word, and 16 with
+/// a weight.
 const MAX_LISTED_BYTES: usize = 4_000_000;
 
 /// A cache of the indexes of one database, one for each [`FullText`] and its trigrams: the common words and trigrams,
 /// the terms, the texts that hold words of recent questions, and the weights of these words in them.
 ///
-/// If more than a third of the texts hold a word is counted once, and stays so until there are a tenth more texts, or
-/// fewer: a word that is common today was nearly so yesterday. Terms, texts and weights are current: after each change
-/// of the index they are read again.
+/// The cache counts only once whether more than a third of the texts hold a word. It counts again when the number of
+/// texts has changed by a tenth, since a common word rarely becomes rare earlier. Terms, texts and weights are always
+/// current: the cache reads them again after each change of the index.
 #[derive(Debug, Default)]
 pub struct TextIndexCache {
     counted: Mutex<CachedCounts>,
@@ -35,26 +36,26 @@ pub struct TextIndexCache {
     listed: Mutex<CachedLists>,
 }
 
-/// The cached results of queries, each for a word or for the words near it.
+/// The cached results of queries. A query is one word, or the terms near it.
 type ByQuery<T> = HashMap<String, Arc<[T]>, RandomState>;
 
 #[derive(Debug, Default)]
 struct CachedLists {
     /// The version of the index.
     version: Vec<u8>,
-    /// The texts that match.
+    /// The texts that match each query.
     matching: ByQuery<i64>,
-    /// The texts that match, and the weight of the query's words in each.
+    /// The texts that match each query, with the weight of its words in each.
     weights: ByQuery<(i64, f64)>,
-    /// The bytes of the lists.
+    /// The size of the lists in bytes.
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct CachedCounts {
-    /// The number of texts when the first of these was counted.
+    /// The number of texts when the first of these words was counted.
     texts: usize,
-    /// By the table, too: three letters may be a word.
+    /// The key has the table too, because the same three letters may be a trigram and a word.
     is_common: HashMap<(&'static str, String), bool, RandomState>,
 }
 
@@ -62,22 +63,21 @@ struct CachedCounts {
 struct IndexVocabulary {
     /// The version of the index.
     version: Vec<u8>,
-    /// By their first letter.
+    /// The terms, by their first letter.
     terms: HashMap<char, Arc<[SpeltTerm]>, RandomState>,
-    /// The terms of scripts without spaces, all of them, once they were asked for.
+    /// All terms of scripts without spaces; `None` until a question needs them.
     clauses: Option<Arc<[Box<str>]>>,
 }
 
 impl TextIndexCache {
-    /// Forgets all of it, when another file took the place of the one that it is of: the versions of two indexes may be the
-    /// same.
+    /// Empties the cache when another file has replaced the database: the versions of two indexes may be equal.
     pub fn forget(&self) {
         *self.counted.lock() = CachedCounts::default();
         *self.spelt.lock() = IndexVocabulary::default();
         *self.listed.lock() = CachedLists::default();
     }
 
-    /// Returns true when more than a third of all texts match, and there are so many that it matters.
+    /// Returns true when more than a third of all texts match, and there are enough texts for that to matter.
     pub(super) fn is_common(
         &self,
         c: &Connection,
@@ -107,7 +107,7 @@ impl TextIndexCache {
         Ok(is_common)
     }
 
-    /// The texts that match; as they were weighed, if they were.
+    /// Returns the texts that match, from the cached weights if there are any.
     pub(super) fn find_matching(
         &self,
         c: &Connection,
@@ -135,7 +135,7 @@ impl TextIndexCache {
             |listed| &mut listed.weights,
             || super::read_weights(c, full_text, query),
         )?;
-        // These tell which texts match, too.
+        // The weights contain the list of matching texts too, so the other list is removed.
         let mut listed = self.listed.lock();
         if let Some(rows) = listed.matching.remove(query) {
             listed.bytes -= size_of_val(&*rows);
@@ -143,7 +143,7 @@ impl TextIndexCache {
         Ok(weights)
     }
 
-    /// The lists of this version, none if those that are remembered are of another one, or too many.
+    /// Returns the cached lists of this version. Empties them if they are of another version or too large.
     fn lock_current(&self, version: &[u8]) -> MutexGuard<'_, CachedLists> {
         let mut listed = self.listed.lock();
         if listed.version != version || listed.bytes > MAX_LISTED_BYTES {
@@ -152,7 +152,7 @@ impl TextIndexCache {
         listed
     }
 
-    /// A list as it was read since the last change of the index, or read now.
+    /// Returns a cached list of this version, or reads it.
     fn find_or_read<T>(
         &self,
         version: &[u8],
@@ -165,7 +165,7 @@ impl TextIndexCache {
         }
         let list: Arc<[T]> = read()?.into();
         let mut listed = self.listed.lock();
-        // Another thread may look at a later moment.
+        // Another thread may have cached lists of a later version.
         if listed.version == version {
             listed.bytes += size_of_val(&*list);
             place(&mut listed).insert(query.to_owned(), Arc::clone(&list));
@@ -173,7 +173,7 @@ impl TextIndexCache {
         Ok(list)
     }
 
-    /// The terms that begin with a letter; none without a vocabulary.
+    /// Returns the terms that begin with a letter; none without a vocabulary.
     pub(super) fn find_terms(
         &self,
         c: &Connection,
@@ -189,7 +189,7 @@ impl TextIndexCache {
         )
     }
 
-    /// The terms of scripts without spaces; none without a vocabulary.
+    /// Returns the terms of scripts without spaces; none without a vocabulary.
     pub(super) fn find_clauses(&self, c: &Connection, full_text: &FullText) -> rusqlite::Result<Arc<[Box<str>]>> {
         self.remember_terms(
             c,
@@ -200,7 +200,7 @@ impl TextIndexCache {
         )
     }
 
-    /// Terms as they were read since the last change of the index, or read now.
+    /// Returns cached terms of the current version, or reads them.
     fn remember_terms<T>(
         &self,
         c: &Connection,
@@ -222,7 +222,7 @@ impl TextIndexCache {
         }
         let terms: Arc<[T]> = read(vocabulary)?.into();
         let mut spelt = self.spelt.lock();
-        // Another thread may look at a later moment.
+        // Another thread may have cached terms of a later version.
         if spelt.version == version {
             keep(&mut spelt, Arc::clone(&terms));
         }
@@ -230,16 +230,16 @@ impl TextIndexCache {
     }
 }
 
-/// The version of an index.
+/// Returns the version of an index.
 fn read_version(c: &Connection, full_text: &FullText) -> rusqlite::Result<Vec<u8>> {
     let sql = format!("SELECT block FROM {}_data WHERE id = ?1", full_text.table);
     let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
-    // The name, as two indexes of one database may have the same.
+    // The version contains the table's name, because two indexes of one database may have the same number.
     Ok([full_text.table.as_bytes(), &version.unwrap_or_default()].concat())
 }
 
 impl IndexVocabulary {
-    /// The number of terms that are remembered.
+    /// Returns the number of cached terms.
     fn len(&self) -> usize {
         let clauses = self.clauses.as_ref().map_or(0, |clauses| clauses.len());
         self.terms.values().map(|terms| terms.len()).sum::<usize>() + clauses

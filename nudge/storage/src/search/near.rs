@@ -1,4 +1,4 @@
-//! Terms that are much like a word that no text holds.
+//! Finds terms that are similar to a word that no text holds.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -8,32 +8,32 @@ use rusqlite::Connection;
 
 use super::{FullText, TextIndexCache};
 
-/// Letters of a word from which one or two may be wrong. Shorter words are like too many others.
+/// Length of a word from which one or two letters may be wrong. Shorter words are similar to too many others.
 const MIN_ONE_WRONG: usize = 4;
 const MIN_TWO_WRONG: usize = 6;
-/// Most terms that stand for one word, the nearest ones.
+/// Largest number of terms that replace one word: the nearest ones.
 const MAX_NEAR: usize = 4;
-/// Most clauses that stand for two characters of a script without spaces.
+/// Largest number of clauses that replace two characters of a script without spaces.
 const MAX_CLAUSES: usize = 64;
-/// Most words that are looked for so: each is compared with many terms.
+/// Largest number of words that are replaced: each is compared with many terms.
 const MAX_UNKNOWN: usize = 8;
 
-/// A part of a word, which is compared by itself.
+/// A part of a word, which is compared with terms separately.
 struct WordPart {
-    /// The number of its word.
+    /// The index of the part's word.
     word: usize,
     folded: String,
-    /// The offset of each of its letters.
+    /// The byte offset of each letter.
     starts: Vec<usize>,
-    /// The stem, as far as a misspelt word has one.
+    /// The stem of the part; it may be wrong for a misspelt word.
     stem: Box<str>,
-    /// The letters that it has.
+    /// The letters in the part, as a set of bits.
     letters: u32,
-    /// Letters that may be wrong.
+    /// The number of letters that may be wrong.
     wrong: usize,
 }
 
-/// A term, and its facts to compare first.
+/// A term, with the facts that are compared first.
 #[derive(Debug)]
 pub(super) struct SpeltTerm {
     term: Box<str>,
@@ -41,10 +41,10 @@ pub(super) struct SpeltTerm {
     letters: u32,
 }
 
-/// The terms that begin with a letter.
+/// Reads the terms that begin with a letter.
 pub(super) fn read_terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::Result<Vec<SpeltTerm>> {
     let sql = format!("SELECT term FROM {vocabulary} WHERE term >= ?1 AND term < ?2");
-    // The last character is no letter, so that no term begins with it.
+    // The last character of Unicode is no letter, so no term begins with it.
     let Some(next) = (first..=char::MAX).nth(1) else { return Ok(Vec::new()) };
     let mut statement = c.prepare_cached(&sql)?;
     let mut rows = statement.query([first.to_string(), next.to_string()])?;
@@ -56,8 +56,8 @@ pub(super) fn read_terms(c: &Connection, vocabulary: &str, first: char) -> rusql
     Ok(terms)
 }
 
-/// Returns the terms of scripts without spaces. FTS5 takes the text between two signs for one word, so each is a
-/// clause.
+/// Reads the terms of scripts without spaces. FTS5 treats the text between two punctuation marks as one word, so each
+/// term is a clause.
 pub(super) fn read_clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result<Vec<Box<str>>> {
     let mut statement = c.prepare_cached(&format!("SELECT term FROM {vocabulary}"))?;
     let mut rows = statement.query([])?;
@@ -76,7 +76,7 @@ pub(super) fn is_part_of_clauses(word: &str) -> bool {
     word.chars().all(is_cjk)
 }
 
-/// The clauses that hold a word.
+/// Returns the clauses that contain a word.
 pub(super) fn find_holding(
     c: &Connection,
     full_text: &FullText,
@@ -88,8 +88,8 @@ pub(super) fn find_holding(
     Ok(holding.map(ToString::to_string).collect())
 }
 
-/// Returns for each word the terms near to it, nearest first; for those beyond the first eight, none. The first letter
-/// of a word is right, or has changed places with the second: to go through all terms takes ten times as long.
+/// Returns for each word the terms near it, nearest first, and no terms for words after the eighth. Only terms are
+/// compared whose first letter is the first or second letter of the word: comparing all terms takes ten times as long.
 pub(super) fn find_near(
     c: &Connection,
     full_text: &FullText,
@@ -111,7 +111,7 @@ pub(super) fn find_near(
         }
     }
     let nearest = near.into_iter().map(|mut terms| {
-        // The longer of two that are equally near has more letters right.
+        // The longer of two equally near terms has more correct letters.
         terms.sort_by(|a, b| (a.0, Reverse(a.1.len()), &a.1).cmp(&(b.0, Reverse(b.1.len()), &b.1)));
         terms.dedup();
         terms.truncate(MAX_NEAR);
@@ -120,7 +120,7 @@ pub(super) fn find_near(
     Ok(nearest.collect())
 }
 
-/// The parts of a word that are spelt, and so can be misspelt.
+/// Splits a word into its parts of letters only, which can be misspelt.
 fn split_parts(word: usize, text: &str) -> impl Iterator<Item = WordPart> {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|part| part.chars().all(char::is_alphabetic));
     parts.filter_map(move |part| {
@@ -136,7 +136,7 @@ fn split_parts(word: usize, text: &str) -> impl Iterator<Item = WordPart> {
     })
 }
 
-/// How many letters may be wrong of so many.
+/// Returns how many letters may be wrong in a word of `letters` letters.
 fn may_be_wrong(letters: usize) -> usize {
     match letters {
         MIN_TWO_WRONG.. => 2,
@@ -145,16 +145,16 @@ fn may_be_wrong(letters: usize) -> usize {
     }
 }
 
-/// Returns the bytes that a word has, one bit each, so that most unlike words are passed over at once.
+/// Returns the bytes of a word as a set of bits, by which most different words are skipped at once.
 fn letter_bits(word: &str) -> u32 {
     word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32))
 }
 
 impl WordPart {
-    /// How many letters are wrong, if few are. Terms are stems, so endings do not count.
+    /// Returns how many letters are wrong; `None` if too many are. Terms are stems, so endings do not count.
     fn wrong_letters(&self, spelt: &SpeltTerm) -> Option<usize> {
         let SpeltTerm { ref term, chars, letters } = *spelt;
-        // Each letter too many is a wrong one, and has four bytes at most.
+        // Each letter that only the term has is a wrong one, and takes up to four bytes.
         let too_many = (letters & !self.letters).count_ones() as usize;
         if chars < MIN_ONE_WRONG - 1 || too_many > self.wrong * if term.is_ascii() { 1 } else { 4 } {
             return None;

@@ -1,18 +1,19 @@
-//! The words of a question that say something.
+//! Selects the words of a question that carry meaning.
 
 use std::collections::HashSet;
 
 use nudge_core::words::{WordWeight, is_cjk, split_words};
 
-/// Most words that are weighed: the first and the last ones, which say how the text between them is meant.
+/// Largest number of words that are weighed. The first and the last words are kept, because they show the question's
+/// purpose.
 const MAX_WEIGHED: usize = 32;
-/// A longer word is a hash or no word.
+/// A longer word is a hash, or not a word at all.
 const MAX_WORD_BYTES: usize = 100;
 
-/// The words of a question, each once, without those that only hold sentences together.
+/// The words of a question, each once, without function words such as "the".
 ///
-/// Names stay whole: `client_max_body_size` and `foo.rs` are a phrase each. In Chinese, Japanese and Korean, which have
-/// no spaces, each two neighbouring characters are a word.
+/// Names stay whole: `client_max_body_size` and `foo.rs` are one phrase each. Chinese, Japanese and Korean have no
+/// spaces, so each pair of neighbouring characters is a word.
 ///
 /// ```
 /// use nudge_storage::search::QuestionWords;
@@ -24,18 +25,17 @@ const MAX_WORD_BYTES: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuestionWords {
     words: Vec<String>,
-    /// As they are written between spaces, for their trigrams.
+    /// The words as they are written between spaces; their trigrams are searched.
     pieces: Vec<String>,
 }
 
 impl QuestionWords {
-    /// Takes the words of a text that is said to an agent. It may have none; then nothing is asked.
+    /// Takes the words of a text that an agent receives. The result may be empty; then there is nothing to search.
     pub fn from_text(text: &str) -> Self {
         Self::new(text, WordWeight::Little)
     }
 
-    /// Takes the words of a search on purpose: if there are no others, it takes those that only hold sentences
-    /// together.
+    /// Takes the words of a query that a caller typed. If it has only function words, the result has these.
     ///
     /// ```
     /// use nudge_storage::search::QuestionWords;
@@ -53,7 +53,7 @@ impl QuestionWords {
         let (mut known, mut found) = (HashSet::new(), Self::default());
         for piece in pieces.filter(|piece| !piece.is_empty() && piece.len() <= MAX_WORD_BYTES) {
             let parts = split_words(piece);
-            // Forms of one word are one.
+            // Different forms of one word count once.
             let stems: Vec<_> = parts.iter().map(|part| part.stem.clone()).collect();
             let is_weak = parts.iter().all(|part| part.weight() < least);
             if (is_weak && !is_spelt_as_a_name(piece)) || !known.insert(stems) {
@@ -79,35 +79,35 @@ impl QuestionWords {
         found
     }
 
-    /// The words, in the order of the question.
+    /// Returns the words, in the order of the question.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(String::as_str)
     }
 
-    /// The words as they are written between spaces.
+    /// Returns the words as they are written between spaces.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().map(String::as_str)
     }
 
-    /// The number of words.
+    /// Returns the number of words.
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Returns true when there is nothing to look for.
+    /// Returns true when there is nothing to search.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 }
 
-/// Returns true when a word is the name of something in a program and not a word of a language: it has a digit, an
-/// underscore or a dot, or a capital after its first letter.
+/// Returns true when a word is a name from a program and not a word of a language: it has a digit, an underscore or a
+/// dot, or a capital after its first letter.
 pub(super) fn is_name(word: &str) -> bool {
     let is_capital_or_dot = |c: char| c.is_uppercase() || c == '.';
     is_spelt_as_a_name(word) || (word.contains(char::is_alphabetic) && word.chars().skip(1).any(is_capital_or_dot))
 }
 
-/// Returns true when it is a name without doubt, even if each of its parts says nothing: `many_to_one`, `3.4.x`.
+/// Returns true when a word is certainly a name, even if each of its parts says nothing: `many_to_one`, `3.4.x`.
 fn is_spelt_as_a_name(word: &str) -> bool {
     word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit() || c == '_')
 }

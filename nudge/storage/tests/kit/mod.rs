@@ -1,4 +1,4 @@
-//! A database of notes, in two versions, and what the tests do with it.
+//! A database of notes in two versions, and functions for the tests.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ CREATE TRIGGER note_ai AFTER INSERT ON note BEGIN
 CREATE TRIGGER note_ad AFTER DELETE ON note BEGIN
   INSERT INTO note_fts(note_fts, rowid, title, body) VALUES('delete', old.id, old.title, old.body); END;";
 
-/// The first version.
+/// The first version of the schema.
 pub static OLD: DatabaseKind = app(&[KEYS, FIRST], DataRetention::Data);
-/// The second one.
+/// The second version of the schema.
 pub static NEW: DatabaseKind =
     app(&[KEYS, FIRST, "ALTER TABLE note ADD COLUMN kind TEXT NOT NULL DEFAULT 'issue';"], DataRetention::Data);
-/// As the first, with deletions for ever.
+/// The first version with the table of marks for compaction.
 pub static FORGETTING: DatabaseKind = app(&[KEYS, FIRST, COMPACTION], DataRetention::Data);
-/// As the first, but it can be made again.
+/// The first version as a cache.
 pub static CACHE: DatabaseKind = app(&[KEYS, FIRST], DataRetention::Cache);
 
 pub const fn app(migrations: &'static [&'static str], kept: DataRetention) -> DatabaseKind {
@@ -38,7 +38,7 @@ pub const fn app(migrations: &'static [&'static str], kept: DataRetention) -> Da
 pub const NOON: i64 = 1_795_435_200_000;
 pub const HOUR: i64 = 60 * 60 * 1000;
 
-/// A folder for a database, and a clock that stands still.
+/// A folder for a database, and a clock that only the test moves.
 pub struct Desk {
     pub folder: DataDir,
     pub clock: Arc<ManualClock>,
@@ -48,7 +48,7 @@ pub struct Desk {
 impl Desk {
     pub fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        // As the database tells its path.
+        // The real path, because the database reports it.
         let real = if cfg!(unix) { place.path().canonicalize().unwrap() } else { place.path().to_owned() };
         let folder = DataDir::new(real.join("nudge"));
         Self { folder, clock: Arc::new(ManualClock::new(NOON)), place }
@@ -70,7 +70,7 @@ impl Desk {
         self.folder.path().join("notes.db")
     }
 
-    /// The backups, by name.
+    /// Returns the names of the backups.
     pub fn backups(&self) -> Vec<String> {
         names(&self.folder.path().join("backups"))
     }
@@ -83,7 +83,7 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Sets a flag at the end of a scope, so that threads that go on until then end with a test that fails.
+/// Sets a flag at the end of a scope, so that threads that wait for it end even when the test fails.
 pub struct SetAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -92,7 +92,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Writes a note and its vector.
+/// Adds a note and its vector.
 pub fn add(db: &Db, title: &str) -> Result<i64> {
     db.write(|tx| {
         tx.prepare_cached("INSERT INTO note(title, body) VALUES(?1, ?2)")?.execute([title, BODY])?;
@@ -118,7 +118,7 @@ pub fn titles(db: &Db) -> Vec<String> {
     .unwrap()
 }
 
-/// A connection that knows nothing of ours.
+/// Opens a connection without the settings of Nudge.
 pub fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }
