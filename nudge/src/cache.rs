@@ -31,22 +31,22 @@ use crate::store::{HintStore, StoreChange, Variants};
 use crate::trash::{DeletionKind, HintTrash, TrashEntry};
 use writer::WriterState;
 
-/// Most bytes of cached compiled scopes, each counted with the text that it was compiled from.
+/// Size limit of the cached compiled scopes in bytes, with the texts from which they were compiled.
 const MAX_CACHED_SCOPE_BYTES: usize = 1 << 20;
 
 /// The hint cache: a thread-safe store in memory that explains its answers. Reads never write, and a refused call
 /// changes nothing.
 ///
-/// It has one method per verb; [`Service`](crate::Service) calls the same verbs by name with JSON.
+/// It has one method for each verb; [`Service`](crate::Service) calls the same verbs by name with JSON.
 pub struct Nudge {
     pub(crate) store: HintStore,
     pub(crate) config: Config,
     pub(crate) session_id: String,
     pub(crate) created_at: Millis,
     pub(crate) suggester: Suggester,
-    /// The words of the hints, as soon as somebody asks in words.
+    /// The index of the hints' words, which is built when a caller first asks in words.
     pub(crate) words: Mutex<WordIndex>,
-    /// Their meanings, where there is a model.
+    /// The vectors of the hints, if there is a model.
     pub(crate) meanings: HintMeanings,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
     /// Number of scopes in use that have conditions on the environment.
@@ -60,7 +60,7 @@ pub struct Nudge {
     compiled: Mutex<CompiledScopes>,
 }
 
-/// Compiled scopes, so that a scope that is stored repeatedly is compiled once.
+/// Compiled scopes, so that a scope that is stored repeatedly is compiled only once.
 #[derive(Default)]
 struct CompiledScopes {
     scopes: HashMap<ScopeSpec, Arc<Scope>, foldhash::fast::RandomState>,
@@ -85,7 +85,7 @@ impl Nudge {
         Self::with_clock(config, Arc::new(SystemClock))
     }
 
-    /// Makes an empty store with a clock of the caller's.
+    /// Makes an empty store with the caller's clock.
     pub fn with_clock(config: Config, clock: Arc<dyn Clock>) -> Self {
         Self::with_log(config, clock, Box::new(NoLog))
     }
@@ -111,14 +111,14 @@ impl Nudge {
         }
     }
 
-    /// Sets the identity of a session that has begun before: id and time belong to the session and survive
-    /// promotion (semantics section 8).
+    /// Sets the identity of a session that has begun earlier: id and time belong to the session and survive promotion
+    /// (semantics section 8).
     #[must_use]
     pub fn with_identity(self, id: String, created_at: Millis) -> Self {
         Self { session_id: id, created_at, ..self }
     }
 
-    /// Lets hints be found by meaning, by the model that there is.
+    /// Uses the available model to find hints by meaning.
     #[must_use]
     pub(crate) fn with_models(self, models: Arc<dyn ModelProvider>) -> Self {
         Self { meanings: HintMeanings::new(models), ..self }
@@ -134,8 +134,8 @@ impl Nudge {
         self.created_at
     }
 
-    /// Finds the best hint of a key that fits. For repeated lookups from one place use a [`View`](crate::View). It
-    /// compares scopes as long as it takes; [`Nudge::find`] has the limit of a call.
+    /// Finds the best hint of a key that fits. For repeated lookups from one context use a [`View`](crate::View). The
+    /// comparison of scopes has no limit of steps; [`Nudge::find`] has the limit of a call.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.find_variants(component, key).1;
         if variants.is_empty() {
@@ -146,7 +146,7 @@ impl Nudge {
         found
     }
 
-    /// Counts a call that found something, for the statistics.
+    /// Counts a call that found a hint, for the statistics.
     pub(crate) fn count_hit(&self) {
         self.hits.fetch_add(1, Ordering::Relaxed);
     }
@@ -155,7 +155,7 @@ impl Nudge {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// As [`get`](Self::get), for a single variant; `""` is the unscoped one.
+    /// Finds a hint as [`get`](Self::get) does, but only the variant given; `""` is the unscoped one.
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
         let variants = [self.store.find_variant(component, key, variant)?];
         let Ok(found) =
@@ -163,22 +163,22 @@ impl Nudge {
         found
     }
 
-    /// Returns true when any answer can depend on the environment.
+    /// Returns true when an answer can depend on the environment.
     pub(crate) fn looks_at_env(&self) -> bool {
         self.env_scopes.load(Ordering::Acquire) > 0
     }
 
-    /// Drops expired hints, which no method shows any more, and returns their number. While the clock is not plausible,
-    /// those that it alone calls expired stay, and are there again once it is right.
+    /// Drops expired hints, which no method shows, and returns their number. While the clock is not plausible, hints
+    /// that only the clock calls expired stay, and are visible again when the clock is right.
     pub fn sweep(&self) -> usize {
         let mut writer = self.writer.lock();
         self.sweep_locked(&mut writer)
     }
 
-    /// Answers whether a hint with a duration is kept for next time.
+    /// Checks whether a hint with a duration is kept for the next session.
     ///
     /// # Errors
-    /// The reason when it is not.
+    /// The reason why the hint is not kept.
     pub(crate) fn check_keeping(&self) -> std::result::Result<(), String> {
         self.log.check_keeping()
     }
@@ -193,7 +193,7 @@ impl Nudge {
         self.clock.now()
     }
 
-    /// Returns true when nothing of the hint needs to be kept ([`Clock::has_lived_until`]).
+    /// Returns true when the hint need not be kept any more ([`Clock::has_lived_until`]).
     pub(crate) fn has_ended(&self, hint: &Hint) -> bool {
         self.clock.has_lived_until(hint.expires_at(), hint.updated_at)
     }
@@ -205,7 +205,7 @@ impl Nudge {
         }
         let scope = Arc::new(Scope::new(spec)?);
         let bytes = 2 * scope.held_bytes();
-        // A large one would push out all others.
+        // A large scope would replace all others in the cache.
         if bytes <= MAX_CACHED_SCOPE_BYTES / 64 {
             let mut compiled = self.compiled.lock();
             if compiled.bytes + bytes > MAX_CACHED_SCOPE_BYTES {
@@ -244,7 +244,7 @@ impl Nudge {
         self.writer.lock().extra.clone()
     }
 
-    /// Plans changes, records them, then applies them. All changes are made through this method.
+    /// Plans changes, records them, then applies them. Every change uses this method.
     pub(crate) fn write<T: RecordableResult>(
         &self,
         act: WriteAct<'_>,
@@ -287,8 +287,8 @@ impl Nudge {
         recorded
     }
 
-    /// Records a write. A log that another process has shortened refuses it and returns true from `is_long`; then
-    /// the log begins anew and the write is recorded in it.
+    /// Records a write. A log that another process has shortened refuses the write and returns true from `is_long`;
+    /// then the log begins anew and the write is recorded in it.
     fn record_write(&self, writer: &WriterState, entry: &LogEntry<'_>) -> Result<()> {
         self.log.append(entry).or_else(|refusal| {
             if !self.log.is_long() {
@@ -311,7 +311,8 @@ impl Nudge {
                 writer.extra = Some(Arc::clone(extra));
             }
         }
-        // Stored before new hints are visible, so that no reader finds an environment condition uncounted.
+        // The count is stored before new hints are visible, so that no reader finds an uncounted condition on the
+        // environment.
         self.env_scopes.store(writer.env_scopes, Ordering::Release);
         for hint in self.store.apply_changes(changes) {
             writer.release_scope(&hint.scope);
@@ -336,14 +337,14 @@ impl Nudge {
         }
     }
 
-    /// Forgets deletions until the rest fits beside the stored hints.
+    /// Drops remembered deletions until the others fit into memory together with the stored hints.
     fn fit_trash(&self, writer: &mut WriterState) {
         if !writer.trash.is_empty() {
             writer.trash.shrink_to(self.room_for_trash());
         }
     }
 
-    /// Returns the whole store, except for secrets, as records.
+    /// Returns the whole store, without secrets, as records.
     fn to_records(&self, writer: &WriterState) -> Vec<Vec<u8>> {
         let mut hints = self.store.list_all();
         hints.retain(|hint| !self.has_ended(hint));
@@ -352,8 +353,8 @@ impl Nudge {
             .visit_records(|calls| record::write_snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
     }
 
-    /// Restores the changes of records, in their order, as if they had been there all the time: nothing is
-    /// checked, recorded or reported. Returns the number of records that could not be read; they are skipped.
+    /// Restores the changes of records, in their order. It checks, records and reports nothing. Returns the number of
+    /// records that could not be read; they are skipped.
     pub fn restore(&self, records: impl IntoIterator<Item: AsRef<[u8]>>) -> usize {
         let mut writer = self.writer.lock();
         records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record.as_ref()).is_err())).sum()
@@ -440,7 +441,7 @@ impl<'a> WriteAct<'a> {
     }
 }
 
-/// A planned write: the state it may read, and the changes it wants.
+/// A planned write: the state that it may read, and the changes that it makes.
 pub(crate) struct WritePlan<'a> {
     store: &'a HintStore,
     writer: &'a mut WriterState,
@@ -475,7 +476,7 @@ impl WritePlan<'_> {
         &self.writer.trash
     }
 
-    /// Plans to store a hint, new or in place of the one with an equal scope.
+    /// Plans to store a hint, either new or replacing the one with an equal scope.
     pub fn put_hint(&mut self, mut hint: Hint) -> Arc<Hint> {
         hint.scope = self.writer.acquire_scope(&hint.scope);
         for tag in &mut hint.tags {
@@ -492,14 +493,14 @@ impl WritePlan<'_> {
         hint
     }
 
-    /// Keeps `old`, which another hint replaces, for `undo`. Returns the id under which it is kept, if the call deletes
-    /// nothing besides.
+    /// Keeps `old`, which another hint replaces, for `undo`. Returns the id of this replacement, which is right if the
+    /// call deletes nothing else.
     pub fn keep_replaced(&mut self, old: &Arc<Hint>) -> u64 {
         self.changes.push(StoreChange::Replaced(Arc::clone(old)));
         self.trash().last_id() + 1
     }
 
-    /// True for a hint that the call must not lose: a person's, when the caller is an agent.
+    /// Returns true for a hint that the call must not lose: a person's hint, when the caller is an agent.
     pub fn must_keep(&self, old: &Hint) -> bool {
         self.by_agent && old.source() == Some(HintOrigin::User)
     }
@@ -546,7 +547,7 @@ mod tests {
             assert_eq!((store.sweep(), payload(&waiting).get().contains("\"two\"")), (0, true));
             assert_eq!(payload(&ExportHints::default()).get().contains("\"two\""), !gone);
             if gone {
-                // They take no place, and are stored when they are read from a file.
+                // Waiting hints use none of the quota, and are stored when they are read from a file.
                 let other = Nudge::with_clock(Config::default(), Arc::clone(&store.clock));
                 let kept = payload(&waiting);
                 let import = ImportHints { payload: kept.clone(), mode: ImportMode::Merge, allow_secret: false };
@@ -560,7 +561,7 @@ mod tests {
             manual.jump_by(-jump);
             assert!(["one", "two"].iter().all(|key| store.get("a", key, &Context::default()).is_some()), "right again");
         }
-        // A clock that stays is believed.
+        // The store trusts a clock that stays the same for a while.
         manual.jump_by(31 * DAY_MS);
         store.sweep();
         manual.advance_by(3_600_000);

@@ -1,4 +1,4 @@
-//! Limits and switches (semantics section 5, docs/settings.md).
+//! The limits and switches of a store (semantics section 5, docs/settings.md).
 
 use nudge_core::error::{Error, Result};
 
@@ -13,8 +13,8 @@ pub struct Config {
     pub max_hints_per_component: usize,
     /// Largest number of hints in all (`NUDGE_MAX_HINTS`, 5,000).
     pub max_hints: usize,
-    /// Largest size of all hints as exported, in bytes (`NUDGE_MAX_BYTES`, 24 MiB). In memory they, their scopes and
-    /// the deletions that can be undone take twice that at most.
+    /// Largest size of all hints in an export, in bytes (`NUDGE_MAX_BYTES`, 24 MiB). In memory the hints, their scopes
+    /// and the deletions that can be undone take at most twice this size.
     pub max_bytes: usize,
     /// True to refuse texts that look like credentials (`NUDGE_SECRET_GUARD`, on).
     pub secret_guard: bool,
@@ -39,7 +39,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the bytes of memory that hints and deletions may take.
+    /// Returns the largest size of hints and deletions in memory, in bytes.
     pub(crate) fn max_held(&self) -> usize {
         self.max_bytes.saturating_mul(2)
     }
@@ -55,7 +55,7 @@ impl Config {
         "NUDGE_SUGGEST_MAX",
     ];
 
-    /// Reads the variables of [`Config::ENV`] through `get`; absent and empty ones keep the default.
+    /// Reads the variables of [`Config::ENV`] through `get`; missing and empty ones keep the default.
     ///
     /// ```
     /// let config = nudge::Config::from_env(|name| (name == "NUDGE_MAX_HINTS").then(|| "10".into()))?;
@@ -64,7 +64,7 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// `E_INVALID` when a value cannot be read; it names the variable.
+    /// `E_INVALID` for a value that cannot be read; the message names the variable.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let get = |name: &str| get(name).filter(|text| !text.is_empty());
         let count = |name: &str, default: usize| match get(name) {

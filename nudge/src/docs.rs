@@ -1,10 +1,10 @@
-//! The pages that describe Nudge: the rules, and the tables of methods, commands and settings. They stand as Markdown
+//! The pages that describe Nudge: the rules, and the tables of methods, commands and settings. They are Markdown files
 //! in `nudge/docs/`.
 //!
-//! Their links lead to these modules, because the first of two definitions of a link counts.
+//! Links in the pages lead to these modules, because Markdown uses the first of two definitions of a link.
 
 pub mod semantics {
-    //! The rules of Nudge, for every caller alike; code and tests cite its sections by number.
+    //! The rules of Nudge for every caller. Code and tests cite its sections by number.
     //!
     //! [methods]: super::methods
     //! [rpc]: super::rpc
@@ -25,7 +25,7 @@ pub mod methods {
 }
 
 pub mod rpc {
-    //! HTTP, MCP, and calls made once.
+    //! HTTP, MCP, and calls with a key.
     //!
     //! [semantics]: super::semantics
     //! [methods]: super::methods

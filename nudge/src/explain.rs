@@ -14,7 +14,7 @@ pub(crate) fn collect_reasons(
     steps: &mut StepBudget,
 ) -> Result<Vec<String>, TooMany> {
     let conditions = hint.scope().evaluate_conditions(context, steps)?;
-    // Room for the reasons that may follow, so that the list need not grow.
+    // The capacity is enough for all reasons, so that the list need not grow.
     let mut out = Vec::with_capacity(conditions.len() + 6);
     out.extend(conditions.into_iter().map(|condition| condition.reason));
     if hint.scope().is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn collect_reasons(
     Ok(out)
 }
 
-/// Returns the one reason against a hint that did not match: its first failed condition.
+/// Returns the only reason against a hint that does not fit: its first failed condition.
 pub(crate) fn failed_reason(hint: &Hint, context: &Context, steps: &mut StepBudget) -> Result<Vec<String>, TooMany> {
     let failed = hint.scope().evaluate_conditions(context, steps)?.into_iter().find(|condition| !condition.met);
     Ok(failed.map(|condition| condition.reason).into_iter().collect())

@@ -1,4 +1,4 @@
-//! The secret guard on every write: selects the texts of a hint that it scans.
+//! The secret guard of every write: selects the texts of a hint to scan.
 
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal::{check_json, check_text as scan};
@@ -13,7 +13,7 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
     if meta.sensitivity != Some(Sensitivity::Secret) {
         match value {
             HintValue::Text(text) => {
-                // `env.DB_PASSWORD` names the variable its value belongs to.
+                // `env.DB_PASSWORD` is the name of the variable to which its value belongs.
                 scan(Some(key).filter(|key| is_variable(key)), text, "value")?;
                 scan_named(component, key, text, "value")?;
             }
@@ -51,8 +51,8 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
     check_json("meta.scope", &scope)
 }
 
-/// Scans a value of one word as the value of its key, and of its component: `nudge set db password X`. The name of a task
-/// (`reset-password`) has a command of several words, or a plain one.
+/// Scans a value of one word as the value of its key, and of its component, because of calls such as `nudge set db
+/// password X`. A key that names a task (`reset-password`) has a command of several words, or a harmless word.
 fn scan_named(component: &str, key: &str, text: &str, path: &str) -> Result<()> {
     let word = text.trim();
     if word.is_empty() || word.contains(char::is_whitespace) {

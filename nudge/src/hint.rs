@@ -23,7 +23,7 @@ mod value;
 
 pub use value::{CommandShell, CommandValue, HintValue, PathValue, TemplateFormat, TemplateValue};
 
-/// Longest component or key.
+/// Longest component or key, in bytes.
 const MAX_NAME_BYTES: usize = 256;
 /// The priorities that a hint may have.
 type PriorityRange = BoundedNumber<1, 10>;
@@ -31,7 +31,7 @@ const MAX_TAGS: usize = 32;
 const MAX_TAG_BYTES: usize = 64;
 const MAX_REASON_BYTES: usize = 2 << 10;
 
-/// Number of failures from which a hint is doubtful (semantics section 10).
+/// Number of failures at which a hint becomes doubtful (semantics section 10).
 pub const DOUBTFUL_FAILURES: u32 = 3;
 
 /// Says if a value is a credential.
@@ -136,7 +136,7 @@ impl HintMeta {
 /// Checks a component or key: 1 to 256 bytes without control characters.
 ///
 /// # Errors
-/// `E_INVALID`, naming `field`.
+/// `E_INVALID`; its message names `field`.
 pub fn check_name(field: &str, name: &str) -> Result<()> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         return Err(
@@ -146,9 +146,9 @@ pub fn check_name(field: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A stored hint. It is immutable: every change makes a new one, so a reader's copy never changes.
+/// A stored hint. It is immutable: every change makes a new hint, so a reader's copy never changes.
 ///
-/// Serializes in full, even a secret value; [`Hint::as_redacted`] hides secrets.
+/// A hint serializes in full, even when its value is secret; [`Hint::as_redacted`] hides secrets.
 #[derive(Clone)]
 pub struct Hint {
     pub(crate) component: Arc<str>,
@@ -158,21 +158,21 @@ pub struct Hint {
     pub(crate) reason: Option<Box<str>>,
     pub(crate) tags: Box<[Arc<str>]>,
     pub(crate) ttl: Ttl,
-    /// NaN for "not given", which takes half the size of an `Option`.
+    /// NaN means "not given", which takes half the size of an `Option`.
     confidence: f64,
-    /// The priority; 0 for "not given".
+    /// The priority; 0 means "not given".
     priority: u8,
     sensitivity: Option<Sensitivity>,
     source: Option<HintOrigin>,
     pub(crate) version: u64,
     pub(crate) created_at: Millis,
     pub(crate) updated_at: Millis,
-    /// [`NEVER`] for "not used".
+    /// [`NEVER`] means "not used".
     last_used_at: Millis,
     pub(crate) use_count: u64,
-    /// Length in an export, key included; see [`Hint::measure`].
+    /// Length in an export in bytes, with the key; see [`Hint::measure`].
     pub(crate) bytes: u32,
-    /// Bytes of memory, its shared scope and tags counted in full.
+    /// Size in memory in bytes; its shared scope and tags are counted in full.
     pub(crate) held: u32,
     /// Fields that few hints have.
     rare: Option<Box<RareFields>>,
@@ -197,7 +197,7 @@ pub(crate) struct HintUsage {
 }
 
 impl Hint {
-    /// Makes a checked hint at version 1, never used.
+    /// Makes a checked hint at version 1 without uses.
     pub(crate) fn new(
         component: Arc<str>,
         key: &str,
@@ -231,7 +231,7 @@ impl Hint {
         }
     }
 
-    /// Returns true for equal value and meta; times and counters do not count.
+    /// Returns true for an equal value and meta; times and counts are not compared.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         let said = |hint: &Self| (hint.priority(), hint.confidence(), hint.sensitivity, hint.source);
         self.value == other.value
@@ -251,7 +251,7 @@ impl Hint {
         &self.key
     }
 
-    /// Returns the digest of the scope, `""` when it applies everywhere.
+    /// Returns the digest of the scope; `""` when the hint applies everywhere.
     pub fn variant(&self) -> &str {
         self.scope.variant()
     }
@@ -271,7 +271,7 @@ impl Hint {
         &self.scope
     }
 
-    /// Returns the reason why the hint is worth knowing, if given.
+    /// Returns the reason why the hint is worth knowing; `None` if none was given.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
@@ -281,12 +281,12 @@ impl Hint {
         self.tags.iter().map(|tag| &**tag)
     }
 
-    /// Returns the priority, 1 to 10, if given.
+    /// Returns the priority, 1 to 10; `None` if none was given.
     pub fn priority(&self) -> Option<u8> {
         (self.priority > 0).then_some(self.priority)
     }
 
-    /// Returns the confidence, 0 to 1, if given.
+    /// Returns the confidence, 0 to 1; `None` if none was given.
     pub fn confidence(&self) -> Option<f64> {
         (!self.confidence.is_nan()).then_some(self.confidence)
     }
@@ -301,18 +301,18 @@ impl Hint {
         self.sensitivity == Some(Sensitivity::Secret)
     }
 
-    /// Returns the kind of source, if given.
+    /// Returns the kind of origin; `None` if none was given.
     pub fn source(&self) -> Option<HintOrigin> {
         self.source
     }
 
-    /// Returns the name of the author, if given.
+    /// Returns the name of the author; `None` if none was given.
     pub fn added_by(&self) -> Option<&str> {
         self.rare.as_ref()?.added_by.as_deref()
     }
 
-    /// Returns true when the hint was learned and has worked in one client session alone. It is told only beside the
-    /// failure that it mended (semantics section 10).
+    /// Returns true when the hint was learned and has worked in only one client session. Such a hint is told only after
+    /// the failure that it repaired (semantics section 10).
     pub(crate) fn is_unproven(&self) -> bool {
         self.source == Some(HintOrigin::ToolOutput) && self.tags().any(unproven::is_tag)
     }
@@ -342,7 +342,7 @@ impl Hint {
         self.use_count
     }
 
-    /// Returns the number of failures since it last worked (semantics section 10).
+    /// Returns the number of failures since the hint last worked (semantics section 10).
     pub fn failure_count(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.failure_count)
     }
@@ -352,17 +352,17 @@ impl Hint {
         self.rare.as_ref().and_then(|rare| rare.last_failed_at)
     }
 
-    /// Returns true when the hint has failed so often that every other one ranks before it.
+    /// Returns true when the hint has failed so often that it ranks after every other one.
     pub fn is_doubtful(&self) -> bool {
         self.failure_count() >= DOUBTFUL_FAILURES
     }
 
-    /// Returns true when the hint has expired at `now`, and so is invisible.
+    /// Returns true when the hint has expired at `now`, and so no method shows it.
     pub fn is_expired(&self, now: Millis) -> bool {
         now >= self.expires_at()
     }
 
-    /// Returns true when the ttl is a duration, not the session.
+    /// Returns true when the ttl is a duration and not `session`.
     pub fn has_expiry(&self) -> bool {
         *self.ttl() != Ttl::SESSION
     }

@@ -1,9 +1,8 @@
-//! Nudge is a memory for coding agents. It stores small hints (build and run commands, folders,
-//! environment toggles, templates) and returns each of them where its scope applies, with the
-//! reason why.
+//! Nudge is a memory for coding agents. It stores small hints (build and run commands, folders, environment toggles,
+//! templates), returns each hint in the places to which its scope applies, and gives the reason.
 //!
-//! A hint is identified by component, key and scope. [`Nudge::set`] stores one, [`Nudge::get`]
-//! returns the best variant that fits a [`Context`], and says why:
+//! A hint is identified by component, key and scope. [`Nudge::set`] stores a hint. [`Nudge::get`] returns the best
+//! variant that fits a [`Context`], with the reasons:
 //!
 //! ```
 //! use nudge::{Context, Nudge, Os, ScopeSpec, SetHint};
@@ -18,15 +17,15 @@
 //! assert_eq!(found.hint().text(), "docker compose build router");
 //! assert_eq!(found.reasons(), ["cwd matched **/http-proxy*"]);
 //!
-//! // Elsewhere nothing fits, and nothing is returned.
+//! Elsewhere no hint fits, and `get` returns `None`.
 //! let elsewhere = Context::builder().cwd("/home/me").build()?;
 //! assert!(store.get("http-proxy", "build", &elsewhere).is_none());
 //! # Ok::<(), nudge::Error>(())
 //! ```
 //!
-//! Every method is also reachable by name and JSON through [`Service::call`], as the server, the command line and the
-//! bindings use it. [`docs`] has the rules. The library starts no threads and processes, opens no sockets, and reads no
-//! files, except git's when [`context::detect`] is asked to.
+//! Every method can also be called by name with JSON through [`Service::call`], as the server, the command line and the
+//! bindings do. [`docs`] has the rules. The library starts no threads and processes, opens no sockets, and reads no
+//! files, except git's files in [`context::detect`].
 
 pub mod docs;
 pub mod method;
@@ -74,7 +73,7 @@ pub use store::StoreChange;
 pub use ttl::Ttl;
 pub use view::View;
 
-// Short names for the verbs' params and results, which are documented in `method`.
+// Short names for the params and results of the verbs, which `method` documents.
 #[doc(no_inline)]
 pub use method::{
     BumpHint, BumpResult, ComponentCount, ComponentList, ConditionMet, DeleteHint, DeleteResult, Deletion,
@@ -87,7 +86,7 @@ pub use method::{
 #[doc(no_inline)]
 pub use value::{CommandShell, CommandValue, HintOrigin, PathValue, Sensitivity, TemplateFormat, TemplateValue};
 
-/// Runs the README's example with the documentation tests.
+/// Runs the README's example as a documentation test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct ReadmeExample;

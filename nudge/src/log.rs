@@ -1,4 +1,4 @@
-//! The log, which records changes before they are visible, and is notified of them afterwards.
+//! The log of changes: it records a change before the change is visible, and hears of the change afterwards.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use crate::hint::Hint;
 use crate::store::StoreChange;
 
-/// Records changes before anyone can see them.
+/// Records changes before any reader can see them.
 ///
-/// `append` is called by one writer at a time, before the change is applied. When it fails the call
-/// is refused and nothing changes.
+/// A single writer at a time calls `append`, before the change is applied. When `append` fails, the call is refused and
+/// nothing changes.
 pub trait ChangeLog: Send + Sync {
     /// Records a write.
     ///
@@ -22,25 +22,26 @@ pub trait ChangeLog: Send + Sync {
     /// The reason why the change cannot be recorded.
     fn append(&self, entry: &LogEntry<'_>) -> Result<()>;
 
-    /// Called with changes that are visible now, in their order. It must be quick, and must not call
-    /// the store.
+    /// Is called with changes after they have become visible, in their order. It must be quick, and must not call the
+    /// store.
     fn on_applied(&self, _: &AppliedWrite<'_>) {}
 
-    /// Answers whether a hint with a duration is kept for next time. It must be quick, and must not call the store.
+    /// Checks whether a hint with a duration is kept for the next session. It must be quick, and must not call the
+    /// store.
     ///
     /// # Errors
-    /// The reason for the caller when it is not, as a clause without a full stop.
+    /// The reason for the caller why the hint is not kept, as a clause without a full stop.
     fn check_keeping(&self) -> std::result::Result<(), String> {
         Err("it ends with this store at the latest: only a session keeps hints".into())
     }
 
-    /// Returns true when the log should begin anew: it has grown long, or another process has shortened it. Asked
-    /// after a write, and after a failed `append`, which is then tried once more.
+    /// Returns true when the log should begin anew: it has grown long, or another process has shortened it. The store
+    /// calls this after a write, and after a failed `append`, which it then tries once more.
     fn is_long(&self) -> bool {
         false
     }
 
-    /// Replaces the log by records that hold the whole store. On failure the old log stays in use.
+    /// Replaces the log by records that hold the whole store. On an error the old log stays in use.
     fn begin_anew(&self, _: &[Vec<u8>]) {}
 }
 
@@ -66,21 +67,21 @@ impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
     }
 }
 
-/// A planned write, as a [`ChangeLog`](crate::ChangeLog) records it before it is applied.
+/// A planned write in the form in which a [`ChangeLog`](crate::ChangeLog) records it before it is applied.
 #[derive(Debug, Clone, Copy)]
 pub struct LogEntry<'a> {
-    /// The write, as [`ChangeLog::on_applied`](crate::ChangeLog::on_applied) gets it afterwards.
+    /// The write, as [`ChangeLog::on_applied`](crate::ChangeLog::on_applied) gets it later.
     pub applied: AppliedWrite<'a>,
-    /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when nothing else
-    /// is in it.
+    /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when the result has
+    /// only a secret.
     pub result: Option<&'a RawValue>,
-    /// The version of the secret that the call was about, when there is no result.
+    /// The version of the secret that the call was about, when `result` is `None`.
     pub(crate) version: Option<u64>,
     /// The call itself, when the caller gave an idempotency key.
     pub(crate) call: Option<&'a str>,
 }
 
-/// A write that was made.
+/// A write that was carried out.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct AppliedWrite<'a> {
@@ -90,19 +91,20 @@ pub struct AppliedWrite<'a> {
     pub caller: Caller<'a>,
     /// The time of the write.
     pub time: Millis,
-    /// The changes, with hints as they are after the write; for deletions, as they were.
+    /// The changes. A changed hint is as it is after the write, a deleted hint as it was before.
     pub changes: &'a [StoreChange],
 }
 
 impl AppliedWrite<'_> {
-    /// Returns the hints that are gone: deleted, and not put back by the same call.
+    /// Returns the hints that are gone: deleted, and not restored by the same call.
     pub fn list_gone(&self) -> impl Iterator<Item = &Arc<Hint>> {
         fn name(hint: &Hint) -> (&str, &str, &str) {
             (hint.component(), hint.key(), hint.variant())
         }
-        // The names are collected only when needed: most writes delete nothing, and an import may put very many.
+        // The names are collected only when needed: most writes delete nothing, and an import may store very many
+        // hints.
         let deletes = self.changes.iter().any(|change| matches!(change, StoreChange::Delete(_)));
-        // A hint that a secret has replaced is restored as gone and replaced at once.
+        // A hint that a secret has replaced is restored as both gone and replaced.
         let kept: HashSet<_> =
             self.list_put().chain(self.list_replaced()).filter(|_| deletes).map(|hint| name(hint)).collect();
         self.changes.iter().filter_map(move |change| match change {
@@ -111,14 +113,14 @@ impl AppliedWrite<'_> {
         })
     }
 
-    /// Returns the hints that others were put in place of and that `undo` can bring back, as they were.
+    /// Returns the hints that other hints have replaced and that `undo` can restore, as they were.
     pub fn list_replaced(&self) -> impl Iterator<Item = &Arc<Hint>> {
         self.changes
             .iter()
             .filter_map(|change| if let StoreChange::Replaced(hint) = change { Some(hint) } else { None })
     }
 
-    /// Returns the hints that were stored, as they are now.
+    /// Returns the hints that were stored, as they are after the write.
     pub fn list_put(&self) -> impl Iterator<Item = &Arc<Hint>> {
         self.changes.iter().filter_map(|change| if let StoreChange::Put(hint) = change { Some(hint) } else { None })
     }
@@ -129,7 +131,7 @@ impl AppliedWrite<'_> {
     }
 }
 
-/// The log of a store that is not recorded anywhere.
+/// The log of a store whose changes are not recorded.
 pub(crate) struct NoLog;
 
 impl ChangeLog for NoLog {

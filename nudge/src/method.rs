@@ -1,5 +1,5 @@
-//! The verbs of the hints, one file each, with its params, its result and its row of the method table. JSON-RPC,
-//! MCP tools, the command line and every binding are built from the table.
+//! The verbs of the hints: each file has one verb with its params, its result and its row of the method table.
+//! JSON-RPC, MCP tools, the command line and every binding are built from the table.
 
 mod bump;
 mod delete;
@@ -102,7 +102,7 @@ mod tests {
                 assert!(!text.contains(word), "{} holds {word}: {text}", method.name);
             }
         }
-        // cli/tests/mcp/server.rs limits the size of the whole answer to `tools/list`.
+        // `cli/tests/mcp/server.rs` limits the size of the whole answer to `tools/list`.
         let bytes = |tool: &MethodSpec| (tool.params)().to_string().len() + tool.description.len();
         let (recall, hints): (Vec<_>, Vec<_>) =
             methods().into_iter().filter(|method| method.tool).partition(|method| method.name == "nudge.recall");

@@ -1,4 +1,4 @@
-//! A command line that ran, and the verdict of its end on a hint (semantics section 10).
+//! A command line that an agent ran, and the result of its end for a hint (semantics section 10).
 
 use memchr::memmem::Finder;
 use nudge_core::context::Context;
@@ -7,35 +7,35 @@ use nudge_core::shell::{self, Command, Folder, Line};
 use nudge_core::steps::StepBudget;
 use nudge_core::suggest::CommandOutcome;
 
-/// Steps for each byte of a line that is read: reading it takes longer than comparing it.
+/// Steps for each byte of a line that is parsed: parsing takes longer than comparing.
 const STEPS_PER_BYTE: usize = 16;
 
-/// A command line that ran, ready to be compared with thousands of hints.
+/// A command line that an agent ran, prepared for the comparison with thousands of hints.
 pub(crate) struct RanCommand<'a> {
     outcome: &'a CommandOutcome<'a>,
     line: Option<Line>,
-    /// For each command of the line, where it ran: a number of `places`, `None` where that is not known.
+    /// For each command of the line, the index in `places` of the context in which it ran; `None` if that is unknown.
     place_indexes: Vec<Option<usize>>,
-    /// The contexts: first of the line, then of its commands.
+    /// The contexts: first that of the line, then those of its commands.
     places: Vec<Context>,
-    /// For each command that a hint may be: the words that such a hint holds as they are, the longest first.
+    /// For each command that a hint may name: the words that such a hint must contain, the longest first.
     needles: Vec<Vec<Finder<'static>>>,
 }
 
-/// The result of an end for a hint.
+/// The result of a command's end for a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandEnd {
     pub ok: bool,
     pub exit_code: Option<i64>,
-    /// The number of the place in [`RanCommand::places`] where the hint must be eligible.
+    /// The index in [`RanCommand::places`] of the context in which the hint must be eligible.
     pub place: usize,
 }
 
 impl<'a> RanCommand<'a> {
-    /// Reads the line.
+    /// Parses the line of an outcome.
     ///
     /// # Errors
-    /// When the steps do not suffice.
+    /// An error when the steps are used up.
     pub fn new(outcome: &'a CommandOutcome<'a>, steps: &mut StepBudget) -> Result<Self> {
         steps.take_steps(outcome.command.len() * STEPS_PER_BYTE)?;
         let line = shell::parse(outcome.command);
@@ -64,15 +64,16 @@ impl<'a> RanCommand<'a> {
         Ok(Self { outcome, line, place_indexes: folder_places, places, needles })
     }
 
-    /// The contexts of the commands.
+    /// Returns the contexts of the line and its commands.
     pub fn places(&self) -> &[Context] {
         &self.places
     }
 
-    /// Returns the result of the line's end for a hint with this command line; `None` when there is none.
+    /// Returns the result of the line's end for a hint with this command line; `None` if the end says nothing about the
+    /// hint.
     ///
     /// # Errors
-    /// When the steps do not suffice.
+    /// An error when the steps are used up.
     pub fn says_of(&self, hint: &str, steps: &mut StepBudget) -> Result<Option<CommandEnd>> {
         let CommandOutcome { command, ok, exit_code, .. } = *self.outcome;
         let whole = CommandEnd { ok, exit_code, place: 0 };
@@ -96,7 +97,7 @@ impl<'a> RanCommand<'a> {
         }))
     }
 
-    /// False for most hints that hold none of the commands. Reading a line takes a hundred times as long.
+    /// Returns false for most hints that contain none of the commands. Parsing a line takes a hundred times as long.
     fn may_be_in(&self, hint: &str) -> bool {
         self.needles.iter().any(|needles| needles.iter().all(|needle| needle.find(hint.as_bytes()).is_some()))
     }
@@ -113,7 +114,7 @@ fn make_needles(command: &Command) -> Vec<Finder<'static>> {
 mod tests {
     use super::*;
 
-    /// What is counted: `+` and `-`, the exit code, and the folder where the hint must be eligible.
+    /// Returns what is counted, as text: `+` or `-`, the exit code, and the folder in which the hint must be eligible.
     fn says(line: &str, ok: bool, exit_code: Option<i64>, hint: &str) -> String {
         let context = Context::builder().cwd("/r").build().unwrap();
         let outcome = CommandOutcome { command: line, ok, exit_code, context: &context, client_session: None };

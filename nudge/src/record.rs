@@ -1,7 +1,7 @@
 //! Journal records: converts writes to records, from which a store is restored.
 //!
-//! A record is one JSON object. It never holds a secret hint: where one was stored, changed or deleted,
-//! the record says only that the hint of that name is gone, and which version it had.
+//! A record is one JSON object. It never holds a secret hint: when a secret was stored, changed or deleted, the record
+//! says only that the hint with that name is gone, and which version it had.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(crate) struct WrittenRecord<'a> {
     pub put: Vec<NamedHint<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<(&'a str, &'a str, &'a str)>,
-    /// Names of hints that are in `put`, or secret now, and whose former value can be brought back.
+    /// Names of hints that are in `put`, or are secret now, and whose earlier value `undo` can restore.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<(&'a str, &'a str, &'a str)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ impl<'a> ReadRecord<'a> {
     }
 }
 
-/// Number of hints in one record of a snapshot, which keeps both the number and the size of records small.
+/// Number of hints in one record of a snapshot. It keeps both the number and the size of records small.
 const HINTS_OF_A_RECORD: usize = 256;
 
 /// Converts a whole store to records.

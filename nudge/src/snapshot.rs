@@ -1,5 +1,4 @@
-//! The JSON document of a store (semantics sections 6 and 13), written by export and read
-//! by import.
+//! The JSON document of a store (semantics sections 6 and 13). Export writes it, and import reads it.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -32,7 +31,7 @@ pub(crate) type Extra = BTreeMap<String, Box<RawValue>>;
 /// An exported store. Serializes as `{"schema_version", "created_at", "session_id", "components", ...}`.
 #[derive(Debug, Clone)]
 pub struct ExportPayload {
-    /// The hints by component and key; among the variants of a key, the one for `hints` comes first.
+    /// The hints by component and key. The variant of a key that is written under `hints` comes first.
     hints: Vec<Arc<Hint>>,
     session_id: String,
     created_at: Millis,
@@ -46,12 +45,13 @@ impl ExportPayload {
         created_at: Millis,
         extra: Option<Arc<RawValue>>,
     ) -> Self {
-        // The variant with the empty scope goes under `hints`, else the most specific one; the digest breaks ties.
+        // The variant with the empty scope is written under `hints`, else the most specific one; the digest decides
+        // between equal ones.
         let specificity = |hint: &Hint| match hint.scope.specificity() {
             0 => u8::MAX,
             fields => fields,
         };
-        // Hints are sorted component by component, as sorting all at once would go through the whole memory many times.
+        // Hints are sorted component by component: sorting all at once would read the whole memory many times.
         let mut components: HashMap<Arc<str>, Vec<Arc<Hint>>, foldhash::fast::RandomState> = HashMap::default();
         for hint in hints {
             components.entry_ref(&hint.component).or_default().push(hint);
@@ -133,12 +133,12 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
     }
 }
 
-/// Takes the hints of a payload while it is read: each component is taken over before the next one is read, so that
-/// both use the same memory.
+/// Takes the hints of a payload during reading. Each component is taken before the next one is read, so that both use
+/// the same memory.
 pub(crate) trait PayloadReader {
     /// Takes the next hint in document order.
     fn take_entry(&mut self, entry: PayloadEntry<'_>);
-    /// Forgets those that were taken: they come once more.
+    /// Drops the hints that were taken, because the reader delivers them again.
     fn forget_taken(&mut self);
 }
 
@@ -146,7 +146,7 @@ pub(crate) trait PayloadReader {
 #[derive(Debug)]
 pub(crate) struct PayloadEntry<'a> {
     pub component: Arc<str>,
-    /// The key; empty when a whole component is wrong.
+    /// The key; empty when the whole component is wrong.
     pub key: String,
     pub body: EntryBody<'a>,
 }
@@ -154,25 +154,26 @@ pub(crate) struct PayloadEntry<'a> {
 /// The content under a key.
 #[derive(Debug)]
 pub(crate) enum EntryBody<'a> {
-    /// A hint that was parsed with the whole document.
+    /// A hint, parsed with the whole document.
     Hint(Box<HintDocument>),
-    /// JSON that may be a hint, or a bare value instead of one.
+    /// JSON that may be a hint, or only the value of one.
     Raw(&'a RawValue),
     /// No hint: a component, or a list of variants, has the wrong type.
     Wrong,
 }
 
-/// Reads a payload, each hint on its own so that a broken one does not affect the others, and returns the payload's
-/// other members.
+/// Reads a payload, each hint separately, so that a broken hint does not affect the others. Returns the payload's other
+/// members.
 ///
 /// # Errors
-/// `E_INVALID` when it is no store, or one of another schema.
+/// `E_INVALID` when the payload is no store, or a store of another schema.
 pub(crate) fn read(payload: &RawValue, reader: &mut impl PayloadReader) -> Result<Extra> {
     let not_a_store = || {
         Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.")
             .about("payload")
     };
-    // A single pass is enough when every hint is right; else the structure is read first and then each hint on its own.
+    // A single pass is enough when every hint is right. Otherwise the structure is read first, and then each hint
+    // separately.
     let mut json = serde_json::Deserializer::from_str(payload.get());
     let well = WellFormed(reader).deserialize(&mut json);
     let well = well.and_then(|top| json.end().map(|()| top)).ok();
@@ -277,18 +278,18 @@ fn check_schema(value: &RawValue) -> Result<()> {
     }
 }
 
-/// The members of an object in document order, duplicates included.
+/// The members of an object in document order, with duplicates.
 #[derive(Debug)]
 struct ObjectMembers<V>(Vec<(String, V)>);
 
-/// Members as raw JSON text, parsed one by one.
+/// Members as raw JSON text, which are parsed one by one.
 type Pairs<'a> = ObjectMembers<&'a RawValue>;
 
-/// Reads a document in which every hint is right, such as an export, and returns its other members. It takes one pass,
-/// the tolerant reader five.
+/// Reads a document in which every hint is right, such as an export, and returns its other members. It takes one pass;
+/// the tolerant reader takes five.
 struct WellFormed<'r, R>(&'r mut R);
 
-/// The components of one.
+/// Reads the components of such a document.
 struct WellFormedComponents<'r, R>(&'r mut R);
 
 #[derive(Deserialize)]
@@ -299,10 +300,10 @@ struct WellFormedComponent {
     variants: Option<ObjectMembers<Vec<WholeHint>>>,
 }
 
-/// A hint with a value.
+/// Parses a hint that has a value.
 struct WholeHint(Box<HintDocument>);
 
-/// Accepts only a JSON object, as serde would read a struct from a list as well.
+/// Accepts only a JSON object: serde would also read a struct from a list.
 struct ObjectOnly<T>(T);
 
 impl<'de, R: PayloadReader> DeserializeSeed<'de> for WellFormed<'_, R> {
@@ -454,7 +455,7 @@ fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis
 }
 
 impl HintDocument {
-    /// Reads a hint, or a bare value instead of one.
+    /// Reads a hint, or only the value of one.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -476,7 +477,7 @@ impl HintDocument {
         wire::parse_json::<Self>(raw.get(), "hint")?.into_parts()
     }
 
-    /// Makes the hint; absent times become `now`.
+    /// Makes the hint; missing times become `now`.
     pub fn into_hint(self, component: &Arc<str>, key: &str, value: HintValue, scope: Arc<Scope>, now: Millis) -> Hint {
         let mut hint = Hint::new(Arc::clone(component), key, value, self.meta, scope, now);
         hint.version = self.version.unwrap_or(1);
@@ -491,7 +492,7 @@ impl HintDocument {
         hint
     }
 
-    /// Checks the counts, and splits the value from the rest.
+    /// Checks the counts, and separates the value from the rest.
     fn into_parts(mut self) -> Result<(HintValue, Self)> {
         let value = self.value.take().ok_or_else(|| Error::invalid("A hint needs a value."))?;
         let counts = [self.version.unwrap_or(1), self.use_count];

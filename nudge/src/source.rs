@@ -1,4 +1,4 @@
-//! The hints as a [`Source`], which the server opens, asks and closes like every other.
+//! Makes the hints a [`Source`], which the server opens, queries and closes like every other source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::config::Config;
 use crate::hint::{Hint, NAME};
 use crate::log::{AppliedWrite, ChangeLog, LogEntry};
 
-/// Number of changes of one call above which a single event reports all of them.
+/// Number of changes of one call above which one event reports all of them.
 const MAX_EVENTS_OF_ONE_CALL: usize = 50;
-/// Length to which a value is cut in an event.
+/// Length to which an event cuts a value, in characters.
 const MAX_VALUE_CHARS: usize = 200;
 
-/// The hints, for the list of sources.
+/// The entry of the hints in the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: NAME,
     methods: crate::methods,
@@ -49,7 +49,8 @@ const fn count_setting(name: &'static str, default: &'static str, about: &'stati
     Setting { name, kind: SettingKind::Count, default, flag: ServeFlag::Value("N"), about }
 }
 
-/// The settings: those of [`Config::ENV`], in its order, but for the last, which is the server's for all sources.
+/// The settings: those of [`Config::ENV`] in the same order, except for the last one, which the server has for all
+/// sources.
 static SETTINGS: &[Setting] = &[
     count_setting("max_components", "500", "Most components"),
     count_setting("max_hints_per_component", "200", "Most hints of one component"),
@@ -135,7 +136,7 @@ fn open_source(host: SourceHost<'_>) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(nudge))
 }
 
-/// The log of a server: records changes in the session's journal before anybody can see them, and reports them
+/// The log of a server. It records changes in the session's journal before readers can see them, and reports them
 /// afterwards.
 struct SessionLog {
     journal: Arc<dyn RecordJournal>,
@@ -164,7 +165,7 @@ impl ChangeLog for SessionLog {
     }
 }
 
-/// Converts a write to events: one for each change, or a single one for a call with very many.
+/// Converts a write to events: one for each change, or a single event for a call with very many changes.
 fn to_events(applied: &AppliedWrite<'_>) -> Vec<ChangeEvent> {
     let new_count =
         |hint: &Hint| !matches!(applied.verb, "bump" | "outcome") && (applied.verb != "set" || hint.version() == 1);
@@ -204,7 +205,7 @@ fn touch_component(component: &str, count_changed: bool) -> TouchedResource {
 }
 
 fn describe_hint(hint: &Hint) -> Map<String, Value> {
-    // The value of a hint that expires is left out, as the event would outlive it.
+    // The value of a hint that expires is left out, because the event would outlive it.
     let value = match (hint.is_secret(), hint.has_expiry()) {
         (true, _) => "[secret]".into(),
         (_, true) => String::new(),
@@ -223,7 +224,7 @@ fn describe_hint(hint: &Hint) -> Map<String, Value> {
     out
 }
 
-/// A result of `nudge.outcome`, which may be the recorded one of a repeated call.
+/// A result of `nudge.outcome`. For a repeated call it is the recorded result.
 #[derive(Deserialize)]
 struct OutcomeReply {
     matched: Vec<Box<RawValue>>,

@@ -1,7 +1,7 @@
-//! The hints in memory: a map for lookups and, under a lock of its own, rows for searches.
+//! The hints in memory: a map for lookups, and rows for searches under a separate lock.
 //!
-//! The store has no clock (it takes `now`) and no limits; `cache` makes sure that there is one writer at a time. The
-//! lock order is rows, then map: a writer that waits for a long search does not block lookups.
+//! The store has no clock (callers pass `now`) and no limits; `cache` allows only one writer at a time. The lock order
+//! is rows, then map, so a writer that waits for a long search does not block lookups.
 
 mod rows;
 mod verdicts;
@@ -27,7 +27,7 @@ use rows::HintRows;
 pub(crate) use rows::{HintFilter, HintHit, Only, StoreSizes, component_bytes, component_held};
 pub(crate) use verdicts::{ScopeVerdicts, SearchVerdicts};
 
-/// A change to the store, as a [`ChangeLog`](crate::ChangeLog) gets it.
+/// A change to the store, as a [`ChangeLog`](crate::ChangeLog) records it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum StoreChange {
@@ -35,14 +35,14 @@ pub enum StoreChange {
     Put(Arc<Hint>),
     /// The deleted hint.
     Delete(Arc<Hint>),
-    /// The hint as it was before the same call replaced its value; it is kept for `undo`.
+    /// A hint as it was before a call replaced its value; the store keeps it for `undo`.
     Replaced(Arc<Hint>),
     /// The retained top-level keys of imports, as one JSON object.
     Extra(Arc<serde_json::value::RawValue>),
 }
 
 impl StoreChange {
-    /// The version of a secret after it; `None` when it is about no secret.
+    /// Returns the version of a secret after the change; `None` when the change is about no secret.
     pub(crate) fn version_of_secret(&self) -> Option<u64> {
         match self {
             Self::Put(hint) | Self::Delete(hint) if hint.is_secret() => Some(hint.version()),
@@ -51,10 +51,10 @@ impl StoreChange {
     }
 }
 
-/// Number of changes above which memory for all of them is reserved at once.
+/// Number of changes above which their memory is reserved in one step.
 const MANY: usize = 1000;
 
-/// The variants of a key, copied out of the lock.
+/// The variants of a key, copied while the lock was held.
 pub(crate) type Variants = SmallVec<[Arc<Hint>; 4]>;
 
 #[derive(Default)]
@@ -74,12 +74,12 @@ struct HintMap {
 struct VariantSlot {
     hint: Arc<Hint>,
     row: u32,
-    /// The number of the hint's scope; the low bits are the class that decides first among variants (semantics section
-    /// 1): not doubtful, then specificity. A lookup reads only the hint it chooses.
+    /// The number of the hint's scope. The low bits of the number are the class, which decides first between variants
+    /// (semantics section 1): not doubtful, then specificity. So a lookup reads only the hint that it chooses.
     scope: u32,
 }
 
-/// Bits of the class of a [`VariantSlot`]: three for the specificity, which is at most 6, one for doubt.
+/// Number of bits of the class of a [`VariantSlot`]: three for the specificity, which is at most 6, and one for doubt.
 const CLASS_BITS: u32 = 4;
 const NOT_DOUBTFUL: u32 = 8;
 
@@ -93,7 +93,7 @@ impl VariantSlot {
         self.scope >> CLASS_BITS
     }
 
-    /// Greater is better.
+    /// Returns the class; a greater class is better.
     fn class(&self) -> u32 {
         self.scope & ((1 << CLASS_BITS) - 1)
     }
@@ -138,16 +138,17 @@ impl HintStore {
         slots.find(|slot| slot.hint.variant() == variant).map(|slot| Arc::clone(&slot.hint))
     }
 
-    /// Returns true when a hint is stored, and is the only variant of its key.
+    /// Returns true when the store holds this hint, and no other variant of its key.
     pub fn is_only_variant(&self, hint: &Arc<Hint>) -> bool {
         let map = self.map.read();
         let slots = map.find_slots(&hint.component, &hint.key);
         slots.is_some_and(|slots| matches!(&slots[..], [only] if Arc::ptr_eq(&only.hint, hint)))
     }
 
-    /// Chooses a variant of a key under the lock, so that only this one is copied out. `choose` gets the best class of
-    /// variants that fit; if all of these have expired, it gets all that fit. `memo` has the verdicts on their scopes.
-    /// `Err` returns all variants when a verdict is missing, as scopes are not matched under the lock.
+    /// Chooses a variant of a key under the lock, so that only this variant is copied. `choose` gets the variants of
+    /// the best class that fit. If all of them have expired, `choose` gets all variants that fit. `memo` has the
+    /// verdicts on their scopes. When a verdict is missing, `Err` returns all variants, because scopes are not matched
+    /// under the lock.
     pub fn choose_variant<T>(
         &self,
         component: &str,
@@ -216,10 +217,10 @@ impl HintStore {
     }
 
     /// Returns the `limit` best hints that pass `filter` and come after `after`, best first. Slow scopes are judged
-    /// between two looks at the rows, so that no writer waits for them.
+    /// between two passes over the rows, without the lock, so that no writer waits for them.
     ///
     /// # Errors
-    /// When the steps of `verdicts` do not suffice.
+    /// An error when `verdicts` has too few steps.
     pub fn search_top(
         &self,
         filter: &HintFilter<'_>,
@@ -235,8 +236,8 @@ impl HintStore {
         }
     }
 
-    /// Returns every hint that passes `filter`, in a heap that sorts only as it is popped, and the number of hints left
-    /// undecided for lack of steps.
+    /// Returns every hint that passes `filter`, in a heap that sorts only what is popped, and the number of hints that
+    /// stayed undecided for lack of steps.
     pub fn best_first(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (BinaryHeap<HintHit>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
         loop {
@@ -249,8 +250,8 @@ impl HintStore {
         }
     }
 
-    /// Returns the rows of every hint that passes `filter`, in no order, each with its address, by which the hint is
-    /// known; and the number of hints left undecided for lack of steps.
+    /// Returns the rows of every hint that passes `filter`, in no order, each with the hint's address as its identity,
+    /// and the number of hints that stayed undecided for lack of steps.
     pub fn find_fitting(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (Vec<(u32, *const Hint)>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
         loop {
@@ -263,29 +264,29 @@ impl HintStore {
         }
     }
 
-    /// Returns the rows of the components for which `is_meant` is true, in no order. It runs under the lock and must be
-    /// quick.
+    /// Returns the rows of the components for which `is_meant` is true, in no order. `is_meant` runs under the lock and
+    /// must be quick.
     pub fn rows_of(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
         self.rows.read().of_components(is_meant)
     }
 
-    /// Returns how many hints have left their row so far.
+    /// Returns how many times a hint has left its row.
     pub fn count_gone(&self) -> u64 {
         self.rows.read().gone
     }
 
-    /// Returns the hints of rows that still have one.
+    /// Returns the hints of those rows that hold a hint.
     pub fn hints_of(&self, rows: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<Hint>)> {
         let locked = self.rows.read();
         rows.into_iter().filter_map(|row| Some((row, locked.find_hint(row)?))).collect()
     }
 
-    /// Returns the stored text of a tag or component, so that equal ones share memory.
+    /// Returns the stored text of a tag or component, so that equal texts share memory.
     pub fn intern(&self, text: &str) -> Option<Arc<str>> {
         self.rows.read().intern(text)
     }
 
-    /// Applies planned changes; cannot fail. Returns the hints that are no longer stored.
+    /// Applies planned changes; this cannot fail. Returns the hints that are no longer stored.
     pub fn apply_changes(&self, changes: &[StoreChange]) -> Vec<Arc<Hint>> {
         let mut rows = self.rows.write();
         let mut map = self.map.write();
@@ -301,7 +302,7 @@ impl HintStore {
         gone.collect()
     }
 
-    /// Starts a new epoch of scope numbers, which makes all verdicts cached by number void.
+    /// Begins a new epoch of scope numbers, which makes all verdicts that are cached by number invalid.
     pub fn renumber_scopes(&self) {
         let mut rows = self.rows.write();
         let mut map = self.map.write();
@@ -346,12 +347,13 @@ fn delete_hint(map: &mut HintMap, rows: &mut HintRows, hint: &Arc<Hint>) -> Opti
     Some(slot.hint)
 }
 
-/// Number of scopes in a piece of a [`VerdictMemo`].
+/// Number of scopes in one piece of a [`VerdictMemo`].
 const PIECE: usize = 256;
-/// Number of pieces of a [`VerdictMemo`]; scopes with higher numbers are matched every time.
+/// Number of pieces of a [`VerdictMemo`]; scopes with higher numbers are matched on every call.
 const PIECES: usize = 32;
 
-/// The verdicts of one context on each scope, cached by the scope's number, for many threads. No lock is needed, because each verdict is stored with its epoch.
+/// The verdicts of one context on each scope, cached by the scope's number, for many threads. It needs no lock, because
+/// each verdict is stored together with its epoch.
 #[derive(Default)]
 pub(crate) struct VerdictMemo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
 
@@ -360,7 +362,7 @@ impl VerdictMemo {
     pub fn find_cached(&self, epoch: u64, scope: u32) -> Option<bool> {
         let index = scope as usize;
         let word = self.0.get(index / PIECE)?.get()?[index % PIECE].load(Ordering::Relaxed);
-        // From the lowest bit: the verdict, a flag that is set when there is one, the epoch.
+        // From the lowest bit: the verdict, a flag that is set when there is a verdict, the epoch.
         (word >> 1 == (epoch << 1 | 1)).then_some(word & 1 == 1)
     }
 
@@ -401,7 +403,7 @@ mod tests {
             assert_eq!(memo.find_cached(7, number), Some(verdict), "{number}");
             assert_eq!((memo.find_cached(6, number), memo.find_cached(8, number)), (None, None), "{number}");
         }
-        // A known verdict is not computed again. A scope with a higher number has no place.
+        // A cached verdict is not computed again. The memo has no entry for a scope with a higher number.
         assert!(memo.allows(7, &fails.with_number(0), &context));
         assert!(!memo.allows(7, &fails.with_number(last + 1), &context));
         assert_eq!(memo.find_cached(7, last + 1), None);

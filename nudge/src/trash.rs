@@ -1,5 +1,5 @@
-//! The last deletions, kept in memory for this session within limits, so that they can be undone. A replaced value
-//! counts as a deletion.
+//! The last deletions. The store keeps them in memory for this session within limits, so that callers can undo them. A
+//! replaced value counts as a deletion.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use serde::Serialize;
 use crate::hint::{Hint, HintOrigin};
 use crate::log::AppliedWrite;
 
-/// Largest number of remembered deletions, and, beside them, of remembered [values](TrashEntry::is_minor) that were replaced.
+/// Largest number of remembered deletions. The same number of minor ones ([`TrashEntry::is_minor`]) is remembered in
+/// addition.
 const MAX_DELETIONS: usize = 100;
-/// Largest size of all these hints as exported, in bytes; the last deletion is remembered whatever its size, if there is
-/// memory for it.
+/// Largest size of all these hints in an export, in bytes. The last deletion is remembered with any size, if there is
+/// enough memory for it.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The way in which hints went.
+/// How hints were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeletionKind {
@@ -41,7 +42,7 @@ pub(crate) struct TrashEntry {
     /// The id, counted from 1.
     pub id: u64,
     pub at: Millis,
-    /// The caller's name; empty when unknown.
+    /// The caller's name; empty when it is unknown.
     pub by: Box<str>,
     pub what: DeletionKind,
     pub hints: Vec<Arc<Hint>>,
@@ -56,7 +57,8 @@ impl TrashEntry {
         self.hints.iter().map(|hint| hint.held as usize).sum::<usize>() + size_of::<Self>() + self.by.len()
     }
 
-    /// True for replaced values that were no person's. Values are replaced often, and are forgotten first.
+    /// Returns true for replaced values that no person had stored. Such values are replaced often, so they are dropped
+    /// first.
     fn is_minor(&self) -> bool {
         self.what == DeletionKind::Replaced && self.hints.iter().all(|hint| hint.source() != Some(HintOrigin::User))
     }
@@ -67,17 +69,17 @@ impl TrashEntry {
 pub(crate) struct HintTrash {
     deletions: VecDeque<TrashEntry>,
     last_id: u64,
-    /// The size of the hints, as exported.
+    /// The size of the hints in an export, in bytes.
     bytes: usize,
-    /// The memory that the deletions take.
+    /// The memory that the deletions take, in bytes.
     held: usize,
-    /// The number of minor ones.
+    /// The number of minor deletions.
     minor: usize,
 }
 
 impl HintTrash {
-    /// Remembers the hints that a call deleted, without those that expired or were put back by the same call; and, as
-    /// a deletion of its own, those that it replaced.
+    /// Remembers the hints that a call deleted, without those that expired or that the same call restored. Remembers
+    /// the hints that the call replaced as a second deletion.
     pub fn note_deletions(&mut self, applied: &AppliedWrite<'_>) {
         match applied.verb {
             "expire" => return,
@@ -112,14 +114,15 @@ impl HintTrash {
         }
     }
 
-    /// Forgets deletions until the others take no more than `room`, in bytes of memory.
+    /// Drops deletions until the others take at most `room` bytes of memory.
     pub fn shrink_to(&mut self, room: usize) {
         while self.held > room && !self.deletions.is_empty() {
             self.forget_entry(self.find_least());
         }
     }
 
-    /// Returns the index of the one to forget first: the oldest minor one, else the oldest; the last one comes last.
+    /// Returns the index of the deletion to drop first: the oldest minor one, else the oldest one. The last deletion is
+    /// dropped only when it is alone.
     fn find_least(&self) -> usize {
         let but_last = self.deletions.len().saturating_sub(1);
         self.deletions.iter().take(but_last).position(TrashEntry::is_minor).unwrap_or(0)
@@ -139,12 +142,12 @@ impl HintTrash {
         self.minor += usize::from(deleted.is_minor());
     }
 
-    /// Returns true when nothing is remembered.
+    /// Returns true when no deletion is remembered.
     pub fn is_empty(&self) -> bool {
         self.deletions.is_empty()
     }
 
-    /// Returns the id of the last deletion, even if it is forgotten.
+    /// Returns the id of the last deletion, even if that was dropped.
     pub fn last_id(&self) -> u64 {
         self.last_id
     }
@@ -154,7 +157,7 @@ impl HintTrash {
         self.last_id = self.last_id.max(last_id);
     }
 
-    /// Finds the hint that `stands` replaced, and the id of that deletion.
+    /// Finds the hint that `stands` has replaced, and the id of that deletion.
     pub fn replaced_by(&self, stands: &Hint) -> Option<(u64, Arc<Hint>)> {
         let is_same_hint = |hint: &&Arc<Hint>| {
             hint.component() == stands.component() && hint.key() == stands.key() && hint.variant() == stands.variant()
@@ -169,12 +172,12 @@ impl HintTrash {
         self.deletions.iter().rev()
     }
 
-    /// Forgets the restored hints, in the last deletion that holds the first of them.
+    /// Removes the restored hints from the last deletion that holds the first of them.
     fn forget_undone(&mut self, applied: &AppliedWrite<'_>) {
         let same = |what: DeletionKind, was: &Hint, back: &Hint| {
             let name = |hint: &Hint| (hint.component().to_owned(), hint.key().to_owned(), hint.variant().to_owned());
             let times = |hint: &Hint| (hint.created_at(), hint.updated_at());
-            // A hint that comes back in the place of another has a later version.
+            // A restored hint that replaces another one has a later version.
             let versions =
                 was.version() == back.version() || what == DeletionKind::Replaced && was.version() < back.version();
             versions && times(was) == times(back) && was.value() == back.value() && name(was) == name(back)

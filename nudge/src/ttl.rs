@@ -7,11 +7,12 @@ use nudge_core::clock::Millis;
 use nudge_core::error::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Longest duration that is accepted: ten years.
+/// Longest accepted duration: ten years, in ms.
 const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;
 
-/// A time to live: `session`, or a duration of weeks, days, hours, minutes and seconds that counts from `updated_at`, as
-/// people write it (`2h`, `1d12h`) or in ISO 8601. ISO 8601 is kept as given, and the other form is written in it.
+/// A time to live: `session`, or a duration of weeks, days, hours, minutes and seconds that counts from `updated_at`. A
+/// duration is written as people write it (`2h`, `1d12h`) or in ISO 8601. ISO 8601 is kept as given; the other form is
+/// converted to it.
 ///
 /// ```
 /// let ttl: nudge::Ttl = "P1DT2H".parse()?;
@@ -32,12 +33,12 @@ impl Ttl {
         self.0.as_ref().map(|duration| duration.0)
     }
 
-    /// Returns the text as given.
+    /// Returns the text in ISO 8601, or `session`.
     pub fn as_str(&self) -> &str {
         self.0.as_ref().map_or("session", |duration| &duration.1)
     }
 
-    /// Returns the time at which a hint updated at `updated_at` expires; `Millis::MAX` for never.
+    /// Returns the time at which a hint that was updated at `updated_at` expires; `Millis::MAX` for never.
     pub(crate) fn expires_at(&self, updated_at: Millis) -> Millis {
         self.millis().map_or(Millis::MAX, |ms| updated_at.saturating_add(ms))
     }
@@ -62,15 +63,15 @@ impl FromStr for Ttl {
     }
 }
 
-/// Returns a duration as people write it in ISO 8601: `90m`, `1d 12h`. `None` for a text that is not a row of numbers with
-/// units.
+/// Converts a duration as people write it (`90m`, `1d 12h`) to ISO 8601. Returns `None` for a text that is not a
+/// sequence of numbers with units.
 fn to_iso(text: &str) -> Option<String> {
     let (mut date, mut time) = (String::new(), String::new());
     let mut rest = text.trim();
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|end| *end > 0)?;
         let (number, tail) = rest.split_at(end);
-        // No upper case: `1M` could be a month or a minute.
+        // Upper case is not accepted, because `1M` could be a month or a minute.
         let unit = tail.chars().next().filter(|unit| "wdhms".contains(*unit))?;
         let part = if "wd".contains(unit) { &mut date } else { &mut time };
         part.push_str(number);
@@ -84,7 +85,7 @@ fn to_iso(text: &str) -> Option<String> {
     }
 }
 
-/// Parses a duration to milliseconds, at least 1; the error is the rest of a sentence.
+/// Parses a duration to milliseconds, at least 1. The error is the end of a sentence.
 fn duration_ms(text: &str) -> Result<Millis, &'static str> {
     const UNITS: [(bool, char, f64); 5] = [
         (false, 'W', 604_800_000.0),
@@ -178,7 +179,7 @@ mod tests {
             ("PT1.5H", 5_400_000),
             ("PT0.0001S", 1),
             ("P3650D", 315_360_000_000),
-            // Ten years to the millisecond, and the longest number that is read.
+            // Ten years to the millisecond, and the longest number that is accepted.
             ("P3652.5D", 315_576_000_000),
             ("P000000000000000000000001D", 86_400_000),
         ] {

@@ -1,3 +1,3 @@
-//! The forms of a hint's value, and the words that its meta is made of (semantics section 13).
+//! The types of a hint's value and of the words in its meta (semantics section 13).
 
 pub use crate::hint::{CommandShell, CommandValue, HintOrigin, PathValue, Sensitivity, TemplateFormat, TemplateValue};

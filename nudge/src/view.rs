@@ -11,10 +11,10 @@ use crate::choice::{Match, pick_best, pick_variant};
 use crate::hint::Hint;
 use crate::store::VerdictMemo;
 
-/// A store bound to one [`Context`]. It caches whether the context meets each scope, so repeated
-/// lookups cost little more than the map; make one per context and keep it.
+/// A store bound to one [`Context`]. It caches whether the context meets each scope, so a repeated lookup takes little
+/// longer than a lookup in a map. Make one view for each context and keep it.
 ///
-/// `S` is the reference to the store: `&Nudge` or `Arc<Nudge>`. A view may be shared between threads.
+/// `S` is the reference to the store: `&Nudge` or `Arc<Nudge>`. Threads may share a view.
 ///
 /// ```
 /// use nudge::{Context, Nudge, SetHint, View};
@@ -36,11 +36,11 @@ impl<S: Deref<Target = Nudge>> View<S> {
         Self { store, context, memo: VerdictMemo::default() }
     }
 
-    /// Returns the best eligible variant of a key, or `None`. Allocates nothing once the cache is warm. Scopes that it
-    /// does not know yet take as long as they take.
+    /// Returns the best eligible variant of a key, or `None`. It allocates nothing when the cache has all verdicts. The
+    /// comparison of new scopes has no limit of time.
     pub fn get(&self, component: &str, key: &str) -> Option<Match> {
         let now = self.store.now();
-        // The open files, a list of any length that the caller sent, are searched before the lock is taken.
+        // The list of open files may have any length, so it is searched before the lock is taken.
         let open_file = self.context.open_file_in(component).is_some();
         let chosen = self
             .store
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use crate::{Config, SetHint};
 
-    /// Of one class, of several, expired, changed and gone: a view finds what `get` does, when it has seen the scopes and
-    /// when it has not.
+    /// A view finds the same hint as `get`, with cached verdicts and without: for variants of one class and of several,
+    /// and after expiry, change and deletion.
     #[test]
     fn a_view_finds_what_get_does() {
         let clock = Arc::new(ManualClock::new(1_000_000));
@@ -87,7 +87,7 @@ mod tests {
             store.set(hint).unwrap();
         };
         let found = |expected: [&str; 3]| {
-            // The second time, the verdicts are known.
+            // In the second round, the verdicts are cached.
             for _ in 0..2 {
                 for ((view, context), expected) in views.iter().zip(&contexts).zip(expected) {
                     let seen = view.get("api", "build");
@@ -114,7 +114,7 @@ mod tests {
             .unwrap();
         found(["", "", ""]);
     }
-    /// Verdicts are kept by the numbers of scopes, and a number is given again.
+    /// Verdicts are cached by the numbers of scopes, and a number can be used again for another scope.
     #[test]
     fn a_view_knows_nothing_of_a_scope_that_got_the_number_of_another() {
         let store = Nudge::default();

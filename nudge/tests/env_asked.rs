@@ -1,4 +1,5 @@
-//! A client that sends only the names last asked for is told which others matter (semantics section 9).
+//! A client sends only the variables for which the server asked last. The server tells it which other variables matter
+//! (semantics section 9).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +56,7 @@ fn what_is_lacking_is_asked_for() {
     ] {
         let error = ask(&store, "get_hint", &get(&lacking)).unwrap_err();
         assert_eq!((error.reason(), error.env_names()), ("E_INVALID", all.clone()), "{lacking}");
-        // As a client of a server reads it.
+        // A client reads the error in this way.
         assert_eq!(Error::from_json(&error.to_json()).env_names(), all);
     }
     assert_eq!(ask(&store, "get_hint", &json!({"component": "a", "key": "k"})).unwrap_err().env_names(), all);
@@ -98,10 +99,10 @@ fn what_is_known_or_of_no_concern_is_not_asked_for() {
     ] {
         assert_eq!(asked(method, malformed.clone()), None, "{method} {malformed}");
     }
-    // Whoever does not ask is answered with what there is.
+    // A caller that does not ask for names gets the ordinary answer.
     let plain = call(&store, Caller::default(), "get_hint", &get(&json!({}))).unwrap_err();
     assert_eq!((plain.reason(), plain.env_names()), ("E_NOT_FOUND", None));
-    // Nothing that mentions the environment is left.
+    // No stored hint mentions the environment any more.
     for component in ["a", "b"] {
         call(&store, Caller::default(), "delete_hint", &json!({"component": component, "key": "k"})).unwrap();
     }
@@ -132,7 +133,7 @@ fn a_refusal_does_nothing_and_is_not_remembered_for_the_key() {
     }
     assert_eq!(writes.load(Ordering::SeqCst), 1, "the set");
     let done = call(&store, caller.asking_env(), "bump", &bump(&json!({"HOST": ""}))).unwrap();
-    // Sent again when the scopes mention more than at the time.
+    // The call is sent again after the scopes have begun to mention more names.
     set(&store, "b", "k", &json!({"env_required": "MORE"}));
     assert_eq!(call(&store, caller.asking_env(), "bump", &bump(&json!({"HOST": ""}))).unwrap(), done);
     assert_eq!(writes.load(Ordering::SeqCst), 3);

@@ -1,4 +1,4 @@
-//! The page of examples that agents read: every one of them can be stored, and is found by its own tags.
+//! The page of examples that agents read: every example can be stored, and is found by its own tags.
 
 use nudge::{Context, Nudge, SetHint};
 

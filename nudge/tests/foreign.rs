@@ -1,5 +1,4 @@
-//! Foreign bytes: whatever stands in `params`, a call answers or refuses, and a refused call changes
-//! nothing.
+//! Foreign bytes: with any text in `params`, a call answers or refuses, and a refused call changes nothing.
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Params that each method takes; the mutations start from them.
+/// Returns valid params for each method; the mutations start from them.
 fn templates() -> Vec<(&'static str, Value)> {
     let scope = json!({"cwd_glob": ["**/a*", "/x/{b,c}/**"], "branch": "dev", "os": ["linux"], "repo": ["git@h.example:o/r.git"],
         "env_required": ["CI"], "env_match": {"STAGE": ["prod", "dev"]}});
@@ -59,7 +58,7 @@ enum Edit {
     Replace(usize, Value),
     Remove(usize),
     Add(usize, String, Value),
-    /// Cuts the text or puts bytes into it: mostly not JSON any more.
+    /// Cuts the text or inserts bytes into it; the result is mostly not JSON.
     Text(usize, String),
 }
 
@@ -95,7 +94,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// Every place in a value, as JSON pointers.
+/// Lists all positions in a value, as JSON pointers.
 fn pointers(value: &Value, pointer: &str, out: &mut Vec<String>) {
     out.push(pointer.to_owned());
     match value {
@@ -180,7 +179,7 @@ proptest! {
     }
 }
 
-/// A payload may be wrong a million times; the answer has room for a hundred.
+/// A payload may have a million errors; the answer lists the first hundred.
 #[test]
 fn an_import_names_the_first_hundred_errors() {
     let nudge = Nudge::new(Config::default());

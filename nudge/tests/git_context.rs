@@ -1,10 +1,9 @@
-//! The reader of git's files against git itself.
+//! Compares the reader of git's files with git itself.
 //!
-//! The reader may say that it is unsure; it may never say anything else than
-//! git. Shapes written by hand come first, then mixtures drawn with a fixed
-//! seed, then files nobody should have to meet, then the cache.
+//! The reader may say that it is unsure, but it must never give another answer than git. The tests use repositories
+//! written by hand, then random mixtures with a fixed seed, then hostile files, and then the cache.
 #![cfg(unix)]
-// Short fixtures: building them piece by piece would only hide what they say.
+// The fixtures are short: building them piece by piece would make them harder to read.
 #![allow(clippy::format_push_string, clippy::format_collect)]
 
 #[path = "git_context/branches.rs"]

@@ -1,5 +1,5 @@
-//! Threads call every method of one store: 2 seconds, or `NUDGE_HAMMER_SECONDS`. `tests/hammer` has a minute of it in each
-//! language.
+//! Threads call every method of one store for 2 seconds, or for `NUDGE_HAMMER_SECONDS`. `tests/hammer` runs this for a
+//! minute in each language.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::to_raw_value;
 
 const THREADS: usize = 8;
-/// What bindings call, too, by name.
+/// The calls by name, which the tests of the bindings use too.
 const CALLS: &str = include_str!("../../tests/fixtures/hammered.json");
 
 #[test]
@@ -20,7 +20,7 @@ fn every_method_by_many_threads() {
     let mut named: Vec<_> = method::methods().into_iter().map(|method| method.name.to_owned()).collect();
     named.sort();
     assert_eq!(calls.keys().cloned().collect::<Vec<_>>(), named, "each method is called");
-    // Whatever came last, by whomever.
+    // This call undoes the last deletion, whichever thread made it.
     calls.insert("nudge.undo".into(), serde_json::json!({}));
     let calls: Vec<_> = calls.into_iter().map(|(name, params)| (name, to_raw_value(&params).unwrap())).collect();
 
@@ -32,7 +32,7 @@ fn every_method_by_many_threads() {
         for thread in 0..THREADS {
             let (store, calls, answered, refused, bumped) = (&store, &calls, &answered, &refused, &bumped);
             scope.spawn(move || {
-                // Each goes through them by a step of its own, so that they meet in every way.
+                // Each thread has a different step, so that the threads meet in many combinations.
                 let mut index = thread;
                 while Instant::now() < end {
                     index += 2 * thread + 1;

@@ -1,4 +1,4 @@
-//! Calls with a key at the same time: those with the same key wait, others do not.
+//! Calls with a key at the same time: calls with the same key wait, others do not.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 thread_local! {
-    /// What the next look at the clock does on this thread.
+    /// The action of the next read of the clock on this thread.
     static NEXT: Cell<Option<Next>> = const { Cell::new(None) };
 }
 
@@ -21,7 +21,7 @@ enum Next {
     Panic,
 }
 
-/// An import looks at it before it takes any lock of the store: there it can be held up.
+/// A clock that can stop a call: an import reads the clock before it takes any lock of the store.
 struct Gate {
     reached: Sender<()>,
     opened: Mutex<Receiver<()>>,
@@ -69,7 +69,7 @@ impl Store {
     }
 }
 
-/// Runs it on a thread of its own; the channel tells when it has ended.
+/// Runs a function on a new thread; the channel reports its end.
 fn start<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
     let (tell, told) = channel();
     std::thread::spawn(move || tell.send(run()));

@@ -1,6 +1,6 @@
-//! A call with a key is made once: whatever it touches, whoever else calls, and whatever it is sent for.
+//! A call with a key is carried out once, whatever it changes and whichever calls come between.
 
-// Each test file uses a part of it.
+// Each test file uses a part of `kit`.
 #[allow(dead_code)]
 mod kit;
 
@@ -8,7 +8,7 @@ use kit::RecordedStore;
 use nudge::ErrorKind;
 use serde_json::{Value, json};
 
-/// A hint whose value, reason and tags all hold the canary.
+/// Makes a hint whose value, reason and tags all contain the word `sesame`.
 fn secret(key: &str) -> Value {
     let meta = json!({"sensitivity": "secret", "reason": "why sesame", "tags": ["sesame"], "added_by": "sesame",
         "scope": {"branch": ["sesame"]}});
@@ -23,7 +23,7 @@ fn name(key: &str) -> Value {
     json!({"component": "a", "key": key, "variant": ""})
 }
 
-/// The open variant as it is stored.
+/// Returns the unscoped variant of a key as it is stored.
 fn stored(session: &RecordedStore, key: &str) -> Value {
     session.call("get_hint", &json!({"component": "a", "key": key})).unwrap()["hint"].clone()
 }
@@ -50,7 +50,7 @@ fn what_touches_a_secret_among_others_is_not_made_again() {
         session.keyed(Some("import"), "import", &import).unwrap();
         session.call("set_hint", &open("i", "later")).unwrap();
         session.call("set_hint", &open("n", "in between")).unwrap();
-        // The open one that said the word is in the record, as it must be.
+        // The record contains the value of the only open hint with the word, as it must.
         let recorded = session.recorded().replace("run sesame now", "");
         assert!(!recorded.contains("sesame"), "{recorded}");
 
@@ -124,11 +124,11 @@ fn a_lost_secret_is_made_again_only_where_nothing_stands() {
             let again = session.keyed(Some(key), "set_hint", params).unwrap();
             assert_eq!((&again["hint"]["version"], &again["hint"]["value"]), (&json!(2), &json!("[secret]")));
         }
-        // What was stored after it stays, and is the answer.
+        // A hint that was stored after the call stays, and is the answer.
         let again = session.keyed(Some("before"), "set_hint", &plain("later")).unwrap();
         assert_eq!((&again["hint"]["version"], &again["hint"]["value"]), (&json!(2), &json!("newer")));
         assert_eq!(stored(&session, "later")["value"], "newer");
-        // A use of the secret is none of what stands there now.
+        // The repeated use of a secret does not count for another hint that now has its name.
         session.call("set_hint", &open("b", "another")).unwrap();
         let bump = json!({"component": "a", "key": "b"});
         assert_eq!(session.keyed(Some("other"), "bump", &bump).unwrap_err().kind(), ErrorKind::NotFound);
@@ -163,7 +163,7 @@ fn a_key_is_good_for_one_call() {
                 assert_eq!(session.seen(), before);
             }
             session.keyed(Some("set"), "set_hint", &set).unwrap();
-            // Nothing that could be guessed from is kept of a secret, or of the environment.
+            // The record keeps nothing from which a secret or the environment could be guessed.
             session.keyed(Some("env"), "bump", &env("other")).unwrap();
             assert_eq!(session.seen(), before);
             session = session.promoted();

@@ -1,7 +1,7 @@
-//! Random sequences of calls, with time moving and processes dying, against a plain model of the semantics.
-//! `PROPTEST_CASES=100000` makes more of them.
+//! Compares random sequences of calls, time jumps and restarts with a plain model of the semantics.
+//! `PROPTEST_CASES=100000` makes more sequences.
 
-// Of it no more is needed here.
+// This test uses only a part of `kit`.
 #[allow(dead_code)]
 mod kit;
 #[path = "model/plain.rs"]
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 struct Run {
     session: RecordedStore,
-    /// How many calls with a key were made, and the last of them with its answer.
+    /// The number of calls with a key, and the last of them with its answer.
     calls: usize,
     last: Option<(&'static str, Value, Result<Value, String>)>,
 }
@@ -41,12 +41,12 @@ fn with(mut params: Value, more: Value) -> Value {
     params
 }
 
-/// Milliseconds as RFC 3339, by which the model's times are compared with those of answers.
+/// Formats milliseconds as RFC 3339, to compare the model's times with those of answers.
 fn time(ms: i64) -> String {
     nudge_core::clock::rfc3339::format_time(ms)
 }
 
-/// What is compared of a hint.
+/// Lists the fields of a model's entry that must agree with the hint.
 fn told(entry: &Entry) -> Value {
     json!([
         COMPONENTS[entry.name.0],
@@ -87,7 +87,7 @@ impl Run {
         RecordedStore::with(7, Config { max_hints: MAX_HINTS, ..Config::default() })
     }
 
-    /// Calls with a key, so that it can be sent again.
+    /// Makes a call with a key, so that it can be repeated.
     fn change(&mut self, method: &'static str, params: Value) -> Result<Value, String> {
         self.calls += 1;
         let answer = self.keyed(method, &params);
@@ -105,7 +105,8 @@ impl Run {
         self.session.call(method, params).map_err(|error| error.reason().to_owned())
     }
 
-    /// The answer of a step that has one, with what of it is a count.
+    /// Runs a step and returns its answer with the name of the field to count (`""` for none); `None` for a step
+    /// without such an answer.
     fn answered(&mut self, step: &Step) -> Option<(Result<Value, String>, &'static str)> {
         Some(match *step {
             Step::Set { name, scope: scope_index, value, ttl, priority, expect } => {
@@ -169,7 +170,7 @@ impl Run {
             assert_eq!(row["match_explain"]["matched"], entry.fits(place));
             let score = row["match_explain"]["score"].as_f64().unwrap();
             assert!((score - entry.score(model.now)).abs() < 1e-4, "{row}");
-            // Nothing after it, and nothing that was left out, comes before it.
+            // The rows after this one, and the hints that the limit left out, must not rank before it.
             for other in wanted.iter().filter(|other| !shown[..n].contains(other)) {
                 assert!(!is_before(other, entry), "{entry:?} before {other:?}");
             }
@@ -211,7 +212,7 @@ impl StateMachineTest for Run {
             Step::Advance(ms) => drop(run.session.clock.advance_by(ms)),
             Step::Sweep => drop(run.session.store.sweep()),
             Step::Again => {
-                // What was refused is not remembered.
+                // The store does not remember a refused call.
                 if let Some((method, params, Ok(answer))) = &run.last {
                     assert_eq!(run.keyed(method, params).as_ref(), Ok(answer));
                 }

@@ -1,5 +1,5 @@
-//! Threads on one store in any order that `shuttle` draws: nothing is lost, nothing is seen half done, and the log tells
-//! what is stored. `tests/orders` runs it; `NUDGE_ORDERS=100000` makes it longer.
+//! Threads use one store in random orders that `shuttle` draws: no change is lost, no change is visible in part, and
+//! the log matches the store. `tests/orders` runs these tests; `NUDGE_ORDERS=100000` makes them longer.
 
 #[allow(dead_code)]
 mod kit;
@@ -11,7 +11,7 @@ use nudge::{BumpHint, Context, DeleteHint, ExportHints, ManualClock, Nudge, Quer
 use nudge_core::sync::in_any_order;
 use shuttle::thread;
 
-/// A store and what its log has.
+/// Opens a store, and returns it with the records of its log.
 fn opened() -> (Arc<Nudge>, Arc<Records>) {
     let records = Arc::new(Records::default());
     let clock = Arc::new(ManualClock::new(kit::START_MS));
@@ -34,7 +34,7 @@ fn on(branch: &str) -> Context {
     Context::builder().branch(branch).build().unwrap()
 }
 
-/// All that a store has, as text.
+/// Returns the whole contents of a store as text.
 fn all(store: &Nudge) -> String {
     let payload = store.export(&ExportHints { include_secrets: true, ..ExportHints::default() }).unwrap().payload;
     serde_json::to_string(&payload).unwrap()
@@ -68,7 +68,7 @@ fn who_looks_sees_what_fits() {
     in_any_order(|| {
         let (store, _) = opened();
         set(&store, "k", "a");
-        // Their scopes come and go, so that the numbers of scopes are used again.
+        // The writers add and remove hints, so that the numbers of scopes are used again.
         let writers = [("k", "b"), ("l", "a")].map(|(key, branch)| {
             let store = Arc::clone(&store);
             thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A store comes back from its records as it was; secrets do not, and calls with a key are made once.
+//! A store is restored from its records as it was, without secrets; calls with a key are carried out once.
 
 mod kit;
 
@@ -64,7 +64,7 @@ fn what_names_a_deletion_names_no_other_after_a_restart() {
     session.call("delete_hint", &json!({"component": "a", "key": "k"})).unwrap();
     let first = id(&session).as_u64().unwrap();
     session.call("undo", &json!({})).unwrap();
-    // A snapshot that holds no deletion.
+    // These calls make the log begin anew with a snapshot that holds no deletion.
     for number in 0..3 {
         session.call("set_hint", &json!({"component": "a", "key": format!("k{number}"), "value": "x"})).unwrap();
     }
@@ -92,12 +92,12 @@ fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
         session.call("delete_hint", &json!({"component": "a", "key": "d"})).unwrap();
         assert!(!session.recorded().contains("sesame"));
         let session = session.promoted();
-        // Not the value it had before it became a secret either.
+        // The value from before the hint became a secret does not come back either.
         assert_eq!(
             session.call("get_hint", &json!({"component": "a", "key": "k"})).unwrap_err().reason(),
             "E_NOT_FOUND"
         );
-        // The call that stored it, sent again, stores it again, and its version does not fall.
+        // The repeated call that stored the secret stores it again, and its version does not fall.
         let again = session.keyed(Some("one"), "set_hint", &secret("sesame")).unwrap();
         assert_eq!(again["hint"]["version"], 2);
         assert_eq!(
@@ -122,12 +122,12 @@ fn a_call_with_a_key_is_made_once() {
             assert_eq!((&got["hint"]["version"], &got["hint"]["use_count"]), (&json!(1), &json!(1)));
             session = session.promoted();
         }
-        // A refused call is not remembered, and reads are always made.
+        // The store does not remember a refused call, and carries out every read.
         session.keyed(Some("r"), "delete_hint", &json!({"component": "a", "key": "x"})).unwrap_err();
         session.call("set_hint", &json!({"component": "a", "key": "x", "value": "v"})).unwrap();
         session.keyed(Some("r"), "delete_hint", &json!({"component": "a", "key": "x"})).unwrap();
         session.keyed(Some("s"), "get_hint", &json!({"component": "a", "key": "k"})).unwrap();
-        // Only the last 1,024 are remembered.
+        // The store remembers only the last 1,024 calls.
         for n in 0..1_024 {
             session.keyed(Some(&format!("n{n}")), "bump", &json!({"component": "a", "key": "k"})).unwrap();
         }

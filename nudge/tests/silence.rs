@@ -1,4 +1,4 @@
-//! Secrets do not reach errors, `Debug` or the results that people read.
+//! Secrets do not appear in errors, in `Debug` output, or in results that people read.
 
 use nudge::{
     BumpHint, Context, DeleteHint, ExportHints, HintValue, ImportHints, Nudge, OutcomeParams, QueryHints, Sensitivity,
@@ -6,7 +6,7 @@ use nudge::{
 };
 use serde_json::value::to_raw_value;
 
-/// Put together at run time: it looks like a credential.
+/// Builds a text that looks like a credential; it is joined at run time so that this file contains none.
 fn canary() -> String {
     ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat()
 }
@@ -108,7 +108,7 @@ fn only_get_and_an_asked_for_export_show_a_secret() {
 }
 
 mod erased {
-    /// Anything that serializes, so that one list can hold results of several types.
+    /// A type that can be serialised, so that one list can hold results of several types.
     pub trait Json {
         fn json(&self) -> String;
     }

@@ -1,11 +1,12 @@
-//! Many threads on one store: what a reader gets always fits, however scopes come and go.
+//! Many threads use one store: each found hint fits its reader, while scopes are added and removed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge::{BumpHint, Context, DeleteHint, Nudge, QueryHints, ScopeSpec, SetHint, View};
 
-/// A scope of branch `b{n}`; there are far more of them than hints, so their numbers are reused.
+/// Makes a hint with the scope of branch `b{n}`. There are far more branches than hints, so the numbers of scopes are
+/// reused.
 fn scoped(key: usize, n: usize) -> SetHint {
     let mut hint = SetHint::new("c", format!("k{key}"), format!("for b{n}"));
     hint.meta.scope = ScopeSpec { branch: vec![format!("b{n}")], ..ScopeSpec::default() };

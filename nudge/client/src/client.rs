@@ -413,7 +413,8 @@ pub(crate) fn unavailable_error(message: impl Into<String>) -> Error {
     Error::unavailable(message)
 }
 
-/// Makes the error of a client whose session has ended while another session has begun. Its data holds `displaced`.
+/// Makes the error of a client whose session has ended while another session has begun. The error's data holds
+/// `displaced`.
 fn displaced() -> Error {
     unavailable_error("The session of this server is over and another one has begun in its place; try again.")
         .with_data("displaced", true)

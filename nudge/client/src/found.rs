@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::store::{to_raw, unknown_form};
 
-/// A hint that fits, from a [`Store`](crate::Store) of either kind. Its reasons and score parts are computed on demand.
+/// A hint that fits, from a [`Store`](crate::Store) of either kind. The reasons and score parts are computed on demand.
 #[derive(Debug, Clone)]
 pub struct FoundHint(FoundIn);
 

@@ -1,5 +1,5 @@
 //! The sign of life of a PRIMARY: a socket without a file, so that no removal of files removes it. A server that starts
-//! in a directory without a session connects to this socket, to find a living PRIMARY that has lost its files. That
+//! in a directory without a session connects to this socket, to find a living PRIMARY that has lost its files. The
 //! PRIMARY then restores them. Only Linux has such sockets; other systems have no sign of life.
 
 use std::time::Duration;

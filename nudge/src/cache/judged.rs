@@ -13,9 +13,9 @@ use crate::hint::Hint;
 use crate::store::ScopeVerdicts;
 
 impl Nudge {
-    /// As [`Nudge::write`], for a plan that depends on which scopes meet `context`. The scopes of the `candidates` are
-    /// judged before the writer lock is taken, so that no other writer waits meanwhile. `plan` asks for the verdicts;
-    /// if one is missing, because the hint was stored just now, everything begins anew.
+    /// Writes as [`Nudge::write`] does, for a plan that depends on which scopes meet `context`. The scopes of the
+    /// `candidates` are judged before the writer lock is taken, so that no other writer waits meanwhile. `plan` looks
+    /// up the verdicts. If a verdict is missing because the hint was stored meanwhile, the write starts again.
     pub(crate) fn write_judged<T: RecordableResult, C: IntoIterator<Item = Arc<Hint>>>(
         &self,
         act: WriteAct<'_>,

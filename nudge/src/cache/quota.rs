@@ -11,8 +11,8 @@ use crate::hint::{Hint, HintOrigin};
 use crate::store::{StoreChange, component_bytes, component_held};
 
 impl Nudge {
-    /// Refuses changes that would not fit, after dropping expired hints. Hints that stay because the clock is not
-    /// plausible do not count.
+    /// Refuses changes that exceed a quota, after dropping expired hints. Hints that stay only because the clock is not
+    /// plausible are not counted.
     pub(super) fn check_quotas(
         &self,
         writer: &mut WriterState,
@@ -40,7 +40,7 @@ impl Nudge {
             _ => None,
         });
         sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
-        // The number of hints in each touched component, before and after.
+        // The number of hints in each changed component, before and after.
         let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
         let mut kept = 0;
         let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
@@ -51,7 +51,7 @@ impl Nudge {
                     (&*hint.component, old, Some(hint))
                 }
                 StoreChange::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
-                // A person's hint must be kept beside the agent's that replaces it.
+                // A person's hint is kept for `undo` together with the agent's hint that replaces it.
                 StoreChange::Replaced(hint) if by_agent && hint.source() == Some(HintOrigin::User) => {
                     kept += hint.held as usize;
                     continue;
@@ -130,7 +130,7 @@ mod tests {
 
     use crate::{Caller, Config, Context, HintOrigin, ImportHints, ImportMode, Nudge, Result, Service as _, SetHint};
 
-    /// Returns the fewest bytes that a store may be allowed for something to be done.
+    /// Returns the smallest `max_bytes` with which `act` succeeds.
     fn least(act: impl Fn(&Nudge) -> Result<()>) -> usize {
         let fits = |max_bytes: &usize| act(&Nudge::new(Config { max_bytes: *max_bytes, ..Config::default() })).is_ok();
         let (mut too_few, mut enough) = (0, 1 << 20);
@@ -160,14 +160,14 @@ mod tests {
         let (short, long) = ("a".repeat(10), "b".repeat(210));
         let least_short = least(|store| set(store, &short, "k"));
         assert_eq!(least(|store| set(store, &long, "k")), least_short + 200, "its name counts");
-        // The second hint of a component takes what it takes, and no component more.
+        // The second hint of a component adds its own size, and not the component's again.
         let two = least(|store| set(store, &short, "k").and_then(|()| set(store, &short, "j")));
         let apart = least(|store| set(store, &short, "k").and_then(|()| set(store, &"c".repeat(10), "j")));
         assert_eq!(apart - two, 10 + r#""":{"hints":{}},"#.len());
-        // What an import replaces makes room for what it brings, names too.
+        // The hints that an import replaces free space for the new ones, component names included.
         let new = least(|store| replace_by(store, &long));
         assert_eq!(least(|store| set(store, &long, "k").and_then(|()| replace_by(store, &"c".repeat(210)))), new);
-        // So it does where memory is what there is too little of, as tags take more than their bytes.
+        // The same holds when the limit of memory is reached: tags take more memory than their length.
         let tags: Vec<_> = (0..30).map(|tag| format!("t{tag}")).collect();
         let tagged = json!({"value": "v", "meta": {"tags": tags}});
         let new = least(|store| replace(store, &long, &tagged));
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(least(again), new);
         let short = least(|store| replace(store, "b", &tagged));
         assert!(new >= short + 100, "its name counts in memory, where it takes half of what is allowed: {short} {new}");
-        // Its own hint a person may set again, and need not keep what was there.
+        // A person may replace their own hint; the old value need not be kept.
         let tagged = |store: &Nudge, value: &str| {
             let mut hint = SetHint::new("a", "k", value);
             hint.meta.tags.clone_from(&tags);
@@ -185,7 +185,7 @@ mod tests {
         };
         let alone = least(|store| tagged(store, "v"));
         assert_eq!(least(|store| tagged(store, "v").and_then(|()| tagged(store, "w"))), alone);
-        // An agent's does not push it out.
+        // An agent's hint does not replace a person's hint that could not be kept.
         let params = json!({"component": "a", "key": "k", "value": "w", "meta": {"tags": tags}});
         let by_agent = |store: &Nudge| {
             let caller = Caller::with_name("agent").by_agent();

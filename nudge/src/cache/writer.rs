@@ -1,4 +1,4 @@
-//! The state that only the one writer at a time touches.
+//! The state of the store that only the current writer uses.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::trash::HintTrash;
 
-/// A scope as a key, equal to its canonical text.
+/// A scope as a key, compared by its canonical text.
 struct ByText(Arc<Scope>);
 
 impl Borrow<str> for ByText {
@@ -33,16 +33,16 @@ impl PartialEq for ByText {
 
 impl Eq for ByText {}
 
-/// The state that only the one writer at a time touches.
+/// The state of the store that only the current writer uses.
 #[derive(Default)]
 pub(super) struct WriterState {
-    /// Scopes in use by canonical text, with the number of hints that use each.
+    /// The scopes in use by canonical text, with the number of hints that use each.
     scopes: HashMap<ByText, (Arc<Scope>, usize), foldhash::fast::RandomState>,
     /// Number of scopes in use that have conditions on the environment.
     pub env_scopes: usize,
     /// Numbers of scopes that are no longer in use.
     free_scopes: Vec<u32>,
-    /// Set when a number was freed; readers then drop verdicts cached by number.
+    /// True when a number was freed; then readers drop the verdicts that they cached by number.
     pub recycled: bool,
     /// Unknown top-level keys of imports, kept for exports.
     pub extra: Option<Arc<RawValue>>,
@@ -65,7 +65,7 @@ impl WriterState {
         stored
     }
 
-    /// Counts one use less; the last one frees the number.
+    /// Counts one use less; the last use frees the number.
     pub fn release_scope(&mut self, scope: &Scope) {
         let Some((_, uses)) = self.scopes.get_mut(scope.canonical_json()) else { return };
         *uses -= 1;

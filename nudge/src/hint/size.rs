@@ -6,15 +6,15 @@ use nudge_core::held::{allocation_bytes, map_bytes};
 
 use super::{Hint, HintInExport, HintValue, PathValue, RareFields, TemplateValue};
 
-/// Bytes that the store needs for each hint besides it: a row and a place in the map, both of which grow by doubling,
-/// and the counts of an `Arc`.
+/// Bytes that the store needs for each hint besides the hint itself: a row and a slot of the map, which both grow by
+/// doubling, and the counts of an `Arc`.
 const PLACE: usize = allocation_bytes(size_of::<Hint>() + 16) + 320;
-/// Bytes that it needs for each tag of a hint: the text in a table of its own, and a list of the hints that have it.
+/// Bytes that the store needs for each tag of a hint: the text in its own table, and the list of hints with the tag.
 const TAG: usize = 160;
 
 impl Hint {
-    /// Sets `bytes`, the length of the hint in an export, and `held`, its bytes in memory. The store's size limit
-    /// counts both.
+    /// Sets `bytes`, the length of the hint in an export, and `held`, its size in memory in bytes. The store's size
+    /// limit uses both.
     pub(crate) fn measure(&mut self) {
         struct ByteCounter(usize);
         impl io::Write for ByteCounter {
@@ -45,14 +45,14 @@ impl Hint {
             0
         };
         let texts = allocation_bytes(self.key.len()) + text(&self.reason) + rare + ttl;
-        // The empty scope is everybody's.
+        // All hints without a scope share the empty one.
         let scope = if self.scope.is_empty() { 0 } else { self.scope.held_bytes() };
         PLACE + texts + allocation_bytes(size_of_val(&*self.tags)) + tags + self.value.heap_bytes() + scope
     }
 }
 
 impl HintValue {
-    /// Returns the bytes of memory that it takes beside its own size.
+    /// Returns the bytes of memory that the value takes besides its own size.
     fn heap_bytes(&self) -> usize {
         match self {
             Self::Text(text) => allocation_bytes(text.len()),

@@ -27,7 +27,7 @@ pub enum HintValue {
     Path(Box<PathValue>),
     /// `{"type":"template", ...}`
     Template(Box<TemplateValue>),
-    /// `{"type":"json", "data": ...}`, with `data` as compact JSON whose key order is kept.
+    /// `{"type":"json", "data": ...}`, with `data` as compact JSON that keeps its key order.
     Json(Box<RawValue>),
 }
 
@@ -56,9 +56,9 @@ pub enum CommandShell {
 /// An absolute path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathValue {
-    /// The systems that the path is meant for; informative, never a condition.
+    /// The systems for which the path is meant; this is information, never a condition.
     pub os: Vec<Os>,
-    /// The path in POSIX or drive form, without `.`, `//` and a trailing slash once stored.
+    /// The path in POSIX or drive form; in a stored hint it has no `.`, `//` or trailing slash.
     pub abs: String,
 }
 
@@ -69,7 +69,7 @@ pub struct TemplateValue {
     pub format: TemplateFormat,
     /// The text.
     pub body: String,
-    /// Values for placeholders that the caller does not fill in.
+    /// Values for placeholders for which the caller gives none.
     pub defaults: BTreeMap<String, String>,
 }
 
@@ -90,7 +90,7 @@ impl HintValue {
         Self::Command(CommandValue { shell: None, cmd: cmd.into() })
     }
 
-    /// An absolute path.
+    /// Makes an absolute path.
     pub fn path(abs: &str) -> Self {
         Self::Path(Box::new(PathValue { os: Vec::new(), abs: abs.into() }))
     }
@@ -116,7 +116,7 @@ impl HintValue {
         }
     }
 
-    /// Returns the relative paths that the value names, four at most: of files and folders of a repository.
+    /// Returns the relative paths of files and folders that the value names, at most four.
     pub fn paths(&self) -> Vec<String> {
         crate::method::suggest::named_paths(self)
     }
@@ -130,7 +130,7 @@ impl HintValue {
         }
     }
 
-    /// Returns true for a value that is a command, by its type.
+    /// Returns true for a value of the type `command`.
     pub fn is_command(&self) -> bool {
         matches!(self, Self::Command(_))
     }
@@ -150,7 +150,7 @@ impl HintValue {
     /// Normalises a path value.
     ///
     /// # Errors
-    /// `E_SCOPE_INVALID` for a path that is not absolute or could escape.
+    /// `E_SCOPE_INVALID` for a path that is not absolute or leads out of its root with `..`.
     pub(crate) fn normalize(&mut self) -> Result<()> {
         if let Self::Path(path) = self {
             path.abs = paths::normalize_path(&path.abs)?;

@@ -61,7 +61,7 @@ pub struct BumpResult {
     pub hint: Arc<Hint>,
 }
 
-/// The result for a secret is never recorded; a repeated call makes it again.
+/// The result for a secret is never recorded; a repeated call computes it again.
 impl RecordableResult for BumpResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
@@ -70,7 +70,6 @@ impl RecordableResult for BumpResult {
 
 impl Nudge {
     /// Counts a use of a hint, which raises it for next time (semantics section 1).
-    ///
     /// # Errors
     /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.
     pub fn bump(&self, params: BumpHint) -> Result<BumpResult> {
@@ -106,7 +105,7 @@ impl Nudge {
                         found.map(|found| Arc::clone(found.hint()))
                     }
                 };
-                // When a call about a lost secret is repeated, its use counts for no other hint.
+                // A repeated call about a lost secret must not count a use for another hint.
                 let counts = |hint: &Arc<Hint>| match caller.made {
                     Some(EarlierCall::Lost(version)) => hint.is_secret() && hint.version() == version,
                     Some(EarlierCall::Dropped) | None => true,
@@ -121,7 +120,7 @@ impl Nudge {
                 Ok(BumpResult { hint: plan.put_hint(add_uses(&chosen, delta, plan.now)) })
             });
         match unfit {
-            // The reason, and the key that was meant, are found when others can write again.
+            // The error is made after the writer lock is released, because it takes longer.
             Some((hints, now)) if !hints.is_empty() => Err(none_fits(&hints, &context, now, &mut steps)?),
             Some(_) => Err(self.nothing_found(&component, &key)),
             None if unknown => Err(self.no_such_hint(&component, &key)),

@@ -53,7 +53,7 @@ pub struct DeleteHint {
 pub struct DeleteResult {
     /// Always true: a missing hint is `E_NOT_FOUND`.
     pub deleted: bool,
-    /// The best of the deleted variants, eligibility ignored; a secret value is redacted in JSON.
+    /// The best of the deleted variants, in any context; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::serialize_redacted")]
     pub previous: Arc<Hint>,
     /// Number of deleted variants.
@@ -74,7 +74,8 @@ impl Nudge {
     /// Deletes a hint, one of its variants, or all of them (semantics section 1).
     ///
     /// # Errors
-    /// `E_INVALID` (several variants and neither `variant` nor `all`; both of them), `E_NOT_FOUND`.
+    /// `E_INVALID` (the key has several variants and the call has neither `variant` nor `all`, or has both),
+    /// `E_NOT_FOUND`.
     pub fn delete(&self, params: &DeleteHint) -> Result<DeleteResult> {
         self.delete_by(Caller::default(), params)
     }
@@ -110,7 +111,7 @@ impl Nudge {
             hints.iter().for_each(|hint| plan.delete_hint(hint));
             Ok(DeleteResult { deleted: true, previous, deleted_count: hints.len() })
         });
-        // The key that was meant is found when others can write again.
+        // The similar keys are searched after the writer lock is released, because that takes longer.
         if unknown { Err(self.no_such_hint(component, key)) } else { written }
     }
 }

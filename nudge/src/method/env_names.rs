@@ -80,7 +80,7 @@ impl Nudge {
         Ok(self.find_mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))
     }
 
-    /// Returns the names in the scopes of the hints that pass the filters.
+    /// Returns the variable names in the scopes of the hints that pass the filters.
     fn find_mentioned(
         &self,
         component: Option<&str>,
@@ -117,8 +117,8 @@ impl Nudge {
         out
     }
 
-    /// Refuses a call whose `context.env` lacks names that its candidates mention, or values that matter
-    /// (semantics section 9). Malformed params are left for the method to refuse.
+    /// Refuses a call whose `context.env` lacks names that the scopes of its candidates mention, or values that they
+    /// compare (semantics section 9). Does not check malformed params, which the method refuses itself.
     pub(crate) fn check_env_names(&self, context: ContextUse, params: &RawValue) -> Result<()> {
         if matches!(context, ContextUse::None | ContextUse::Repository)
             || !self.looks_at_env()
@@ -137,7 +137,7 @@ impl Nudge {
     }
 }
 
-/// The params that decide which scopes can matter; the method checks the others.
+/// The params that select the candidates; the method itself checks the others.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ScopeParams {

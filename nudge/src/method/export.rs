@@ -16,7 +16,7 @@ use crate::snapshot::ExportPayload;
 
 const ABOUT: &str = "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.";
 
-/// Bytes of hints after which a page of an export ends.
+/// Size of hints after which a page of an export ends, in bytes.
 const PAGE_BYTES: usize = 8 << 20;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
@@ -57,7 +57,7 @@ pub struct ExportResult {
     pub payload: ExportPayload,
     /// Number of secret hints that were left out.
     pub omitted_secrets: usize,
-    /// The `after` of the next page, where a page was asked for that is not the last.
+    /// The `after` of the next page, if the call asked for a page and there is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -97,7 +97,8 @@ impl Nudge {
     }
 }
 
-/// Leaves the hints of the page that begins after a component; the `after` of the next page, if there is one.
+/// Keeps only the hints of the page that begins after a component. Returns the `after` of the next page, if there is
+/// one.
 fn retain_page(hints: &mut Vec<Arc<Hint>>, after: &str) -> Option<String> {
     hints.retain(|hint| *hint.component > *after);
     let mut components: BTreeMap<Arc<str>, usize> = BTreeMap::new();

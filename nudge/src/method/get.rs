@@ -35,7 +35,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .read_only()
         .inferred()
         .vital()
-        // The rows "MCP call over stdio" and "HTTP" of nudge/docs/speed.md: a hop to a thread makes them 1.4 times as long.
+        // See "MCP call over stdio" and "HTTP" in `nudge/docs/speed.md`: on another thread these calls take 1.4 times
+        // as long.
         .inline(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.get_hint_within(params, caller.allowed_steps())),
 };
@@ -51,7 +52,7 @@ pub struct GetHint {
     #[schemars(description = "")]
     pub key: String,
     /// Your context. A condition with a missing field does not match.
-    // For agents; the other tools with a context do not say its fields one by one.
+    // This text is for agents; the other tools with a context do not list its fields.
     #[schemars(
         description = "Where you are: cwd (absolute), repo, branch, os, env {NAME: value}, files_open [path]. \
                               A condition whose field is missing does not match."
@@ -76,8 +77,8 @@ impl Nudge {
     /// Fetches the best eligible variant of a key (semantics sections 1 and 2).
     ///
     /// # Errors
-    /// `E_INVALID`; `E_NOT_FOUND` with `near_misses` and `missing_context` when nothing fits; `E_QUOTA` when its scopes
-    /// take too many steps.
+    /// `E_INVALID`; `E_NOT_FOUND` with `near_misses` and `missing_context` when nothing fits; `E_QUOTA` when the scopes
+    /// of the key take too many steps.
     pub fn get_hint(&self, params: GetHint) -> Result<GotHint> {
         self.get_hint_within(params, StepBudget::of_a_call())
     }
@@ -90,7 +91,7 @@ impl Nudge {
         Ok(GotHint { match_explain: found.explain(), hint: Arc::clone(found.hint()) })
     }
 
-    /// As [`Nudge::get`], but with an error that says why nothing fits, which makes it slower.
+    /// Finds a hint as [`Nudge::get`] does, but returns an error that says why no hint fits, which takes longer.
     ///
     /// ```
     /// use nudge::{Context, Nudge};
@@ -99,12 +100,12 @@ impl Nudge {
     /// ```
     ///
     /// # Errors
-    /// As [`Nudge::get_hint`].
+    /// The errors of [`Nudge::get_hint`].
     pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<Match> {
         self.choose_hint(component, key, context, None, &mut StepBudget::of_a_call())
     }
 
-    /// The error when the key, or the variant that was named, is not stored.
+    /// Makes the error for a key, or a named variant, that is not stored.
     pub(super) fn nothing_found(&self, component: &str, key: &str) -> Error {
         self.no_such_hint(component, key).with_data("near_misses", json!([])).with_data("missing_context", json!([]))
     }
@@ -132,7 +133,7 @@ impl Nudge {
     }
 }
 
-/// The error when none of a key's variants fits, of which there is one at least.
+/// Makes the error for a key whose variants do not fit; there must be at least one variant.
 pub(super) fn none_fits(
     variants: &[Arc<Hint>],
     context: &Context,
@@ -144,7 +145,7 @@ pub(super) fn none_fits(
     not_found(&hints.into_iter().map(|(_, hint)| hint).collect::<Vec<_>>(), context, steps)
 }
 
-/// The same for sorted variants: the reasons, variant by variant.
+/// Makes this error for sorted variants, with the reasons for each variant.
 fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut StepBudget) -> Result<Error> {
     let mut near = Vec::new();
     let mut missing = BTreeSet::new();
@@ -172,7 +173,7 @@ fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut StepBudget) ->
         let fields: Vec<_> = missing.iter().map(|field| format!("`{field}`")).collect();
         format!("{} stored, but the context lacks {}; pass it.", variants_text(hints.len()), fields.join(", "))
     };
-    // The fields come in the order in which conditions are explained.
+    // The fields are in the order in which conditions are explained.
     let missing: Vec<_> =
         ["cwd", "repo", "branch", "os", "env"].into_iter().filter(|field| missing.contains(field)).collect();
     let error = Error::not_found(message).with_data("near_misses", near).with_data("missing_context", missing.clone());

@@ -27,7 +27,7 @@ const ABOUT: &str = "\
 Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: \
 value or hint}}}}.";
 
-/// Largest number of wrong hints that an answer names: a payload may hold a million.
+/// Largest number of wrong hints that an answer lists, because a payload may hold a million.
 const MAX_ERRORS: usize = 100;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
@@ -53,7 +53,7 @@ pub struct ImportHints {
     pub allow_secret: bool,
 }
 
-/// Prints no payload, as it may hold secrets.
+/// Prints nothing of the payload, because it may hold secrets.
 impl fmt::Debug for ImportHints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ImportHints({:?}, {} bytes)", self.mode, self.payload.get().len())
@@ -76,11 +76,11 @@ pub enum ImportMode {
 pub struct ImportResult {
     /// Number of hints stored, variants counted.
     pub imported: usize,
-    /// Number of hints not stored, because the stored one stays or because they are expired or wrong.
+    /// Number of hints that were not stored, because the stored one was kept, or because they were expired or wrong.
     pub skipped: usize,
     /// The first 100 wrong hints.
     pub errors: Vec<ImportError>,
-    /// With [`ImportMode::Replace`], the number of hints that were stored before and are gone.
+    /// With [`ImportMode::Replace`], the number of hints that were stored before and were removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<usize>,
 }
@@ -90,33 +90,34 @@ pub struct ImportResult {
 pub struct ImportError {
     /// The hint's component.
     pub component: String,
-    /// The hint's key; empty where the whole component is wrong.
+    /// The hint's key; empty when the whole component is wrong.
     pub key: String,
     /// The reason, such as `E_INVALID`.
     pub reason: &'static str,
 }
 
-/// Recorded whole, as it holds only counts and names.
+/// The whole result is recorded, because it holds only counts and names.
 impl RecordableResult for ImportResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         to_raw_value(self).map(Some)
     }
 }
 
-/// Checked hints in document order; of hints with equal component, key and scope only the last.
+/// Checked hints in document order. If hints have equal component, key and scope, only the last one is kept.
 struct IncomingHints<'n> {
     nudge: &'n Nudge,
     allow_secret: bool,
     by_agent: bool,
     now: Millis,
-    /// Each hint, and true if it has an `updated_at`; one without loses against a stored hint.
+    /// Each hint, and true if it has an `updated_at`. A hint without one does not replace a stored hint.
     hints: Vec<(Hint, bool)>,
-    /// The hash of the component, key and scope of each, and its index: a table that grows looks at none of them again.
+    /// The hash of the component, key and scope of each hint, and its index. With the stored hash, a growing table need
+    /// not read the hints again.
     places: HashTable<(u64, usize)>,
     hasher: RandomState,
     /// Number of wrong hints.
     wrong: usize,
-    /// The first [`MAX_ERRORS`] of them.
+    /// The first [`MAX_ERRORS`] wrong hints.
     errors: Vec<ImportError>,
 }
 
@@ -174,8 +175,8 @@ impl PayloadReader for IncomingHints<'_> {
 }
 
 impl Nudge {
-    /// Imports an export, or a payload written by hand (semantics section 6). A wrong hint is skipped; a wrong payload,
-    /// a secret in a retained key, and a quota refuse the whole.
+    /// Imports an export, or a payload written by hand (semantics section 6). A wrong hint is skipped. A wrong payload,
+    /// a secret in a retained key, or a quota refuses the whole import.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`, `E_QUOTA`; then nothing is imported.
@@ -218,8 +219,8 @@ impl Nudge {
         })
     }
 
-    /// Plans to store a hint that has expired by a clock that is not plausible: it is hidden until the clock is right.
-    /// Any hint that stands in its place stays.
+    /// Plans to store a hint that only a clock that is not plausible calls expired. The hint is hidden until the clock
+    /// is right. A stored hint with the same name and scope stays.
     fn put_waiting(&self, plan: &mut WritePlan<'_>, hint: Hint) {
         let is_new = || plan.find_stored(&hint.component, &hint.key, hint.variant()).is_none();
         if !self.has_ended(&hint) && is_new() {
@@ -275,7 +276,7 @@ fn merge_hint(plan: &mut WritePlan<'_>, mut hint: Hint, dated: bool, replace: bo
     Some(hint)
 }
 
-/// Returns a name that an error may repeat; one that looks like a credential is hidden.
+/// Returns a name for an error message; hides a name that looks like a credential.
 fn show_name(name: &str) -> String {
     if SecretGuard::new().check(None, name).is_some() { "[secret]".into() } else { name.to_owned() }
 }

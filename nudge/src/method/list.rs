@@ -28,7 +28,7 @@ pub struct ComponentList {
 pub struct ComponentCount {
     /// The component's name.
     pub name: String,
-    /// Number of its live hints, variants counted.
+    /// Number of the component's live hints, all variants counted.
     pub hint_count: usize,
 }
 

@@ -50,7 +50,6 @@ impl RecordableResult for OutcomeMatches {
 
 impl Nudge {
     /// Counts how a command ended, for the hints that say it (semantics section 10).
-    ///
     /// # Errors
     /// `E_INVALID`.
     pub fn outcome(&self, params: OutcomeParams) -> Result<OutcomeMatches> {
@@ -67,14 +66,15 @@ impl Nudge {
         Ok(done)
     }
 
-    /// Counts an outcome for the eligible hints of which it says something. Lines are read and scopes judged before it
-    /// is this writer's turn, so that no other waits meanwhile.
+    /// Counts an outcome for the eligible hints that it concerns. Lines are parsed and scopes judged before the writer
+    /// lock is taken, so that no other writer waits meanwhile.
     pub(crate) fn count_outcome(&self, caller: Caller<'_>, outcome: &CommandOutcome<'_>) -> Result<OutcomeMatches> {
         let found = self.find_concerned(outcome, &mut StepBudget::of_a_call())?;
         self.write(WriteAct::new("outcome", caller), |plan| {
             let mut matched = Vec::with_capacity(found.len());
             for (hint, ended) in &found {
-                // It may have been changed meanwhile. With another value it is another command, or not yet tried.
+                // Another call may have changed the hint meanwhile. A hint with another value has another command,
+                // which did not run.
                 let stored = plan.find_variants(hint.component(), hint.key());
                 let same = |stored: &Arc<Hint>| stored.variant() == hint.variant() && stored.value() == hint.value();
                 if let Some(hint) = stored.into_iter().find(same) {
@@ -85,7 +85,7 @@ impl Nudge {
         })
     }
 
-    /// Returns the eligible hints that an outcome says something of, in order of component, key and variant.
+    /// Returns the eligible hints that an outcome concerns, in order of component, key and variant.
     fn find_concerned(
         &self,
         outcome: &CommandOutcome<'_>,
@@ -107,7 +107,7 @@ impl Nudge {
     }
 }
 
-/// The hint after its command has ended.
+/// Returns the hint with its new counts, after its command has ended.
 fn count_end(hint: &Hint, ended: CommandEnd, now: Millis) -> Hint {
     let mut hint = if ended.ok { add_uses(hint, 1, now) } else { hint.clone() };
     let usage = hint.usage();
@@ -121,7 +121,7 @@ fn count_end(hint: &Hint, ended: CommandEnd, now: Millis) -> Hint {
 }
 
 impl OutcomeMatches {
-    /// Returns the ids by which suggestions name the hints.
+    /// Returns the ids of the hints in suggestions.
     pub(crate) fn to_ids(&self) -> Vec<Box<str>> {
         self.matched.iter().map(|hint| make_told_id(&hint.0)).collect()
     }

@@ -21,17 +21,17 @@ use crate::hint::{Hint, check_name};
 use crate::scoring;
 use crate::store::{HintFilter, HintHit, SearchVerdicts};
 
-/// Largest number of keys, and of tags.
+/// Largest number of keys in a filter, and of tags.
 pub(super) const MAX_FILTERS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1 << 10;
-/// Most words of a text.
+/// Largest number of words in `text`.
 const MAX_WORDS: usize = 32;
 const MAX_REGEX_SIZE: usize = 1 << 20;
-/// Time limit of a regex search: some patterns are slow on every engine, and a store may hold 24 MiB of text.
+/// Time limit of a regex search: some patterns are slow in every engine, and a store may hold 24 MiB of text.
 const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
-/// Number of cached compiled regexes, as compiling costs more than a search. Each may hold megabytes.
+/// Number of cached compiled regexes, because compiling takes longer than a search. Each may take megabytes.
 const MAX_CACHED_REGEXES: usize = 4;
-/// Bytes of memory that a regex may use in a search, for each thread that searches with it.
+/// Memory that a regex may use in a search, in bytes, for each searching thread.
 const MAX_REGEX_MEMORY: usize = 512 << 10;
 
 const ABOUT: &str = "\
@@ -102,7 +102,7 @@ pub struct QueryRow {
 }
 
 impl Nudge {
-    /// Searches the hints that fit, best first (semantics section 6). An unknown component gives an empty list.
+    /// Searches the hints that fit, best first (semantics section 6). For an unknown component the list is empty.
     ///
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when the scopes take too many steps.
@@ -124,7 +124,7 @@ impl Nudge {
             include_ineligible: params.include_ineligible,
             ..HintFilter::for_context(&context, now)
         };
-        // Real time, not the store's clock, because this limits work.
+        // This is real time and not the store's clock, because it limits work.
         let begun = Instant::now();
         let mut late = false;
         let accept = |hint: &Hint| {
@@ -153,7 +153,7 @@ impl Nudge {
         Ok(QueryRows { hints })
     }
 
-    /// Returns the `limit` best hints that pass `filter` and then `accept`, which runs outside the lock: hints are
+    /// Returns the `limit` best hints that pass `filter` and then `accept`, which runs outside the lock. Hints are
     /// fetched in batches, best first, until there are enough.
     pub(super) fn search_hints(
         &self,
@@ -210,7 +210,7 @@ fn is_hit(regex: &Regex, hint: &Hint) -> bool {
         || hint.reason().is_some_and(|reason| regex.is_match(reason))
 }
 
-/// The words of a text, each found in any case.
+/// Compiles the words of a text to regexes that ignore case.
 fn compile_words(text: &str) -> Result<Vec<Regex>> {
     let words: Vec<_> = text.split_whitespace().collect();
     if text.len() > MAX_REGEX_BYTES || words.len() > MAX_WORDS {
@@ -225,7 +225,7 @@ fn compile_words(text: &str) -> Result<Vec<Regex>> {
         .map_err(|_| Error::invalid("`text` is too long; search for fewer words.").about("text"))
 }
 
-/// Returns true when a word stands somewhere in a hint; a secret value is not searched.
+/// Returns true when a word occurs in a hint; a secret value is not searched.
 fn is_in(word: &Regex, hint: &Hint) -> bool {
     is_hit(word, hint) || word.is_match(hint.component()) || hint.tags().any(|tag| word.is_match(tag))
 }

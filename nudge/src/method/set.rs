@@ -24,7 +24,7 @@ Remember one small fact that took effort to find: a command that works, a path, 
 holds only somewhere: each scope is a variant. meta.tags: 3-6 words to find it, in the user's language too, `fix` \
 for a mend (see nudge://examples). No secrets.";
 
-/// Longest name by which a hint is signed, in bytes.
+/// Longest author's name with which a hint is signed, in bytes.
 const MAX_SIGNATURE: usize = 64;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
@@ -100,31 +100,31 @@ pub struct SetResult {
     pub hint: Arc<Hint>,
     /// Number of variants that the key has now.
     pub variants: usize,
-    /// True when the hint said the same before: only its version and its time are new.
+    /// True when the stored hint had the same content before: only its version and its time are new.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unchanged: bool,
-    /// The hint that stood there before, when it had another value, or was a person's and the caller is an agent. `undo`
-    /// brings it back. A secret value is redacted in JSON.
+    /// The hint that this one replaces, if it had another value, or if it was a person's and the caller is an agent.
+    /// `undo` restores it. A secret value is redacted in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "redacted_if_any")]
     pub previous: Option<Arc<Hint>>,
-    /// For an agent: says that it replaced a person's hint, and how to undo that.
+    /// For an agent: a sentence that it has replaced a person's hint, and how to undo that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Says that the hint was limited to the repository of the context.
+    /// A sentence that the hint was limited to the repository of the context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<String>,
-    /// For a hint with a duration that is no secret: true when it is kept for next time.
+    /// For a hint with a duration that is not secret: true when it is kept for the next session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<bool>,
-    /// The reason when it is not.
+    /// The reason when the hint is not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeping: Option<String>,
-    /// Says when a session's start does not tell the hint, and what changes that.
+    /// A sentence when the start of a session does not suggest the hint, with advice to change that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telling: Option<String>,
 }
 
-/// The result for a secret is never recorded; a repeated call makes it again.
+/// The result for a secret is never recorded; a repeated call computes it again.
 impl RecordableResult for SetResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
@@ -135,15 +135,15 @@ pub(super) fn serialize_redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S)
     hint.as_redacted().serialize(serializer)
 }
 
-// `serialize_with` hands over a reference to the field.
+// `serialize_with` passes a reference to the field.
 #[allow(clippy::ref_option)]
 fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Result<S::Ok, S::Error> {
     hint.as_ref().map(|hint| hint.as_redacted()).serialize(serializer)
 }
 
-/// Returns the signature of a hint whose writer gave none: a reader of an agent's hint wants to know the author.
+/// Makes a signature for a hint that has none: a reader of an agent's hint needs to know the author.
 fn make_signature(caller: Caller<'_>) -> Option<String> {
-    // Without its version.
+    // The signature leaves out the client's version.
     let name = before_mark(caller.name, &['/']);
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
     let is_one = caller.agent && !name.is_empty() && name.len() <= MAX_SIGNATURE && name.chars().all(plain);
@@ -176,8 +176,8 @@ impl Nudge {
     /// Stores a hint, or updates the variant with an equal scope (semantics section 1).
     ///
     /// # Errors
-    /// In this order: `E_INVALID`, `E_SCOPE_INVALID`, `E_SECRET_REJECTED`, `E_NOT_FOUND` (unknown
-    /// `variant`), `E_CONFLICT`, `E_QUOTA`.
+    /// In this order: `E_INVALID`, `E_SCOPE_INVALID`, `E_SECRET_REJECTED`, `E_NOT_FOUND` (unknown `variant`),
+    /// `E_CONFLICT`, `E_QUOTA`.
     pub fn set(&self, params: SetHint) -> Result<SetResult> {
         self.set_by(Caller::default(), params)
     }
@@ -246,7 +246,7 @@ impl Nudge {
                 let same = old.value() == hint.value();
                 hint.version = old.version.saturating_add(1);
                 hint.created_at = old.created_at;
-                // The counts of another value say nothing about this one.
+                // The counts of an old value do not apply to a new one.
                 hint.set_usage(if same { old.usage() } else { HintUsage::default() });
                 kept = (!same || plan.must_keep(old)).then(|| plan.keep_replaced(old));
             }

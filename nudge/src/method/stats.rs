@@ -9,7 +9,7 @@ use crate::cache::Nudge;
 pub(super) static ROW: TableRow<Nudge> =
     TableRow { method: STATS, run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.stats())) };
 
-/// Result of [`Nudge::stats`], counted since the store was made or was taken over by this process.
+/// Result of [`Nudge::stats`]. The counts begin when the store was made or when this process took it over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HintStats {
     /// Number of live hints, variants counted.
@@ -21,7 +21,7 @@ pub struct HintStats {
     pub all: SuggestCounts,
     /// The remembered client sessions, the last active one first.
     pub sessions: Vec<SessionStats>,
-    /// The last 48 hours in which something was told or came of it, oldest first.
+    /// The last 48 hours in which a hint was suggested or a suggestion had an outcome, oldest first.
     pub hours: Vec<HourStats>,
 }
 

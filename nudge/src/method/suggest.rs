@@ -1,5 +1,5 @@
-//! `nudge.suggest`, `nudge.digest`, `nudge.told` and `nudge.recall` for hints: which of those that fit are worth telling now
-//! (semantics section 10).
+//! `nudge.suggest`, `nudge.digest`, `nudge.told` and `nudge.recall` for hints: selects the fitting hints that are worth
+//! telling now (semantics section 10).
 
 mod changes;
 mod failure;
@@ -37,11 +37,11 @@ pub(crate) use meaning::HintMeanings;
 pub(crate) use paths::find_paths as named_paths;
 pub(super) use rank::explain_weak;
 
-/// The remedy where a start tells nothing, though hints fit.
+/// The conditions for a start to suggest a hint, as the end of a sentence.
 const HOW_TOLD: &str = "from priority 8 on, with a scope of this place, or to a caller without folder and repository";
-/// Bytes of the shortest line that there can be.
+/// Length of the shortest possible line, in bytes.
 const SHORTEST_LINE: usize = 16;
-/// Hints for which there was no room, after which no shorter one is looked for.
+/// Number of hints that did not fit into the answer, after which the search for a shorter one ends.
 const MAX_WITHOUT_ROOM: usize = 1_000;
 
 pub(super) static ROW: TableRow<Nudge> =
@@ -75,7 +75,6 @@ pub struct SuggestedHint {
 
 impl Nudge {
     /// Suggests the hints to tell an agent now, unasked (semantics section 10).
-    ///
     /// # Errors
     /// `E_INVALID`.
     pub fn suggest(&self, params: SuggestParams) -> Result<Suggestions> {
@@ -86,9 +85,8 @@ impl Nudge {
         )
     }
 
-    /// Returns what `suggest` returns, as one text for a prompt. It has a heading and a line for each hint, and at most
-    /// `max_bytes` (2,000).
-    ///
+    /// Returns what `suggest` returns, as one text for a prompt. The text has a heading and a line for each hint, and
+    /// at most `max_bytes` (2,000).
     /// ```
     /// # use nudge::{Nudge, SetHint, SuggestParams, SuggestEvent};
     /// let store = Nudge::default();
@@ -109,8 +107,7 @@ impl Nudge {
     }
 
     /// Confirms that the lines that `suggest` or `digest` lent under a ticket were shown (semantics section 10). A
-    /// ticket that is unknown, or confirmed before, changes nothing.
-    ///
+    /// ticket that is unknown, or was confirmed before, changes nothing.
     /// # Errors
     /// `E_INVALID`.
     pub fn told(&self, params: &ToldParams) -> Result<ToldAnswer> {
@@ -127,7 +124,7 @@ impl Nudge {
         })
     }
 
-    /// Returns the hints worth telling, best first, as many as there is room for.
+    /// Returns the hints worth telling, best first, as many as fit into the answer.
     pub(crate) fn make_offers(&self, request: &SuggestRequest) -> SourceOffers<SuggestedHint> {
         if matches!(request.moment, SuggestMoment::Tool | SuggestMoment::Stop) {
             return SourceOffers::default();
@@ -139,14 +136,15 @@ impl Nudge {
             out.changes = self.find_changes(request, &mut steps);
         }
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
-        // Only the variant that `get_hint` returns is told. It is held back when no steps are left to compare it.
+        // Only the variant that `get_hint` returns is offered. When no steps are left to compare it, the hint counts as
+        // offered.
         let is_any_needless = request.is_any_needless(NAME);
         let mut is_told = |hint: &Arc<Hint>| {
             let is_needless = is_any_needless && request.is_needless(NAME, &make_told_id(hint));
             !is_needless && self.is_winner(hint, request, &mut steps).unwrap_or(true)
         };
         let mut without_room = 0;
-        // The heap is sorted only as far as it is popped.
+        // The heap sorts only what is popped.
         while count > 0
             && bytes >= SHORTEST_LINE
             && without_room < MAX_WITHOUT_ROOM
@@ -176,7 +174,7 @@ impl Nudge {
                 count => Some(format!("{count} hints name no place, and a start tells them {HOW_TOLD}")),
             };
         }
-        // Only the number of hints without room matters.
+        // The answer reports only the number of hints that do not fit into it.
         out.omitted += without_room + ranked.into_iter().filter(|ranked| is_told(&ranked.found.hint)).count();
         out
     }
@@ -192,7 +190,7 @@ impl Nudge {
     }
 }
 
-/// Returns the one of a key's variants that `get_hint` returns.
+/// Returns the variant of a key that `get_hint` returns.
 fn find_winner(
     variants: &[Arc<Hint>],
     request: &SuggestRequest,
@@ -243,7 +241,7 @@ mod tests {
             (0..long).for_each(|number| set(&format!("k{number}"), &"make it ".repeat(30), 9));
             set("short", "make", 8);
             let mut start = SuggestParams::at_event(SuggestEvent::Start);
-            // One of the long ones has room, and the short one beside it.
+            // The answer has space for one of the long hints, and for the short one.
             start.max_bytes = Limit::new(320).unwrap();
             let told = store.suggest(start).unwrap();
             let short = told.suggestions.iter().filter(|told| told.item.hint.key() == "short").count();

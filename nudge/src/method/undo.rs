@@ -48,8 +48,7 @@ pub struct UndoDeletion {
 /// Result of [`Nudge::deletions`].
 #[derive(Debug, Clone, Serialize)]
 pub struct DeletionList {
-    /// The deletions, newest first, and among them the values that were replaced; 100 of each at most, fewer when they
-    /// are large.
+    /// The deletions and the replacements of values, newest first; at most 100 of each, and fewer when they are large.
     pub deletions: Vec<Deletion>,
 }
 
@@ -60,9 +59,9 @@ pub struct Deletion {
     pub id: u64,
     /// The time of the deletion, as RFC 3339.
     pub at: String,
-    /// How the hints went.
+    /// How the hints were removed.
     pub what: DeletionKind,
-    /// The client that deleted; absent when unknown.
+    /// The client that deleted the hints; absent when it is unknown.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub by: Box<str>,
     /// Number of hints that were deleted or restored; expired ones do not count.
@@ -79,7 +78,7 @@ pub struct UndoResult {
     pub deletion: Deletion,
     /// Number of restored hints.
     pub restored: usize,
-    /// Number of hints not restored, because they have expired or were stored anew since.
+    /// Number of hints that were not restored, because they have expired or were stored anew meanwhile.
     pub skipped: usize,
 }
 
@@ -116,10 +115,9 @@ impl Nudge {
     }
 
     /// Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since.
-    ///
     /// # Errors
-    /// `E_NOT_FOUND` (no such deletion, or all of it has expired), `E_CONFLICT` (all of it is stored
-    /// anew), `E_QUOTA`.
+    /// `E_NOT_FOUND` (there is no such deletion, or all its hints have expired), `E_CONFLICT` (all its hints were
+    /// stored anew), `E_QUOTA`.
     pub fn undo(&self, params: UndoDeletion) -> Result<UndoResult> {
         self.undo_by(Caller::default(), params)
     }
@@ -138,7 +136,8 @@ impl Nudge {
                 let mut was = Hint::clone(hint);
                 let variants = plan.find_variants(hint.component(), hint.key());
                 match variants.iter().find(|stored| stored.variant() == hint.variant()) {
-                    // It goes back to its place, but not over a hint that a person stored after it was replaced.
+                    // A replaced hint takes its old place, unless a person has stored a hint there after the
+                    // replacement.
                     Some(stands)
                         if deleted.what == DeletionKind::Replaced
                             && (stands.updated_at() <= deleted.at || stands.source() != Some(HintOrigin::User)) =>

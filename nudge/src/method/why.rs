@@ -48,7 +48,7 @@ pub struct WhyQuestion {
 pub struct WhyResult {
     /// The variants that fit, in the order of choice, then the others; empty when the key is not stored.
     pub variants: Vec<WhyVariant>,
-    /// Says why the first is chosen, or why none is.
+    /// A sentence that says why the first is chosen, or why none is.
     pub verdict: String,
 }
 
@@ -58,7 +58,7 @@ pub struct WhyVariant {
     /// The hint; a secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
-    /// The conditions of its scope.
+    /// The conditions of the hint's scope.
     pub conditions: Vec<ConditionMet>,
     /// The explanation as in `get_hint`, with the ordinary score even when the variant does not fit.
     pub match_explain: MatchExplain,
@@ -77,9 +77,8 @@ pub struct ConditionMet {
 
 impl Nudge {
     /// Explains the result of `get`, or why there is none.
-    ///
     /// # Errors
-    /// `E_INVALID`; `E_QUOTA` when its scopes take too many steps.
+    /// `E_INVALID`; `E_QUOTA` when the scopes of the key take too many steps.
     pub fn why(&self, params: WhyQuestion) -> Result<WhyResult> {
         let steps = &mut StepBudget::of_a_call();
         let WhyQuestion { component, key, context } = params;
@@ -135,8 +134,8 @@ impl WhyCandidate {
     }
 }
 
-/// Names the criterion that decided, checked in the order of choice (semantics section 1). `lead` goes on where nothing
-/// is stored.
+/// Names the criterion that decided; the criteria are compared in the order of choice (semantics section 1). `lead`
+/// makes the end of the sentence when nothing is stored.
 fn explain_verdict(
     hints: &[WhyCandidate],
     lead: impl FnOnce() -> String,
@@ -222,7 +221,7 @@ mod tests {
         set(&store, "three", "/w/*", "dev", 1);
         clock.advance_by(0);
         assert!(why(&store).1.contains("comes first by name"), "{}", why(&store).1);
-        // Two numbers that read alike are no reason.
+        // Two scores that look equal when rounded are not given as a reason.
         clock.advance_by(1000);
         set(&store, "three", "/w/*", "dev", 1);
         assert!(why(&store).1.ends_with("it was set or used later."), "{}", why(&store).1);

@@ -1,5 +1,5 @@
-//! Holds one small row per hint, so that a search touches little memory: it decides eligibility once per distinct
-//! scope, computes scores from numbers, and reads the hints themselves only for the best.
+//! Holds one small row for each hint, so that a search reads little memory. The search decides once for each distinct
+//! scope whether it fits, computes scores from numbers, and reads only the best hints themselves.
 
 mod search;
 
@@ -17,17 +17,17 @@ pub(crate) use search::{HintFilter, HintHit, Only};
 
 const FREE: u32 = u32::MAX;
 
-/// The data that a search reads of every hint: enough to skip most of them, and so small that a pass
-/// stays in the processor's caches.
+/// The data that a search reads of every hint: enough to skip most of them, and small enough for the processor's
+/// caches.
 #[derive(Clone, Copy)]
 struct HintGlance {
     /// The number of the hint's scope; `FREE` when the row holds no hint.
     scope: u32,
-    /// Upper bound of the hint's score at any time, without an open file.
+    /// Upper bound of the hint's score at any time, if no file is open.
     most: f32,
 }
 
-/// The data that ranks a hint, for the few that a [`HintGlance`] does not rule out.
+/// The data that ranks a hint. A search reads it only for the few hints that pass their [`HintGlance`].
 struct RankRow {
     fixed: f64,
     updated_at: Millis,
@@ -44,14 +44,14 @@ struct RankRow {
 #[derive(Default)]
 pub(super) struct HintRows {
     details: Vec<RankRow>,
-    /// Parallel to `details`, with the same indices.
+    /// Has the same indices as `details`.
     glances: Vec<HintGlance>,
-    /// Parallel to `details`, with the same indices.
+    /// Has the same indices as `details`.
     hints: Vec<Option<Arc<Hint>>>,
     free: Vec<u32>,
-    /// Size of all hints as exported.
+    /// The size of all hints in an export, in bytes.
     bytes: usize,
-    /// Size of all hints in memory.
+    /// The size of all hints in memory, in bytes.
     held: usize,
     components: Vec<ComponentRows>,
     component_ids: HashMap<Arc<str>, u32, RandomState>,
@@ -59,7 +59,7 @@ pub(super) struct HintRows {
     /// Row numbers by tag, ascending.
     tags: HashMap<Arc<str>, Vec<u32>, RandomState>,
     pub(super) epoch: u64,
-    /// How many hints have left their row.
+    /// The number of times that a hint has left its row.
     pub(super) gone: u64,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct StoreSizes {
     pub components: usize,
     pub hints: usize,
     pub bytes: usize,
-    /// In memory.
+    /// The size in memory, in bytes.
     pub held: usize,
 }
 
@@ -104,7 +104,7 @@ impl HintRows {
         self.component_ids.get(name).map_or(0, |&id| self.components[id as usize].rows.len())
     }
 
-    /// Returns the components that have live hints, with their number.
+    /// Returns the components that have live hints, with the number of these hints.
     pub fn count_live(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
         let live = |rows: &[u32]| rows.iter().filter(|&&row| now < self.details[row as usize].expires_at).count();
         let counts = self.components.iter().map(|component| (Arc::clone(&component.name), live(&component.rows)));
@@ -137,12 +137,12 @@ impl HintRows {
         id
     }
 
-    /// Puts another version of the same hint into its row.
+    /// Puts a new version of a hint into its row.
     pub fn replace(&mut self, id: u32, hint: &Arc<Hint>) {
         self.gone += 1;
         let old = self.hints[id as usize].as_ref();
         if let Some(old) = old.filter(|old| old.tags == hint.tags) {
-            // With equal tags the lists stay, as taking a row out of long lists is the most expensive part.
+            // With equal tags the lists stay: removing a row from long lists is the most expensive part.
             let (bytes, held) = (old.bytes as usize, old.held as usize);
             (self.bytes, self.held) = (self.bytes - bytes, self.held - held);
         } else {
@@ -152,14 +152,14 @@ impl HintRows {
         self.fill_row(id, hint);
     }
 
-    /// Lists a row under the hint's tags.
+    /// Adds a row to the lists of the hint's tags.
     fn list_tags(&mut self, id: u32, hint: &Hint) {
         for tag in &hint.tags {
             add_ascending(self.tags.entry_ref(tag).or_default(), id);
         }
     }
 
-    /// Puts a hint whose tags are listed into its row.
+    /// Puts a hint into its row, after its tags were listed.
     fn fill_row(&mut self, id: u32, hint: &Arc<Hint>) {
         self.bytes += hint.bytes as usize;
         self.held += hint.held as usize;
@@ -187,7 +187,7 @@ impl HintRows {
         self.free.push(id);
     }
 
-    /// Removes the hint from its row, the lists of its tags and the count of bytes.
+    /// Removes the hint from its row and from the lists of its tags, and subtracts its sizes.
     fn clear_row(&mut self, id: u32) {
         let Some(hint) = self.hints[id as usize].take() else { return };
         self.bytes -= hint.bytes as usize;
@@ -226,7 +226,7 @@ impl HintGlance {
     }
 }
 
-/// Converts to the nearest `f32`; one step up or down makes it a safe bound.
+/// Converts to the nearest `f32`; the caller moves it by one step to get a safe bound.
 #[allow(clippy::cast_possible_truncation)]
 fn to_f32(number: f64) -> f32 {
     number as f32
@@ -264,17 +264,17 @@ impl RankRow {
     }
 }
 
-/// Returns the bytes that a component adds to an export besides its hints.
+/// Returns the bytes that a component adds to an export, without its hints.
 pub(crate) fn component_bytes(name: &str) -> usize {
     name.len() + r#""":{"hints":{}},"#.len()
 }
 
-/// Returns the bytes of memory that a component takes besides its hints: its text, and places in two tables.
+/// Returns the bytes of memory that a component takes without its hints: its text, and entries in two tables.
 pub(crate) fn component_held(name: &str) -> usize {
     allocation_bytes(16 + name.len()) + 192
 }
 
-/// Converts a row's index to 32 bits, which cannot overflow: quotas are far lower, and 4 billion hints without
+/// Converts a row's index to 32 bits. The conversion cannot overflow: quotas are far lower, and 4 billion hints without
 /// quotas would need terabytes.
 #[allow(clippy::cast_possible_truncation)]
 fn index(row: usize) -> u32 {

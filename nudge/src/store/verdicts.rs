@@ -1,4 +1,4 @@
-//! Keeps the verdicts on scopes for one context and call.
+//! Caches the verdicts on scopes for one context and one call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use nudge_core::context::Context;
 use nudge_core::scope::Scope;
 use nudge_core::steps::{StepBudget, TooMany};
 
-/// Most steps for scopes that are judged while the rows are locked: a fraction of a millisecond.
+/// Largest number of steps for scopes that are judged while the rows are locked: a fraction of a millisecond.
 const STEPS_UNDER_LOCK: u64 = 1 << 17;
 
-/// Verdicts by scope. It keeps each scope alive, so that no other takes its address.
+/// Verdicts by the address of a scope. The cache keeps each scope alive, so that no other scope gets its address.
 #[derive(Default)]
 pub(crate) struct ScopeVerdicts(HashMap<*const Scope, (Arc<Scope>, bool), RandomState>);
 
 impl ScopeVerdicts {
-    /// Judges a scope, unless it is judged already.
+    /// Judges a scope, unless the cache has its verdict.
     ///
     /// # Errors
-    /// When the steps do not suffice.
+    /// An error when the steps are used up.
     pub fn judge_scope(
         &mut self,
         scope: &Arc<Scope>,
@@ -30,14 +30,14 @@ impl ScopeVerdicts {
         if let Some(verdict) = self.get_verdict(scope) {
             return Ok(verdict);
         }
-        // Take at least one step, so that repeated calls come to an end.
+        // At least one step is taken, so that repeated calls end.
         steps.take_steps(1)?;
         let verdict = scope.judge(context, steps)?;
         self.0.insert(Arc::as_ptr(scope), (Arc::clone(scope), verdict));
         Ok(verdict)
     }
 
-    /// Returns the verdict on a scope, if it is judged.
+    /// Returns the verdict on a scope, if it is cached.
     pub fn get_verdict(&self, scope: &Arc<Scope>) -> Option<bool> {
         self.0.get(&Arc::as_ptr(scope)).map(|(_, verdict)| *verdict)
     }
@@ -47,15 +47,15 @@ impl ScopeVerdicts {
 pub(crate) struct SearchVerdicts {
     epoch: u64,
     by_scope: Vec<Option<bool>>,
-    /// The steps left for scopes that are judged without the lock.
+    /// The steps that are left for scopes that are judged without the lock.
     steps: StepBudget,
-    /// The steps left for scopes that are judged under the lock.
+    /// The steps that are left for scopes that are judged under the lock.
     under_lock: StepBudget,
-    /// The scopes to judge once the lock is free, by number.
+    /// The scopes to judge when the lock is free, by number.
     asked: BTreeMap<u32, Arc<Scope>>,
-    /// The scopes that were judged, in any epoch.
+    /// The scopes that were judged, in all epochs.
     judged: ScopeVerdicts,
-    /// The number of undecided hints; `None` until they are to be counted.
+    /// The number of undecided hints; `None` until [`Self::leave_undecided`] starts the count.
     undecided: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ impl SearchVerdicts {
         }
     }
 
-    /// Makes verdicts for an empty context, which costs nothing.
+    /// Makes verdicts for an empty context, for which judging costs nothing.
     pub fn of_nowhere() -> Self {
         Self { under_lock: StepBudget::unlimited(), ..Self::new(StepBudget::of_a_call()) }
     }
@@ -92,8 +92,9 @@ impl SearchVerdicts {
         if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
     }
 
-    /// Returns whether `context` meets the stored `scope`; `None` leaves a slow one to
-    /// [`SearchVerdicts::settle_undecided`]. Every call must pass the same context.
+    /// Returns true or false when the verdict of `context` on the stored `scope` is known or quick to compute. `None`
+    /// means that the scope is slow, and [`SearchVerdicts::settle_undecided`] judges it later. Every call must pass the
+    /// same context.
     #[inline(never)]
     pub fn allows(&mut self, scope: &Arc<Scope>, context: &Context) -> Option<bool> {
         let index = scope.number() as usize;
@@ -110,10 +111,10 @@ impl SearchVerdicts {
         self.by_scope[index]
     }
 
-    /// Judges the scopes that were left. Returns true when there were any: then the search must run again.
+    /// Judges the scopes that were postponed. Returns true when there were any: then the search must run again.
     ///
     /// # Errors
-    /// When the steps do not suffice.
+    /// An error when the steps are used up.
     pub fn settle_undecided(&mut self, context: &Context) -> Result<bool, TooMany> {
         let asked = std::mem::take(&mut self.asked);
         for (index, scope) in &asked {
@@ -122,17 +123,17 @@ impl SearchVerdicts {
         Ok(!asked.is_empty())
     }
 
-    /// Starts to count the hints whose scope is undecided, and leaves no more scopes for later.
+    /// Begins to count the hints whose scope is undecided, and postpones no more scopes.
     pub fn leave_undecided(&mut self) {
         self.undecided = Some(0);
     }
 
-    /// Notes a hint that is passed over.
+    /// Counts a hint whose scope is undecided.
     pub fn pass_over(&mut self) {
         self.undecided = self.undecided.map(|count| count + 1);
     }
 
-    /// Returns the count.
+    /// Returns the number of undecided hints.
     pub fn count_undecided(&self) -> usize {
         self.undecided.unwrap_or_default()
     }

@@ -66,7 +66,7 @@ pub(crate) fn keep_copy(
     put_copy(place, &name, |part| vacuum_into(c, part))?;
     let path = place.folder.join(FOLDER);
     let Ok(folder) = PrivateDir::open(&path, false) else { return Ok(()) };
-    // Files of a process that died are removed. Those of today are kept: another process may be writing one.
+    // Files of a process that died are removed. Today's files are kept: another process may be writing one.
     let parts = list_names(&path).filter(|part| {
         let whole = part.strip_prefix('.').and_then(|part| part.split_once(PART));
         let is_end = |end: &str| end.is_empty() || end == JOURNAL;
@@ -80,8 +80,8 @@ pub(crate) fn keep_copy(
     Ok(())
 }
 
-/// Returns the copies to remove. Of the consecutive days that end with the newest copy, the last copies are kept. When
-/// a clock was ahead or behind, its dates are a separate series, and the newest copy of that series is kept. So three
+/// Returns the copies to remove. The last copies of the consecutive days that end with the newest copy are kept. When a
+/// clock was ahead or behind, its dates are a separate series, and the newest copy of that series is kept. So three
 /// days with a false date do not remove older copies.
 ///
 /// Processes that start at the same time may each have made the copy of a day or of a version. The last one is kept.

@@ -216,8 +216,8 @@ mod tests {
                 .unwrap()
         }
 
-        /// Opens a database whose last change was yesterday. Its next copy stops after its beginning until the test
-        /// drops the sender.
+        /// Opens a database whose last change was yesterday. The next copy of the database stops after its beginning
+        /// until the test drops the sender.
         fn open_held(&self) -> (Db, Sender<()>) {
             let db = self.open();
             add(&db, "yesterday").unwrap();

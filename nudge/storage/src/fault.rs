@@ -25,8 +25,8 @@ use crate::backup;
 pub enum TransactionFailure {
     /// A refusal, which the caller gets unchanged.
     Refused(Error),
-    /// SQLite's error, which the caller gets as `E_UNAVAILABLE`. Its data holds SQLite's extended code as `sqlite`. For
-    /// a damaged file it also holds `damaged`, and `backup` with the path of the newest copy.
+    /// SQLite's error, which the caller gets as `E_UNAVAILABLE`. The data of that error holds SQLite's extended code as
+    /// `sqlite`. For a damaged file it also holds `damaged`, and `backup` with the path of the newest copy.
     Sql(rusqlite::Error),
 }
 

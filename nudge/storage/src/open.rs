@@ -297,7 +297,7 @@ fn run_migrations(
 /// Empties the database, even a damaged one, under the locks that other processes respect. It removes no file: a
 /// remaining log, or one that another process has open, would damage the next database.
 pub(crate) fn empty_database(c: &Connection) -> Result<(), TransactionFailure> {
-    // This read makes SQLite find the log. Its error is ignored, because the file may be damaged.
+    // This read makes SQLite find the log. The error of this read is ignored, because the file may be damaged.
     let _ = read_header(c);
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
     let emptied = c.execute_batch("VACUUM");

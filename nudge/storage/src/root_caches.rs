@@ -11,7 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use nudge_core::foreign::{self, LinkPolicy};
 
-/// The file that holds the path of the root. Its modification time is the time at which the cache was last opened.
+/// The file that holds the path of the root. The modification time of the file is the time at which the cache was last
+/// opened.
 const ROOT_FILE: &str = "root";
 /// Longest path of a root that is read, in bytes.
 const MAX_ROOT_BYTES: u64 = 16 << 10;

@@ -226,7 +226,7 @@ pub struct VectorCosines<'a> {
 }
 
 impl VectorCosines<'_> {
-    /// Returns the `k` texts with the highest cosines, best first. Of two equal ones, the higher id comes first, which
+    /// Returns the `k` texts with the highest cosines, best first. If two are equal, the higher id comes first, which
     /// is newer. `keep` is called only for texts that would be in the result.
     pub fn top(&self, k: usize, keep: impl Fn(i64) -> bool) -> Vec<(i64, f32)> {
         if k == 0 {

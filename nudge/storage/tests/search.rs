@@ -125,7 +125,7 @@ fn misspelt_words_find_what_is_meant() {
     for none in ["zzzzzz", "12345678", "abc", "dashboard"] {
         assert_eq!(found(&c, none).rows.len(), 0, "{none}: {:?}", found(&c, none));
     }
-    // One letter is wrong. Only terms that begin with one of the word's first two letters are compared.
+    // A single letter is wrong. Only terms that begin with one of the word's first two letters are compared.
     let found_near = |text: &str| found(&c, text).words.into_iter().map(|asked| asked.near).collect::<Vec<_>>();
     assert_eq!(found_near("sixe"), [["size"]]);
     assert_eq!(found_near("bize schedluer"), [&[][..], &["schedul"]]);

@@ -1,4 +1,4 @@
-//! What `HEAD` leads to, and what makes its name ambiguous.
+//! Branches: the targets of `HEAD`, and the refs that make its name ambiguous.
 
 use std::path::PathBuf;
 
@@ -314,7 +314,7 @@ pub const BRANCHES: &[Shape] = &[
 ];
 
 impl Lab {
-    /// A repository `r` around the `HEAD` written before.
+    /// Makes a repository `r` and keeps the `HEAD` that was written before.
     fn repo_keeping_head(&self) -> PathBuf {
         let head = std::fs::read(self.path("r/.git/HEAD")).unwrap_or_default();
         let repo = self.repo(URL);

@@ -1,11 +1,10 @@
-//! Configuration: syntax, values, includes, scopes, owners.
+//! Configuration files: syntax, values, includes, scopes, owners.
 
 use std::os::unix::fs::chown;
 
 use super::shapes::{EITHER, SURE, Shape, URL};
 
-/// A configuration file (`PLAIN` stands for the usual first lines) and
-/// whether the reader has to be sure.
+/// A configuration file (`PLAIN` stands for the usual first lines), and whether the reader must be sure.
 pub const TABLE: &[(&str, bool)] = &[
     ("PLAIN[remote \"origin\"] url=one/line", SURE),
     ("PLAIN[remote \"origin\"]url=a b  c ; comment", SURE),
@@ -214,7 +213,7 @@ pub const SHAPES: &[Shape] = &[
     }),
 ];
 
-/// Repositories of someone else; only root can make them.
+/// Repositories of another user; only root can make them.
 const FOREIGN: &[Shape] = &[
     ("foreign work tree", SURE, |lab| {
         let repo = lab.repo(URL);

@@ -1,5 +1,5 @@
-//! Files that must not make the reader panic, block or run away. Git itself
-//! is not asked: it would block on some.
+//! Files that must not make the reader panic, block or run without end. The tests do not run git, because it would
+//! block on some of them.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ fn fifo(lab: &Lab, path: &str) {
     assert!(made.expect("mkfifo").success());
 }
 
-/// Asks on another thread, so that a reader that blocks fails the test.
+/// Reads on another thread, so that the test fails when the reader blocks.
 fn ask(lab: &Lab, path: &str) -> GitAnswer {
     let (send, receive) = std::sync::mpsc::channel();
     let (env, cwd) = (lab.env(), lab.path(path));
@@ -70,7 +70,7 @@ fn includes_do_not_fan_out() {
     assert!(matches!(ask(&lab, "r"), GitAnswer::Unsure(_)));
 }
 
-/// Bytes drawn from the alphabet of git's files, in each of its files.
+/// Writes random characters of git's syntax into each of git's files.
 #[test]
 fn garbage_anywhere() {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;

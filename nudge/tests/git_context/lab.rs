@@ -1,4 +1,4 @@
-//! A folder with repositories in it, the real git, and the comparison.
+//! A folder with repositories, the real git, and the comparison of both readers.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,18 +7,18 @@ use std::process::{Command, Output};
 
 use nudge::context::detect::{GitAnswer, GitEnv, git_with};
 
-/// An object name of no object: refs need none.
+/// An object name without an object; refs need no object.
 pub const OBJECT: &str = "1111111111111111111111111111111111111111";
 
-/// The configuration of a plain repository.
+/// The configuration file of a plain repository.
 pub const PLAIN: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
 
-/// What git itself says in a folder.
+/// The answer of git itself in a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Truth {
     /// No git command works here.
     Refuses,
-    /// Git ends in a fatal error, as of a setting.
+    /// Git ends with a fatal error, for instance because of a setting.
     Dies,
     Answers {
         root: PathBuf,
@@ -27,7 +27,7 @@ pub enum Truth {
     },
 }
 
-/// One case: a folder of its own, a home folder, and variables.
+/// A test case: its own folder, a home folder, and environment variables.
 pub struct Lab {
     pub root: PathBuf,
     pub vars: Vec<(&'static str, String)>,
@@ -49,7 +49,7 @@ impl Lab {
         self.vars.push((name, value.into()));
     }
 
-    /// The reader's environment for the same variables.
+    /// Returns the same variables as the reader's environment.
     pub fn env(&self) -> GitEnv {
         let get = |name: &str| {
             let found = self.vars.iter().find(|var| var.0 == name);
@@ -69,7 +69,7 @@ impl Lab {
         let mut command = Command::new("git");
         command.args(args).current_dir(cwd).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // As the command line tool has it: `PWD` is the folder as spelled.
+        // `PWD` is the folder as it was written, as in a shell.
         command.env("PWD", cwd);
         if !self.vars.iter().any(|var| var.0 == "GIT_CONFIG_SYSTEM") {
             command.env("GIT_CONFIG_NOSYSTEM", "1");
@@ -78,7 +78,7 @@ impl Lab {
         command
     }
 
-    /// Runs git and insists that it works.
+    /// Runs git, and panics if it fails.
     pub fn git(&self, cwd: &Path, args: &[&str]) {
         let mut command = self.command(cwd, args);
         for role in ["AUTHOR", "COMMITTER"] {
@@ -113,8 +113,8 @@ impl Lab {
         path
     }
 
-    /// The inside of a repository in `folder`, by hand: a branch `main` with a
-    /// commit, and `config` after the usual lines.
+    /// Writes the files of a git directory into `folder`: a branch `main` with a commit, and `config` after the usual
+    /// lines.
     pub fn bones(&self, folder: &str, config: &str) {
         self.dir(&format!("{folder}/objects"));
         self.dir(&format!("{folder}/refs/tags"));
@@ -123,13 +123,13 @@ impl Lab {
         self.write(&format!("{folder}/config"), format!("{PLAIN}{config}"));
     }
 
-    /// A repository `r` with a work tree, and its folder.
+    /// Makes a repository `r` with a work tree; returns its folder.
     pub fn repo(&self, config: &str) -> PathBuf {
         self.bones("r/.git", config);
         self.path("r")
     }
 
-    /// A repository `r` made by git itself, with one commit.
+    /// Makes a repository `r` with git itself, with one commit.
     pub fn real_repo(&self, folder: &str) -> PathBuf {
         let path = self.dir(folder);
         self.git(&path, &["init", "-q", "-b", "main", "--template="]);
@@ -155,7 +155,7 @@ impl Lab {
         self.write("home/.gitconfig", text);
     }
 
-    /// What git says in `cwd`.
+    /// Returns git's answer in `cwd`.
     pub fn truth(&self, cwd: &Path) -> Truth {
         let run = |args: &[&str]| -> Output { self.command(cwd, args).output().expect("git is installed") };
         let places = run(&["rev-parse", "--absolute-git-dir", "--show-toplevel"]);
@@ -167,7 +167,7 @@ impl Lab {
             return if refuses.iter().any(|words| why.contains(words)) { Truth::Refuses } else { Truth::Dies };
         };
         let remote = run(&["remote", "get-url", "origin"]);
-        // Before the first commit the first question fails, or takes `HEAD` for a file's name.
+        // Before the first commit, `rev-parse HEAD` fails, or reads `HEAD` as the name of a file.
         let born = run(&["rev-parse", "--verify", "--quiet", "HEAD"]).status.success();
         let question: &[&str] =
             if born { &["rev-parse", "--abbrev-ref", "HEAD"] } else { &["symbolic-ref", "--short", "HEAD"] };
@@ -184,13 +184,13 @@ impl Lab {
         Truth::Answers { root: PathBuf::from(root), remote, branch }
     }
 
-    /// Compares reader and git; `Err` tells a silent difference. `Ok(true)`
-    /// means that the reader was sure.
+    /// Compares the reader with git. `Err` describes a difference although the reader was sure; `Ok(true)` means that
+    /// the reader was sure and right.
     pub fn compare(&self, cwd: &Path) -> Result<bool, String> {
         self.judge(cwd, git_with(&self.env(), cwd))
     }
 
-    /// Compares an answer with git's.
+    /// Compares an answer of the reader with git's.
     pub fn judge(&self, cwd: &Path, answer: GitAnswer) -> Result<bool, String> {
         let info = match answer {
             GitAnswer::Unsure(_) => return Ok(false),
@@ -203,7 +203,7 @@ impl Lab {
             branch: info.branch,
         });
         let truth = self.truth(cwd);
-        // Git dies of settings that do not matter to the reader.
+        // Git also ends with an error because of settings that do not matter to the reader.
         if answer == truth || truth == Truth::Dies {
             Ok(true)
         } else {

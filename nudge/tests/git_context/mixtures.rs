@@ -1,13 +1,13 @@
-//! Mixtures of features, drawn with a fixed seed.
+//! Random mixtures of features, with a fixed seed.
 
 use std::path::PathBuf;
 
 use super::lab::{Lab, OBJECT};
 
-/// How many repositories are drawn; each costs three git processes.
+/// Number of repositories; each needs three runs of git.
 const DRAWS: usize = 200;
 
-/// A small generator of its own (xorshift), so that the draws never change.
+/// A small random generator (xorshift) whose numbers are the same in every run.
 struct Draw(u64);
 
 impl Draw {
@@ -22,7 +22,7 @@ impl Draw {
         list[self.below(list.len())]
     }
 
-    /// Up to `most` lines of `list`.
+    /// Returns up to `most` lines of `list`.
     fn lines(&mut self, list: &[&str], most: usize) -> String {
         let count = self.below(most + 1);
         (0..count).map(|_| format!("{}\n", self.one(list))).collect()
@@ -73,7 +73,7 @@ const PIECES: &[&str] = &[
     "# only a comment [",
 ];
 
-/// Lines git dies of, or versions of git differ about.
+/// Lines that make git fail, or that versions of git treat differently.
 const POISON: &[&str] = &[
     "[remote \"origin\"]\nfetch = +refs/heads/*:refs/remotes/origin",
     "[remote \"origin\"]\nurl =",
@@ -111,7 +111,7 @@ const REFS: &[&str] = &[
     "refs/heads/config",
 ];
 
-/// Draws one repository; returns the folder to ask about.
+/// Makes a random repository; returns the folder to read.
 fn build(draw: &mut Draw, lab: &mut Lab) -> PathBuf {
     let cwd = lab.repo("");
     let mut config = format!("{}\n{}", draw.one(HEADERS), draw.lines(PIECES, 6));
@@ -165,7 +165,7 @@ fn build(draw: &mut Draw, lab: &mut Lab) -> PathBuf {
     }
 }
 
-/// A linked worktree `w` of `r`, by hand, on `r`'s `HEAD`.
+/// Writes the files of a linked worktree `w` of `r`, with the `HEAD` of `r`.
 fn linked_worktree(lab: &Lab) -> PathBuf {
     let head = std::fs::read(lab.path("r/.git/HEAD")).unwrap_or_default();
     lab.write("r/.git/worktrees/w/HEAD", head);

@@ -1,4 +1,4 @@
-//! A detector that remembers says at any time what a new one says.
+//! A detector with a cache gives the same answer as a new one at any time.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use nudge::context::detect::{GitAnswer, GitDetector, git_with};
 use super::lab::{Lab, OBJECT};
 use super::shapes::URL;
 
-/// One change to a repository.
+/// A change to a repository.
 type Change = (&'static str, fn(&Lab));
 
 const CHANGES: &[Change] = &[
@@ -81,7 +81,7 @@ fn every_change_is_seen() {
             let fresh = git_with(&lab.env(), &cwd);
             assert_eq!(detector.detect(&cwd), fresh, "{name}");
             std::thread::sleep(pause);
-            // Fills the cache, then answers from it.
+            // The first round fills the cache; the second reads it.
             for _ in 0..2 {
                 assert_eq!(detector.detect(&cwd), fresh, "{name}, again");
             }
@@ -105,7 +105,7 @@ fn each_change_agrees_with_git() {
     }
 }
 
-/// Changes of the same length within one tick of the file system's clock.
+/// Changes that keep the length of a file, within one tick of the file system's clock.
 #[test]
 fn quick_changes_are_seen() {
     let lab = Lab::new();
@@ -141,7 +141,7 @@ fn many_folders() {
     assert_eq!(detector.detect(Path::new("/nowhere")), GitAnswer::Outside);
 }
 
-/// Prints the figures of the report:
+/// Prints the times for the report:
 /// `cargo test --release --test git_context speed -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints times"]

@@ -1,16 +1,15 @@
-//! Shapes of repositories, one by one.
+//! Repositories of many forms, which are tested one by one.
 
 use std::path::PathBuf;
 
 use super::lab::{Lab, PLAIN};
 use nudge::context::detect::git_with;
 
-/// A name, whether the reader has to be sure, and how to build it; the
-/// builder returns the folder to ask about.
+/// A name, whether the reader must be sure, and a function that makes the repository and returns the folder to read.
 pub type Shape = (&'static str, bool, fn(&mut Lab) -> PathBuf);
 
 pub const SURE: bool = true;
-/// The reader may ask git, but may not differ.
+/// The reader may be unsure, but must not differ from git.
 pub const EITHER: bool = false;
 
 pub const URL: &str = "[remote \"origin\"]\n\turl = https://host/org/app.git\n\
@@ -210,7 +209,7 @@ const PLACES: &[Shape] = &[
     }),
 ];
 
-/// Builds and compares every shape; all that differ are told at once.
+/// Makes and compares every repository; lists all that differ.
 pub fn check(table: &[Shape]) {
     let mut wrong = Vec::new();
     for (name, sure, build) in table {
@@ -238,7 +237,7 @@ fn branches() {
     check(super::branches::BRANCHES);
 }
 
-/// Shapes that are one configuration file of `r`.
+/// Tests repositories that differ only in the configuration file of `r`.
 #[test]
 fn configurations() {
     let mut wrong = Vec::new();

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 pub const START_MS: i64 = 1_767_225_600_000;
 
-/// Keeps the records, and begins anew when told to.
+/// A log that keeps its records, and begins anew when they exceed the limit.
 #[derive(Default)]
 pub struct Records {
     pub all: Mutex<Vec<Vec<u8>>>,
-    /// After how many records to begin anew; 0 for never.
+    /// The number of records after which the log begins anew; 0 for never.
     pub limit: usize,
 }
 
@@ -50,7 +50,7 @@ impl RecordedStore {
         Self { store, clock, records, config }
     }
 
-    /// The process dies; another one takes over what was recorded.
+    /// Simulates the death of the process: a new store is restored from the records.
     pub fn promoted(self) -> Self {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let store = Nudge::with_log(self.config.clone(), clock, Box::new(Arc::clone(&self.records)));
@@ -72,12 +72,12 @@ impl RecordedStore {
         Ok(serde_json::from_str(answer.get()).unwrap())
     }
 
-    /// All that is recorded, as text.
+    /// Returns all records as text.
     pub fn recorded(&self) -> String {
         String::from_utf8(self.records.all.lock().unwrap().concat()).unwrap()
     }
 
-    /// Everything a caller can see, but for what belongs to the process.
+    /// Returns everything that a caller can see, without the facts of the process.
     pub fn seen(&self) -> (Value, Value) {
         let mut export = serde_json::to_value(self.store.export(&ExportHints::default()).unwrap()).unwrap();
         let payload = export["payload"].as_object_mut().unwrap();

@@ -1,5 +1,6 @@
-//! What the semantics say of hints (sections 1 to 5 and 10), over a list that is searched from end to end.
-// Times and counts here are far below 2^53.
+//! The rules of the semantics for hints (sections 1 to 5 and 10), implemented with a list that is searched from start
+//! to end.
+// Times and counts here are far below 2^53, so the conversions are exact.
 #![allow(clippy::cast_precision_loss)]
 
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ pub const TTLS: [(&str, i64); 3] = [("session", i64::MAX), ("PT1H", 3_600_000), 
 pub const STANDS: [(&str, &str); 3] = [("/work/api", "dev"), ("/work", "hotfix/a"), ("/home", "main")];
 pub const MAX_HINTS: usize = 9;
 
-/// Branch, folder, and the variant's name: the digest of the canonical scope, by `sha256sum`.
+/// Branch, folder, and the name of the variant: the digest of the canonical scope, computed with `sha256sum`.
 pub const SCOPES: [(Option<&str>, Option<&str>, &str); 5] = [
     (None, None, ""),
     (Some("dev"), None, "41cf35ab0287"),
@@ -22,12 +23,12 @@ pub const SCOPES: [(Option<&str>, Option<&str>, &str); 5] = [
     (Some("main"), None, "7fb0c4e8f1cd"),
 ];
 
-/// Which of a key's variants is meant.
+/// Selects a variant of a key.
 #[derive(Debug, Clone, Copy)]
 pub enum Which {
     Unsaid,
     Scope(usize),
-    /// All to delete, what fits here to bump.
+    /// All variants for a deletion; for a use, the variant that fits in this context.
     All(usize),
 }
 
@@ -69,15 +70,15 @@ pub enum Step {
         ok: bool,
         stand: usize,
     },
-    /// An import that replaces everything by nothing.
+    /// An import that empties the store.
     Clear,
     Advance(i64),
     Sweep,
-    /// The last call that changed something, with its key again.
+    /// Repeats the last call that changed something, with the same key.
     Again,
-    /// The process dies, and another has what was recorded.
+    /// Restarts the process, and restores the store from the records.
     Promote,
-    /// What is exported is imported into an empty store.
+    /// Imports the export of the store into an empty store.
     Reload,
 }
 
@@ -138,8 +139,8 @@ impl Entry {
         (COMPONENTS[self.name.0], KEYS[self.name.1], SCOPES[self.scope].2)
     }
 
-    /// Whether this one surely comes before the other in section 3's order, or by choice among variants. Scores closer
-    /// than rounding decide nothing.
+    /// Returns true when this hint certainly ranks before the other, in the order of semantics section 3 or in the
+    /// choice between variants. Scores that differ less than the rounding error do not decide.
     pub fn is_before(&self, other: &Self, now: i64, by_fields: bool) -> bool {
         let (mine, others) = (self.score(now), other.score(now));
         let near = (mine - others).abs() < 1e-9;
@@ -154,21 +155,21 @@ impl Entry {
     }
 }
 
-/// What was deleted, or replaced by another value.
+/// The hints of a deletion, or of a replacement by another value.
 #[derive(Debug, Clone)]
 pub struct Gone {
     pub is_replaced: bool,
     pub entries: Vec<Entry>,
 }
 
-/// What the last step must answer.
+/// The answer that the last step must give.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Nothing,
     Refused(&'static str),
     /// The hint of the answer.
     Hint(Entry),
-    /// How many.
+    /// The number of changed hints.
     Count(usize),
 }
 
@@ -185,7 +186,7 @@ impl Plain {
         self.entries.iter().filter(|entry| entry.lives(self.now))
     }
 
-    /// How many of what is gone have not expired.
+    /// Returns how many hints of a deletion have not expired.
     pub fn alive(&self, gone: &Gone) -> usize {
         gone.entries.iter().filter(|entry| entry.lives(self.now)).count()
     }
@@ -207,7 +208,7 @@ impl Plain {
         entries.iter().find(|a| before(a)).cloned()
     }
 
-    /// The one that is meant of a key's variants.
+    /// Returns the variant of a key that `which` selects.
     fn meant(&self, name: Name, which: Which) -> Result<Entry, &'static str> {
         let all = self.of(name);
         match which {
@@ -303,7 +304,7 @@ impl Plain {
         }
         self.entries.retain(|entry| !is_back(entry));
         self.entries.extend(back.iter().cloned());
-        // What stayed out can still be brought back.
+        // The hints that were not restored can still be restored later.
         let rest: Vec<_> = gone.entries.into_iter().filter(|entry| !is_back(entry)).collect();
         self.gone.pop();
         if !rest.is_empty() {

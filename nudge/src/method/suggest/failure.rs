@@ -1,4 +1,4 @@
-//! Finds hints that may mend a failed command (semantics section 10).
+//! Finds hints that may repair a failed command (semantics section 10).
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
@@ -27,8 +27,8 @@ const FIX_OF_THE_PROGRAM: f64 = 0.2;
 const A_FIX: f64 = 0.1;
 /// The least likeness of a command that is near.
 const LEAST_LIKENESS: f64 = 0.2;
-/// The relevance from which a fix is told that the error or the program names: less than that of a component of which few
-/// hints speak.
+/// The relevance from which a fix is told that the error or the program names: less than that of a component of which
+/// few hints speak.
 const NAMED_FLOOR: f64 = 0.28;
 /// Strength of a hint that runs the program that was not found, without and with all of the words behind it.
 const PROGRAM: f64 = 0.35;
@@ -52,24 +52,24 @@ const NAME_NOT_KNOWN: [&str; 8] = [
 /// A command that failed.
 pub(super) struct CommandFailure<'a> {
     line: Option<Line>,
-    /// The words of its commands, in order, each once.
+    /// The words of the line's commands, sorted, each once.
     words: Vec<String>,
-    /// The programs, as hints name them.
+    /// The programs, under the names that hints use.
     programs: Vec<String>,
     /// The programs that may be missing: those that the error names, else those of the command.
     missing: Vec<String>,
-    /// A program was not there, or could not be run.
+    /// True when a program was not found or could not be run.
     not_found: bool,
     /// True when the program does not know a name that it got.
     name_not_known: bool,
     request: &'a SuggestRequest,
     terms: QueryTerms,
-    /// Terms of the error alone.
+    /// The terms of the error without the command.
     of_error: QueryTerms,
     message: ErrorWords,
 }
 
-/// The reason why a hint may mend a failure.
+/// The reason why a hint may repair a failure.
 pub(super) enum MendReason {
     Near,
     Program(String),
@@ -100,7 +100,7 @@ impl<'a> CommandFailure<'a> {
         let name_not_known = NAME_NOT_KNOWN.iter().any(|said| error.contains(said));
         programs.extend(find_missing_module(&request.error, "No module named "));
         programs.retain(|program| !program.is_empty());
-        // A script that was found may run a program that was not: `npm test` and `vitest: not found`.
+        // A script that was found may run a program that was not: `npm test` with `vitest: not found`.
         let missing = if named.is_empty() { programs.clone() } else { named.clone() };
         programs.extend(named);
         let folders = line.iter().flat_map(|line| &line.commands).filter_map(|command| match &command.folder {
@@ -116,26 +116,27 @@ impl<'a> CommandFailure<'a> {
         Self { line, words, programs, missing, not_found, name_not_known, request, terms, of_error, message }
     }
 
-    /// Returns true when a hint can be of use at all. A hint from a file helps only a caller that got a name wrong; an
-    /// unproven hint helps only beside the failure after which it worked.
+    /// Returns true when a hint can be useful at all. A hint from a file helps only a caller that used a wrong name. An
+    /// unproven hint helps only after the failure after which it worked.
     pub(super) fn may_need(&self, hint: &Hint) -> bool {
         let is_after_this =
             || self.line.as_ref().is_some_and(|line| hint.tags().any(|tag| unproven::is_after(tag, line)));
         (self.not_found || self.name_not_known || !is_behind(hint)) && (!hint.is_unproven() || is_after_this())
     }
 
-    /// The words of the error's last lines, and the programs.
+    /// Returns the terms of the error's last lines, and the programs.
     pub(super) fn terms(&self) -> &QueryTerms {
         &self.terms
     }
 
-    /// Returns false for a hint that surely cannot mend it. This runs for every hint that fits, so it reads none.
+    /// Returns false for a hint that certainly cannot repair the failure. The check runs for every hint that fits, so
+    /// it must not parse commands.
     pub(super) fn may_concern(&self, hint: &Hint) -> bool {
         self.speaks_of_a_program(hint) || is_fix(hint) || self.tells_of_what_is_missing(hint).is_some()
     }
 
-    /// The program that is not there, which a tag names, or a text that is no command. Tags of a file's own commands name
-    /// their tools whether these are there or not.
+    /// Returns the missing program that the hint is about: a tag names it, or a text that is no command. Commands from
+    /// a file do not count: their tags name their tools even when these are missing.
     fn tells_of_what_is_missing(&self, hint: &Hint) -> Option<&str> {
         let is_word = |text: &str, program: &str| {
             let beside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -162,7 +163,7 @@ impl<'a> CommandFailure<'a> {
         text.is_some_and(|text| self.programs.iter().any(|program| text.contains(program.as_str())))
     }
 
-    /// Returns the hints that may mend it; `relevant` has the words that they share with it.
+    /// Returns the hints that may repair the failure; `relevant` has the words that they share with it.
     pub(super) fn find_mends(
         &self,
         around: &NearbyNames,
@@ -204,7 +205,7 @@ impl<'a> CommandFailure<'a> {
             Some(RankedHint::new(found, parts, RankReason::Mends(why)))
         });
         let mut mends: Vec<_> = mends.collect();
-        // When a fix repeats the message, fixes that only name it are for other errors.
+        // When a fix repeats the message, fixes that only share words with it are for other errors.
         if mends.iter().any(|mends| matches!(mends.why, RankReason::Mends(MendReason::Message))) {
             mends.retain(|mends| !matches!(mends.why, RankReason::Mends(MendReason::Fix(_))));
         }
@@ -213,24 +214,24 @@ impl<'a> CommandFailure<'a> {
         mends.into()
     }
 
-    /// Finds the link to a fix: the message, or the component or a tag, which the error or the program names.
+    /// Finds the link to a fix: the hint repeats the message, or the error or the program names its component or a tag.
     fn find_named<'f>(&self, found: &'f HintHit, relevance: f64) -> Option<FixNaming<'f>> {
         let hint = &found.hint;
         if self.message.is_repeated_by(hint) {
             return Some(FixNaming::Message);
         }
-        // A single word among many, which many hints have, names nothing.
+        // A single word that many hints have does not count as a name.
         if relevance < NAMED_FLOOR {
             return None;
         }
         let names = || std::iter::once(hint.component()).chain(hint.tags().filter(|tag| *tag != FIX));
-        // Errors are full of the name of the program that tells of them.
+        // An error often repeats the name of the program that reports it.
         let is_program = |name: &str| self.programs.iter().any(|program| program.eq_ignore_ascii_case(name));
         let by_error = names().find(|name| !is_program(name) && self.of_error.name(name)).map(FixNaming::Error);
         by_error.or_else(|| names().find(|name| self.terms.name(name)).map(FixNaming::Program))
     }
 
-    /// Compares the hint's command with the one that failed.
+    /// Compares the hint's command with the failed one.
     fn compare_shape(&self, found: &HintHit, lines: &ProgramLines) -> Option<(f64, MendReason)> {
         let begins_with_missing = |hint: &Line| {
             let is_alike = self.line.as_ref().is_some_and(|failed| begins_alike(failed, hint));
@@ -267,14 +268,15 @@ impl<'a> CommandFailure<'a> {
     }
 }
 
-/// Returns true for a line that begins as one in which a program was not there, by its bare name: it cannot work either.
+/// Returns true for a line that begins with the same bare program name as the failed line; such a line cannot work
+/// either.
 fn begins_alike(failed: &Line, hint: &Line) -> bool {
     let Some(first) = hint.commands.first().filter(|first| first.assignments.is_empty()) else { return false };
     let spelled = first.words.first();
     spelled.is_some_and(|word| !word.contains('/')) && failed.heads().any(|mine| mine.words.first() == spelled)
 }
 
-/// Returns true for a line that begins with the bare name of one of these programs.
+/// Returns true for a line that begins with the bare name of a program in `missing`.
 fn begins_with_one_of(hint: &Line, missing: &[String]) -> bool {
     let first = hint.commands.first().and_then(|first| first.words.first());
     first.is_some_and(|word| missing.iter().any(|program| program == word))
@@ -284,7 +286,7 @@ fn is_fix(hint: &Hint) -> bool {
     hint.tags().any(|tag| tag == FIX)
 }
 
-/// The link to a fix: the message, or a name in the error or program.
+/// The link to a fix: the message, or a name in the error or in the programs.
 enum FixNaming<'a> {
     Message,
     Error(&'a str),
@@ -300,18 +302,18 @@ impl FixNaming<'_> {
     }
 }
 
-/// The lines of the hints that run a program of the one that failed. Words that many of them have (`build` of `zig`,
+/// The lines of the hints that run a program of the failed line. Words that many of these lines have (`build` of `zig`,
 /// `run manage.py` of `uv`) say little about the caller's aim.
 #[derive(Default)]
 struct ProgramLines {
     by_row: HashMap<u32, Line, RandomState>,
-    /// 1 for a word that one line has, near 0 for one that all have. Hints that stay behind do not count here and
-    /// below.
+    /// The rarity of each word: 1 if one line has it, near 0 if all have it. Hints for which [`is_behind`] is true are
+    /// not counted here and below.
     rarities: HashMap<String, f64, RandomState>,
     /// The rarity of an unknown word.
     rarest: f64,
-    /// The likeness of the line most like the failed one, among lines that are near or have the same command: beside
-    /// the same command, a line that is merely near is for something else.
+    /// The highest likeness between the failed line and a line that is near it or has one of its commands. If a hint
+    /// has the same command, a line that is only near is for another purpose.
     nearest: f64,
 }
 
@@ -323,7 +325,7 @@ impl ProgramLines {
             Some((found.row, shell::parse(text)?))
         };
         let mut lines = Self { by_row: found.iter().filter_map(parse_command).collect(), ..Self::default() };
-        // Hints that stay behind decide nothing about the others.
+        // A hint for which [`is_behind`] is true does not affect the others.
         let of_others: Vec<_> = found.iter().filter(|found| !is_behind(&found.hint)).collect();
         let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));
         let (mut having, mut count) = (HashMap::<_, usize, RandomState>::default(), 0);
@@ -343,7 +345,7 @@ impl ProgramLines {
         lines
     }
 
-    /// The share of the words of both lines that they have in common, each by its rarity: 0 to 1.
+    /// Returns the share of all words of both lines that both have, weighed by rarity: 0 to 1.
     fn compute_likeness(&self, a: &[String], b: &[&str]) -> f64 {
         let rarity = |word: &str| self.rarities.get(word).copied().unwrap_or(self.rarest);
         let mut common = 0.0;
@@ -360,7 +362,7 @@ impl ProgramLines {
     }
 }
 
-/// The words of the commands of a line, in order, each once.
+/// Returns the words of a line's commands, sorted, each once.
 fn collect_words(line: &Line) -> Vec<&str> {
     let mut words: Vec<_> = line.heads().flat_map(|command| &command.words).map(String::as_str).collect();
     words.sort_unstable();
@@ -379,12 +381,12 @@ fn unwrap_program(program: &str) -> String {
     }
 }
 
-/// Lines at the end of an error in which the name of a missing program is looked for.
+/// Number of lines at the end of an error in which the name of a missing program is searched.
 const NAMED_LINES: usize = 40;
-/// Shells, which say which program they did not find.
+/// Shells, whose errors name the program that was not found.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish"];
 
-/// Finds the programs that an error calls missing, in the words of shells and package managers.
+/// Finds the programs that an error reports as missing, in the wording of shells and package managers.
 fn find_missing_programs(error: &str) -> Vec<String> {
     let mut found = Vec::new();
     let is_exit_127 = error.contains("127");
@@ -398,7 +400,7 @@ fn find_missing_programs(error: &str) -> Vec<String> {
     found
 }
 
-/// Finds the program that a line calls missing. `is_exit_127` says that a shell found none.
+/// Finds the program that a line reports as missing. `is_exit_127` is true when a shell found no program.
 fn find_missing_program(line: &str, is_exit_127: bool) -> Option<&str> {
     let after = |mark: &str| {
         let offset = line.to_ascii_lowercase().find(mark)?;
@@ -408,7 +410,7 @@ fn find_missing_program(line: &str, is_exit_127: bool) -> Option<&str> {
         let offset = line.to_ascii_lowercase().find(mark)?;
         last_name(line.get(..offset)?)
     };
-    // zsh and fish put the name behind, other shells before.
+    // zsh and fish write the name after the message, other shells before it.
     after("command not found: ")
         .or_else(|| after("unknown command: ").filter(|_| line.starts_with("fish:")))
         .or_else(|| before(": command not found"))
@@ -437,14 +439,15 @@ fn last_name(text: &str) -> Option<&str> {
     name_of(text.split_whitespace().next_back()?)
 }
 
-/// Returns the name of a program in a word: `'pnpm'`, `"pnpm":`, `‘pnpm’`.
+/// Returns the program's name in a word such as `'pnpm'`, `"pnpm":` or `‘pnpm’`.
 fn name_of(word: &str) -> Option<&str> {
     let name = word.trim_matches(['\'', '"', '`', '‘', '’', '“', '”', ':', ',', '.', '(', ')']);
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '+' | '/' | '\\' | '@');
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-/// Finds the package in Python's `No module named 'x.y'` and in Node's `Cannot find module 'x/y'`; a path is none.
+/// Finds the package in Python's `No module named 'x.y'` and in Node's `Cannot find module 'x/y'`; a path is not a
+/// package.
 fn find_missing_module(error: &str, mark: &str) -> Option<String> {
     let (_, rest) = error.split_once(mark)?;
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '/' | '.');
@@ -452,7 +455,7 @@ fn find_missing_module(error: &str, mark: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(['.', '/']) {
         return None;
     }
-    // The names of Node's scoped packages have two parts.
+    // The names of Node's scoped packages (`@scope/name`) have two parts.
     let end = if name.starts_with('@') { name.len() } else { name.find(['.', '/']).unwrap_or(name.len()) };
     Some(name[..end].to_owned())
 }

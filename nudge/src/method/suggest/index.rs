@@ -1,4 +1,4 @@
-//! The words of the hints, for prompts, questions and errors.
+//! The index of the words in hints, for prompts, questions and errors.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,30 +21,31 @@ const COMPONENT: f32 = 0.7;
 const COMMAND: f32 = 0.8;
 const PROSE: f32 = 0.6;
 const REASON: f32 = 0.5;
-/// Bytes of a value whose words are looked at.
+/// Number of bytes of a value whose words are indexed.
 const MAX_VALUE_BYTES: usize = 2 << 10;
-/// Most hints that are read while somebody waits: a few milliseconds.
+/// Largest number of hints that are read while a caller waits: a few milliseconds.
 const MAX_READ: usize = 1_000;
-/// The tag that marks a hint as a fix. It is a mark, not a subject of the hint.
+/// The tag that marks a hint as a fix. It is not a subject of the hint.
 pub(super) const FIX: &str = "fix";
 
-/// The words of the hints that fit some caller, by row. It follows the store when a caller asks: a hint whose row holds
-/// another one by now is read anew. So storing a hint never waits for it, and a store that is never asked in words has
-/// none.
+/// The words of the hints that fit a caller, by row. The index follows the store when a caller asks a question: it
+/// reads a row again if the row now holds another hint. So a write never waits for the index, and a store without
+/// questions has no index.
 #[derive(Default)]
 pub(crate) struct WordIndex {
     index: StemIndex,
-    /// The hint of each row as it was read. It keeps nothing of it alive but its place in memory, by which it is known.
+    /// The hint of each row when it was read. The weak pointer keeps only the address in use, which identifies the
+    /// hint.
     read: Vec<Weak<Hint>>,
-    /// How many hints had left their row when the words of those were forgotten.
+    /// The store's count of gone hints at the last removal of their words.
     gone: u64,
-    /// There was more to read than could be read at once.
+    /// True when there were more hints to read than the limit allows at once.
     is_behind: bool,
 }
 
 impl WordIndex {
-    /// Returns the words that the question shares with the hints of these rows, by row. Hints that it has not read yet
-    /// are read, up to a limit: the others are found the next time.
+    /// Returns the words that the question shares with the hints of these rows, by row. Reads hints that are not in the
+    /// index yet, up to a limit; the next calls read the others.
     pub(super) fn search_terms<'a>(
         &mut self,
         store: &HintStore,
@@ -57,14 +58,14 @@ impl WordIndex {
         self.follow_store(store, fitting);
         let mut fits = vec![false; self.read.len()];
         for (row, hint) in fitting {
-            // If the hint is not read yet, the words are another hint's.
+            // A row that was not read again still has the words of its earlier hint.
             fits[*row as usize] = self.read[*row as usize].as_ptr() == *hint;
         }
         let found = self.index.search(terms, fitting.len(), |row| fits[row as usize]);
         found.into_iter().map(|relevant| (relevant.text, relevant)).collect()
     }
 
-    /// Reads hints that it has not read, and forgets the words of those that are gone.
+    /// Reads new hints, and removes the words of hints that are gone.
     fn follow_store(&mut self, store: &HintStore, fitting: &[(u32, *const Hint)]) {
         let rows = fitting.iter().map(|(row, _)| *row as usize + 1).fold(0, usize::max);
         if rows > self.read.len() {
@@ -83,7 +84,7 @@ impl WordIndex {
         let unread: Vec<_> = fitting.iter().filter(is_new).map(|(row, _)| *row).collect();
         self.is_behind = unread.len() > MAX_READ;
         for (row, hint) in store.hints_of(unread.into_iter().take(MAX_READ)) {
-            // Another one may have come there since; a secret one is never told of.
+            // Another hint may be in the row by now; secret hints are never indexed.
             if !hint.is_secret() {
                 self.read[row as usize] = Arc::downgrade(&hint);
                 self.index.set_text(row, weigh_fields(&hint).iter().map(|(text, weight)| (&**text, *weight)));
@@ -93,7 +94,7 @@ impl WordIndex {
 }
 
 impl Nudge {
-    /// Reads more hints for the index of words, where it had too many to read while somebody waited.
+    /// Reads more hints into the index, if a call had too many to read.
     pub(crate) fn read_words(&self) {
         if self.words.lock().is_behind {
             let context = Context::default();
@@ -108,7 +109,7 @@ impl Nudge {
     }
 }
 
-/// The words that a question shares with hints, by the hint's row.
+/// The words that a question shares with hints, by the row of the hint.
 pub(super) type ByRow<'a> = HashMap<u32, RelevantText<'a>, RandomState>;
 
 /// The texts of a hint, each with its weight.
@@ -137,7 +138,7 @@ mod tests {
 
     use crate::{Nudge, SetHint};
 
-    /// The keys that a prompt brings to mind.
+    /// Returns the keys of the hints that are suggested for a prompt.
     fn told(store: &Nudge, prompt: &str) -> Vec<String> {
         let params = json!({"event": "prompt", "prompt": prompt});
         let params: SuggestParams = serde_json::from_value(params).unwrap();
@@ -164,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Where its words say nothing, as a path a component is spoken of all the same.
+    /// A component that is part of a path is found even when its words carry no meaning.
     #[test]
     fn a_component_in_a_path_brings_its_hints_to_mind() {
         let store = Nudge::default();
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(told(&store, "make b"), Vec::<String>::new(), "its old words are gone");
         store.delete(&serde_json::from_value(json!({"component": "api", "key": "deploy"})).unwrap()).unwrap();
         assert_eq!(told(&store, "deploying"), Vec::<String>::new());
-        // The row is another hint's now.
+        // The row now belongs to another hint.
         store.set(SetHint::new("web", "serve", "vite")).unwrap();
         assert_eq!((told(&store, "deploying"), told(&store, "vite")), (vec![], vec!["serve".to_owned()]));
     }

@@ -1,4 +1,4 @@
-//! The line in which a model reads of a hint.
+//! Formats the line that tells a model about a hint.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use nudge_core::words::fold_identifier;
 
 use crate::hint::{Hint, HintOrigin};
 
-/// Longest value in a line; `nudge.get_hint` returns all of it.
+/// Longest value in a line, in characters; `nudge.get_hint` returns the whole value.
 const MAX_VALUE_CHARS: usize = 300;
 const MAX_REASON_CHARS: usize = 120;
 const MAX_PLACE_CHARS: usize = 60;
 
-/// The name of a hint in a list.
+/// Returns the name of a hint in a list.
 pub(super) fn name(hint: &Hint) -> String {
     format!("{}/{}", make_visible(hint.component()), make_visible(hint.key()))
 }
 
-/// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`: the value; its
-/// age, its author, how often it worked; the scope, when that is narrower than the repository; the reason.
+/// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`. It has the value;
+/// the age, the author, how often the hint worked; the scope, if that is narrower than the repository; the reason.
 pub(super) fn format_line(hint: &Hint, context: &Context, now: Millis) -> String {
     let mut line = format!(
         "{}: {} ({}, {}",
@@ -50,8 +50,8 @@ fn source(hint: &Hint) -> &str {
     source.strip_prefix("agent:").filter(|name| !name.is_empty()).unwrap_or(source)
 }
 
-/// Returns true when a hint's line is surely longer than so many bytes, so that it need not be made: in a large store,
-/// most have no room.
+/// Returns true when a hint's line is certainly longer than `bytes`, so that the caller need not format it. In a large
+/// store, most lines do not fit into the answer.
 pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
     /// The characters around name, value and source, and the shortest age.
     const AROUND: usize = "/: (1s, )".len();
@@ -63,18 +63,19 @@ pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
         (source(hint), MAX_REASON_CHARS),
         (hint.reason().unwrap_or(""), MAX_REASON_CHARS),
     ] {
-        // No byte more than it takes to know.
+        // Only as many bytes are read as the comparison needs.
         known += plain_bytes(text, most.min((bytes + 1).saturating_sub(known)));
     }
     known > bytes
 }
 
-/// Counts the first bytes of a text, at most so many, if all are written as they stand; else 0, because the written
-/// text may be shorter.
+/// Counts the first bytes of a text, at most `most`, if the line contains all of them unchanged. Otherwise returns 0,
+/// because the written text may be shorter.
 fn plain_bytes(text: &str, most: usize) -> usize {
     let bytes = &text.as_bytes()[..text.len().min(most)];
     let Some((first, rest)) = bytes.split_first() else { return 0 };
-    // Bytes are added up, and no loop ends early, so that many are looked at in one step: a start asks this of each hint.
+    // The loop adds up bytes and never ends early, so that the compiler processes many in one step: a start checks
+    // every hint.
     let hidden = bytes.iter().fold(0, |so_far, byte| so_far | u8::from(!matches!(byte, b' '..=b'~')));
     let doubled =
         bytes.iter().zip(rest).fold(0, |so_far, (byte, next)| so_far | u8::from((*byte, *next) == (b' ', b' ')));
@@ -101,7 +102,7 @@ fn describe_narrower(hint: &Hint, context: &Context) -> Vec<String> {
     out
 }
 
-/// The last segment of a path.
+/// Returns the last segment of a path.
 fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -122,7 +123,7 @@ mod tests {
             added_by in proptest::option::of("(agent:)?[a-z ]{0,200}"),
             plain in "[a-z]{290,310}",
         ) {
-            // What is written as it stands is counted whole, or no line would ever be spared.
+            // A text that is written unchanged must count in full; otherwise this check would never save a line.
             let counted = plain.len().min(MAX_VALUE_CHARS) + MAX_REASON_CHARS + "api".len() + key.len();
             let odd = HintMeta { reason, added_by, ..HintMeta::default() };
             let usual = HintMeta { reason: Some(plain.clone()), ..HintMeta::default() };

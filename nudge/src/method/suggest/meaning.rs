@@ -1,4 +1,5 @@
-//! The meanings of hints: vectors, made in the background, for prompts in other words (semantics section 10).
+//! The meanings of hints: vectors that are computed in the background, for prompts that use other words (semantics
+//! section 10).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -14,13 +15,13 @@ use crate::cache::Nudge;
 use crate::hint::Hint;
 use crate::store::HintFilter;
 
-/// Hints that are given vectors at once, and in one turn: some tenths of a second.
+/// Number of hints whose vectors are computed in one batch, and in one turn, which takes a few tenths of a second.
 const BATCH: usize = 8;
 const MAX_MADE: usize = 64;
-/// Bytes of a value that count.
+/// Number of bytes of a value that the vector covers.
 const MAX_VALUE_BYTES: usize = 400;
 
-/// The meanings of the hints, as far as they are known.
+/// The vectors of those hints that have been embedded so far.
 pub(crate) struct HintMeanings {
     models: Arc<dyn ModelProvider>,
     known: Mutex<ModelVectors>,
@@ -33,7 +34,7 @@ struct ModelVectors {
     rows: HashMap<u32, (Weak<Hint>, Vec<f32>), RandomState>,
 }
 
-/// The nearness of hints to the question, by row: the cosine.
+/// The cosine between each hint and the question, by row.
 pub(super) type NearByRow = HashMap<u32, f64, RandomState>;
 
 impl Default for HintMeanings {
@@ -43,12 +44,13 @@ impl Default for HintMeanings {
 }
 
 impl HintMeanings {
-    /// None yet; they are made by the model that there is.
+    /// Makes an empty set; the vectors come from the models of `models`.
     pub fn new(models: Arc<dyn ModelProvider>) -> Self {
         Self { models, known: Mutex::default() }
     }
 
-    /// Returns how near each hint is to the question: none without a model, and no hints that have no vector yet.
+    /// Returns the cosine between each hint and the question. The result is empty without a model, and has no hints
+    /// without a vector.
     pub(super) fn find_near(&self, request: &SuggestRequest) -> NearByRow {
         let Some((model, thought)) = request.question_vector() else { return NearByRow::default() };
         let known = self.known.lock();
@@ -61,7 +63,7 @@ impl HintMeanings {
 }
 
 impl Nudge {
-    /// Gives vectors to some hints that have none, where a model is loaded. It takes its time, and holds no lock
+    /// Computes vectors for some hints that have none, if a model is loaded. The work is slow and holds no lock
     /// meanwhile.
     pub(crate) fn read_meanings(&self) {
         let ModelState::Ready(model) = self.meanings.models.get_loaded() else { return };
@@ -82,7 +84,7 @@ impl Nudge {
         }
     }
 
-    /// The number of hints that have a vector, for `nudge.status`; `None` without a model.
+    /// Returns the number of hints that have a vector, for `nudge.status`; `None` without a model.
     pub(crate) fn count_understood(&self) -> Option<usize> {
         let is_there = matches!(self.meanings.models.get_loaded(), ModelState::Ready(_));
         is_there.then(|| self.meanings.known.lock().rows.len())
@@ -90,13 +92,13 @@ impl Nudge {
 }
 
 impl HintMeanings {
-    /// Returns the rows whose hint has no vector by this model; forgets vectors of lost hints.
+    /// Returns the rows whose hint has no vector of this model; drops the vectors of hints that are gone.
     fn find_missing(&self, model: &dyn TextEmbedder, rows: &[(u32, *const Hint)]) -> Vec<u32> {
         let mut known = self.known.lock();
         if &*known.model != model.id() {
             *known = ModelVectors { model: model.id().into(), rows: HashMap::default() };
         }
-        // A deleted hint is still in memory for `undo`.
+        // A deleted hint may still be in memory for `undo`, so its address is compared.
         let live: HashMap<u32, *const Hint, RandomState> = rows.iter().copied().collect();
         known.rows.retain(|row, (hint, _)| live.get(row) == Some(&hint.as_ptr()));
         let missing = rows.iter().map(|(row, _)| *row).filter(|row| !known.rows.contains_key(row));
@@ -104,7 +106,7 @@ impl HintMeanings {
     }
 }
 
-/// Writes a hint as a text for the model.
+/// Formats a hint as a text for the model.
 fn to_text(hint: &Hint) -> String {
     let value = hint.text();
     let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES.min(value.len()))];
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
     use crate::{DeleteHint, Sensitivity, SetHint};
 
-    /// Knows how long a text is.
+    /// A model whose vector holds only the length of a text.
     struct Lengths;
 
     impl TextEmbedder for Lengths {
@@ -176,7 +178,7 @@ mod tests {
             all
         };
         assert_eq!(vectors(&store), [[0.0, 1.0], [1.0, 0.0]]);
-        // One that is set again is read again, and one that is gone is forgotten.
+        // A hint that is set again gets a new vector, and the vector of a deleted hint is dropped.
         store.set(SetHint::new("api", "build", "make each of the parts that the gateway consists of")).unwrap();
         let gone = DeleteHint { component: "api".into(), key: "test".into(), variant: None, all: false };
         store.delete(&gone).unwrap();

@@ -7,12 +7,12 @@ use nudge_core::words::{TextWord, WordWeight, split_words};
 
 use crate::hint::Hint;
 
-/// Words in a row by which a text repeats another.
+/// Number of consecutive words that a text must share with another to count as repeating it.
 const ROW: usize = 3;
-/// The lines of an error, from its end, that are read.
+/// Number of lines at the end of an error that are read.
 const LINES: usize = 12;
 
-/// The words of an error, each with the two behind it.
+/// The words of an error, each with the two words after it.
 #[derive(Default)]
 pub(super) struct ErrorWords(HashSet<[Box<str>; ROW], RandomState>);
 
@@ -22,13 +22,13 @@ impl ErrorWords {
         Self(lines.iter().rev().take(LINES).flat_map(|line| iter_triples(line)).collect())
     }
 
-    /// Returns true for a fix whose value or reason repeats it.
+    /// Returns true for a fix whose value or reason repeats the error.
     pub(super) fn is_repeated_by(&self, fix: &Hint) -> bool {
         self.is_repeated_in(fix.text()) || fix.reason().is_some_and(|why| self.is_repeated_in(why))
     }
 
-    /// Returns true for a text that has three words of the error in a row, one of which says something: `psycopg2 or
-    /// psycopg`, and not `no such file`.
+    /// Returns true for a text that shares three consecutive words with the error, of which at least one carries
+    /// meaning: `psycopg2 or psycopg`, but not `no such file`.
     fn is_repeated_in(&self, text: &str) -> bool {
         !self.0.is_empty() && iter_triples(text).any(|row| self.0.contains(&row))
     }
@@ -40,13 +40,13 @@ impl ErrorWords {
     }
 }
 
-/// Returns true for a text that quotes a program's output, three words at least, and not with backticks, which people
-/// put around commands.
+/// Returns true for a text that quotes a program's output of at least three words. Backticks do not count, because
+/// people put them around commands.
 fn has_quotes(text: &str) -> bool {
     ['"', '\''].iter().any(|quote| find_quoted(text, *quote).any(|quoted| split_words(quoted).len() >= ROW))
 }
 
-/// Finds texts in quotes of one kind. An apostrophe stands between letters.
+/// Finds the texts in one kind of quotation marks. A mark between letters is an apostrophe.
 fn find_quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
     let stands_in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let mut from = None;
@@ -66,7 +66,7 @@ fn find_quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Each three neighbouring words of a text, where one says something.
+/// Returns all sequences of three consecutive words of a text in which a word carries meaning.
 fn iter_triples(text: &str) -> impl Iterator<Item = [Box<str>; ROW]> {
     let words = split_words(text);
     let rows: Vec<_> = words

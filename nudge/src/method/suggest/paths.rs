@@ -1,18 +1,18 @@
-//! The files and folders of a repository that a hint names.
+//! Finds the files and folders of a repository that a hint names.
 
 use nudge_core::shell::{self, Folder};
 
 use crate::hint::HintValue;
 
-/// Most paths of one hint.
+/// Largest number of paths of one hint.
 const MAX_PATHS: usize = 4;
-/// Bytes of a value that are looked at.
+/// Number of bytes of a value that are read.
 const MAX_VALUE_BYTES: usize = 2 << 10;
 /// Programs whose first argument is a file that they run.
 const INTERPRETERS: [&str; 9] = ["bash", "sh", "zsh", "python", "python3", "node", "ruby", "perl", "php"];
 
-/// Returns the relative paths in a value that are surely meant as such: those with a file's ending or `./` before them,
-/// a program with its folder, and a script that an interpreter runs. `cd X` before a command counts as its folder.
+/// Returns the words of a value that are certainly relative paths: those with a file's ending or `./` before them, a
+/// program with its folder, and a script that an interpreter runs. After `cd X`, they are relative to `X`.
 pub(crate) fn find_paths(value: &HintValue) -> Vec<String> {
     let Some(text) = value.command_line() else { return Vec::new() };
     let text = &text[..text.floor_char_boundary(MAX_VALUE_BYTES.min(text.len()))];
@@ -57,7 +57,8 @@ fn is_program(word: &str) -> bool {
     is_relative(word) && word.contains('/')
 }
 
-/// Not absolute, not above, not of another machine, and nothing that a shell would put in.
+/// Returns true for a path that is not absolute, does not contain `..`, names no other machine and has nothing that a
+/// shell expands.
 fn is_relative(word: &str) -> bool {
     !word.starts_with(['/', '-', '@', '~'])
         && !word.contains("..")
@@ -65,7 +66,7 @@ fn is_relative(word: &str) -> bool {
         && word.is_ascii()
 }
 
-/// `x.sh`, and no version such as `v1.2`.
+/// Returns true for a name with an ending, such as `x.sh`, but not for a version such as `v1.2`.
 fn has_ending(word: &str) -> bool {
     let file = word.rsplit('/').next().unwrap_or(word);
     file.rsplit_once('.').is_some_and(|(stem, ending)| {

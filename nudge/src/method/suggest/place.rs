@@ -1,4 +1,5 @@
-//! Judges how near a hint's place is to the agent's (semantics section 10).
+//! Judges how near the place of a hint is to the agent's place (semantics section 10). A place is a folder, a
+//! repository or a branch.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -10,19 +11,19 @@ use nudge_core::words::fold_identifier;
 
 use crate::hint::Hint;
 
-/// The place of a hint that fits.
+/// The place of a hint that fits, relative to the agent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HintPlace {
     /// The scope names no place, and the component is no name of the agent's place.
     Elsewhere,
-    /// The component names the repository, a folder that the agent is in, or a path in the text.
+    /// The component names the repository, a folder of the agent, or a path in the text.
     Near,
     /// The scope names a folder, a repository or a branch.
     Here,
 }
 
 impl HintPlace {
-    /// The reason for telling it that lies in its place.
+    /// Returns the reason for suggesting the hint that its place gives.
     pub(super) fn to_reason(self) -> &'static str {
         match self {
             Self::Here => "it applies here",
@@ -32,15 +33,15 @@ impl HintPlace {
     }
 }
 
-/// The names of where the agent is, and of the paths that are spoken of.
+/// The names of the agent's place, and the names in the paths and identifiers of the texts.
 pub(super) struct NearbyNames {
-    /// The repository, and the folders that the agent is in.
+    /// The names of the repository and of the agent's folders in it.
     names: Names,
     spoken_of: Names,
-    /// Neither the folder nor the repository is known.
+    /// True when neither the folder nor the repository is known.
     is_nowhere: bool,
-    /// By component: true when the agent's place has that name, and true when the text names it. Hints often share a
-    /// component.
+    /// A cache by component: true when the agent's place has that name, and true when a text contains it. Hints often
+    /// share a component.
     known: RefCell<HashMap<Box<str>, (bool, bool), RandomState>>,
 }
 
@@ -76,7 +77,7 @@ impl NearbyNames {
         self.is_nowhere
     }
 
-    /// Returns true when the prompt, the command or the error speaks of a component as of a path or an identifier.
+    /// Returns true when the prompt, the command or the error contains the component as a path or an identifier.
     pub(super) fn speak_of(&self, component: &str) -> bool {
         !self.spoken_of.is_empty() && self.spoken_of.contains(&fold_identifier(component))
     }
@@ -91,8 +92,8 @@ impl NearbyNames {
         found
     }
 
-    /// Returns the share that words count for a hint in a place. An accidental word says little about a hint from
-    /// elsewhere, unless the caller asks on purpose, or has no place.
+    /// Returns the factor for the weight of words of a hint. A word says little about a hint from elsewhere, because it
+    /// may occur by accident; it says more when the caller asks a question or has no place.
     pub(super) fn weigh_words(&self, place: HintPlace, moment: SuggestMoment) -> f64 {
         match (place, moment) {
             (HintPlace::Here, _) => 1.0,
@@ -116,8 +117,8 @@ impl NearbyNames {
     }
 }
 
-/// Returns the folders of a cwd below the repository's top, the last folder with its name. Without one, only the last
-/// folder: those above may be anything.
+/// Returns the folders of a cwd below the last folder with the repository's name. If no folder has that name, returns
+/// only the last folder, because the others may be anything.
 fn folders_below<'a>(cwd: &'a str, repo: Option<&str>) -> impl Iterator<Item = &'a str> {
     let folders: Vec<_> = cwd.split(['/', '\\']).filter(|folder| !folder.is_empty()).collect();
     let top = folders.iter().rposition(|folder| Some(&*fold_identifier(folder)) == repo);
@@ -125,7 +126,7 @@ fn folders_below<'a>(cwd: &'a str, repo: Option<&str>) -> impl Iterator<Item = &
     folders.into_iter().skip(from)
 }
 
-/// The words of a text that are paths.
+/// Returns the words of a text that are paths.
 fn find_paths(text: &str) -> impl Iterator<Item = &str> {
     let quotes = |c: char| c.is_whitespace() || "\"'`()[]{}<>,;=|".contains(c);
     text.split(quotes)
@@ -133,7 +134,7 @@ fn find_paths(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.contains('/') && !word.contains("://") && word.len() <= 512)
 }
 
-/// The words of a text that only a program is called by: `search_service`, `HttpProxy`, `http-proxy`.
+/// Returns the words of a text that can only be identifiers: `search_service`, `HttpProxy`, `http-proxy`.
 fn find_identifiers(text: &str) -> impl Iterator<Item = &str> {
     let inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     text.split(move |c| !inside(c)).filter(|word| {
@@ -142,7 +143,7 @@ fn find_identifiers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Splits a path into its folders and its file, also without the part after the first dot.
+/// Splits a path into its segments, each also without the part after the first dot.
 fn split_segments(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !matches!(*segment, "" | "." | "..")).flat_map(|segment| {
         let stem = segment.split_once('.').map_or("", |(stem, _)| stem);

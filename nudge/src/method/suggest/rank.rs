@@ -1,4 +1,4 @@
-//! The order in which hints are worth telling (semantics section 10).
+//! Ranks the hints that are worth telling (semantics section 10).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -20,9 +20,9 @@ use crate::cache::Nudge;
 use crate::hint::{Hint, HintOrigin};
 use crate::store::{HintFilter, HintHit, Only};
 
-/// The priority from which a hint that belongs elsewhere is told at a start.
+/// The least priority with which a start suggests a hint that names no place.
 pub(in crate::method) const IMPORTANT: u8 = 8;
-/// The priority up to which an unused hint from a file stays behind all others.
+/// The highest priority with which an unused hint from a file ranks behind all others ([`is_behind`]).
 const BEHIND: u8 = 2;
 /// A hint that stays behind loses this much at a start, and its words count this share.
 const BEHIND_AT_A_START: f64 = -0.2;
@@ -34,11 +34,11 @@ const HALF_SCORE: f64 = 1.0 / 3.0;
 const HALF_RELEVANCE: f64 = 0.7;
 /// Strength when a prompt names a hint's component as a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
-/// The share that words count which may be there by chance: a single one in a prompt that says much else, and those that
-/// stand in names of code alone, if they are this few.
+/// The share that words count which may be there by chance: a single one in a prompt that says much else, and those
+/// that stand in names of code alone, if they are this few.
 const BY_CHANCE: f64 = 0.55;
 const FEW: usize = 2;
-/// Bytes of a value by which its language is told.
+/// Number of bytes of a value that are read to detect its language.
 const LANGUAGE_BYTES: usize = 256;
 /// Weight of the cosine of a hint and a prompt; then the least cosine, the least lead over the next hint, and the least
 /// cosine for a question on purpose. Unasked, only the nearest hint counts: an unrelated prompt is about equally far
@@ -47,16 +47,16 @@ const MEANING: f64 = 1.2;
 const NEAR: f64 = 0.335;
 const NEARER: f64 = 0.05;
 const NEAR_A_QUESTION: f64 = 0.25;
-/// Most words that are named as the reason.
+/// Largest number of words that a reason lists.
 const MAX_WORDS: usize = 3;
 
 /// A hint that is worth telling.
 pub(super) struct RankedHint {
     pub found: HintHit,
-    /// The addends of its strength; `None` for those of its place.
+    /// The addends of the strength; `None` for a hint that was chosen by its place.
     parts: Option<Box<ScoreParts>>,
     pub strength: f64,
-    /// [`is_behind`], where that decides.
+    /// The result of [`is_behind`] for a start; false otherwise.
     is_behind: bool,
     pub why: RankReason,
 }
@@ -64,7 +64,7 @@ pub(super) struct RankedHint {
 /// The reason why a hint is worth telling.
 pub(super) enum RankReason {
     Place(HintPlace),
-    /// Words that it shares with the question, and the meaning if that counted.
+    /// The words that the hint shares with the question, and the cosine if it counted.
     Words {
         moment: SuggestMoment,
         words: Vec<Box<str>>,
@@ -77,7 +77,7 @@ pub(super) enum RankReason {
 impl fmt::Display for RankReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // At a start that is why it is told all the same.
+            // This reason is shown only at a start.
             Self::Place(HintPlace::Elsewhere) => f.write_str("it applies everywhere and has a high priority"),
             Self::Place(place) => f.write_str(place.to_reason()),
             Self::Words { moment, words, cosine, place } => {
@@ -95,12 +95,12 @@ impl fmt::Display for RankReason {
 }
 
 impl Nudge {
-    /// Returns the hints that are worth telling, best first, and the number of those that take too long to compare.
+    /// Returns the hints that are worth telling, best first, and the number of hints that take too long to compare.
     /// Doubtful hints always come last.
     pub(super) fn rank_hints(&self, request: &SuggestRequest) -> (BinaryHeap<RankedHint>, usize) {
         let around = NearbyNames::new(request);
         let failure = (request.moment == SuggestMoment::Failure).then(|| CommandFailure::new(request));
-        // Hints that are of no use here do not make words common, either.
+        // Hints that cannot help here must not affect how common a word is.
         let may_need = failure.as_ref().map(|failure| |_: u32, hint: &Hint| failure.may_need(hint));
         let only = may_need.as_ref().map(|only| only as &Only<'_>);
         let no_unproven = failure.is_none();
@@ -116,7 +116,8 @@ impl Nudge {
         };
         match request.moment {
             SuggestMoment::Start => {
-                // A caller without a place, such as a program with a store of its own, has no place to choose by.
+                // A caller without a folder and a repository, such as a program with its own store, gets hints from
+                // everywhere.
                 let is_worth_it = |_, hint: &Hint| {
                     around.is_nowhere() || around.find_place(hint) != HintPlace::Elsewhere || is_important(hint)
                 };
@@ -126,7 +127,7 @@ impl Nudge {
             SuggestMoment::Prompt | SuggestMoment::Recall => {
                 let (mut relevant, undecided) = self.find_relevant(&request.terms, &filter);
                 let near = self.meanings.find_near(request);
-                // A hint that is a little less near decides if the nearest one counts.
+                // A hint with a slightly lower cosine is needed too, because it decides whether the nearest one counts.
                 let least = if request.moment == SuggestMoment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
                 let mut rows: Vec<_> = relevant.keys().copied().collect();
                 rows.extend(near.iter().filter(|(_, cosine)| **cosine >= least).map(|(row, _)| *row));
@@ -147,7 +148,7 @@ impl Nudge {
         }
     }
 
-    /// Counts the hints that fit and that a start leaves out, since they apply everywhere and are not important.
+    /// Counts the hints that fit but that a start leaves out, because they apply everywhere and are not important.
     pub(super) fn count_weak(&self, request: &SuggestRequest) -> usize {
         let around = NearbyNames::new(request);
         let is_weak = |_, hint: &Hint| around.find_place(hint) == HintPlace::Elsewhere && !is_important(hint);
@@ -160,7 +161,7 @@ impl Nudge {
         self.store.best_first(&filter, StepBudget::of_a_call()).0.len()
     }
 
-    /// Returns the words that a filter's hints share with the terms, and the number of hints that take too long to
+    /// Returns the words that the hints of a filter share with the terms, and the number of hints that take too long to
     /// compare.
     fn find_relevant<'a>(&self, terms: &'a QueryTerms, filter: &HintFilter<'_>) -> (ByRow<'a>, usize) {
         if terms.is_empty() {
@@ -171,8 +172,8 @@ impl Nudge {
     }
 }
 
-/// Returns the reason why a start tells a hint nowhere but in a place that its component names, and what changes that; `None`
-/// for a hint that is told.
+/// Returns the reason why a start suggests a hint only in places that its component names, and what changes that.
+/// Returns `None` for a hint that a start always suggests where it fits.
 pub(in crate::method) fn explain_weak(hint: &Hint) -> Option<String> {
     let is_weak = !hint.is_secret() && !hint.scope().names_a_place() && !is_important(hint);
     is_weak.then(|| {
@@ -187,8 +188,8 @@ fn is_important(hint: &Hint) -> bool {
     hint.priority().is_some_and(|priority| priority >= IMPORTANT)
 }
 
-/// Returns true when a hint stays behind the users' own: an unused command that a file names anyway, as `nudge seed`
-/// stores it.
+/// Returns true when a hint ranks behind the users' own hints: an unused command that a file of the repository names
+/// anyway, as `nudge seed` stores it.
 pub(super) fn is_behind(hint: &Hint) -> bool {
     hint.source() == Some(HintOrigin::FileImport)
         && hint.use_count() == 0
@@ -200,12 +201,12 @@ impl RankedHint {
         Self { strength: parts.total(), parts: Some(parts.into()), is_behind: false, found, why }
     }
 
-    /// Makes an entry for a start: few of many are told, so the parts are computed only for those.
+    /// Makes an entry for a start. The parts are computed only on demand, because only a few of many are suggested.
     fn of_place(found: HintHit, place: HintPlace) -> Self {
         Self { strength: 0.0, parts: None, is_behind: is_behind(&found.hint), found, why: RankReason::Place(place) }
     }
 
-    /// The addends of its strength.
+    /// Returns the addends of the strength.
     pub(super) fn to_parts(&self) -> ScoreParts {
         let by_place = || {
             let place = match self.why {
@@ -222,7 +223,7 @@ impl RankedHint {
         self.parts.as_deref().cloned().unwrap_or_else(by_place)
     }
 
-    /// Says why it is told.
+    /// Returns the reason as a text.
     pub(super) fn explain(&self) -> String {
         match self.why {
             RankReason::Place(HintPlace::Elsewhere) if !is_important(&self.found.hint) => {
@@ -232,8 +233,8 @@ impl RankedHint {
         }
     }
 
-    /// Greater is better: at a start hints that stay behind come last, then the place decides, then the order of
-    /// semantics section 3; else the strength.
+    /// Compares two hints; greater is better. At a start, hints that rank behind come last, then the place decides;
+    /// otherwise the strength decides. The order of semantics section 3 decides between equal ones.
     fn compare(&self, other: &Self) -> Ordering {
         (other.found.rank.doubtful.cmp(&self.found.rank.doubtful))
             .then_with(|| match (&self.why, &other.why) {
@@ -266,12 +267,12 @@ impl Ord for RankedHint {
     }
 }
 
-/// Returns the part of the score, at most `most`.
+/// Returns the score's part of the strength, at most `most`.
 pub(super) fn weigh_score(found: &HintHit, most: f64) -> f64 {
     most * found.rank.score / (found.rank.score + HALF_SCORE)
 }
 
-/// Returns the words' part, at most `most`.
+/// Returns the words' part of the strength, at most `most`.
 pub(super) fn weigh_relevance(relevance: f64, most: f64) -> f64 {
     most * relevance / (relevance + HALF_RELEVANCE)
 }
@@ -341,7 +342,7 @@ fn of_words(
     .collect()
 }
 
-/// Returns true for a hint that is not in English: it cannot have more than one word of an English prompt.
+/// Returns true for a hint that is not in English: it can hardly share more than one word with an English prompt.
 fn is_in_another_language(hint: &Hint) -> bool {
     let mut language = SentenceLanguage::default();
     let text = hint.text();
@@ -351,7 +352,7 @@ fn is_in_another_language(hint: &Hint) -> bool {
     language.is_english() == Some(false)
 }
 
-/// A hint with its strength by words and by meaning.
+/// A hint with its strengths by words and by meaning.
 struct WeighedHint<'a> {
     by_words: f64,
     by_meaning: f64,
@@ -367,7 +368,8 @@ impl WeighedHint<'_> {
     }
 }
 
-/// Returns the row whose meaning alone counts; `None` when that of all counts. Variants of one key count as one.
+/// Returns the only row whose cosine counts, or a row that does not exist when no cosine counts; `None` when all count.
+/// Variants of one key count as one hint.
 fn find_nearest(moment: SuggestMoment, found: &[HintHit], near: &NearByRow) -> Option<u32> {
     if moment == SuggestMoment::Recall {
         return None;

@@ -1,17 +1,17 @@
-//! Chooses the commands of a repository's files that a start tells: one each to test, build, run and lint (semantics
-//! section 10). An agent can read the others in their file, so they wait for a prompt that asks for them.
+//! Chooses the commands of a repository's files that a start suggests: one each to test, build, run and lint (semantics
+//! section 10). An agent can read the other commands in their file, so they are suggested only for a matching prompt.
 
 use std::cmp::Reverse;
 
 use crate::hint::Hint;
 use crate::store::HintHit;
 
-/// The purposes, each with the names of commands that serve it, the most usual first.
+/// The purposes, each with the names of commands for it, the most usual name first.
 const PURPOSES: [&[&str]; 4] =
     [&["test", "tests", "check"], &["build", "compile"], &["dev", "start", "run", "serve"], &["lint", "clippy"]];
 
-/// Returns at most one command of each purpose: of the innermost folder that has one, and there the one with the plainest
-/// name.
+/// Returns at most one command for each purpose: from the innermost folder that has one, and there the one whose name
+/// fits best.
 pub(super) fn choose_usual(mut found: Vec<HintHit>) -> Vec<HintHit> {
     let mut usual = Vec::new();
     for names in PURPOSES {
@@ -26,8 +26,8 @@ pub(super) fn choose_usual(mut found: Vec<HintHit>) -> Vec<HintHit> {
     usual
 }
 
-/// Returns how plainly a hint's name says a purpose, best first: as a whole (`npm.test`), by its beginning
-/// (`npm.test-unit`), or by a tag. `None` where it says another one.
+/// Returns how well a hint's name fits a purpose; smaller is better: the whole name (`npm.test`), its beginning
+/// (`npm.test-unit`), or a tag. Returns `None` if none of them fits.
 fn weigh_name(hint: &Hint, names: &[&str]) -> Option<(u8, usize)> {
     let key = hint.key();
     let name = key.split_once('.').map_or(key, |(_, name)| name);
@@ -45,7 +45,7 @@ fn weigh_name(hint: &Hint, names: &[&str]) -> Option<(u8, usize)> {
         .or_else(|| place(&is_tag).map(|place| (2, place)))
 }
 
-/// The number of folders below the top of its repository at which a hint applies.
+/// Returns the number of folders in the deepest folder pattern of a hint's scope.
 fn folder_depth(hint: &Hint) -> usize {
     let depth = |glob: &str| glob.split('/').filter(|part| *part != "**" && !part.is_empty()).count();
     hint.scope().to_spec().cwd_glob.iter().map(|glob| depth(glob)).max().unwrap_or(0)
@@ -57,7 +57,7 @@ mod tests {
 
     use crate::{Nudge, SetHint, SuggestEvent, SuggestParams};
 
-    /// The keys that a start tells in a folder of a repository with these commands.
+    /// Returns the keys that a start suggests in a folder of a repository with these commands.
     fn tell_start(cwd: &str, seeds: &[(&str, &str, &str)]) -> Vec<String> {
         let nudge = Nudge::default();
         for (folder, key, tag) in seeds {

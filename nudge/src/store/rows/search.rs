@@ -15,25 +15,25 @@ use super::{HintGlance, HintRows, RankRow, index, to_f32};
 use crate::hint::Hint;
 use crate::scoring::{self, ScoreRank};
 
-/// A criterion by a row's number and its hint.
+/// A condition on a row's number and its hint.
 pub(crate) type Only<'a> = dyn Fn(u32, &Hint) -> bool + 'a;
 
-/// The criteria of a search; empty lists accept anything.
+/// The conditions of a search; empty lists accept everything.
 pub(crate) struct HintFilter<'a> {
-    /// The only rows that are looked at, ascending; `None` for all.
+    /// The rows to search, ascending; `None` for all.
     pub rows: Option<&'a [u32]>,
     pub component: Option<&'a str>,
     pub keys: &'a [String],
     pub tags: &'a [String],
     pub context: &'a Context,
-    /// True to include hints whose scope does not fit, after the hints whose scope does.
+    /// True to include hints whose scope does not fit, after the ones whose scope fits.
     pub include_ineligible: bool,
-    /// True to pass over secrets.
+    /// True to skip secrets.
     pub no_secrets: bool,
-    /// True to pass over learned hints that are told only beside their own failure.
+    /// True to skip learned hints that are told only after their own failure.
     pub no_unproven: bool,
-    /// A further criterion, checked last before the score, by the row's number and the hint. It runs under the lock, so it
-    /// must be quick.
+    /// A further condition on the row's number and the hint, checked last before the score. It runs under the lock, so
+    /// it must be quick.
     pub only: Option<&'a Only<'a>>,
     pub now: Millis,
 }
@@ -60,7 +60,7 @@ impl<'a> HintFilter<'a> {
 #[derive(Clone)]
 pub(crate) struct HintHit<H = Arc<Hint>> {
     pub hint: H,
-    /// The number of its row, which is its own as long as it is stored.
+    /// The number of the hint's row, which no other hint has as long as this one is stored.
     pub row: u32,
     pub eligible: bool,
     pub rank: ScoreRank,
@@ -120,7 +120,7 @@ impl HintRows {
         found
     }
 
-    /// Returns every hint that passes `filter`, in a heap that is sorted only as far as it is popped.
+    /// Returns every hint that passes `filter`, in a heap that sorts only what is popped.
     pub fn best_first(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> BinaryHeap<HintHit> {
         verdicts.renew_epoch(self.epoch);
         let mut search = HintSearch::new(self, filter, verdicts, None, usize::MAX);
@@ -133,8 +133,8 @@ impl HintRows {
         found.into()
     }
 
-    /// Returns the rows of every hint that passes `filter`, each with the place in memory by which the hint is known. The
-    /// hints are not copied out, nor scored.
+    /// Returns the rows of every hint that passes `filter`, each with the hint's address as its identity. Hints are
+    /// neither copied nor scored.
     pub fn find_fitting(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> Vec<(u32, *const Hint)> {
         verdicts.renew_epoch(self.epoch);
         let mut search = HintSearch::new(self, filter, verdicts, None, usize::MAX);
@@ -160,7 +160,7 @@ impl HintRows {
         let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
         self.choose_postings(filter).for_each(self, |id| {
             let Some(glance) = search.read_glance(id).filter(|glance| !seen.contains(&glance.scope)) else { return };
-            // Scope numbers identify scopes here, as every stored scope has one.
+            // A scope's number identifies it here, because every stored scope has one.
             if let Some((_, hint, _)) = search.pass_filter(id, glance) {
                 seen.insert(glance.scope);
                 found.push(Arc::clone(&hint.scope));
@@ -198,7 +198,7 @@ impl HintRows {
         }
     }
 
-    /// Returns the components that have an open file.
+    /// Returns the components of which a file is open.
     fn open_components(&self, context: &Context) -> Vec<u32> {
         if !context.has_open_files() {
             return Vec::new();
@@ -212,12 +212,12 @@ struct HintSearch<'a, 'b> {
     rows: &'a HintRows,
     filter: &'b HintFilter<'b>,
     verdicts: &'b mut SearchVerdicts,
-    /// The components that have an open file.
+    /// The components of which a file is open.
     open: Vec<u32>,
     after: Option<&'b HintHit>,
     limit: usize,
     best: BinaryHeap<Reverse<Candidate<'a>>>,
-    /// Lower bound of the score: a hint that cannot reach it cannot be among the best any more.
+    /// Lower bound of the score: a hint with a lower score cannot be among the best any more.
     floor: f32,
 }
 
@@ -240,7 +240,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         }
     }
 
-    /// Returns the row's glance, unless that rules the hint out.
+    /// Returns the row's glance; `None` if the glance excludes the hint.
     #[inline]
     fn read_glance(&self, id: u32) -> Option<HintGlance> {
         let glance = self.rows.glances[id as usize];
@@ -266,7 +266,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         }
         if self.best.len() == self.limit
             && let Some(Reverse(worst)) = self.best.peek()
-            // The score decides only among eligible hints that are not doubtful.
+            // The score decides only between eligible hints that are not doubtful.
             && worst.eligible
             && !worst.rank.doubtful
         {
@@ -313,7 +313,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         let filter = self.filter;
         let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
         let recency = scoring::recency(row.updated_at, filter.now);
-        // Frecency is the most expensive part, and the age of a hint alone rules out most.
+        // The frecency is the most expensive part, and the age of a hint already excludes most hints.
         if f64::from(glance.most) - (scoring::RECENCY - recency) < f64::from(self.floor) {
             return None;
         }
@@ -335,8 +335,8 @@ enum RowPostings<'a> {
 }
 
 impl RowPostings<'_> {
-    /// Visits the rows backwards: the newest mostly score best, and the sooner the best are found, the more of the
-    /// others can be skipped.
+    /// Visits the rows backwards: the newest hints mostly have the best scores, and the sooner the best are found, the
+    /// more hints can be skipped.
     #[inline]
     fn for_each(self, rows: &HintRows, mut visit: impl FnMut(u32)) {
         match self {
