@@ -70,6 +70,7 @@ impl RecordableResult for BumpResult {
 
 impl Nudge {
     /// Counts a use of a hint, which raises it for next time (semantics section 1).
+    ///
     /// # Errors
     /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.
     pub fn bump(&self, params: BumpHint) -> Result<BumpResult> {

@@ -50,6 +50,7 @@ impl RecordableResult for OutcomeMatches {
 
 impl Nudge {
     /// Counts how a command ended, for the hints that say it (semantics section 10).
+    ///
     /// # Errors
     /// `E_INVALID`.
     pub fn outcome(&self, params: OutcomeParams) -> Result<OutcomeMatches> {

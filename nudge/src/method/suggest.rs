@@ -75,6 +75,7 @@ pub struct SuggestedHint {
 
 impl Nudge {
     /// Suggests the hints to tell an agent now, unasked (semantics section 10).
+    ///
     /// # Errors
     /// `E_INVALID`.
     pub fn suggest(&self, params: SuggestParams) -> Result<Suggestions> {
@@ -87,6 +88,7 @@ impl Nudge {
 
     /// Returns what `suggest` returns, as one text for a prompt. The text has a heading and a line for each hint, and
     /// at most `max_bytes` (2,000).
+    ///
     /// ```
     /// # use nudge::{Nudge, SetHint, SuggestParams, SuggestEvent};
     /// let store = Nudge::default();
@@ -108,6 +110,7 @@ impl Nudge {
 
     /// Confirms that the lines that `suggest` or `digest` lent under a ticket were shown (semantics section 10). A
     /// ticket that is unknown, or was confirmed before, changes nothing.
+    ///
     /// # Errors
     /// `E_INVALID`.
     pub fn told(&self, params: &ToldParams) -> Result<ToldAnswer> {

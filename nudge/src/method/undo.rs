@@ -115,6 +115,7 @@ impl Nudge {
     }
 
     /// Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since.
+    ///
     /// # Errors
     /// `E_NOT_FOUND` (there is no such deletion, or all its hints have expired), `E_CONFLICT` (all its hints were
     /// stored anew), `E_QUOTA`.

@@ -77,6 +77,7 @@ pub struct ConditionMet {
 
 impl Nudge {
     /// Explains the result of `get`, or why there is none.
+    ///
     /// # Errors
     /// `E_INVALID`; `E_QUOTA` when the scopes of the key take too many steps.
     pub fn why(&self, params: WhyQuestion) -> Result<WhyResult> {
