@@ -1,4 +1,4 @@
-//! The records as a source.
+//! Runs the records as a source.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -39,7 +39,7 @@ use crate::write::{
     RecordRestoreParams, RecordUpsertParams, UnwrittenUpsert, WriteRules, to_author,
 };
 
-/// The specification's own variable for the most records that one prompt draws.
+/// The specification's own variable for the most records that a prompt gets.
 const LIMIT_VARIABLE: &str = "DUDE_CONTEXT_LIMIT";
 
 /// The records, for the list of sources.
@@ -93,36 +93,36 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(RecordSource::open(host))),
 };
 
-/// The largest file that a call writes anew before it is answered; all writers wait meanwhile. A larger one is left to
-/// the worker.
+/// The largest file that a call compacts before its answer; all writers wait meanwhile. The worker compacts a larger
+/// one.
 const MAX_COMPACTED_AT_ONCE_BYTES: i64 = 64 << 20;
-/// How long the worker waits for the model.
+/// The longest wait of the worker for the model.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
-/// The open source. The database is opened when it is first needed, and made at the first write.
+/// The open source. It opens the database on first use, and creates it at the first write.
 pub struct RecordSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     data: DataDir,
     is_on: bool,
-    /// The treatment of a near duplicate, when the caller does not say.
+    /// The treatment of a near duplicate if the caller names none.
     dedup: DedupChoice,
-    /// Most records that one prompt draws.
+    /// The most records that a prompt gets.
     limit: usize,
-    /// The room of all records together.
+    /// The room on disk for all records together.
     room: StoreRoom,
     turns: Mutex<TurnTracker>,
     models: Arc<dyn ModelProvider>,
     db: OnceLock<Db>,
     meanings: RecordMeanings,
     known: TextIndexCache,
-    /// The [epoch](Db::epoch) of the file that `known` is of.
+    /// The [epoch](Db::epoch) of the file that `known` describes.
     epoch: AtomicU64,
-    /// Told when there is something to make vectors of.
+    /// Is woken when vectors have to be made.
     worker: SourceWorker,
     written: AtomicU64,
-    /// `written` at the last round of the worker that found a compaction due.
+    /// The value of `written` when the worker last found a compaction due.
     written_before: AtomicU64,
 }
 
@@ -155,7 +155,7 @@ impl RecordSource {
         DatabaseOpening { clock, fence, ..DatabaseOpening::new(&self.data, &APP) }
     }
 
-    /// The database, which is made when it is not there.
+    /// Returns the database; creates it if needed.
     pub(crate) fn open_db(&self) -> Result<&Db> {
         let db = if let Some(db) = self.db.get() {
             db
@@ -163,12 +163,12 @@ impl RecordSource {
             let db = Db::open(&self.new_opening())?;
             self.db.get_or_init(|| db)
         };
-        // A process without a worker may end with the call.
+        // A process without a worker may end with this call, so it does not copy in the background.
         db.copy_in_background(self.worker.is_running());
         Ok(db)
     }
 
-    /// The database, if there is one: a mere look makes none.
+    /// Returns the database if it exists. A read does not create one.
     pub(crate) fn find_db(&self) -> Result<Option<&Db>> {
         if self.db.get().is_none() && !self.new_opening().path().exists() {
             return Ok(None);
@@ -176,13 +176,13 @@ impl RecordSource {
         self.open_db().map(Some)
     }
 
-    /// The database, for a call that names a record: without one there is none of its number, and none is made.
+    /// Returns the database for a call that names a record. Without a database it returns an error and creates none.
     pub(crate) fn with_a_record(&self) -> Result<&Db> {
         let none = || Error::not_found("There is no record of this number; there is none at all yet.");
         self.find_db()?.ok_or_else(none)
     }
 
-    /// Returns the most records that one prompt draws: from the agent's environment, else the setting.
+    /// Returns the most records that a prompt gets, from the agent's environment or else from the setting.
     pub(crate) fn prompt_limit(&self, context: &Context) -> usize {
         context.env(LIMIT_VARIABLE).and_then(|limit| limit.trim().parse().ok()).unwrap_or(self.limit)
     }
@@ -195,7 +195,8 @@ impl RecordSource {
         &self.meanings
     }
 
-    /// Returns the facts that are known of the open file's indexes; for another file they would be wrong.
+    /// Returns the cached facts about the indexes of the open file. Forgets those of another file, because they would
+    /// be wrong.
     pub(crate) fn known_indexes(&self) -> &TextIndexCache {
         let epoch = self.db.get().map_or(0, Db::epoch);
         if self.epoch.swap(epoch, Ordering::Relaxed) != epoch {
@@ -209,7 +210,7 @@ impl RecordSource {
         self.worker.wake();
     }
 
-    /// Makes the vectors that are missing; whether all is done.
+    /// Makes the missing vectors. Returns whether none is left.
     fn make_vectors(&self, stop: &StopFlag) -> Result<bool> {
         let Some(db) = self.find_db()? else { return Ok(true) };
         let model = match self.models.for_work(MODEL_WAIT, || db.read(meaning::is_any_without))? {
@@ -225,7 +226,7 @@ impl RecordSource {
         Ok(false)
     }
 
-    /// Makes vectors for a moment in a process without a worker.
+    /// Makes some vectors, in a process without a worker.
     pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn TextEmbedder) -> Result<()> {
         self.worker.stand_in(|| Ok(meaning::make_some(db, model)? == 0))
     }
@@ -248,7 +249,7 @@ impl RecordSource {
         if let Some(full) = full {
             told["full"] = full.into();
         }
-        // The failure held up no call, so this is the first report of it.
+        // A failed backup stops no call, so the status is the first place that reports it.
         if let Some(failed) = db.backup_failed() {
             told["backup_failed"] = failed.message().into();
         }
@@ -260,7 +261,7 @@ impl RecordSource {
         &*self.clock
     }
 
-    /// Makes a change once, and tells of it.
+    /// Makes a change once for each key, and reports it.
     fn make_change<T: Serialize>(
         &self,
         caller: Caller<'_>,
@@ -280,9 +281,9 @@ impl RecordSource {
         Ok(answer.result)
     }
 
-    /// Counts a change, and has vectors made of it.
+    /// Counts a change, and wakes the worker to make its vectors.
     pub(crate) fn note_written(&self) {
-        // Before the worker is woken, which waits until nothing is written.
+        // Counts before it wakes the worker: the worker does not compact while this number grows.
         self.written.fetch_add(1, Ordering::Relaxed);
         self.work_on();
     }
@@ -322,7 +323,7 @@ impl RecordSource {
         })
     }
 
-    /// Answers that a record is nearly the same as others.
+    /// Answers that nearly the same records exist, so the caller must choose.
     fn ask_caller(&self, near: &[(i64, f64)]) -> Result<Box<RawValue>> {
         let near = near.iter().filter(|(_, distance)| *distance <= NEARLY_THE_SAME);
         let near = self.open_db()?.read(|c| {
@@ -334,7 +335,7 @@ impl RecordSource {
         serialize_result(&UnwrittenUpsert::new(near))
     }
 
-    /// Puts a backup in the place of the database, which may be damaged.
+    /// Replaces the database, which may be damaged, by a backup.
     pub(crate) fn recover_db(&self, caller: Caller<'_>, params: RecordRecoverParams) -> Result<RecordRecovery> {
         let file = transfer::resolve_path(&params.file, params.context)?;
         let mut replaced = None;
@@ -359,7 +360,7 @@ impl RecordSource {
         let author = to_author(caller, self.clock());
         let done = self
             .make_change(caller, "delete", |tx| Ok((params.write(tx, &author)?, to_detail(json!({"id": params.id})))));
-        // A refused call also compacts: it says that nothing is left of the record.
+        // A refused deletion also compacts: its answer says that nothing is left of the record.
         let is_pending = params.forever && self.compact_now()?;
         if is_pending && done.is_ok() {
             return serialize_result(&RecordDeletion { deleted: true, id: params.id, forever: true, pending: true });
@@ -367,7 +368,8 @@ impl RecordSource {
         done
     }
 
-    /// Writes the file anew if a deletion for ever made that due. Returns true when a large file is left to the worker.
+    /// Compacts the file if a deletion for ever requires that. Returns true when the file is large, so the worker
+    /// does it.
     fn compact_now(&self) -> Result<bool> {
         let db = self.open_db()?;
         if !db.is_compaction_due()? {
@@ -380,7 +382,7 @@ impl RecordSource {
         db.compact().map(|()| false)
     }
 
-    /// Writes the file anew if that is due and no record was written since the last round. Returns true when nothing is
+    /// Compacts the file if that is due and no record was written since the last round. Returns true when nothing is
     /// left to do.
     fn compact_when_quiet(&self) -> Result<bool> {
         let Some(db) = self.find_db()? else { return Ok(true) };
@@ -426,7 +428,7 @@ impl RecordSource {
     }
 }
 
-/// Takes the members of an object that [`json!`] made, for the event of a change.
+/// Returns the members of an object made by [`json!`], for the report of a change.
 pub fn to_detail(detail: Value) -> Map<String, Value> {
     let Value::Object(members) = detail else { unreachable!("each caller makes an object") };
     members
@@ -435,10 +437,11 @@ pub fn to_detail(detail: Value) -> Map<String, Value> {
 impl TableService for RecordSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // Each change goes through `Db::write_once`, which looks its key up itself.
+    // Each change uses `Db::write_once`, which finds a repeated key itself.
     fn once_by_key(&self, method: &MethodSpec) -> Option<&dyn OnceByKey> {
-        // A damaged file remembers no calls, and recovering it twice leaves the same. A deletion for ever goes on after
-        // its transaction: a call that is sent again after a kill writes the file anew before it is answered.
+        // A damaged file holds no keys, and recovering twice has the same result. A deletion for ever has work after
+        // its transaction: a repeated call must compact the file before its answer, because a kill may have come
+        // between.
         if method.name == RECOVER || method.name == DELETE {
             return None;
         }
@@ -454,7 +457,7 @@ impl Source for RecordSource {
             let written = self.written.load(Ordering::Relaxed);
             self.turns.lock().note_moment(name, request.moment, request.tool.as_deref(), written, request.now)
         });
-        // Without records there are no tools by which one could be saved.
+        // Without records in use the agent has no tool to save one.
         offers.offers.extend(word.filter(|_| self.in_use()).map(|word| word.to_offer(request)));
         offers
     }
@@ -480,7 +483,7 @@ impl Source for RecordSource {
 
     fn work(&self, stop: &StopFlag) {
         self.worker.run(stop, || {
-            // A compaction that fails is tried again and does not keep vectors from being made.
+            // A failed compaction is tried again, and does not stop the making of vectors.
             let is_compact = self.compact_when_quiet().unwrap_or(false);
             Ok(self.make_vectors(stop)? && is_compact)
         });
@@ -491,9 +494,9 @@ impl Source for RecordSource {
             self.meanings.drop_memory();
         }
         let Some(db) = self.db.get() else { return };
-        // A clock that has jumped ends no time to restore.
+        // A jump of the clock does not end the time for a restore.
         let limit = rfc3339::format_time(self.clock.plausible_time() - KEPT_DAYS * 24 * 3_600_000);
-        // A record that cannot be dropped now is dropped later.
+        // A record that cannot be dropped now is dropped in a later tick.
         let is_due = db.read(|c| {
             Ok(c.prepare_cached("SELECT 1 FROM gone WHERE at < ?1 AND into_id IS NULL AND EXISTS (SELECT 1 FROM revision v WHERE v.record_id = gone.record_id)")?.exists([&limit])?)
         });

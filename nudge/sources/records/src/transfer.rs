@@ -1,4 +1,4 @@
-//! Moves records out of this database and into it: export, import, backup.
+//! Moves records out of this database and into it: export, import, backup, recovery.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,18 @@ use crate::rows::{self, RecordAuthor, RecordDraft};
 use crate::write::{MAX_RECORDS, SeenText, SimilarRecord, WriteRules};
 use crate::{meaning, project};
 
-/// The form of an export.
+/// The format of an export.
 pub const FORMAT: &str = "nudge-records/1";
-/// The params and members by which an export is read in pages.
+/// The names of params and members for reading an export in pages.
 pub static PAGES: DocumentPages = DocumentPages { cursor: "after", list: "records", next: "next" };
-/// Bytes of texts after which a page of an export ends.
+/// The bytes of texts after which a page of an export ends.
 const PAGE_BYTES: usize = 8 << 20;
-/// Most bytes of texts in an export that is one answer. As JSON, most such exports stay within 128 MiB, the longest
-/// answer that a client reads.
+/// The most bytes of texts in an export that is one answer. As JSON, most such exports stay within 128 MiB, the
+/// longest answer that a client reads.
 const MAX_WHOLE_BYTES: usize = 64 << 20;
-/// Bytes that a record takes in an export besides its texts.
+/// The bytes of a record in an export besides its texts.
 const RECORD_BYTES: usize = 200;
-/// Most records named in each list.
+/// The most records in each list of an answer.
 const MAX_NAMED: usize = 100;
 
 /// Params of `nudge.records.export`.
@@ -51,17 +51,17 @@ pub struct RecordExportParams {
 pub struct RecordExport {
     /// Always `nudge-records/1`.
     pub format: String,
-    /// Oldest first.
+    /// The records, the oldest first.
     pub records: Vec<MovedRecord>,
     /// The `after` of the next page; absent when this is the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }
 
-/// A record on its way from one database to another.
+/// A record in an export or import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovedRecord {
-    /// The name of its project.
+    /// The name of the record's project.
     pub project: String,
     /// The kind.
     pub kind: Kind,
@@ -72,9 +72,9 @@ pub struct MovedRecord {
     pub body: String,
     /// The status.
     pub status: Status,
-    /// When it was made.
+    /// The time of its creation.
     pub created_at: String,
-    /// When it was changed last.
+    /// The time of its last change.
     pub updated_at: String,
 }
 
@@ -93,38 +93,38 @@ pub struct RecordImportParams {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(clippy::struct_field_names, reason = "it is the word for what became of them, beside `skipped`")]
 pub struct RecordImport {
-    /// Records that are new.
+    /// The number of new records.
     pub imported: usize,
-    /// Records that were there already, with the same words.
+    /// The number of records that exist already with the same words.
     pub skipped: usize,
-    /// New records like another of their project and kind: by meaning for the first 20 if there is a model, else by
-    /// title. At most 100.
+    /// The new records that are similar to another of their project and kind: by meaning for the first 20 if there is
+    /// a model, else by title. At most 100.
     pub similar: Vec<AlikeRecord>,
-    /// How many others.
+    /// The number of further similar records.
     pub omitted: usize,
-    /// Records that may not be stored.
+    /// The number of records that cannot be stored.
     pub refused: usize,
-    /// Reasons for the first 100 of them, by place in the file, as their texts may be anything.
+    /// The reasons for the first 100 of these. They name the position in the file, because the texts may be anything.
     pub errors: Vec<RefusedRecord>,
 }
 
-/// A new record that is like another.
+/// A new record that is similar to another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AlikeRecord {
     /// The number.
     pub id: i64,
     /// The title.
     pub title: String,
-    /// The nearest other, or the newest of the same title.
+    /// The nearest other record, or the newest with the same title.
     pub like: SimilarRecord,
 }
 
 /// A record that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedRecord {
-    /// The place in the file, from 1.
+    /// The position in the file, from 1.
     pub at: usize,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -164,12 +164,12 @@ pub struct RecordRecoverParams {
 pub struct RecordRecovery {
     /// The backup.
     pub file: String,
-    /// How many records there are now.
+    /// The number of records after the recovery.
     pub records: i64,
-    /// When the newest of them was last changed.
+    /// The time of the newest change among them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
-    /// The place of the replaced database, if there was one.
+    /// The path of the replaced database, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced: Option<String>,
 }
@@ -177,7 +177,7 @@ pub struct RecordRecovery {
 /// Resolves a path from the caller's folder.
 ///
 /// # Errors
-/// `E_INVALID` for a relative path without a folder to begin at.
+/// `E_INVALID` for a relative path if the caller's folder is unknown.
 pub fn resolve_path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     let context = context.build()?;
     let path = context.cwd().map_or_else(|| PathBuf::from(file), |cwd| Path::new(cwd).join(file));
@@ -189,7 +189,7 @@ pub fn resolve_path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     if path.is_absolute() && !file.is_empty() { Ok(path) } else { Err(refused()) }
 }
 
-/// Reads the records of a project, or of all: a page after a number, or all in one answer.
+/// Reads the records of one project or of all: a page after a number, or all in one answer.
 ///
 /// # Errors
 /// `E_INVALID` when one answer would be too large.
@@ -231,20 +231,20 @@ pub fn export_records(
     Ok(exported)
 }
 
-/// Records of an import that are written in one transaction.
+/// The records of an import that one transaction writes.
 #[derive(Clone, Copy)]
 pub struct ImportBatch<'a> {
-    /// The place of the first one in the file, from 0.
+    /// The position of the first record in the file, from 0.
     pub begin: usize,
     pub records: &'a [ReadRecord],
-    /// The known texts, by the record's place in the batch.
+    /// The examined texts, by the record's position in the batch.
     pub seen: &'a HashMap<usize, SeenText>,
 }
 
 /// Writes a batch of records, and adds their outcome to `done`.
 ///
 /// # Errors
-/// `E_QUOTA`; then `done` counts all before the record at fault.
+/// `E_QUOTA`; then `done` counts all records before the one without room.
 pub fn import_batch(
     tx: &Transaction<'_>,
     batch: &ImportBatch<'_>,
@@ -278,12 +278,12 @@ pub fn import_batch(
 }
 
 impl RecordImport {
-    /// The number of records that were looked at.
+    /// Returns the number of records that were handled.
     pub fn count(&self) -> usize {
         self.imported + self.skipped + self.refused
     }
 
-    /// Notes the records that a new one is like, and keeps its vectors.
+    /// Stores the vectors of a new record, and lists the record as similar if another one is like it.
     fn take_alike(
         &mut self,
         tx: &Transaction<'_>,
@@ -319,9 +319,9 @@ impl MovedRecord {
         self.project.len() + self.title.len() + self.body.len() + RECORD_BYTES
     }
 
-    /// Returns a valid title: an upstream title may be longer, or have lines.
+    /// Returns a valid title: an upstream title may be too long or have several lines.
     pub fn to_title(&self) -> String {
-        // A valid title comes back as it was.
+        // A valid title stays unchanged.
         if record::is_title(&self.title) {
             return self.title.clone();
         }
@@ -330,7 +330,7 @@ impl MovedRecord {
     }
 }
 
-/// Writes a record. Returns it if new, or its refusal.
+/// Writes a record. Returns it if it is new, or the reason why it cannot be stored.
 ///
 /// # Errors
 /// `E_QUOTA`, which ends the import.

@@ -1,4 +1,4 @@
-//! Changes records: the changes that a caller may make, in one transaction each.
+//! Makes the changes of records that a caller may ask for, each in one transaction.
 
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::context::{Context, ContextSpec};
@@ -16,16 +16,16 @@ use crate::record::{self, Kind, MAX_BODY_BYTES, Origin, Record, Status};
 use crate::room::StoreRoom;
 use crate::rows::{self, RecordAuthor, RecordDraft};
 
-/// Most records of a project.
+/// The most records of a project.
 pub const MAX_RECORDS: i64 = 10_000;
-/// Bytes of all bodies that are shown of near duplicates, and of each at least: as much as an agent can compare.
+/// The bytes of all bodies of near duplicates in an answer, and the least of each: an agent cannot compare more.
 const MAX_NEAR_BYTES: usize = 16 << 10;
 const MIN_NEAR_BYTES: usize = 1_000;
-/// Most records that are merged at once.
+/// The most records of one merge.
 const MAX_MERGED: usize = 20;
-/// The beginning of the name of Nudge's own page, as a caller.
+/// The beginning of the caller name of Nudge's own page.
 const PAGE: &str = "nudge-page/";
-/// The name of Nudge's hook.
+/// The caller name of Nudge's hook.
 const HOOK: &str = "nudge-hook";
 
 /// The treatment of a near duplicate.
@@ -83,29 +83,30 @@ pub struct RecordUpsertParams {
 pub struct RecordUpsert {
     /// The record as it is now.
     pub record: Record,
-    /// Is true if new.
+    /// Is true for a new record.
     pub created: bool,
-    /// Is true when an equal one was changed in place of a new one.
+    /// Is true when an equal record was changed instead of a new one saved.
     pub deduplicated: bool,
-    /// The version before; absent for a new one.
+    /// The version before the change; absent for a new record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_version: Option<i64>,
-    /// Others that are like it.
+    /// Other records that are similar.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<SimilarRecord>,
-    /// Why there may be others that are like it, for people.
+    /// The reasons, for people, why there may be further similar records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
 }
 
-/// A record that is like one that was saved.
+/// A record that is similar to the saved one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimilarRecord {
     /// The number.
     pub id: i64,
     /// The title.
     pub title: String,
-    /// 1 less the cosine of their meanings: 0 for texts that mean the same. Absent where only the titles were compared.
+    /// 1 minus the cosine of their meanings; 0 for texts with the same meaning. Absent when only the titles were
+    /// compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
 }
@@ -115,7 +116,7 @@ pub struct SimilarRecord {
 pub struct UnwrittenUpsert {
     /// Always false.
     pub written: bool,
-    /// The next step.
+    /// The instruction for the caller.
     pub message: &'static str,
     /// The records that say nearly the same, nearest first.
     pub near: Vec<NearRecord>,
@@ -124,17 +125,17 @@ pub struct UnwrittenUpsert {
 /// A record that says nearly the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NearRecord {
-    /// As in [`SimilarRecord`].
+    /// The same as in [`SimilarRecord`].
     pub distance: f64,
     /// The record.
     pub record: Record,
-    /// Is true if the body goes on; `nudge.records.get` has all of it.
+    /// Is true if the body was cut; `nudge.records.get` returns all of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
 
 impl UnwrittenUpsert {
-    /// The answer with these: whole, as long as there is room.
+    /// Makes the answer with these records. Bodies are whole as long as there is room, and then cut.
     pub fn new(mut near: Vec<NearRecord>) -> Self {
         let mut room = MAX_NEAR_BYTES;
         for NearRecord { record, cut, .. } in &mut near {
@@ -147,20 +148,20 @@ impl UnwrittenUpsert {
     }
 }
 
-/// The facts of a text that is about to be saved: its meaning, and the records near it.
+/// The results of examining a text before it is saved: its vectors, and the records near it.
 #[derive(Debug, Default)]
 pub struct SeenText {
-    /// The model and the vectors of its parts; none without a model.
+    /// The model, and a vector for each part of the text; `None` without a model.
     pub vectors: Option<(String, Vec<Vec<f32>>)>,
-    /// Records of its project and kind within the distance of [`ALIKE`], nearest first.
+    /// The records of the same project and kind within the distance [`ALIKE`], the nearest first.
     pub near: Vec<(i64, f64)>,
-    /// Why there may be others.
+    /// The reason why there may be further ones.
     pub degraded: Option<String>,
 }
 
 /// The distance within which two records may say the same.
 pub const NEARLY_THE_SAME: f64 = 0.15;
-/// The distance within which they are alike.
+/// The distance within which two records are similar.
 pub const ALIKE: f64 = 0.3;
 
 /// Params of `nudge.records.delete`.
@@ -177,15 +178,15 @@ pub struct RecordDeleteParams {
 /// Result of `nudge.records.delete`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RecordDeletion {
-    /// Always true: else it is refused.
+    /// Always true; a refused deletion is an error instead.
     #[allow(clippy::struct_field_names, reason = "the name on the wire")]
     pub deleted: bool,
-    /// The record that is gone.
+    /// The number of the deleted record.
     pub id: i64,
-    /// Is true if gone for ever.
+    /// Is true if the record cannot be restored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forever: bool,
-    /// Is true if the file still has its text; it is written anew later.
+    /// Is true if the file still contains the text; a later compaction removes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
 }
@@ -211,7 +212,7 @@ pub struct RecordMergeParams {
     pub ids: Vec<i64>,
 }
 
-/// Describes the caller, with the time.
+/// Makes the author of a change from the caller and the time.
 pub fn to_author(caller: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
     let origin = match caller.name {
         _ if caller.agent => Origin::Tool,
@@ -222,7 +223,7 @@ pub fn to_author(caller: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
     RecordAuthor { by: caller.name.to_owned(), origin, now: rfc3339::format_time(clock.now()) }
 }
 
-/// The circumstances of a change: its author, the time, and the room that there is.
+/// The rules for a change: its author, the clock, and the limit of the room.
 pub struct WriteRules<'a> {
     pub author: &'a RecordAuthor,
     pub clock: &'a dyn Clock,
@@ -230,7 +231,7 @@ pub struct WriteRules<'a> {
 }
 
 impl WriteRules<'_> {
-    /// Replaces the content of a record. A text that does not grow needs no room.
+    /// Replaces the content of a record. Needs room only if the text grows.
     ///
     /// # Errors
     /// `E_QUOTA`.
@@ -250,17 +251,17 @@ impl WriteRules<'_> {
     }
 }
 
-/// An upsert whose params are valid by themselves.
+/// An upsert whose params were checked as far as possible without the database.
 #[derive(Debug)]
 pub struct CheckedUpsert {
     pub params: RecordUpsertParams,
     pub here: Option<ProjectLocation>,
-    /// Why a record is changed by it.
+    /// The kind of change for the revision.
     why: &'static str,
 }
 
 impl RecordUpsertParams {
-    /// Checks everything that needs no database.
+    /// Checks everything that does not need the database.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`.
@@ -285,7 +286,7 @@ impl RecordUpsertParams {
                 .about("id"));
             }
         } else {
-            // Absent fields stay, and are valid already.
+            // An absent field keeps its old value, which is valid.
             record::check_texts(self.title.as_deref().unwrap_or("x"), self.body.as_deref())?;
         }
         Ok(CheckedUpsert { here: ProjectLocation::from_context(&context), params: self, why: "update" })
@@ -293,10 +294,10 @@ impl RecordUpsertParams {
 }
 
 impl CheckedUpsert {
-    /// Writes it.
+    /// Writes the record.
     ///
     /// # Errors
-    /// `E_NOT_FOUND`, `E_CONFLICT`, `E_QUOTA`, and `E_INVALID` for a project that is not there.
+    /// `E_NOT_FOUND`, `E_CONFLICT`, `E_QUOTA`, or `E_INVALID` for an unknown project.
     pub fn write(
         &self,
         tx: &Transaction<'_>,
@@ -310,7 +311,7 @@ impl CheckedUpsert {
         if let Some((model, vectors)) = &seen.vectors {
             meaning::keep_vectors(tx, done.record.id, model, vectors)?;
         }
-        // An equal record was found without a model.
+        // An equal record was found without a model, so a missing model is no reason for a note.
         if done.created {
             done.degraded.extend(seen.degraded.clone());
         }
@@ -325,7 +326,7 @@ impl CheckedUpsert {
         Ok(done)
     }
 
-    /// The same, as a change of a record that says nearly the same.
+    /// Turns this upsert into a change of a record that says nearly the same.
     pub fn into_change_of(mut self, id: i64) -> Self {
         self.params.id = Some(id);
         self.why = "dedup";
@@ -359,7 +360,7 @@ impl CheckedUpsert {
         let is_in_place = project == project_of(tx, &old)?;
         if !is_in_place {
             need_room(tx, project)?;
-            // The project may be new, and that takes room.
+            // A new project takes room too.
             rules.room.require_room(tx, 1)?;
         }
         if is_as(&old, &draft, is_in_place) {
@@ -397,7 +398,7 @@ impl CheckedUpsert {
         let body = body.clone().unwrap_or_default();
         let same = if *distinct { None } else { rows::find_same(tx, project, kind, &title, &body)? };
         if let Some(id) = same {
-            // Equal but for case, space and punctuation: nothing is lost by taking the new text.
+            // The texts differ only in case, spaces and punctuation, so the new text loses nothing.
             let old = rows::get_record(tx, id)?;
             let draft = RecordDraft { project, kind, title, body, status: status.unwrap_or(old.status) };
             if !is_as(&old, &draft, true) {
@@ -429,7 +430,7 @@ impl CheckedUpsert {
     }
 }
 
-/// Refuses one more record of a project that has the most.
+/// Refuses a new record if its project has the most records.
 fn need_room(tx: &Transaction<'_>, project: i64) -> Result<(), TransactionFailure> {
     if rows::count_in_project(tx, project)? < MAX_RECORDS {
         return Ok(());
@@ -457,7 +458,7 @@ impl RecordDeleteParams {
     pub fn write(&self, tx: &Transaction<'_>, author: &RecordAuthor) -> Result<RecordDeletion, TransactionFailure> {
         let there = rows::find_record(tx, self.id)?;
         if there.is_none() && !(self.forever && rows::is_restorable(tx, self.id)?) {
-            // Says where it went, or that it never was.
+            // This error says into which record it was merged, or that it never existed.
             rows::get_record(tx, self.id)?;
         }
         if let Some(record) = there {
@@ -482,7 +483,7 @@ impl RecordRestoreParams {
         let revisions = rows::read_revisions(tx, self.id)?;
         let wanted = revisions.iter().find(|revision| self.version.is_none_or(|version| version == revision.version));
         let Some(wanted) = wanted else {
-            // Says where it went, or that it never was.
+            // This error says into which record it was merged, or that it never existed.
             let there = there.map_or_else(|| rows::get_record(tx, self.id), Ok)?;
             let message =
                 format!("Record {} has no such earlier version; `get` with `revisions` lists them.", there.id);
@@ -508,7 +509,7 @@ impl RecordRestoreParams {
 }
 
 impl RecordMergeParams {
-    /// The others, each once, if they make sense.
+    /// Returns the records to merge, each once. Refuses an invalid list.
     pub(crate) fn list_others(&self) -> Result<Vec<i64>> {
         let mut ids = self.ids.clone();
         ids.sort_unstable();
@@ -521,7 +522,7 @@ impl RecordMergeParams {
         Ok(ids)
     }
 
-    /// Appends the others to one, each under its title, and removes them.
+    /// Appends the other records to the first, each below its title, and removes them.
     pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, TransactionFailure> {
         let ids = self.list_others()?;
         let old = rows::get_record(tx, self.into)?;
@@ -541,7 +542,7 @@ impl RecordMergeParams {
         let gone = || Error::unavailable("The project of this record is gone; report this.");
         let project = project::by_name(tx, &old.project)?.ok_or_else(gone)?;
         let draft = RecordDraft { project, kind: old.kind, title: old.title.clone(), body, status: old.status };
-        // The others' texts are only moved, so it needs no room.
+        // The texts only move from the other records, so no room is needed.
         rows::update_record(tx, &old, &draft, "merge", rules.author)?;
         rules.room.bound_revisions(tx, old.id)?;
         for other in &others {

@@ -1,4 +1,4 @@
-//! The methods of records, on a database in a folder of the test's own.
+//! Tests the methods of records on a database in a temporary folder.
 
 mod kit;
 
@@ -62,7 +62,7 @@ fn what_is_gone_for_ever_is_not_said_to_come_back() {
     }
 }
 
-/// A process may die between the commit of a deletion for ever and the end of the compaction.
+/// A process may be killed between the commit of a deletion for ever and the end of the compaction.
 #[test]
 fn a_deletion_for_ever_that_is_sent_again_writes_the_file_anew() {
     let desk = Desk::new();
@@ -83,13 +83,14 @@ fn a_deletion_for_ever_that_is_sent_again_writes_the_file_anew() {
     assert!(read("PRAGMA freelist_count") > 0, "as a kill before the compaction leaves it");
     assert_eq!(delete(), first);
     assert_eq!((read("PRAGMA freelist_count"), read("SELECT count(*) FROM compaction")), (0, 0));
-    // A call of its own is refused: nothing is left of the record. That has to be so.
+    // A new call without the key is refused with the words that nothing is left of the record, so it must compact
+    // too.
     other.execute_batch(killed).unwrap();
     desk.refused("delete", &params);
     assert_eq!((read("PRAGMA freelist_count"), read("SELECT count(*) FROM compaction")), (0, 0));
 }
 
-/// A session that finds the mark of a process that was killed writes the file anew in the background.
+/// A killed process has left its mark for a compaction. The worker of the next session then compacts the file.
 #[test]
 fn the_worker_writes_the_file_anew_that_a_killed_process_left() {
     let mut desk = Desk::new();
@@ -110,7 +111,7 @@ fn the_worker_writes_the_file_anew_that_a_killed_process_left() {
     assert!(!is_due());
 }
 
-/// Neither a table, an index, an answer that was kept by its key nor the log has the text.
+/// After the compaction no table, index, stored answer or log has the text.
 #[test]
 fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     let desk = Desk::new();
@@ -123,7 +124,8 @@ fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     caller.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
     let id = desk.by(caller, "upsert", &params).unwrap()["record"]["id"].as_i64().unwrap();
     desk.call("upsert", &json!({"id": id, "body": "The zyzzyvatron was here before."}));
-    // FTS5 and this search agree on small letters; FTS5 leaves out what a word has in common with the one before it.
+    // This search ignores case, as FTS5 does. FTS5 leaves out the beginning that a word shares with the one before,
+    // so the test searches only the end of the word.
     let holds = || {
         let files = std::fs::read_dir(desk.folder.path().join("data")).unwrap().map(|entry| entry.unwrap().path());
         let texts = files.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap());
@@ -153,7 +155,7 @@ fn what_is_saved_is_found_also_by_another_process_and_from_another_project() {
     assert_eq!((&hit["id"], &hit["elsewhere"], &hit["project"]), (&json!(other), &json!(true), &json!("acme/shop")));
     assert_eq!((&hit["similarity"], &found["mode"]), (&Value::Null, &json!("lexical")));
     assert_eq!(hit["explain"]["words"], json!(["redis", "sessions"]));
-    // Of one that is here the project counts, too.
+    // A record of the caller's project gets the share `project` too.
     let here = desk.call("search", &json!({"query": "redis sessions", "explain": true, "context": {"repo": SHOP}}));
     assert_eq!(here["results"][0]["explain"]["parts"]["project"], 0.1);
     assert!(here["results"][0]["relevance"].as_f64() > hit["relevance"].as_f64());
@@ -177,7 +179,7 @@ fn a_change_keeps_what_is_not_given_and_what_was() {
     );
     let stale = desk.refused("upsert", &json!({"id": id, "title": "x", "if_match_version": 1}));
     assert_eq!((stale.kind(), &stale.data()["current_version"]), (ErrorKind::Conflict, &json!(2)));
-    // The same again changes nothing.
+    // Saving the same values again changes nothing.
     assert_eq!(desk.call("upsert", &json!({"id": id, "status": "resolved"}))["record"]["version"], 2);
     let got = desk.call("get", &json!({"id": id, "revisions": true}));
     let revisions: Vec<_> = got["revisions"]
@@ -239,8 +241,8 @@ fn what_is_deleted_comes_back_for_thirty_days_and_its_number_is_never_anothers()
     assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
 }
 
-/// Promise (storage): A clock that is ahead for seconds purges no deleted record: the thirty days are those that have
-/// passed.
+/// Promise (storage): A clock that is ahead for seconds purges no deleted record: only days that have really passed
+/// count.
 #[test]
 fn a_clock_that_is_ahead_for_seconds_purges_nothing() {
     const DAY_MS: i64 = 86_400_000;
@@ -255,19 +257,19 @@ fn a_clock_that_is_ahead_for_seconds_purges_nothing() {
             desk.clock.advance_by(5_000);
             tick(&desk);
         }
-        // A change while the clock is ahead purges nothing either.
+        // A write while the clock is ahead purges nothing either.
         desk.save(SHOP, "update", &format!("Stored {lead} ahead"), "");
         tick(&desk);
         desk.clock.jump_by(-lead);
         tick(&desk);
     }
     assert_eq!(desk.call("restore", &json!({"id": id}))["title"], "Uploads fail");
-    // Days that pass count.
+    // Days that really pass do count.
     desk.call("delete", &json!({"id": id}));
     desk.clock.advance_by(31 * DAY_MS);
     tick(&desk);
     assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
-    // A clock that stays ahead for an hour was right.
+    // A clock that stays ahead for an hour counts as right.
     let other = desk.save(SHOP, "issue", "Downloads fail", "nginx, too");
     desk.call("delete", &json!({"id": other}));
     desk.clock.jump_by(35 * DAY_MS);
@@ -309,7 +311,7 @@ fn projects_have_one_name_and_are_not_begun_by_a_slip() {
         "vercel/next.js"
     );
     assert_eq!(project(&new("b", &json!({"context": {"repo": "https://git.example.com/team/shop"}}))), "shop");
-    // Another repository of that bare name is another project.
+    // Another repository with the same bare name is another project.
     assert_eq!(project(&new("c", &json!({"context": {"repo": "https://git.other.com/x/shop"}}))), "x/shop");
     assert_eq!(project(&new("d", &json!({"context": {"repo": "https://git.example.com/team/shop"}}))), "shop");
     let folder = desk.refused("upsert", &new("e", &json!({"context": {"cwd": "/tmp/notes"}})));
@@ -449,7 +451,7 @@ fn records_go_out_and_come_in_once() {
     let copy = desk.folder.path().join("copy.db");
     assert!(desk.call("backup", &json!({"file": copy}))["bytes"].as_u64().unwrap() > 4096);
     assert_eq!(desk.refused("backup", &json!({"file": copy})).kind(), ErrorKind::Invalid, "nothing is overwritten");
-    // A backup has the same tables as the upstream's file, and comes in as well.
+    // A backup has the same tables as the upstream's file, so an import reads it too.
     assert_eq!(desk.call("import", &json!({"file": copy}))["skipped"], 2);
 }
 
@@ -464,13 +466,13 @@ fn a_backup_is_put_in_the_place_of_what_is_damaged() {
     desk.clock.advance_by(24 * 3_600_000);
     desk.save(SHOP, "issue", "Uploads fail", "Came after the backup.");
 
-    // A mistake can be taken back.
+    // A recovery can be undone.
     let done = desk.call("recover", &json!({"file": "copy.db", "context": {"cwd": desk.folder.path()}}));
     assert_eq!((&done["records"], desk.found(SHOP, "uploads fail")), (&json!(200), vec![]), "{done}");
     let done = desk.call("recover", &json!({"file": done["replaced"]}));
     assert_eq!((&done["records"], desk.found(SHOP, "uploads fail").len()), (&json!(201), 1), "{done}");
 
-    // What is damaged is kept as it was, and does not stand in the way.
+    // A damaged database is kept, and does not prevent the recovery.
     desk.records.close();
     let file = desk.folder.path().join("data/records.db");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -529,7 +531,7 @@ fn the_upstreams_file_is_only_read() {
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }
 
-/// The indexes of two files may have the same version: what is remembered of one is not said of the other.
+/// The indexes of two files may have the same version. Cached facts about one file must not be used for the other.
 #[test]
 fn after_a_recover_words_are_those_of_the_file_that_is_there_now() {
     let desk = Desk::new();
@@ -545,7 +547,7 @@ fn after_a_recover_words_are_those_of_the_file_that_is_there_now() {
     assert_eq!(found(), json!([]));
 }
 
-/// What was put away is behind what is as relevant, and no further.
+/// An archived record ranks below equally relevant ones, but not below less relevant ones.
 #[test]
 fn an_archived_record_that_alone_has_what_was_asked_for_is_the_first() {
     let desk = Desk::new();
@@ -557,7 +559,7 @@ fn an_archived_record_that_alone_has_what_was_asked_for_is_the_first() {
     assert_eq!(found["results"][0]["id"], wanted, "{found}");
 }
 
-/// A name that one record alone holds says more than the words around it, and more than where somebody stands.
+/// A name that only one record holds counts more than common words, and more than the caller's project.
 #[test]
 fn who_asks_with_a_name_gets_the_record_that_holds_it() {
     let desk = Desk::new();
@@ -577,7 +579,7 @@ fn who_asks_with_a_name_gets_the_record_that_holds_it() {
     }
 }
 
-/// Those that were put away come after the others, and what is left over is counted whether it was looked up or not.
+/// Archived records rank last, and `omitted` counts the remaining results exactly, with and without a filter.
 #[test]
 fn archived_ones_come_last_and_the_rest_is_counted() {
     let desk = Desk::new();

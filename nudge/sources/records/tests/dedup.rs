@@ -1,4 +1,4 @@
-//! Records nearly the same as others, by a model that counts words.
+//! Tests near duplicates, with a model that counts words.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Two texts are as near as they share words.
+/// A model whose vectors count words, so texts with common words are near each other.
 struct Words;
 
 impl TextEmbedder for Words {
@@ -67,7 +67,7 @@ fn the_caller_is_asked_or_the_nearest_changed_as_the_setting_or_the_call_says() 
     ] {
         let folder = tempfile::tempdir().unwrap();
         let records = open(&folder, setting);
-        // The first of all is compared with nothing, and has its vector later.
+        // The first record is compared with nothing, and gets its vector later.
         save(&*records, "sessions live in redis", &json!({}));
         let id = save(&*records, "uploads above one megabyte fail with status 413", &json!({}))["record"]["id"].clone();
         let near = save(&*records, "uploads above one megabyte fail with code 413", &given);
@@ -78,7 +78,7 @@ fn the_caller_is_asked_or_the_nearest_changed_as_the_setting_or_the_call_says() 
         } else {
             assert_eq!((&near["written"], &near["near"][0]["record"]["id"]), (&json!(false), &id), "{case}");
         }
-        // Either is the caller's to say, and so is that it is another matter.
+        // The caller may override the setting, and `distinct` overrides both.
         let distinct = json!({"distinct": true, "dedup": "merge"});
         assert_eq!(
             save(&*records, "uploads above one megabyte fail with word 413", &distinct)["created"],

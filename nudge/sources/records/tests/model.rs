@@ -1,6 +1,6 @@
-//! Random sequences of all calls of records, with time moving, keys sent again and the database opened anew, with and
-//! without a model of meaning, against what the semantics (section 17) say of a list of texts and what they were.
-//! `PROPTEST_CASES=10000` makes more.
+//! Runs random sequences of all calls, with and without a model. Meanwhile the time moves, keys are sent again, and
+//! the database is opened again. The results must follow section 17 of the semantics. `PROPTEST_CASES=10000` runs
+//! more cases.
 
 mod kit;
 #[path = "model/plain.rs"]
@@ -26,7 +26,7 @@ use steps::{BODIES, Moved, Step, TITLES};
 
 struct Run {
     desk: Desk,
-    /// The numbers of the records, by the order in which they were made, and every number that was ever given.
+    /// The numbers of the records by the order of their creation, and every number that was ever used.
     ids: BTreeMap<At, i64>,
     used: BTreeSet<i64>,
     files: Vec<PathBuf>,
@@ -35,7 +35,7 @@ struct Run {
     last: Option<(usize, &'static str, Value, Value)>,
 }
 
-/// What is compared of a record.
+/// Returns the fields of a model's record that are compared.
 fn told(record: &Record) -> Value {
     let Text { project, kind, title, body, status } = record.now();
     json!([PROJECTS[*project], KINDS[*kind], title, body, STATUSES[*status], record.said.len()])
@@ -45,7 +45,7 @@ fn found(record: &Value) -> Value {
     json!(["project", "kind", "title", "body", "status", "version"].map(|field| &record[field]))
 }
 
-/// A record of an export.
+/// Makes a record of an export.
 fn moved((text, made, changed): &(Text, i64, i64)) -> Value {
     let Text { project, kind, title, body, status } = text;
     json!({
@@ -92,7 +92,7 @@ impl Run {
             .map_err(|error| error.reason().to_owned())
     }
 
-    /// A file of this test's own.
+    /// Returns the path of a new file.
     fn file(&mut self) -> PathBuf {
         self.calls += 1;
         self.desk.folder.path().join(format!("file-{}", self.calls))
@@ -144,7 +144,7 @@ impl Run {
             Step::Backup => {
                 let file = self.file();
                 let answer = self.change("backup", json!({"file": file}));
-                // A look is no change, and is not remembered by its key.
+                // A backup changes no record, and its key is not stored.
                 self.last = None;
                 answer.inspect(|_| self.files.push(file))
             }
@@ -161,7 +161,7 @@ impl Run {
             Step::Take { file } => self.take(&self.files[file].clone()),
             Step::Recover { file } => {
                 let answer = self.change("recover", json!({"file": self.files[file]}));
-                // It may have been made after the backup.
+                // The last call may be newer than the backup, so its key may be gone.
                 self.last = None;
                 answer.inspect(|answer| self.files.push(answer["replaced"].as_str().unwrap().into()))
             }
@@ -185,7 +185,7 @@ impl Run {
         Ok(answer)
     }
 
-    /// Pairs of one project and kind that are like each other, nearest first.
+    /// Checks the pairs: each is of one project and kind and near enough, the nearest first, and no pair is missing.
     fn pairs(&self, plain: &Plain, project: Option<usize>, answer: &Value) {
         let all: Vec<_> = plain.stored.all().collect();
         let (mut sure, mut perhaps) = (0, BTreeMap::new());
@@ -228,7 +228,7 @@ impl Run {
                 assert_eq!((id, found(record)), (self.ids[number], told(&plain.stored.records[number])));
             }
             (Ok(answer), Answer::Near(near)) => {
-                // It is asked anew when it comes again.
+                // A call with this answer stores no key: the question is asked again.
                 self.last = None;
                 assert_eq!(answer["written"], false, "{answer}");
                 let mut named: Vec<_> = list(&answer["near"]).iter().map(|near| near["record"]["id"].clone()).collect();
@@ -266,7 +266,7 @@ impl Run {
         }
     }
 
-    /// What is like a new record is named, unless its caller said that it is another matter.
+    /// Checks that similar records of a new record are listed, unless its caller has set `distinct`.
     fn similar(&self, plain: &Plain, number: At, step: &Step, answer: &Value) {
         let Step::Save { distinct: false, .. } = step else { return };
         let mut like =
@@ -279,7 +279,7 @@ impl Run {
         assert!(answer.get("degraded").is_none(), "{answer}");
     }
 
-    /// A record says what it should, and knows what it said.
+    /// Checks the content and the revisions of a record.
     fn check(&self, plain: &Plain, number: At) {
         let Some(id) = self.ids.get(&number) else { panic!("no number of {number}") };
         let params = json!({"id": id, "revisions": true});
@@ -296,7 +296,7 @@ impl Run {
         assert_eq!(before, (1..record.said.len()).map(said).collect::<Vec<_>>(), "revisions of {id}");
     }
 
-    /// The records of a list, newest first.
+    /// Checks a list of records, the newest first.
     fn list(&self, plain: &Plain, step: &Step) {
         let Step::List { project, here, kind, status } = *step else { unreachable!() };
         let mut params = json!({"kind": kind.map(|index| KINDS[index]), "status": status.map(|index| STATUSES[index]), "limit": 1000});
@@ -317,7 +317,7 @@ impl Run {
         assert_eq!(answer["total"], wanted.len());
     }
 
-    /// Every record has its vector, as it has by the worker a moment after a change.
+    /// Waits until every record has its vector; in a session the worker makes it soon after a change.
     fn settle(&self) {
         let is_left = || {
             self.desk
@@ -363,7 +363,7 @@ impl StateMachineTest for Run {
                 }
             }
             Step::Wait { days } => {
-                // What a key stands for is remembered for an hour.
+                // An answer is stored under its key for an hour.
                 run.last = None;
                 run.desk.records.tick(run.desk.clock.advance_by(days * DAY_MS));
             }
@@ -378,7 +378,7 @@ impl StateMachineTest for Run {
         run
     }
 
-    /// What there is, and the record that was changed; at the end all of them.
+    /// Checks the list, and the record that was changed; after the last step it checks all records.
     fn check_invariants(run: &Self, plain: &Plain) {
         run.list(plain, &Step::List { project: None, here: false, kind: None, status: None });
         match plain.answer {

@@ -1,4 +1,4 @@
-//! Records that come in from elsewhere.
+//! Tests records from other databases and files.
 
 mod kit;
 
@@ -8,7 +8,7 @@ use kit::{Desk, SHOP};
 use nudge_storage::rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// A file of the upstream's with these rows, of the project 1 as a rule.
+/// Makes a database of the upstream plugin with these rows; most are of project 1.
 fn upstream(desk: &Desk, rows: &str) -> PathBuf {
     let file = desk.folder.path().join("dude.db");
     let script = format!(
@@ -80,7 +80,7 @@ fn what_comes_in_beside_one_of_the_same_title_is_told() {
     );
 }
 
-/// Who has noted a number must not come upon another record by it.
+/// A number that a user has noted must never lead to another record.
 #[test]
 fn a_number_stays_its_records_when_a_backup_takes_the_place_of_the_database() {
     let desk = Desk::new();
@@ -92,13 +92,13 @@ fn a_number_stays_its_records_when_a_backup_takes_the_place_of_the_database() {
     let new = desk.save(SHOP, "issue", "Exports hang", "");
     assert!(new > lost, "{new}");
     assert_eq!(desk.refused("get", &json!({"id": lost})).reason(), "E_NOT_FOUND");
-    // Also when the other one comes back.
+    // The numbers also stay different after the first database comes back.
     desk.call("recover", &json!({"file": replaced}));
     assert_eq!(desk.call("get", &json!({"id": lost}))["title"], "Logins loop");
     assert!(desk.save(SHOP, "issue", "Searches hang", "") > new);
 }
 
-/// A file of somebody else's making, whose table is a view without an end.
+/// In this file from a stranger the table is a view that never ends.
 #[test]
 fn a_database_with_a_view_in_place_of_records_is_refused_at_once() {
     let desk = Desk::new();

@@ -1,4 +1,4 @@
-//! Exports and imports of any size.
+//! Tests exports and imports of any size.
 
 mod kit;
 
@@ -15,13 +15,13 @@ use nudge_core::service::Caller;
 use nudge_storage::rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// A record of an export.
+/// Makes a record of an export.
 fn record(number: usize, body: &str) -> Value {
     json!({"project": format!("acme/p{}", number % 7), "kind": "issue", "title": format!("Number {number}"),
         "body": body, "status": "open", "created_at": "2026-01-02T03:04:05.000Z", "updated_at": "2026-01-02T03:04:05.000Z"})
 }
 
-/// Writes an export of so many records.
+/// Writes an export with this number of records.
 fn export_file(desk: &Desk, count: usize, body: &str) -> PathBuf {
     let records: Vec<_> = (0..count).map(|number| record(number, body)).collect();
     let file = desk.folder.path().join("export.json");
@@ -33,7 +33,7 @@ fn total(desk: &Desk) -> Value {
     desk.call("list", &json!({"project": "*", "limit": 1}))["total"].clone()
 }
 
-/// Reads an export page by page; the pages, and all their records.
+/// Reads an export page by page. Returns the number of pages, and all records.
 fn pages(desk: &Desk) -> (usize, Vec<Value>) {
     let (mut count, mut records, mut after) = (0, Vec::new(), json!(0));
     loop {
@@ -48,8 +48,8 @@ fn pages(desk: &Desk) -> (usize, Vec<Value>) {
     }
 }
 
-/// Promise (sources): An export of records is read in pages of about 8 MiB; as one answer it is refused above 64 MiB, with
-/// the command that writes it whatever its size.
+/// Promise (sources): An export of records is read in pages of about 8 MiB. An export as one answer is refused above
+/// 64 MiB, and the error names the command that writes an export of any size.
 #[test]
 fn an_export_of_any_size_is_read_in_pages() {
     let desk = Desk::in_memory(std::sync::Arc::new(nudge_core::embed::NoModels));
@@ -76,7 +76,7 @@ fn an_export_of_any_size_is_read_in_pages() {
     assert_eq!(desk.call("export", &json!({"after": i64::MAX})), json!({"format": "nudge-records/1", "records": []}));
 }
 
-/// Promise (sources): An import of records is as large as it likes, and other writers get in between its batches.
+/// Promise (sources): An import of records may be of any size, and other writers can work between its batches.
 #[test]
 fn others_write_while_an_import_is_under_way() {
     let desk = Desk::new();
@@ -107,10 +107,10 @@ fn others_write_while_an_import_is_under_way() {
     assert!(imported[0] > first && saved.iter().filter(is_between).count() > 1, "{saved:?}");
 }
 
-/// An import without room for all says how many came in, and goes on when there is room.
+/// An import without room for all records says how many are stored, and continues when there is room.
 ///
-/// Promise (sources): An import of records that ends early, without room or by a kill, keeps the batches before that; the
-/// same import skips these and goes on with the rest.
+/// Promise (sources): An import of records that ends early, without room or by a kill, keeps the finished batches.
+/// The same import then skips these records and continues with the rest.
 #[test]
 fn an_import_without_room_says_what_is_in_and_goes_on() {
     let mut desk = Desk::new();
@@ -157,7 +157,7 @@ fn an_import_ends_when_its_caller_has_gone() {
     assert_eq!(desk.call("import", &json!({"file": file}))["imported"], rest, "nothing came in for nobody");
 }
 
-/// Promise (sources): A file that is no whole export of records is refused before any of its records is written.
+/// Promise (sources): An incomplete export of records is refused before any of its records is written.
 #[test]
 fn a_broken_export_is_refused_before_anything_is_written() {
     let desk = Desk::new();
@@ -189,7 +189,7 @@ fn a_broken_export_is_refused_before_anything_is_written() {
     fs::write(&file, bytes).unwrap();
     assert_eq!(desk.refused("import", &json!({"file": file})).kind(), ErrorKind::Invalid, "no text");
     assert_eq!(total(&desk), 0);
-    // An entry that is no record keeps no other out, wherever the format stands.
+    // An entry that is not a record does not stop the others, and the format may come after the records.
     let text = format!(r#"{{"records":[{deep},{},1],"next":3,"format":"nudge-records/1"}}"#, record(1, ""));
     fs::write(&file, text).unwrap();
     let done = desk.call("import", &json!({"file": file}));
@@ -197,7 +197,7 @@ fn a_broken_export_is_refused_before_anything_is_written() {
     assert_eq!((&done["imported"], places), (&json!(1), vec![&json!(1), &json!(3)]), "{done}");
 }
 
-/// The places of what is refused count through all batches.
+/// The position of a refused record counts from the beginning of the file, over all batches.
 #[test]
 fn a_record_of_a_later_batch_is_named_by_its_place_in_the_file() {
     let desk = Desk::new();

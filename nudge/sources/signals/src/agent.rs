@@ -1,24 +1,25 @@
-//! The name of an agent, which is the name of a folder too.
+//! The name of an agent, which is also the name of its folder.
 
 use std::fmt;
 
 use nudge_core::error::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Longest name, in bytes.
+/// The most bytes of a name.
 const MAX_BYTES: usize = 128;
 
-/// The name of an agent, such as `polecat-alpha`: 1 to 128 letters and digits of ASCII, `-`, `_`, `.`, `@` and `+`. It
-/// neither begins nor ends with a dot, so that it is the name of one folder on every system, and leads nowhere else.
+/// The name of an agent, such as `polecat-alpha`: 1 to 128 ASCII letters, digits, `-`, `_`, `.`, `@` and `+`. It
+/// neither begins nor ends with a dot, so it is a valid name of one folder on every system, and never a path to
+/// another place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct AgentId(String);
 
 impl AgentId {
-    /// Takes a name; `field` is the word for it in the refusal.
+    /// Checks a name; `field` is the name of the param in the error.
     ///
     /// # Errors
-    /// `E_INVALID`, without the name: it may be anything.
+    /// `E_INVALID`. The error leaves the name out, because it may be any text.
     pub fn new(field: &str, name: &str) -> Result<Self> {
         Self::parse(name).ok_or_else(|| {
             Error::invalid(format!(
@@ -29,7 +30,7 @@ impl AgentId {
         })
     }
 
-    /// The name, if it is one.
+    /// Returns the name if it is valid.
     pub fn parse(name: &str) -> Option<Self> {
         let is_fine = (1..=MAX_BYTES).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte))
@@ -38,7 +39,7 @@ impl AgentId {
         is_fine.then(|| Self(name.to_owned()))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -76,7 +77,7 @@ mod tests {
         }
     }
 
-    /// The specification joins whatever it is given to a path.
+    /// The specification joins any text to a path.
     #[test]
     fn the_literal_form_leads_out_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Keeps the state of the deacon: the agents with work, how long each has been quiet, the open questions and reports.
-//! It touches no file and no clock; [`patrol`](crate::patrol) does.
+//! Keeps the state of the deacon: the agents with work, how long each has been quiet, the open questions and the
+//! reports. It reads no file and no clock; [`patrol`](crate::patrol) does that.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,67 +11,68 @@ use crate::agent::AgentId;
 use crate::hook::AgentHook;
 use crate::signal::Signal;
 
-/// The agents with active work, as the deacon has seen them. It is kept in a file, so that the next deacon goes on
-/// where this one ended.
+/// The agents with active work, as the deacon has seen them. The state is saved in a file, so that the next deacon
+/// continues with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Deacon {
     agents: BTreeMap<AgentId, WatchedAgent>,
-    /// The time of the last mail; no two have the same, for it is in their names.
+    /// The time of the last mail. Each mail gets another time, because its file name contains the time.
     last_mail: Millis,
 }
 
 /// A watched agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WatchedAgent {
-    /// The time of the last signal that it sent to the deacon, as that stands there.
+    /// The timestamp text of the last signal that the agent sent to the deacon.
     answer: Option<String>,
-    /// Hash of its hook.
+    /// The hash of the agent's hook.
     hook: u64,
     question: Option<DeaconQuestion>,
-    /// Since when it has shown no activity, as far as it is waited for.
+    /// The time since when it has shown no activity. It is shifted by jumps of the clock.
     quiet_since: Millis,
-    /// When it last showed any, by the clock of that time, to which signals can be compared. Absent in a file of before.
+    /// The clock's time of its last activity, which can be compared with signals. Absent in files of older versions.
     #[serde(default)]
     active_at: Option<Millis>,
     work: String,
 }
 
-/// A question that has no answer yet.
+/// A question without an answer so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeaconQuestion {
-    /// When it was asked.
+    /// The time of the question.
     pub asked_at: Millis,
-    /// The time of the mail that reports it. It is noted before the mail is sent, so that the next deacon sends the
-    /// same mail after a crash.
+    /// The time of the mail that reports the silence. It is saved before the mail is sent, so that after a crash the
+    /// next deacon sends the same mail.
     pub mail_at: Option<Millis>,
-    /// Is true when that mail is sent.
+    /// Is true when the mail was sent.
     pub is_reported: bool,
 }
 
-/// The end of a question.
+/// The way in which a question ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuestionEnd {
     /// The agent sent a signal to the deacon.
     Answered,
     /// The hook has changed.
     Touched,
-    /// It has no active hook any more.
+    /// The agent has no active hook any more.
     Idle,
 }
 
 /// An action that is due now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DueAction {
-    /// Ask the agent, which was at work then, by the clock of that time.
+    /// Asks the agent. `active_at` is the clock's time of its last activity.
     Ask { work: String, active_at: Millis },
-    /// Report it, as asked then, by a mail of the second time.
+    /// Reports the agent. The question was asked at `asked_at`; the mail gets the time `mail_at`.
     Report { work: String, asked_at: Millis, mail_at: Millis },
 }
 
 impl Deacon {
-    /// Takes in the current state: every hook, and the signal for the deacon itself. Two agents that answer at once
-    /// share that file, and the second answer replaces the first; so a changed hook counts as an answer too.
+    /// Updates the state from every hook and from the signal to the deacon. Two agents that answer at the same moment
+    /// write the same file, so the second answer replaces the first. Therefore a changed hook counts as an answer
+    /// too.
     pub fn observe(
         &mut self,
         now: Millis,
@@ -116,7 +117,8 @@ impl Deacon {
         news
     }
 
-    /// Returns the due actions; `interval` is that of an agent, both between two questions and for an answer.
+    /// Returns the due actions. `interval` returns an agent's interval: the time between two questions, and the time
+    /// for an answer.
     pub fn find_due(&self, now: Millis, interval: impl Fn(&AgentId) -> Millis) -> Vec<(AgentId, DueAction)> {
         let mut next_mail = now.max(self.last_mail + 1);
         let due = self.agents.iter().filter_map(|(agent, watched)| {
@@ -146,14 +148,14 @@ impl Deacon {
         }
     }
 
-    /// Notes that an agent could not be asked; it is its turn again after an interval.
+    /// Notes that an agent could not be asked; it is asked again after an interval.
     pub fn not_asked(&mut self, agent: &AgentId, now: Millis) {
         if let Some(watched) = self.agents.get_mut(agent) {
             watched.quiet_since = now;
         }
     }
 
-    /// Notes that a mail is about to be sent, or was.
+    /// Notes that a mail will be sent or was sent.
     pub fn note_reported(&mut self, agent: &AgentId, mail_at: Millis, is_reported: bool) {
         if let Some(question) = self.agents.get_mut(agent).and_then(|watched| watched.question.as_mut()) {
             (question.mail_at, question.is_reported) = (Some(mail_at), is_reported);
@@ -161,13 +163,13 @@ impl Deacon {
         }
     }
 
-    /// Moves all times that the deacon waits from, after the clock jumped or the machine slept: no agent is late by
+    /// Shifts all times of waiting after the clock jumped or the machine slept, so that no agent becomes late by
     /// that.
     pub fn shift_times(&mut self, shift: Millis) {
         for watched in self.agents.values_mut() {
             watched.quiet_since += shift;
-            // A signal keeps the time that it came by. When the clock was set back, a signal too many may count as
-            // later.
+            // A signal keeps its own time, so `active_at` is never moved forward. When the clock was set back,
+            // `active_at` goes back too, and an older signal may count as a new order.
             watched.active_at = watched.active_at.map(|time| time + shift.min(0));
             if let Some(question) = &mut watched.question {
                 question.asked_at += shift;
@@ -175,8 +177,9 @@ impl Deacon {
         }
     }
 
-    /// Takes times that are ahead of the clock, or before 1970, for `now` or 1970: an earlier deacon had another clock, or
-    /// another program wrote the file. Nothing would be due before them, and a mail would be dated by them.
+    /// Limits times to the range from 1970 to `now`. The clock of an earlier deacon may have been ahead, or another
+    /// program may have written the file. With a time ahead no action would become due, and a mail would get a wrong
+    /// date.
     pub fn drop_times_ahead(&mut self, now: Millis) {
         let bound = |time: &mut Millis| *time = (*time).min(now).max(0);
         for watched in self.agents.values_mut() {
@@ -187,7 +190,7 @@ impl Deacon {
         bound(&mut self.last_mail);
     }
 
-    /// The questions that are open.
+    /// Iterates over the open questions.
     pub fn iter_questions(&self) -> impl Iterator<Item = (&AgentId, &DeaconQuestion)> {
         self.agents.iter().filter_map(|(agent, watched)| Some((agent, watched.question.as_ref()?)))
     }
@@ -205,7 +208,7 @@ mod tests {
         AgentId::parse(name).unwrap()
     }
 
-    /// Hooks of agents, by name and by what stands in them.
+    /// Makes active hooks from names and hashes.
     fn hooks(all: &[(&str, u64)]) -> BTreeMap<AgentId, AgentHook> {
         let active = |hash| AgentHook::Active(ActiveHook { hash, last_activity: Some(0), work: "gt-1".into() });
         all.iter().map(|(name, hash)| (id(name), active(*hash))).collect()
@@ -216,7 +219,7 @@ mod tests {
         Signal { from: id(from), kind: SignalType::NudgeResponse, message, requires_response: false, timestamp }
     }
 
-    /// One look, and what is due after it, by name; what is due is done.
+    /// Observes once, and does the actions that are due. Returns what happened.
     fn look(deacon: &mut Deacon, now: Millis, all: &[(&str, u64)], inbox: Option<&Signal>) -> Vec<String> {
         let news = deacon.observe(now, &hooks(all), inbox);
         let mut told: Vec<_> = news.iter().map(|(agent, news)| format!("{agent} {news:?}")).collect();
@@ -245,7 +248,7 @@ mod tests {
         for later in 3..9 {
             assert!(look(&mut deacon, later * MINUTE, &[("a", 1)], None).is_empty(), "exactly one mail");
         }
-        // It is back; when it falls silent again, that is another matter.
+        // The agent is back. A later silence is a new question.
         assert_eq!(look(&mut deacon, 9 * MINUTE, &[("a", 2)], None), ["a Touched"]);
         assert_eq!(look(&mut deacon, 10 * MINUTE, &[("a", 2)], None), ["ask a"]);
         assert_eq!(look(&mut deacon, 11 * MINUTE, &[("a", 2)], None), ["report a 660000"]);
@@ -256,11 +259,11 @@ mod tests {
     #[test]
     fn who_answers_is_asked_again_after_an_interval() {
         let mut deacon = Deacon::default();
-        // An answer of an earlier day answers nothing.
+        // A signal of an earlier day is not an answer.
         let old = answer("a", "2020-01-01T00:00:00Z");
         assert_eq!(look(&mut deacon, MINUTE, &[("a", 1)], Some(&old)), ["ask a"]);
         assert!(look(&mut deacon, MINUTE + 1, &[("a", 1)], Some(&old)).is_empty());
-        // The agent's clock may be anywhere.
+        // The agent's clock may be wrong.
         let new = answer("a", "2019-01-01T00:00:00Z");
         assert_eq!(look(&mut deacon, MINUTE + 2, &[("a", 1)], Some(&new)), ["a Answered"]);
         assert_eq!(look(&mut deacon, 2 * MINUTE + 2, &[("a", 1)], Some(&new)), ["ask a"]);
@@ -271,10 +274,11 @@ mod tests {
     fn two_who_answer_at_once_are_both_alive() {
         let mut deacon = Deacon::default();
         assert_eq!(look(&mut deacon, MINUTE, &[("a", 1), ("b", 1)], None), ["ask a", "ask b"]);
-        // The literal form looks at the one file alone, in which b's answer has replaced a's: a would be reported.
+        // The specification's form reads only the one file, in which b's answer has replaced a's, so a would be
+        // reported.
         let seen = answer("b", "2026-03-05T10:35:00Z");
         assert_ne!(seen.from, id("a"));
-        // Both have noted their activity, as an agent that answers does.
+        // Both agents have updated their hooks, as an answering agent does.
         assert_eq!(look(&mut deacon, MINUTE + 1, &[("a", 2), ("b", 2)], Some(&seen)), ["a Touched", "b Answered"]);
         assert_eq!(look(&mut deacon, 2 * MINUTE, &[("a", 2), ("b", 2)], Some(&seen)), Vec::<String>::new());
     }

@@ -1,22 +1,24 @@
-//! A folder of the state directory in which files are replaced whole: by renaming a new one over the old.
+//! Reads and writes files in a folder of the state directory. A file is replaced as a whole, by renaming a new one
+//! over it.
 //!
-//! The specification's sender writes a file of one fixed name first; two at a time publish each other's halves. So the
-//! name is new each time, and a process that dies leaves one that goes after an hour.
+//! The specification's sender first writes a file with a fixed name, so two senders at a time publish halves of each
+//! other's signals. Here each temporary file has a new name; one that a killed process leaves is removed after an
+//! hour.
 
 use std::io;
 
 use nudge_os::beneath::{DiskSync, FileRights, HeldFolder};
 
-/// Tells if an existing file is replaced or kept.
+/// Says whether an existing file is replaced or kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldFile {
     Replaced,
-    /// Then nothing is written, which is no error.
+    /// An existing file is kept and nothing is written; this is not an error.
     Kept,
 }
 
-/// Writes a file of a folder, flushed to the disk. A reader never sees half of it. The file is as readable as the
-/// others there: agents may be of several users.
+/// Writes a file of a folder and flushes it to the disk. A reader never sees half of it. The file gets the usual
+/// permissions of the folder's files, because agents may run as several users.
 pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::Result<()> {
     let fresh = folder.write_fresh(text.as_bytes(), FileRights::Usual, DiskSync::Flushed)?;
     match old {
@@ -28,7 +30,7 @@ pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::R
     }
 }
 
-/// Reads a file of a folder as text, without following a link or waiting.
+/// Reads a file of a folder as text. It never follows a link, and never blocks on a pipe.
 pub fn read_text(folder: &HeldFolder, name: &str, max_bytes: u64) -> io::Result<String> {
     let (bytes, _) = folder.read(name, max_bytes)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))

@@ -1,4 +1,5 @@
-//! Hooks: the work that an agent has, one file each, `hooks/AGENT.json`. Others write them; nothing here does.
+//! Reads hooks: the work of each agent, in the file `hooks/AGENT.json`. Other programs write these files; Nudge only
+//! reads them.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
@@ -18,34 +19,34 @@ use crate::state::{MAX_AGENTS, StateDir, unusable_error};
 
 /// The folder of hooks in a state directory.
 pub const HOOKS: &str = "hooks";
-/// Longest file that is read.
+/// The most bytes of a file that is read.
 const MAX_BYTES: u64 = 64 << 10;
-/// Length to which the words of a hook are cut.
+/// The most characters of a text from a hook.
 const MAX_CHARS: usize = 200;
 
-/// The hook of an agent, as it was found.
+/// The hook of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentHook {
-    /// The agent has work, and is at it.
+    /// The agent works now.
     Active(ActiveHook),
-    /// It has no work, or has not begun it, or is done.
+    /// The agent has no work, has not begun it, or has finished it.
     Idle,
-    /// The file cannot be read as a hook now; somebody may be writing it. It says nothing.
+    /// The file cannot be read as a hook now, perhaps because a program is writing it. The state before stays.
     Unreadable,
 }
 
 /// A hook whose `status` is `active`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveHook {
-    /// The hash of the file's text: a new hash means that the agent, or its work giver, did something.
+    /// The hash of the file's text. A new hash means that the agent or the giver of its work did something.
     pub hash: u64,
-    /// The `last_activity`, if that is a time.
+    /// The value of `last_activity`, if it is a time.
     pub last_activity: Option<Millis>,
-    /// The name and title of the work, for people; empty when it says none.
+    /// The name and title of the work, for people; empty when the file has none.
     pub work: String,
 }
 
-/// The file, as far as it matters. Others have further fields.
+/// The fields of the file that Nudge reads. Files may have more.
 #[derive(Deserialize)]
 struct HookFile {
     status: String,
@@ -63,10 +64,10 @@ struct HookWork {
     title: String,
 }
 
-/// Reads every hook, the first 1,000 by name.
+/// Reads the first 1,000 hooks by name.
 ///
 /// # Errors
-/// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
+/// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when the folder cannot be read.
 pub fn read_hooks(state: &StateDir) -> Result<BTreeMap<AgentId, AgentHook>> {
     let Some(folder) = state.open_folder(&[HOOKS])? else { return Ok(BTreeMap::new()) };
     let names = folder.held.list_names().map_err(|error| unusable_error(&folder.path, &error))?;
@@ -94,7 +95,7 @@ fn parse_hook(text: &str) -> AgentHook {
     let said = work_item.map_or_else(String::new, |HookWork { bead_id, title }| {
         one_line(format!("{bead_id} {title}").trim(), MAX_CHARS)
     });
-    // It goes into a mail.
+    // The text goes into a mail, so it must not hold a credential.
     let work = if SecretGuard::new().check(None, &said).is_some() { String::new() } else { said };
     let last_activity = last_activity.as_deref().and_then(stamp::parse_stamp);
     AgentHook::Active(ActiveHook { hash: FixedState::default().hash_one(text), last_activity, work })

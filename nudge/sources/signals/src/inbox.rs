@@ -1,8 +1,8 @@
-//! The one file of an agent: sent to, read.
+//! Sends to the one file of an agent, and reads it.
 //!
-//! A reader sees the old or the new file, even when a process dies ([`folder`](crate::folder)). Nudge's senders take
-//! turns, for each time has to be later than the last ([`stamp`](crate::stamp)); other programs write at any time,
-//! which costs at most that order.
+//! A reader sees the old file or the new file, even when a process dies ([`folder`](crate::folder)). Nudge's senders
+//! use a lock, because the time of each signal must be later than the last ([`stamp`](crate::stamp)). Other programs
+//! write without the lock; then only that order may be wrong.
 
 use std::io;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::stamp;
 use crate::state::{StateDir, unusable_error};
 use crate::tracked::is_tracked;
 
-/// The file of an agent.
+/// The name of an agent's file.
 const LATEST: &str = "latest.json";
-/// Longest file that is read; ours are shorter than a tenth of it.
+/// The most bytes of a file that is read. A file from Nudge has less than a tenth of that.
 const MAX_BYTES: u64 = 64 << 10;
-/// Longest wait of a sender for the others. Any reader of the folder can hold its lock, and an `abort` has to come
-/// through, so the sender then goes on without the lock.
+/// The longest wait of a sender for the lock. Any reader of the folder can hold the lock, and an `abort` must arrive,
+/// so the sender then writes without it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The place of an agent's signal.
+/// The file of an agent's signal.
 #[derive(Debug, Clone, Copy)]
 pub struct SignalInbox<'a> {
     state: &'a StateDir,
@@ -39,11 +39,11 @@ impl<'a> SignalInbox<'a> {
         Self { state, agent }
     }
 
-    /// Reads the signal: `None` when there is none, and the reason in a few words when there is a file that cannot be
-    /// read as one, which counts as none. So does a signal that is dated more than a minute after `now`.
+    /// Reads the signal. Returns `None` when there is no file. Returns the reason in a few words when the file does
+    /// not count: it is not a signal, git tracks it, or its date is more than a minute after `now`.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be looked at.
+    /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when the folder cannot be read.
     pub fn read(&self, now: Millis) -> Result<Option<Result<Signal, String>>> {
         Ok(self.state.of_agent(self.agent)?.and_then(|folder| {
             let found = read(&folder.held)?;
@@ -51,16 +51,16 @@ impl<'a> SignalInbox<'a> {
                 return Some(Err("git tracks it, so that it came with the checkout".into()));
             }
             let is_ahead = |signal: &Signal| stamp::is_ahead(&signal.timestamp, now);
-            // It would be the newest for ever.
+            // A signal with a time ahead would stay the newest for ever.
             Some(found.and_then(|signal| if is_ahead(&signal) { Err("it is dated ahead".into()) } else { Ok(signal) }))
         }))
     }
 
-    /// Replaces the signal, and returns it as it was written. The time is `now`, or later when that of the signal
-    /// before is not earlier.
+    /// Replaces the signal, and returns it as it was written. Its time is `now`, or just after the time of the signal
+    /// before if that is not earlier.
     ///
     /// # Errors
-    /// As [`read`](Self::read), and as [`SignalDraft::check_message`]; then nothing was changed.
+    /// The errors of [`read`](Self::read) and [`SignalDraft::check_message`]; then nothing was changed.
     pub fn send(&self, draft: SignalDraft, now: Millis) -> Result<Signal> {
         draft.check_message()?;
         let folder = self.state.make_of_agent(self.agent)?;
@@ -106,7 +106,7 @@ mod tests {
         SignalDraft { from, kind: SignalType::Abort, message: message.into(), requires_response: false }
     }
 
-    /// A state directory with an agent `a`, whose folder is there.
+    /// Makes a state directory with the folder of an agent `a`.
     fn state() -> (tempfile::TempDir, StateDir, AgentId, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let state = StateDir::find(folder.path().to_str(), None).unwrap();
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(names, [LATEST]);
     }
 
-    /// Another process exchanges the agent's folder for a link while signals are sent and read.
+    /// Another process replaces the agent's folder by a link while signals are sent and read.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_is_exchanged_for_a_link_leads_no_signal_out() {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&elsewhere).unwrap(), good, "nothing is written through a link");
     }
 
-    /// The specification's reader opens whatever stands there.
+    /// The specification's reader opens any kind of file.
     #[cfg(unix)]
     #[test]
     fn the_literal_form_reads_through_links_and_waits_at_pipes() {
@@ -256,23 +256,24 @@ mod tests {
         assert_eq!((left(".nudge-old.tmp"), left(".nudge-new.tmp"), left(".nudge.tmp")), (false, true, true));
     }
 
-    /// The protocol of the specification, step by step, with two senders.
+    /// Runs the specification's protocol step by step with two senders.
     #[test]
     fn the_literal_form_publishes_halves_and_loses_writes() {
         let (_folder, state, agent, own) = state();
         let (fixed, path) = (own.join(".nudge.tmp"), own.join(LATEST));
         let text = draft("whole").into_signal("2026-03-05T10:35:00Z".into()).to_text().unwrap();
-        // The first sender has written its file; the second opens the same name, which empties it, and writes half.
+        // The first sender has written its file. The second opens the same name, which empties the file, and writes
+        // half.
         fs::write(&fixed, &text).unwrap();
         let mut second = File::create(&fixed).unwrap();
         second.write_all(&text.as_bytes()[..20]).unwrap();
-        // The first publishes what is there.
+        // The first sender publishes the half.
         fs::rename(&fixed, &path).unwrap();
         assert_eq!(read(&held(&own)), Some(Err("it is not JSON".into())), "a torn read");
-        // The second finishes, and finds nothing to rename.
+        // The second sender finishes, and has no file to rename.
         second.write_all(&text.as_bytes()[20..]).unwrap();
         assert_eq!(fs::rename(&fixed, &path).unwrap_err().kind(), io::ErrorKind::NotFound, "a lost write");
-        // Ours between the steps of a literal one is whole, and so is that one.
+        // Nudge's send between the steps of such a sender publishes a whole signal, and does not damage the other.
         fs::write(&fixed, &text).unwrap();
         let ours = state.inbox(&agent).send(draft("ours"), 0).unwrap();
         assert_eq!(read(&held(&own)), Some(Ok(ours)));

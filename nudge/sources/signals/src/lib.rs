@@ -1,18 +1,20 @@
-//! Signals: one urgent word from one agent to another, such as "are you alive" or "stop". Each agent has one file; a
-//! new signal replaces the last, and nothing is archived (semantics section 16).
+//! Signals: a short urgent message from one agent to another, such as "are you alive" or "stop". Each agent has one
+//! file; a new signal replaces the last one, and no signal is archived (semantics section 16).
 //!
-//! Everything is in files that any program can read and write, so signals need no server, and a shell script can take
-//! part. [`StateDir`] finds and keeps them; [`Signal`] is the content of one; [`SOURCE`] brings both to the surfaces.
+//! All data is in files that any program can read and write, so signals need no server, and a shell script can take
+//! part. [`StateDir`] finds and manages the files; [`Signal`] is the content of one; [`SOURCE`] registers the signals
+//! as a source.
 //!
 //! | module | what |
 //! |---|---|
 //! | `agent`, `signal` | the name of an agent; the five fields and the types |
-//! | `stamp` | times as text, which count as newer for whoever compares numbers and for whoever compares text |
-//! | `state`, `folder`, `inbox` | where the state directory is and what in it may be touched; files replaced whole; sending and reading |
-//! | `tracked` | whether git tracks a file, which then is no signal |
-//! | `hook`, `mail` | the work that an agent has; what is kept for its reader |
-//! | `deacon`, `patrol`, `watch`, `news` | the commands that stay, and how they wait |
-//! | `source`, `method`, `offer` | the source, its rows, what it tells an agent unasked |
+//! | `stamp` | times as text, which sort correctly as times and as texts |
+//! | `state`, `folder`, `inbox` | finds the state directory and limits access to it; replaces files as a whole; sends
+//! and reads |
+//! | `tracked` | checks whether git tracks a file, which then is not a signal |
+//! | `hook`, `mail` | the work of an agent; messages that are kept for their reader |
+//! | `deacon`, `patrol`, `watch`, `news` | the commands that keep running, and their wait for changes |
+//! | `source`, `method`, `offer` | the source, its method table, its unasked offers to an agent |
 
 mod agent;
 mod deacon;

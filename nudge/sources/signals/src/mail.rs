@@ -1,4 +1,4 @@
-//! Writes mail: messages that are kept for their reader, one file each, `mail/AGENT/TIME-FROM.json`. Nudge sends only
+//! Writes mail: messages that are kept for their reader, each in a file `mail/AGENT/TIME-FROM.json`. Nudge sends only
 //! one kind of mail: that an agent does not answer.
 
 use nudge_core::clock::{Millis, rfc3339};
@@ -12,11 +12,11 @@ use crate::state::{StateDir, unusable_error};
 /// The folder of mail in a state directory.
 const MAIL: &str = "mail";
 
-/// A mail that tells a mayor of an agent which does not answer. The fields are in the order of their names, which is
-/// the order in which they are written.
+/// A mail that reports an agent without an answer to a mayor. The fields are in alphabetical order, and are written
+/// in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EscalationMail {
-    /// The text of the event.
+    /// The text of the report.
     pub body: String,
     /// The sender.
     pub from: AgentId,
@@ -24,9 +24,9 @@ pub struct EscalationMail {
     pub priority: &'static str,
     /// Always false; the reader sets it.
     pub read: bool,
-    /// The gist.
+    /// The summary.
     pub subject: String,
-    /// When it was sent, RFC 3339.
+    /// The time of the mail, RFC 3339.
     pub timestamp: String,
     /// The recipient.
     pub to: AgentId,
@@ -36,7 +36,7 @@ pub struct EscalationMail {
 }
 
 impl EscalationMail {
-    /// Says that `agent` was asked by `from` and showed nothing.
+    /// Makes the mail that `agent` was asked by `from` and showed no activity.
     pub fn new(agent: &AgentId, from: &AgentId, to: &AgentId, work: &str, asked: Millis, sent: Millis) -> Self {
         let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
         let (asked, timestamp) = (rfc3339::format_time(asked), rfc3339::format_time(sent));
@@ -55,10 +55,11 @@ impl EscalationMail {
         }
     }
 
-    /// Puts it into the mailbox. A mail of the same time and sender is this one, sent before.
+    /// Puts the mail into the mailbox. If a file with this time and sender exists, the mail was sent before, and
+    /// nothing is written.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when it cannot be written.
+    /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when the mail cannot be written.
     pub fn send(&self, state: &StateDir) -> Result<()> {
         let text = serde_json::to_string_pretty(self)
             .map_err(|_| Error::invalid("The mail cannot be written as JSON; report this."))?;

@@ -1,4 +1,4 @@
-//! The methods: their params and results.
+//! The methods of the signals with their params and results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,10 +23,10 @@ use crate::state::StateDir;
 
 /// The variable that names the state directory.
 pub const STATE_DIR: &str = "NUDGE_STATE_DIR";
-/// The variable that says which agent a process is.
+/// The variable with the name of the agent that a process runs as.
 pub const AGENT_ID: &str = "NUDGE_AGENT_ID";
 
-/// The method that hooks name to the model.
+/// The method that hooks recommend to the model.
 pub const CHECK: &str = "nudge.signals.check";
 
 pub static TABLE: MethodTable<SignalsSource> = MethodTable(&[
@@ -155,11 +155,11 @@ pub struct SentSignal {
 pub struct SignalCheck {
     /// The agent.
     pub agent: AgentId,
-    /// The signal; null when there is none, or none that is newer.
+    /// The signal; null without one, or without a newer one.
     pub signal: Option<Signal>,
-    /// Give it to the next call; null when there was never one.
+    /// The value of `last_seen` for the next call; null when there was never a signal.
     pub last_seen: Option<String>,
-    /// Why the file of the agent counts as no signal.
+    /// The reason why the agent's file does not count as a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -169,9 +169,9 @@ pub struct SignalCheck {
 pub struct SignalList {
     /// The state directory.
     pub state_dir: String,
-    /// By name.
+    /// The agents, sorted by name.
     pub agents: Vec<ListedAgent>,
-    /// The number of further ones.
+    /// The number of agents that are left out.
     pub omitted: usize,
 }
 
@@ -180,29 +180,29 @@ pub struct SignalList {
 pub struct ListedAgent {
     /// The name.
     pub agent: AgentId,
-    /// The five fields of its signal; absent when it has none.
+    /// The five fields of its signal; absent without a signal.
     #[serde(flatten)]
     pub signal: Option<Signal>,
     /// The work of its active hook, in a few words; absent when it has no active hook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
-    /// When the deacon asked it, RFC 3339; absent without an open question.
+    /// The time when the deacon asked it, RFC 3339; absent without an open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<String>,
-    /// True when a mail has told the mayor of its silence; absent without an open question.
+    /// Is true when a mail has told the mayor of its silence; absent without an open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_reported: Option<bool>,
-    /// Why its file counts as no signal.
+    /// The reason why its file does not count as a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// The state directory for somebody in this place.
+/// Finds the state directory for a caller in this context.
 pub fn state_for(context: &Context) -> Result<StateDir> {
     StateDir::find(context.env(STATE_DIR), context.cwd().map(Path::new))
 }
 
-/// The agent that is given, else the one that the caller's environment names.
+/// Returns the named agent, or else the agent of the caller's environment.
 fn agent_or_own(field: &str, given: Option<&str>, context: &Context) -> Result<AgentId> {
     match given.or_else(|| context.env(AGENT_ID)) {
         Some(name) if given.is_some() => AgentId::new(field, name),
@@ -214,7 +214,7 @@ fn agent_or_own(field: &str, given: Option<&str>, context: &Context) -> Result<A
     }
 }
 
-/// A signal that is ready to be sent, and where to.
+/// A checked signal, its recipient and its state directory.
 pub struct ReadySignal {
     pub state: StateDir,
     pub to: AgentId,
@@ -238,7 +238,7 @@ impl SignalRespondParams {
         let from = agent_or_own("agent", self.agent.as_deref(), &context)?;
         let state = state_for(&context)?;
         let asked = state.inbox(&from).read(now)?.and_then(Result::ok);
-        // An answer to an answer would go on without end.
+        // An answer to an answer would lead to an endless exchange.
         let asked = asked.filter(|signal| signal.kind != SignalType::NudgeResponse).ok_or_else(|| {
             Error::not_found("There is no signal to answer; `nudge.signals.send` sends one of your own.")
         })?;
@@ -276,7 +276,7 @@ impl SignalListParams {
         agents.sort();
         agents.dedup();
         let told = |agent: AgentId| {
-            // An agent whose folder is a link does not hide the others.
+            // An agent with an invalid folder must not hide the others.
             let (signal, problem) = match state.inbox(&agent).read(now) {
                 Ok(read) => split_read(read),
                 Err(error) => (None, Some(error.message().to_owned())),
@@ -287,7 +287,7 @@ impl SignalListParams {
             let (asked_at, is_reported) = questions.remove(&agent).unzip();
             ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
-        // The folder stays when the agent's signal is removed.
+        // An agent's folder stays after its signal was removed.
         let has_any = |listed: &ListedAgent| {
             listed.signal.is_some() || listed.problem.is_some() || listed.work.is_some() || listed.asked_at.is_some()
         };

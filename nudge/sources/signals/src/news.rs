@@ -7,26 +7,26 @@ use std::time::Duration;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use nudge_core::source::StopFlag;
 
-/// Time between two looks if the system reports changes. Network folders report none, and a replaced folder is not
-/// followed.
+/// The time between two looks if the system reports changes. Looks are needed too, because network folders report
+/// nothing and a replaced folder is not followed.
 const WHERE_TOLD: Duration = Duration::from_secs(2);
-/// Time between two looks otherwise.
+/// The time between two looks without reports of the system.
 const WHERE_NOT_TOLD: Duration = Duration::from_millis(250);
 
-/// The folders that are followed.
+/// The folders whose changes are reported.
 pub struct FollowedFolders {
     stop: StopFlag,
-    /// `None` if the system cannot give one.
+    /// The system's watcher; `None` if the system offers none.
     watcher: Option<RecommendedWatcher>,
     followed: BTreeSet<PathBuf>,
 }
 
 impl FollowedFolders {
-    /// Makes an empty set. Reading a file does not end a [`wait_for_news`](Self::wait_for_news).
+    /// Makes an empty set. Reading a file does not end [`wait_for_news`](Self::wait_for_news).
     pub fn new(stop: &StopFlag) -> Self {
         let told = stop.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Looking at a file is an event, too, and would end the wait that follows.
+            // Reading a file is an event too, which would end the next wait.
             if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
                 told.tell_news();
             }
@@ -34,7 +34,7 @@ impl FollowedFolders {
         Self { stop: stop.clone(), watcher: watcher.ok(), followed: BTreeSet::new() }
     }
 
-    /// Follows exactly these folders, without their subfolders. Missing folders are passed over.
+    /// Follows exactly these folders, without their subfolders. Missing folders are skipped.
     pub fn follow_folders<'a>(&mut self, folders: impl IntoIterator<Item = &'a Path>) {
         let Some(watcher) = &mut self.watcher else { return };
         let wanted: BTreeSet<_> = folders.into_iter().map(Path::to_owned).collect();
@@ -46,7 +46,7 @@ impl FollowedFolders {
         self.followed = wanted.into_iter().filter(is_followed).collect();
     }
 
-    /// Waits for a change, at most so long; true if it is time to end.
+    /// Waits for a change, at most `at_most`. Returns true if the process must end.
     pub fn wait_for_news(&self, at_most: Duration) -> bool {
         let look = if self.watcher.is_some() { WHERE_TOLD } else { WHERE_NOT_TOLD };
         self.stop.wait_for_news(at_most.min(look))
@@ -69,7 +69,7 @@ mod tests {
         std::fs::create_dir(&later).unwrap();
         news.follow_folders([&*later]);
         assert!(news.watcher.is_none() || news.followed.iter().eq([&later]));
-        // Without a watcher it ends by itself.
+        // Without a watcher the wait ends by time.
         let blind = FollowedFolders { watcher: None, ..news };
         assert!(!blind.wait_for_news(Duration::from_mins(1)));
     }

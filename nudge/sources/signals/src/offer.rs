@@ -1,4 +1,4 @@
-//! Offers the signal that is for an agent, unasked, once, before everything else.
+//! Offers an agent's signal unasked, once, before all other offers.
 
 use std::hash::BuildHasher as _;
 
@@ -17,15 +17,15 @@ use crate::signal::{Signal, SignalType};
 use crate::source::SOURCE;
 use crate::stamp;
 
-/// A signal that is older is of an earlier day, for an agent that is no more.
+/// The greatest age of an offered signal. An older one was for an agent that does not run any more.
 const MAX_AGE_MS: Millis = 24 * 3_600_000;
-/// Length to which a message is cut in a line.
+/// The most characters of a message in a line.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// The offers at this moment, and whether there is a state directory where the agent stands.
+/// Returns the offers for an event, and whether the caller's context has a state directory.
 pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
     let none = SourceOffers::default;
-    // A question in words asks for memories, not for signals.
+    // A recall asks for stored knowledge, not for signals.
     if request.moment == SuggestMoment::Recall {
         return (none(), false);
     }
@@ -38,10 +38,10 @@ pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
         return (none(), true);
     };
     let Ok(Some(Ok(signal))) = state.inbox(&agent).read(request.now) else { return (none(), true) };
-    // A text that is no time never grows old.
+    // A timestamp that is not a time would never become old.
     let Some(sent) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
     let offer = make_offer(&agent, &signal, sent, request.now);
-    // After a failure, lines that were told before may be told again, but no signal is told twice.
+    // After a failure other lines may be told again, but a signal never.
     let is_told =
         request.is_needless(SOURCE.name, &offer.id) || request.told_offers(SOURCE.name).any(|(id, _)| *id == *offer.id);
     if is_told || request.now.saturating_sub(sent) > MAX_AGE_MS {
@@ -51,7 +51,7 @@ pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
 }
 
 fn make_offer(agent: &AgentId, signal: &Signal, sent: Millis, now: Millis) -> Offer {
-    // Senders that do not look at the file before may give two signals one time.
+    // Two signals from other programs may have the same time, so the stamp includes all fields.
     let stamp = FixedState::default().hash_one((
         &signal.timestamp,
         signal.kind.as_str(),
@@ -71,13 +71,13 @@ fn make_offer(agent: &AgentId, signal: &Signal, sent: Millis, now: Millis) -> Of
         why: why.clone(),
         explain: MatchExplain { matched: true, score: parts.total(), parts: parts.clone(), reasons: vec![why] },
         parts,
-        // Strings alone: writing them cannot fail.
+        // Writing plain texts as JSON cannot fail.
         more: MoreCall { method: CHECK, params: raw_json(&json!({"agent": agent})) },
         item: SourceItem(raw_json(&json!({"agent": agent, "signal": guard_signal(signal)}))),
     }
 }
 
-/// Hides a message that looks like a credential: other programs write these files, and Nudge must not spread it.
+/// Hides a message that looks like a credential. Other programs write these files, and Nudge must not spread it.
 fn guard_message(signal: &Signal) -> &str {
     if SecretGuard::new().check(None, &signal.message).is_some() {
         return "(left out: it looks like a credential)";
@@ -85,12 +85,12 @@ fn guard_message(signal: &Signal) -> &str {
     &signal.message
 }
 
-/// The signal as it is shown to anybody.
+/// Returns the signal in a form that is safe to show.
 pub fn guard_signal(signal: &Signal) -> Signal {
     Signal { message: guard_message(signal).to_owned(), ..signal.clone() }
 }
 
-/// Formats the line that the model reads. It says that these are words of another agent, not of the user.
+/// Formats the line for the model. It says that the words are another agent's, not the user's.
 fn format_line(signal: &Signal, sent: Millis, now: Millis) -> String {
     let answer = match signal.kind {
         SignalType::NudgeResponse => "",

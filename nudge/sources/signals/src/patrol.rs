@@ -1,4 +1,4 @@
-//! `nudge signals deacon`: asks agents that have work and show no activity, and reports those that do not answer.
+//! `nudge signals deacon`: asks agents that have work but show no activity, and reports those that do not answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -26,15 +26,15 @@ use crate::signal::{Signal, SignalDraft, SignalType};
 use crate::stamp;
 use crate::state::{StateDir, StateFolder, unusable_error};
 
-/// The folder of the deacon in a state directory: its state and its lock.
+/// The folder of the deacon in a state directory, with its state and its lock.
 const DEACON: &str = "deacon";
 /// The state file.
 const KNOWN: &str = "known.json";
-/// Longest such file that is read; one of a thousand agents is a third of it.
+/// The most bytes of a state file that is read. The state of a thousand agents takes a third of it.
 const MAX_BYTES: u64 = 1 << 20;
-/// Shortest and longest interval.
+/// The shortest and the longest interval.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_hours(24));
-/// By how much a look may come late before that is the clock's doing, or a machine that slept.
+/// The delay of a look in milliseconds from which a jump of the clock or a sleep of the machine is assumed.
 const LATE_MS: Millis = 10_000;
 
 /// Params of `nudge signals deacon`.
@@ -93,7 +93,7 @@ fn interval_ms(field: &str, text: &str) -> Result<Millis> {
     })
 }
 
-/// Runs until it is told to stop.
+/// Runs until it is stopped.
 pub fn run_deacon(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Result<()> {
     let DeaconParams { from, mayor, interval, agent_interval, context } =
         serde_json::from_str(params.get()).map_err(|error| Error::invalid(format!("{error}.")))?;
@@ -122,8 +122,8 @@ pub fn run_deacon(params: &serde_json::value::RawValue, host: &CommandHost<'_>) 
     Ok(())
 }
 
-/// Reads the open questions of a state directory's deacon, for a listing: the agent, the time, and true when it was
-/// reported.
+/// Reads the open questions of a state directory's deacon for a listing. Each has the agent, the time, and whether it
+/// was reported.
 ///
 /// # Errors
 /// `E_INVALID` for a link that leads out of the state directory.
@@ -136,36 +136,37 @@ pub fn read_questions(state: &StateDir) -> Result<Vec<(AgentId, Millis, bool)>> 
         .collect())
 }
 
-/// Reads the file of a deacon. It begins anew when there is none, or when it is damaged: it then asks each agent once more.
+/// Reads the deacon's state file. A missing or damaged file gives an empty state; the deacon then asks each agent
+/// again.
 fn read(folder: &HeldFolder) -> Deacon {
     let text = folder::read_text(folder, KNOWN, MAX_BYTES).ok();
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// A deacon at its files.
+/// A running deacon with its files.
 struct DeaconPatrol {
     state: StateDir,
     own: AgentId,
     mayor: AgentId,
     intervals: PatrolIntervals,
     folder: StateFolder,
-    /// Held as long as it runs.
+    /// Is held while the deacon runs, so that a state directory has only one.
     _only_one: FileLock,
     known: Deacon,
-    /// As it stands in the file.
+    /// The state that was written to the file last.
     kept: Deacon,
     last_look: Option<Millis>,
-    /// The last error, by its subject: it is told once.
+    /// The last error of each subject, so that an error is reported only once.
     troubles: HashMap<String, String>,
 }
 
 type Say<'a> = &'a (dyn Fn(&str, &Value) + Sync);
 
 impl DeaconPatrol {
-    /// Becomes the deacon of a state directory.
+    /// Starts the deacon of a state directory.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when there is one already, or its folder cannot be used.
+    /// `E_UNAVAILABLE` when another deacon runs, or the folder cannot be used.
     fn open(state: StateDir, own: AgentId, mayor: AgentId, intervals: PatrolIntervals) -> Result<Self> {
         let folder = state.make_folder(&[DEACON])?;
         let lock = folder.held.take_lock(LockPatience::AtOnce).map_err(|refusal| match refusal {
@@ -180,7 +181,7 @@ impl DeaconPatrol {
         Ok(Self { state, own, mayor, intervals, folder, _only_one: lock, known, kept, last_look, troubles })
     }
 
-    /// The folders in which something can happen that concerns it.
+    /// Lists the folders whose changes concern the deacon.
     fn list_folders(&self) -> Vec<PathBuf> {
         let hooks = self.state.open_folder(&[hook::HOOKS]);
         [hooks, self.state.of_agent(&self.own)]
@@ -189,7 +190,7 @@ impl DeaconPatrol {
             .collect()
     }
 
-    /// Looks once, and does the work that is due.
+    /// Looks once, and does the due actions.
     fn look_once(&mut self, now: Millis, say: Say<'_>) {
         self.mind_the_clock(now);
         let seen = self.observe_files(now, say);
@@ -207,7 +208,8 @@ impl DeaconPatrol {
         self.tell_trouble("known", kept, say);
     }
 
-    /// Corrects a look that comes hours late, or before the last one: the clock jumped, and no agent was quiet.
+    /// Corrects the times if this look is much too late or before the last one: the clock jumped, so no agent was
+    /// quiet.
     fn mind_the_clock(&mut self, now: Millis) {
         let passed = now - self.last_look.replace(now).unwrap_or(now);
         if !(0..=LATE_MS + self.intervals.find_shortest()).contains(&passed) {
@@ -218,11 +220,11 @@ impl DeaconPatrol {
 
     fn observe_files(&mut self, now: Millis, say: Say<'_>) -> Result<()> {
         let mut hooks = hook::read_hooks(&self.state)?;
-        // It asks neither itself nor the mayor.
+        // The deacon asks neither itself nor the mayor.
         hooks.retain(|agent, _| *agent != self.own && *agent != self.mayor);
         let inbox = self.state.inbox(&self.own).read(now)?.and_then(Result::ok);
         let news = self.known.observe(now, &hooks, inbox.as_ref());
-        // Write first, then tell: a reader of the output may end this process.
+        // Writes the state before it prints, because a reader of the output may end this process.
         self.write_state()?;
         for (agent, change) in news {
             let (event, words) = match change {
@@ -249,8 +251,8 @@ impl DeaconPatrol {
         Ok(())
     }
 
-    /// Asks an agent, unless an unseen order waits for it: the latest signal wins, and a question must not replace an
-    /// order. Silence about the order tells as much.
+    /// Asks an agent, unless an unseen order waits for it. A question must not replace an order, because an agent
+    /// sees only the latest signal. An agent that does not react to the order is reported the same way.
     fn ask_or_wait(&self, agent: &AgentId, work: &str, active_at: Millis, now: Millis) -> Result<Option<Signal>> {
         let inbox = self.state.inbox(agent);
         let there = inbox.read(now)?.and_then(Result::ok);
@@ -285,7 +287,7 @@ impl DeaconPatrol {
         Ok(())
     }
 
-    /// Writes the state, if it has changed.
+    /// Writes the state if it has changed.
     fn write_state(&mut self) -> Result<()> {
         if self.known == self.kept {
             return Ok(());
@@ -297,7 +299,7 @@ impl DeaconPatrol {
         Ok(())
     }
 
-    /// Tells an error when it is new; no error ends the deacon.
+    /// Reports an error if it is new. No error ends the deacon.
     fn tell_trouble(&mut self, about: &str, done: Result<()>, say: Say<'_>) {
         let Err(error) = done else {
             self.troubles.remove(about);
@@ -310,7 +312,8 @@ impl DeaconPatrol {
     }
 }
 
-/// Returns true for an order that came after the agent was last seen at work; false for an order that is dated ahead.
+/// Returns true for an order that came after the agent's last activity; false for an order with a date ahead of the
+/// clock.
 fn is_order_since(signal: &Signal, active_at: Millis, now: Millis) -> bool {
     use SignalType::{Abort, HealthCheck, NudgeResponse, PriorityChange, StallWarning, SyncRequest};
     let is_order = match signal.kind {

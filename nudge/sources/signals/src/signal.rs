@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentId;
 use crate::stamp;
 
-/// Longest message that is sent, in bytes. It is a short word to an agent, not a letter.
+/// The most bytes of a message: a signal is short.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// A signal's request.
@@ -30,7 +30,7 @@ pub enum SignalType {
 }
 
 impl SignalType {
-    /// The type as it is written.
+    /// Returns the type's name in the file.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::HealthCheck => "health_check",
@@ -42,7 +42,7 @@ impl SignalType {
         }
     }
 
-    /// The message of a signal that was sent without one.
+    /// Returns the default message of this type.
     pub const fn usual_message(self) -> &'static str {
         match self {
             Self::HealthCheck => "Are you working on what you were given?",
@@ -55,8 +55,7 @@ impl SignalType {
     }
 }
 
-/// A signal, as it stands in the file of the agent that it is for. The fields are in the order of their names, in which
-/// they are also written.
+/// A signal in the form of an agent's file. The fields are in alphabetical order, and are written in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     /// The sender.
@@ -65,7 +64,7 @@ pub struct Signal {
     pub message: String,
     /// True if the sender waits for an answer.
     pub requires_response: bool,
-    /// When it was sent, as the sender wrote it: ISO 8601.
+    /// The time of sending as the sender wrote it: ISO 8601.
     pub timestamp: String,
     /// The type.
     #[serde(rename = "type")]
@@ -73,10 +72,10 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Reads the text of a file. Fields that are not known are passed over: some senders write the recipient as well.
+    /// Reads the text of a file. Skips unknown fields, because some senders write the recipient too.
     ///
     /// # Errors
-    /// The flaw, in a few words that repeat nothing of the text.
+    /// The fault in a few words, without any part of the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let signal: Self = serde_json::from_str(text).map_err(|error| {
             if error.is_data() { "it does not have the five fields of a signal" } else { "it is not JSON" }
@@ -87,16 +86,16 @@ impl Signal {
         Ok(signal)
     }
 
-    /// The text of the file: exactly the five fields, in the order of their names.
+    /// Returns the text of the file: exactly the five fields, in alphabetical order.
     ///
     /// # Errors
-    /// None that a signal can lead to.
+    /// No signal causes an error.
     pub fn to_text(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 }
 
-/// A signal that is about to be sent. The time is not known before it is written.
+/// A signal before it is sent. Its time is set when it is written.
 #[derive(Debug, Clone)]
 pub struct SignalDraft {
     /// The sender.
@@ -110,7 +109,7 @@ pub struct SignalDraft {
 }
 
 impl SignalDraft {
-    /// Refuses a message that is empty, too long, or looks like a credential: it would lie in a file that others read.
+    /// Refuses a message that is empty, too long, or looks like a credential: other programs can read the file.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`.

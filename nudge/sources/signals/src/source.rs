@@ -1,4 +1,4 @@
-//! The signals as a source. It keeps nothing of its own: every PRIMARY reads the same files.
+//! Runs the signals as a source. It stores nothing in memory: every PRIMARY reads the same files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,12 +62,12 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(SignalsSource::open(host))),
 };
 
-/// The source, open.
+/// The open source.
 pub struct SignalsSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
-    /// Is true when a caller stood at a state directory, or the setting is on.
+    /// Is true when a caller's context had a state directory, or the setting is on.
     in_use: AtomicBool,
     sent: AtomicU64,
 }
@@ -86,7 +86,7 @@ impl SignalsSource {
         self.clock.now()
     }
 
-    /// Writes a signal and tells of it.
+    /// Writes a signal and reports it.
     pub(crate) fn deliver(&self, caller: Caller<'_>, ready: ReadySignal) -> Result<SentSignal> {
         let ReadySignal { state, to, draft } = ready;
         let mut written = None;
@@ -94,7 +94,7 @@ impl SignalsSource {
             written = Some(state.inbox(&to).send(draft.clone(), self.clock.now())?);
             Ok(())
         })?;
-        // A fence that says yes has run it.
+        // `written` is set if the fence allowed the write.
         let signal =
             written.ok_or_else(|| nudge_core::error::Error::unavailable("Nothing was sent; send it again."))?;
         self.in_use.store(true, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl SignalsSource {
 impl TableService for SignalsSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // The last one wins: a signal that is sent a second time says the same.
+    // Sending a signal twice has the same result, because the last one wins. So no key is needed.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }

@@ -1,24 +1,26 @@
-//! The times of signals. A reader takes a signal for new when its time is later than that of the last one it saw, and
-//! there are two ways to compare: as times, and, as the specification's own reader does, as texts. Whatever a sender
-//! writes has to be later both ways, also after a signal of the same millisecond, or of a clock that goes ahead.
+//! The timestamps of signals. A reader counts a signal as new when its time is later than that of the last one it
+//! saw. Readers compare in two ways: as times, and, in the specification's own reader, as texts. So a sender's
+//! timestamp must be later in both ways. This also holds after a signal in the same millisecond, or from a clock that
+//! is ahead.
 
 use nudge_core::clock::{Millis, rfc3339};
 
-/// Most milliseconds that a clock may be ahead. A later date is no time: nothing would be newer, and it would never
-/// grow old.
+/// The most milliseconds that a timestamp may be ahead of the clock. A later one does not count: no signal would be
+/// newer, and it would never become old.
 const MAX_AHEAD_MS: Millis = 60_000;
 
-/// Reads a time that is not ahead of `now` by more than a minute.
+/// Parses a time that is at most a minute ahead of `now`.
 pub fn parse_past(text: &str, now: Millis) -> Option<Millis> {
     parse_stamp(text).filter(|time| *time <= now.saturating_add(MAX_AHEAD_MS))
 }
 
-/// Returns true for a time that is ahead of `now` by more than a minute.
+/// Returns true for a time that is more than a minute ahead of `now`.
 pub fn is_ahead(text: &str, now: Millis) -> bool {
     parse_stamp(text).is_some() && parse_past(text, now).is_none()
 }
 
-/// Reads a time: RFC 3339, or as programs write it: without offset, which is UTC, or one without its colon.
+/// Parses a time in RFC 3339, or in the forms of other programs: without an offset (UTC), or with an offset without a
+/// colon.
 pub fn parse_stamp(text: &str) -> Option<Millis> {
     if !text.is_ascii() || text.len() > 64 {
         return None;
@@ -30,8 +32,8 @@ pub fn parse_stamp(text: &str) -> Option<Millis> {
     rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{text}Z"))).or_else(with_colon)
 }
 
-/// The time of a signal that is sent at `now` and replaces one of the time `stored`: later than that one, compared as
-/// a time and, where that one is in UTC, as a text.
+/// Returns the timestamp for a signal that is sent at `now` and replaces one with the timestamp `stored`. It is later
+/// as a time and, if `stored` is in UTC, also as a text.
 ///
 /// ```
 /// use nudge_signals::next;
@@ -43,20 +45,20 @@ pub fn parse_stamp(text: &str) -> Option<Millis> {
 pub fn next(now: Millis, stored: Option<&str>) -> String {
     let usual = rfc3339::format_time(now);
     let Some((stored, last)) = stored.and_then(|stored| Some((stored, parse_past(stored, now)?))) else { return usual };
-    // Fractions of a millisecond were cut off.
+    // `stored` may have had fractions of a millisecond, which were cut off.
     let later = if now > last { usual } else { rfc3339::format_time(last + 1) };
-    // In another time zone the hours of a text do not show which time is later.
+    // In another time zone the text does not show which time is later.
     let local = stored.strip_suffix("+00:00").unwrap_or(stored);
     let in_utc = !local.contains('+') && !local.get(10..).is_some_and(|time| time.contains('-'));
     let text =
         if in_utc && *later <= *stored { rfc3339::format_time((last.div_euclid(1000) + 1) * 1000) } else { later };
-    // The last second of the year 9999 has no later one.
+    // The last second of the year 9999 has no later text, so the current time is used.
     if parse_stamp(&text).is_some_and(|new| new > last) { text } else { rfc3339::format_time(now) }
 }
 
-/// Returns true when a signal of the time `timestamp` came after one of the time `last_seen`. At the same millisecond,
-/// another text is another signal, and the file holds the later one. `last_seen` counts for nothing when it is no time,
-/// or is ahead of `now`.
+/// Returns true when a signal with the time `timestamp` came after one with the time `last_seen`. In the same
+/// millisecond another text means another signal, and the file holds the later one. An invalid `last_seen`, or one
+/// ahead of `now`, does not count.
 pub fn is_newer(timestamp: &str, last_seen: &str, now: Millis) -> bool {
     match (parse_stamp(timestamp), parse_past(last_seen, now)) {
         (Some(new), Some(seen)) => new > seen || (new == seen && timestamp != last_seen),
@@ -114,7 +116,7 @@ mod tests {
                 "{new} is not further than it must be"
             );
         }
-        // The time of another place is compared as a time alone.
+        // A stored time in another zone is compared only as a time.
         for stored in ["2026-03-05T12:35:00+02:00", "2026-03-05T05:35:00-05:00"] {
             assert!(is_newer(&next(AT, Some(stored)), stored, AT), "{stored}");
         }
@@ -132,12 +134,12 @@ mod tests {
 
     #[test]
     fn the_literal_form_misses_what_comes_within_a_tick() {
-        // `nudge.timestamp <= lastSeen` of the specification, with two sends of one second of `date`.
+        // The specification compares `nudge.timestamp <= lastSeen`; here two signals have the same second of `date`.
         let (first, second) = ("2026-03-05T10:35:00Z", "2026-03-05T10:35:00Z");
         assert!(second <= first, "the second is taken for processed");
         let ours = next(AT, Some(first));
         assert!(*ours > *first && is_newer(&ours, first, AT));
-        // The plain time of a clock with milliseconds does not help: as a text it comes before.
+        // Milliseconds alone do not help: as a text, this time sorts before the one without them.
         assert!(*rfc3339::format_time(AT + 500) < *first);
     }
 

@@ -1,7 +1,7 @@
-//! The state directory: its place, and the parts of it that may be touched.
+//! Finds the state directory, and limits access to its parts.
 //!
-//! A state directory in a checkout is foreign: any part of it can be a link to the user's own files. So a link is
-//! followed only if it stays within, and files are read and written through a folder that is held open
+//! A state directory in a checkout comes from a stranger, so any part of it may be a link to the user's own files. A
+//! link is followed only if it stays inside, and files are read and written through an open folder
 //! ([`nudge_os::beneath`]).
 
 use std::fs;
@@ -17,25 +17,25 @@ use crate::inbox::SignalInbox;
 
 /// The folder of signals in a state directory.
 const SIGNALS: &str = "nudge";
-/// The place of the state directory in a checkout.
+/// The path of the state directory in a checkout.
 const IN_A_CHECKOUT: [&str; 2] = [".chipset", "state"];
-/// Most agents that are listed.
+/// The most agents in a list.
 pub const MAX_AGENTS: usize = 1000;
-/// Most folders that are gone through on the way up to the top of a repository.
+/// The most folders between a folder and the top of its repository.
 const MAX_ANCESTORS: usize = 256;
 
-/// A state directory, which need not be there yet.
+/// A state directory, which need not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateDir {
-    /// No link leads out of it.
+    /// The folder that no link may lead out of.
     top: PathBuf,
     /// The names from there to the state directory.
     below: &'static [&'static str],
 }
 
 impl StateDir {
-    /// Finds the state directory for a caller in `cwd`: the one that `NUDGE_STATE_DIR` names, given as `named`; else
-    /// `.chipset/state` at the top of the git work tree, else in `cwd` itself.
+    /// Finds the state directory for a caller in `cwd`: the folder `named` (from `NUDGE_STATE_DIR`), or else
+    /// `.chipset/state` at the top of the git work tree, or else in `cwd` itself.
     ///
     /// # Errors
     /// `E_INVALID` when neither is an absolute path.
@@ -61,20 +61,20 @@ impl StateDir {
         self.below.iter().fold(self.top.clone(), |path, name| path.join(name))
     }
 
-    /// Returns true when it is there.
+    /// Returns true when the directory exists.
     pub fn exists(&self) -> bool {
         self.path().is_dir()
     }
 
-    /// The inbox of an agent.
+    /// Returns the inbox of an agent.
     pub fn inbox<'a>(&'a self, agent: &'a AgentId) -> SignalInbox<'a> {
         SignalInbox::new(self, agent)
     }
 
-    /// The agents that have an inbox, by name, and how many more there are than are listed.
+    /// Lists the agents that have an inbox, by name, and counts those beyond the limit.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out; `E_UNAVAILABLE` when it cannot be looked at.
+    /// `E_INVALID` for a link that leads out; `E_UNAVAILABLE` when the folder cannot be read.
     pub fn list_agents(&self) -> Result<(Vec<AgentId>, usize)> {
         let Some(folder) = self.open_folder(&[SIGNALS])? else { return Ok(Default::default()) };
         let names = folder.held.list_names().map_err(|error| unusable_error(&folder.path, &error))?;
@@ -87,22 +87,22 @@ impl StateDir {
         Ok((agents, more))
     }
 
-    /// The folder of an agent's signal; `None` when it is not there.
+    /// Opens the folder of an agent's signal; `None` when it does not exist.
     pub(crate) fn of_agent(&self, agent: &AgentId) -> Result<Option<StateFolder>> {
         self.open_folder(&[SIGNALS, agent.as_str()])
     }
 
-    /// As [`of_agent`](Self::of_agent), and makes it.
+    /// Does the same as [`of_agent`](Self::of_agent), and makes the folder if needed.
     pub(crate) fn make_of_agent(&self, agent: &AgentId) -> Result<StateFolder> {
         self.make_folder(&[SIGNALS, agent.as_str()])
     }
 
-    /// The folder in which those of the agents are; `None` when it is not there.
+    /// Opens the folder that contains the agents' folders; `None` when it does not exist.
     pub(crate) fn of_signals(&self) -> Result<Option<StateFolder>> {
         self.open_folder(&[SIGNALS])
     }
 
-    /// As [`open_folder`](Self::open_folder), and makes it.
+    /// Does the same as [`open_folder`](Self::open_folder), and makes the folder if needed.
     pub(crate) fn make_folder(&self, names: &[&str]) -> Result<StateFolder> {
         if self.below.is_empty() {
             fs::create_dir_all(&self.top).map_err(|error| unusable_error(&self.top, &error))?;
@@ -111,11 +111,11 @@ impl StateDir {
             .ok_or_else(|| Error::unavailable(format!("{} was removed meanwhile; do it again.", self.path().display())))
     }
 
-    /// A folder of the state directory, held open; `None` when it is not there.
+    /// Opens a folder of the state directory; `None` when it does not exist.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out, and for a path that is no folder; `E_UNAVAILABLE` when it cannot be
-    /// looked at.
+    /// `E_INVALID` for a link that leads out, and for a path that is not a folder; `E_UNAVAILABLE` when the folder
+    /// cannot be opened.
     pub(crate) fn open_folder(&self, names: &[&str]) -> Result<Option<StateFolder>> {
         self.go_down(names, HeldFolder::open_folder)
     }
@@ -133,7 +133,7 @@ impl StateDir {
         let opened = HeldFolder::open(&top).and_then(|held| open(&held, &below, InnerLinks::Within));
         let path = top.join(&below);
         match opened {
-            // A person is told where a link within the state directory leads.
+            // Messages show the real path, with links inside the state directory resolved.
             Ok(held) => Ok(Some(StateFolder { held, path: path.canonicalize().unwrap_or(path) })),
             Err(error) if is_of_link(&error) => Err(Error::invalid(format!(
                 "{} has a link in it that leads out of {}; make it a folder.",
@@ -151,26 +151,26 @@ impl StateDir {
     }
 }
 
-/// A folder of the state directory, held open, and its path for messages.
+/// An open folder of the state directory, with its path for messages.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
     pub held: HeldFolder,
     pub path: PathBuf,
 }
 
-/// Makes the error for a refusal of the system.
+/// Makes the error for a failure of the system.
 pub fn unusable_error(path: &Path, error: &io::Error) -> Error {
     Error::unavailable(format!("{} cannot be used ({error}); mend it or set NUDGE_STATE_DIR.", path.display()))
 }
 
-/// The top of the work tree around a folder; the folder itself where there is none.
+/// Returns the top of the work tree around a folder, or the folder itself outside of a work tree.
 fn top_of(cwd: &Path) -> PathBuf {
-    // The caller's environment is not this process's, so variables that redirect git are left out.
+    // The caller's environment is not that of this process, so git's variables are left out.
     let env = GitEnv::from_vars(|name| (!name.starts_with("GIT_")).then(|| std::env::var_os(name)).flatten());
     match git_with(&env, cwd) {
         GitAnswer::Inside(info) => info.root,
         GitAnswer::Outside => cwd.to_owned(),
-        // Wherever git's own answer would take a program, its marker says as much as is needed here.
+        // Without running git the answer may be unsure; then the marker `.git` decides.
         GitAnswer::Unsure(_) => {
             let marked = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
             cwd.ancestors().take(MAX_ANCESTORS).find(marked).unwrap_or(cwd).to_owned()
@@ -235,19 +235,19 @@ mod tests {
                 assert!(refused.unwrap_err().message().contains("leads out"), "{links}");
             }
             assert!(fs::read_dir(outside.path()).unwrap().next().is_none(), "{links}: nothing is made there");
-            // Nor where it leads nowhere.
+            // A link to a missing folder does not create the folder outside.
             fs::remove_file(&link).unwrap();
             symlink(outside.path().join("new"), &link).unwrap();
             state.make_of_agent(&agent).unwrap_err();
             assert!(fs::read_dir(outside.path()).unwrap().next().is_none(), "{links}");
         }
-        // One that stays within is the checkout's own matter.
+        // A link that stays inside is allowed.
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("real")).unwrap();
         symlink("real", folder.path().join(".chipset")).unwrap();
         let state = StateDir::find(None, Some(folder.path())).unwrap();
         assert!(state.make_of_agent(&agent).unwrap().path.ends_with("real/state/nudge/a"));
-        // A file in the place of a folder.
+        // A file is in the place of a folder.
         fs::write(folder.path().join("real/state/nudge/b"), "").unwrap();
         state.make_of_agent(&AgentId::parse("b").unwrap()).unwrap_err();
     }

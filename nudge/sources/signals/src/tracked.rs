@@ -1,27 +1,28 @@
-//! Decides if git tracks a file, by its index and without running git: a signal that came with a checkout is for no
-//! agent.
+//! Decides whether git tracks a file. It reads git's index and does not run git. A signal that came with a checkout
+//! is for no agent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nudge_core::foreign::{self, LinkPolicy};
 
-/// Longest index that is read: one of half a million files. A longer one counts as unknown.
+/// The most bytes of an index that is read; half a million files take that much. A longer index counts as unreadable.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
-/// Longest `.git` that is a file.
+/// The most bytes of a `.git` file.
 const MAX_POINTER_BYTES: u64 = 4 << 10;
-/// Most folders that are gone through on the way up, and most parts of a split index.
+/// The most folders upward that are searched, and the most parts of a split index.
 const MAX_ANCESTORS: usize = 256;
 const MAX_PARTS: usize = 8;
-/// Bytes of an entry before its flags: times, inode, mode, owner, size and the object, by the object's length.
+/// The bytes of an index entry before its flags: the fixed fields (times, inode, mode, owner, size), and the object's
+/// hash.
 const FIXED_BYTES: usize = 40;
 const SHA1_BYTES: usize = 20;
 const SHA256_BYTES: usize = 32;
-/// Bits of an entry's flags: a second pair of flags follows; the length of the name, where it is not the most.
+/// Bits of an entry's flags: a second pair of flags follows; the length of the name, if it is below the maximum.
 const EXTENDED: u16 = 0x4000;
 const NAME_MASK: u16 = 0x0fff;
 
-/// Returns true if some repository around a file tracks it, or has an index that cannot be read.
+/// Returns true if a repository around the file tracks it, or has an index that cannot be read.
 pub fn is_tracked(file: &Path) -> bool {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
     let Ok(folder) = folder.canonicalize() else { return false };
@@ -33,7 +34,7 @@ pub fn is_tracked(file: &Path) -> bool {
     })
 }
 
-/// The folder with the index of a work tree, where this is the top of one.
+/// Returns the folder with the index if `top` is the top of a work tree.
 fn git_dir(top: &Path) -> Option<PathBuf> {
     let git = top.join(".git");
     let meta = git.symlink_metadata().ok()?;
@@ -45,7 +46,7 @@ fn git_dir(top: &Path) -> Option<PathBuf> {
     Some(target.map_or_else(|| git.clone(), |target| top.join(target.trim_end())))
 }
 
-/// Reads the index, and the shared parts of a split one. An index that exists and cannot be read gives an empty one.
+/// Reads the index, and the shared parts of a split index. An index that exists but cannot be read becomes empty.
 fn read_indexes(git_dir: &Path) -> Vec<Vec<u8>> {
     let shared = fs::read_dir(git_dir).into_iter().flatten().flatten();
     let shared = shared.filter(|entry| entry.file_name().to_string_lossy().starts_with("sharedindex."));
@@ -57,27 +58,29 @@ fn read_indexes(git_dir: &Path) -> Vec<Vec<u8>> {
     paths.filter_map(read).collect()
 }
 
-/// True if an index lists a path, whatever the case of its letters, or a folder around it. `None` where it is no index.
+/// Returns true if an index lists a path, in any case of letters, or a folder around it. Returns `None` for an
+/// invalid index.
 fn is_listed(index: &[u8], path: &str) -> Option<bool> {
     let number = |offset: usize| Some(u32::from_be_bytes(index.get(offset..offset + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);
     if index.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
         return None;
     }
-    // The index does not say how long its objects are; a wrong length does not lead to its end.
+    // The index does not state the length of its hashes. Reading with the wrong length does not end at the end of the
+    // index.
     let read = |object_bytes| {
         IndexEntries { index, offset: 12, object_bytes, version, name: Vec::new() }.find_entry(count, path)
     };
     read(SHA1_BYTES).or_else(|| read(SHA256_BYTES))
 }
 
-/// The entries of an index, one after another.
+/// Reads the entries of an index in order.
 struct IndexEntries<'a> {
     index: &'a [u8],
     offset: usize,
     object_bytes: usize,
     version: u32,
-    /// The name of the last entry, of which the next one of version 4 repeats the beginning.
+    /// The name of the last entry. In version 4 the next entry repeats its beginning.
     name: Vec<u8>,
 }
 
@@ -93,7 +96,7 @@ impl IndexEntries<'_> {
             };
             is_listed |= name.eq_ignore_ascii_case(path.as_bytes()) || is_around();
         }
-        // After the entries come extensions, whose names are capitals or small letters, or the checksum alone.
+        // After the entries come extensions, whose names are letters, or only the checksum.
         let rest = self.index.get(self.offset..)?;
         let is_end = rest.len() == self.object_bytes || rest.get(..4)?.iter().all(u8::is_ascii_alphabetic);
         is_end.then_some(is_listed)
@@ -126,7 +129,7 @@ impl IndexEntries<'_> {
             return None;
         }
         offset += length + 1;
-        // Entries before version 4 are as long as a multiple of eight.
+        // Before version 4 the length of an entry is a multiple of eight.
         self.offset = if self.version == 4 { offset } else { start + (offset - start).next_multiple_of(8) };
         Some(())
     }

@@ -1,4 +1,4 @@
-//! `nudge signals watch`: each signal as it comes.
+//! `nudge signals watch`: prints each signal when it comes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -37,12 +37,12 @@ pub struct WatchParams {
     context: ContextSpec,
 }
 
-/// Longest time between two looks that nothing called for.
+/// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(2);
-/// Length to which a message is cut in a line.
+/// The most characters of a message in a line.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Runs until it is told to stop.
+/// Runs until it is stopped.
 pub fn run_watch(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -> Result<()> {
     let WatchParams { agent, last_seen, context } =
         serde_json::from_str(params.get()).map_err(|error| Error::invalid(format!("{error}.")))?;
@@ -57,7 +57,7 @@ pub fn run_watch(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -
             Some(own) => vec![own.clone()],
             None => state.list_agents()?.0,
         };
-        // First followed, then looked at: nothing comes in between.
+        // Follows the folders before it reads them, so that no signal is missed in between.
         news.follow_folders(list_folders(&state, &agents).iter().map(PathBuf::as_path));
         let now = host.clock.now();
         for agent in agents {
@@ -87,7 +87,7 @@ pub fn run_watch(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -
     }
 }
 
-/// The folders in which a signal for these agents can come.
+/// Lists the folders in which a signal for these agents can appear.
 fn list_folders(state: &StateDir, agents: &[AgentId]) -> Vec<PathBuf> {
     let own = agents.iter().map(|agent| state.of_agent(agent));
     std::iter::once(state.of_signals())

@@ -1,4 +1,4 @@
-//! Several senders at once, and one that is killed.
+//! Tests several senders at the same moment, and a sender that is killed.
 
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use nudge_signals::{AgentId, Signal, SignalDraft, SignalType, StateDir, is_newer
 
 const WRITERS: usize = 4;
 const SENDS: usize = 300;
-/// Says to the test `sends_until_it_is_killed` that it is the child of another.
+/// Tells the test `sends_until_it_is_killed` that it runs as a child of another test.
 const CHILD_STATE: &str = "NUDGE_TEST_SIGNALS_STATE";
 
 fn draft(from: &str, message: String) -> SignalDraft {
@@ -17,18 +17,18 @@ fn draft(from: &str, message: String) -> SignalDraft {
     SignalDraft { from, kind: SignalType::HealthCheck, message, requires_response: false }
 }
 
-/// 186 renames failed and 120 reads were torn of as many by the specification's protocol.
+/// With the specification's protocol, the same load had 186 failed renames and 120 torn reads.
 ///
 /// Promise (sources): A signal is whole and newer than the last, for senders at the same moment and for a sender that
 /// is killed.
 #[test]
 fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
-    // In memory where there is such a folder: whoever waits for three seconds goes on without the others' lock, and four that
-    // send without a pause wait so long for a disk that is slow to flush.
+    // Uses a memory file system if there is one. A sender that waits three seconds goes on without the lock, and four
+    // senders without a pause would wait that long for a slow disk.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let state = StateDir::find(folder.path().to_str(), None).unwrap();
     let to = AgentId::parse("polecat").unwrap();
-    // It stands still, so that every send is within one tick of the last.
+    // The clock stands still, so all sends are in the same millisecond.
     let clock = ManualClock::new(1_772_706_900_000);
     let done = AtomicBool::new(false);
     let (sent, seen) = std::thread::scope(|scope| {
@@ -77,7 +77,7 @@ fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
     assert_eq!(left, 1, "nothing but the file is left");
 }
 
-/// Not a test by itself: the child of the next one.
+/// The child of the next test; alone it does nothing.
 #[test]
 fn sends_until_it_is_killed() {
     let Some(path) = std::env::var_os(CHILD_STATE) else { return };
@@ -103,7 +103,7 @@ fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // It is at it once something new is there; then it is killed at whatever it does.
+        // The child sends once the signal has changed; it is then killed at a random point.
         let mut changes = 0;
         while changes <= round % 5 {
             assert!(child.try_wait().unwrap().is_none(), "it goes on until it is killed");
@@ -120,7 +120,7 @@ fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
         let before = last.replace(left.clone()).unwrap();
         assert!(left == before || is_newer(&left.timestamp, &before.timestamp, SystemClock.now()));
     }
-    // Whoever comes next is held up by nothing that it left.
+    // The next sender is not delayed by anything that the killed one has left.
     let next = inbox.send(draft("witness", "next".into()), SystemClock.now()).unwrap();
     assert!(is_newer(&next.timestamp, &last.unwrap().timestamp, SystemClock.now()));
 }

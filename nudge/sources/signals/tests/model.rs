@@ -1,5 +1,6 @@
-//! Random sequences of sends, checks, answers and lists, with a clock that also goes back, restarts and spoilt files, against what the
-//! semantics (section 16) say of one signal for each agent. `PROPTEST_CASES=10000` makes more of them.
+//! Runs random sequences of sends, checks, answers and lists. The clock also goes back, the server restarts, and
+//! files are damaged. The results must follow section 16 of the semantics: one signal for each agent.
+//! `PROPTEST_CASES=10000` runs more cases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,7 +33,7 @@ enum Step {
         words: usize,
         requires: bool,
     },
-    /// With what the last answer gave, or as if for the first time.
+    /// Checks with the `last_seen` of the last answer, or without one.
     Check {
         agent: Agent,
         anew: bool,
@@ -41,7 +42,7 @@ enum Step {
         agent: Agent,
         words: usize,
     },
-    /// Another program writes what is no signal.
+    /// Another program writes a file that is not a signal.
     Spoil {
         agent: Agent,
     },
@@ -71,10 +72,10 @@ enum File {
 struct Plain {
     now: i64,
     files: BTreeMap<Agent, File>,
-    /// Whose folder there is.
+    /// The agents that have a folder.
     known: BTreeSet<Agent>,
     seen: BTreeMap<Agent, i64>,
-    /// Of the last step: the signal that it sent or told, or that it was refused.
+    /// The result of the last step: the signal that it sent or returned, or its error.
     told: Result<Option<Signal>, &'static str>,
 }
 
@@ -87,7 +88,7 @@ impl Plain {
     }
 
     fn send(&mut self, to: Agent, signal: Signal) {
-        // Later than the one it replaces, also within a tick and when the clock went back.
+        // The new time is later than the replaced one, even in the same millisecond or after the clock went back.
         let sent = self.signal(to).map_or(self.now, |old| self.now.max(old.at + 1));
         let signal = Signal { at: sent, ..signal };
         self.known.insert(to);
@@ -161,7 +162,7 @@ struct Run {
     folder: tempfile::TempDir,
     clock: Arc<ManualClock>,
     signals: Arc<dyn Source>,
-    /// What the last answer gave as `last_seen`.
+    /// The `last_seen` of the last answer.
     seen: BTreeMap<Agent, Value>,
 }
 
@@ -170,7 +171,7 @@ fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>) -> Arc<dyn Source>
     (SOURCE.open)(SourceHost { clock: Arc::clone(clock) as Arc<dyn Clock>, ..host }).unwrap()
 }
 
-/// Three texts; the first leaves the message to the type.
+/// Returns one of three messages; the first is the type's default.
 fn message(words: usize) -> Option<&'static str> {
     [None, Some("stop what you do"), Some("\u{202e}two\nlines and é")][words]
 }
@@ -187,7 +188,7 @@ impl Run {
         self.folder.path().join("state/nudge").join(AGENTS[agent]).join("latest.json")
     }
 
-    /// Whether these five fields are the signal.
+    /// Asserts that the five fields are those of the signal.
     fn assert_is(found: &Value, signal: &Signal) {
         let fields = [&found["from"], &found["type"], &found["requires_response"], &found["timestamp"]];
         let sent = rfc3339::format_time(signal.at);
@@ -213,7 +214,7 @@ impl StateMachineTest for Run {
     type Reference = Semantics;
 
     fn init_test(plain: &Plain) -> Self {
-        // In memory where there is such a folder: what is flushed to a disk takes long.
+        // Uses a memory file system if there is one, because flushing to a disk is slow.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         fs::create_dir(folder.path().join("state")).unwrap();
         let clock = Arc::new(ManualClock::new(plain.now));
@@ -255,7 +256,7 @@ impl StateMachineTest for Run {
         run
     }
 
-    /// The list has every agent, and nothing half written is ever there.
+    /// Checks that the list has every agent, and that no temporary file is left.
     fn check_invariants(run: &Self, plain: &Plain) {
         let listed = run.call("list", json!({})).unwrap();
         let agents = listed["agents"].as_array().unwrap();

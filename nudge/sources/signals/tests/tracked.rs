@@ -1,5 +1,5 @@
-//! Files that git tracks are no signals. A process of its own: these tests start git, and a lock is held by a child for as
-//! long as it takes to begin.
+//! Tests that files tracked by git do not count as signals. The tests run in their own process: they start git, and a
+//! starting child briefly holds this process's locks.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn git(folder: &Path, args: &[&str]) -> bool {
     git.args(args).output().is_ok_and(|output| output.status.success())
 }
 
-/// Real indexes of every version and of both kinds of objects.
+/// Uses real indexes of every version, with both kinds of hashes.
 #[test]
 fn tracked_files_are_known_by_the_index_of_git() {
     for (version, object_format) in [("2", "sha1"), ("3", "sha1"), ("4", "sha1"), ("2", "sha256"), ("4", "sha256")] {

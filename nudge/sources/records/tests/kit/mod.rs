@@ -1,4 +1,4 @@
-//! Records in a folder of the test's own.
+//! Opens records in a temporary folder.
 #![allow(dead_code)] // No test needs all of it.
 
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// A repository.
+/// The repository of most tests.
 pub const SHOP: &str = "github.com/acme/shop";
 
-/// Records under a clock that is moved by hand.
+/// Records with a clock that the test moves.
 pub struct Desk {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
@@ -33,13 +33,13 @@ impl Desk {
         Self::at(tempfile::tempdir().unwrap(), models)
     }
 
-    /// The same records under other settings.
+    /// Opens the same records with other settings.
     pub fn set(&mut self, given: &[(&str, &str)]) {
         self.records.close();
         self.records = open_with(&self.folder, &self.clock, &self.models, given);
     }
 
-    /// As [`again`](Self::again), in a session that doubts a clock that jumps.
+    /// Does the same as [`again`](Self::again), in a session that doubts a jumping clock.
     pub fn again_with_doubts(&mut self) {
         self.records.close();
         let host = SourceHost::new_alone(self.folder.path(), &SOURCE, &[]).unwrap();
@@ -47,7 +47,7 @@ impl Desk {
         self.records = (SOURCE.open)(SourceHost { clock, models: Arc::clone(&self.models), ..host }).unwrap();
     }
 
-    /// In memory where there is such a folder: what is flushed to a disk takes long.
+    /// Makes a desk in a memory file system if there is one, because flushing to a disk is slow.
     pub fn in_memory(models: Arc<dyn ModelProvider>) -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), models)
     }
@@ -58,7 +58,7 @@ impl Desk {
         Self { folder, clock, models, records }
     }
 
-    /// Another process, as far as the file can tell.
+    /// Opens the records again, like another process.
     pub fn again(&mut self) {
         self.records.close();
         self.records = open(&self.folder, &self.clock, &self.models);

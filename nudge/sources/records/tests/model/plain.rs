@@ -1,4 +1,4 @@
-//! What the semantics (section 17) say of records, over a list of texts and what they were.
+//! A model of section 17 of the semantics: a list of records with all their versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,17 @@ use super::steps::{self, Meaning, Moved, Step, Texts};
 
 pub const START_MS: i64 = 1_767_225_600_000;
 pub const DAY_MS: i64 = 86_400_000;
-/// How long a deleted record can be restored.
+/// The time in which a deleted record can be restored.
 const KEPT_MS: i64 = 30 * DAY_MS;
 pub const PROJECTS: [&str; 3] = ["acme/shop", "acme/web", "acme/mall"];
 pub const KINDS: [&str; 2] = ["issue", "arch"];
 pub const STATUSES: [&str; 3] = ["open", "resolved", "archived"];
-/// Within which nothing is written unasked, and within which others are named.
+/// The distance within which nothing is written without a question, and the one within which similar records are
+/// listed.
 pub const NEARLY: f64 = 0.15;
 pub const ALIKE: f64 = 0.3;
 
-/// A record by the order in which they were made.
+/// The position of a record in the order of creation.
 pub type At = usize;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +32,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Equal for texts that are equal but for what does not count.
+    /// Two texts with an equal value count as the same.
     fn same(&self) -> (usize, usize, Texts) {
         (self.project, self.kind, steps::folded(&self.title, &self.body))
     }
@@ -51,7 +52,7 @@ pub enum Stands {
 
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// What it said in each version, from 1 on.
+    /// The texts of all versions, from version 1 on.
     pub said: Vec<Text>,
     pub stands: Stands,
     pub made: i64,
@@ -64,11 +65,11 @@ impl Record {
     }
 }
 
-/// All that is in a database.
+/// The content of a database.
 #[derive(Debug, Clone, Default)]
 pub struct Stored {
     pub records: BTreeMap<At, Record>,
-    /// Projects that there are, and those that were joined to others.
+    /// The existing projects, and those that were joined to others.
     projects: BTreeSet<usize>,
     joined: BTreeMap<usize, usize>,
 }
@@ -85,7 +86,7 @@ impl Stored {
             .filter(|(_, record)| record.stands == Stands::Here)
     }
 
-    /// The project that has a name or a repository now.
+    /// Returns the project that now has this name or repository.
     pub fn project(&self, name: usize) -> usize {
         self.joined.get(&name).map_or(name, |into| self.project(*into))
     }
@@ -94,12 +95,12 @@ impl Stored {
         self.projects.contains(&self.project(name))
     }
 
-    /// Those of its project and kind that say the same as a text, but for what does not count.
+    /// Returns the records of the same project and kind that say the same as a text.
     pub fn same(&self, text: &Text) -> Vec<At> {
         self.all().filter(|(_, record)| record.now().same() == text.same()).map(|(number, _)| number).collect()
     }
 
-    /// Those of its project and kind, by how near they are to a text, the nearest first.
+    /// Returns the records of the same project and kind within the distance `most`, the nearest first.
     pub fn near(&self, text: &Text, most: f64) -> Vec<(f64, At)> {
         let of_it = |other: &Text| (other.project, other.kind) == (text.project, text.kind);
         let distance = |(number, record): (At, &Record)| (text.distance(record.now()), number);
@@ -109,7 +110,7 @@ impl Stored {
         near
     }
 
-    /// What an export has of a project, or of all.
+    /// Returns the records in an export of one project or of all.
     pub fn exported(&self, project: Option<usize>) -> Vec<(Text, i64, i64)> {
         let is_of_it = |record: &Record| project.is_none_or(|name| record.now().project == self.project(name));
         let moved = |record: &Record| (record.now().clone(), record.made, record.changed);
@@ -117,7 +118,7 @@ impl Stored {
     }
 }
 
-/// What lies in a file.
+/// The content of a file.
 #[derive(Debug, Clone)]
 pub enum Kept {
     Export(Vec<(Text, i64, i64)>),
@@ -128,11 +129,11 @@ pub enum Kept {
 pub enum Answer {
     Nothing,
     Refused(&'static str),
-    /// The record of the answer.
+    /// The record in the answer.
     Record(At),
-    /// Nothing was written, as these say nearly the same.
+    /// Nothing was written, because these records say nearly the same.
     Near(Vec<At>),
-    /// New records, those that were there, those that may not be stored; and which are like which by their titles.
+    /// The new records, the numbers of known and of refused ones, and the pairs with similar titles.
     Imported {
         new: Vec<At>,
         skipped: usize,
@@ -147,13 +148,13 @@ pub enum Answer {
 
 #[derive(Debug, Clone)]
 pub struct Plain {
-    /// Whether there is a model of meaning.
+    /// Is true when there is a model.
     pub is_meant: bool,
     pub now: i64,
     pub stored: Stored,
-    /// Whether there is a database.
+    /// Is true when the database exists.
     pub is_there: bool,
-    /// Records that were ever made.
+    /// The number of records that were ever made.
     pub made: usize,
     pub files: Vec<Kept>,
     pub answer: Answer,
@@ -179,7 +180,7 @@ impl Plain {
         number
     }
 
-    /// The text of a record that is to be saved.
+    /// Returns the text of a record to be saved.
     pub fn to_save(&self, step: &Step) -> Option<Text> {
         let Step::Save { project, kind, title, body, status, .. } = *step else { return None };
         Some(steps::text(self.stored.project(project), kind, title, body, status.unwrap_or(0)))
@@ -221,7 +222,7 @@ impl Plain {
 
     fn restore(&mut self, number: At, version: Option<usize>) -> Answer {
         let Some(record) = self.stored.records.get(&number) else { return Answer::Refused("E_NOT_FOUND") };
-        // What is there has been something else up to the version before.
+        // A record that exists can return to any version before the current one.
         let earlier = match record.stands {
             Stands::Here if version.is_none() => return Answer::Refused("E_INVALID"),
             Stands::Here => record.said.len() - 1,
@@ -290,7 +291,7 @@ impl Plain {
         Answer::Joined { into: new, moved }
     }
 
-    /// `None` for what is no record.
+    /// Imports records; `None` stands for an entry that is not a record.
     fn import(&mut self, moved: impl IntoIterator<Item = Option<(Text, i64, i64)>>) -> Answer {
         self.is_there = true;
         let (mut new, mut skipped, mut refused, mut similar) = (Vec::new(), 0, 0, Vec::new());
@@ -379,8 +380,8 @@ impl ReferenceStateMachine for Semantics {
 
     fn preconditions(plain: &Plain, step: &Step) -> bool {
         match *step {
-            // Which of several that say the same is changed is not said, nor whether one that is what it was has changed;
-            // and nobody need count as exactly as where one distance becomes another.
+            // Skips a save whose result is not specified: several records say the same, or several are equally near.
+            // Also skips a distance close to a limit, because rounding may decide there.
             Step::Save { distinct, .. } => {
                 let text = plain.to_save(step).unwrap();
                 let near = plain.stored.near(&text, 2.0 * ALIKE);

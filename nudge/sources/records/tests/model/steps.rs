@@ -1,4 +1,4 @@
-//! The steps of a sequence, and the texts of which they are made.
+//! The steps of a sequence, and the texts in them.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use proptest::prelude::*;
 
 use super::plain::{At, KINDS, PROJECTS, STATUSES, Text};
 
-/// The first three are one text but for case, spaces and the signs that end a word.
+/// The first three titles differ only in case, spaces, quotes and punctuation.
 pub const TITLES: [&str; 5] =
     ["Uploads are refused", "uploads  are REFUSED.", "Uploads are \"refused\"", "Is it ready?", "It is ready"];
-/// By their words the second and third are nearly the same, and the fourth is like both.
+/// By their words the second and the third body are nearly the same, and the fourth is similar to both.
 pub const BODIES: [&str; 4] =
     ["", "nginx had a limit of 1m.", "Nginx had a limit of 2m.", "nginx had the limit of 3m."];
 
-/// A record of a file that another program wrote.
+/// A record in a file of another program.
 #[derive(Debug, Clone)]
 pub struct Moved {
     project: usize,
     kind: usize,
-    /// Of none at all it is no record.
+    /// The index of the title; `None` makes an entry that is not a record.
     pub title: Option<usize>,
     body: usize,
     status: usize,
@@ -28,7 +28,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// What it says, when it was made and when it was changed.
+    /// Returns the text, the time of creation and the time of the last change.
     pub fn record(&self, now: i64) -> Option<(Text, i64, i64)> {
         let Self { project, kind, title, body, status, hours } = *self;
         let changed = now - hours * 3_600_000;
@@ -85,7 +85,7 @@ pub enum Step {
     Duplicates {
         project: Option<usize>,
     },
-    /// Of a project by its name, or by its repository.
+    /// Lists a project by its name, or by the caller's repository.
     List {
         project: Option<usize>,
         here: bool,
@@ -106,9 +106,9 @@ pub fn text(project: usize, kind: usize, title: usize, body: usize, status: usiz
     Text { project, kind, title: TITLES[title].to_owned(), body: BODIES[body].to_owned(), status }
 }
 
-/// Any step, where so many records were made and there are so many files.
+/// Makes any step, for this number of made records and of files.
 pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
-    // One more than there are, so that some are none.
+    // One number more than exist, so some steps name a missing record.
     let any_number = || 0..=made;
     let some = prop::option::of::<std::ops::Range<usize>>;
     let (titles, bodies, statuses) = (|| 0..TITLES.len(), || 0..BODIES.len(), || 0..STATUSES.len());
@@ -147,17 +147,17 @@ pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
     .boxed()
 }
 
-/// A title and a body as far as they count.
+/// A title and a body without the differences that do not count.
 pub type Texts = (String, String);
 
-/// What is left of a text without case, spaces, quotes and the signs that end a word.
+/// Removes differences of case, spaces, quotes and punctuation at the end of words.
 pub fn folded(title: &str, body: &str) -> Texts {
     let word = |word: &str| word.trim_matches('"').trim_end_matches(['.', ',', ';', ':', '"']).to_owned();
     let fold = |text: &str| text.to_lowercase().split_whitespace().map(word).collect::<Vec<_>>().join(" ");
     (fold(title), fold(body))
 }
 
-/// How often each word is in a text.
+/// The number of times that each word occurs in a text.
 pub struct Meaning(BTreeMap<String, f64>);
 
 impl Meaning {
@@ -181,7 +181,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_whitespace().map(word).filter(|word| !word.is_empty())
 }
 
-/// A model by which two texts are as near as they share words: each word of the texts above has a place of its own.
+/// A model whose vectors count words: each word of the texts above has its own dimension.
 pub struct Words;
 
 impl TextEmbedder for Words {
@@ -193,7 +193,7 @@ impl TextEmbedder for Words {
         32
     }
 
-    /// So many that every text is one part.
+    /// A limit so high that every text is one part.
     fn max_tokens(&self) -> usize {
         1 << 20
     }

@@ -1,6 +1,6 @@
-//! Random sequences of hooks, answers, orders, looks, restarts and clocks that jump, against what the semantics
-//! (section 16) say of the deacon. Time as it passes is counted beside the clock, which is what its rules are about.
-//! `PROPTEST_CASES=10000` makes more.
+//! Runs random sequences of hooks, answers, orders, looks, restarts and jumps of the clock. The deacon must follow
+//! section 16 of the semantics. The model counts the passed time beside the clock, because the rules are about passed
+//! time. `PROPTEST_CASES=10000` runs more cases.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::*;
 
 const START: Millis = 1_772_706_900_000;
 const SECOND: Millis = 1_000;
-/// Those that are looked after, and how long each may be quiet; and two that are not.
+/// The watched agents with their intervals, and two agents that are not watched.
 const AGENTS: [(&str, Millis); 5] = [
     ("polecat", 60 * SECOND),
     ("polecat-2", 60 * SECOND),
@@ -27,7 +27,7 @@ const ORDERS: [SignalType; 3] = [SignalType::Abort, SignalType::PriorityChange, 
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Its hook is written: with this text, and its last activity so long ago.
+    /// An agent writes its hook with this text; its last activity was `ago` before.
     Works {
         agent: usize,
         text: usize,
@@ -36,7 +36,7 @@ enum Step {
     Rests {
         agent: usize,
     },
-    /// Somebody is writing it.
+    /// The hook is half written.
     Spoil {
         agent: usize,
     },
@@ -56,7 +56,7 @@ enum Step {
     Pass {
         seconds: Millis,
     },
-    /// The machine sleeps, or its clock is set, be it back.
+    /// The machine sleeps, or its clock is set forward or back.
     Jump {
         hours: Millis,
     },
@@ -65,7 +65,7 @@ enum Step {
 
 #[derive(Debug, Clone, PartialEq)]
 enum File {
-    /// With its last activity as time passes, and as the clock had it.
+    /// The last activity, once in passed time and once by the clock.
     Active {
         text: String,
         last: Option<(Millis, Millis)>,
@@ -78,17 +78,18 @@ enum File {
 struct Said {
     from: usize,
     kind: SignalType,
-    /// By the clock.
+    /// The time by the clock.
     at: Millis,
 }
 
-/// Times as time passes, but for one.
+/// The state of a watched agent. All times except `active` are in passed time.
 #[derive(Debug, Clone)]
 struct Watch {
     hook: String,
     answer: Option<Millis>,
     quiet: Millis,
-    /// Its last activity by the clock, as signals have their times by it. Where the clock is set back, so is this.
+    /// The last activity by the clock, because signals have the clock's time. A clock that is set back sets it back
+    /// too.
     active: Millis,
     asked: Option<Millis>,
     is_reported: bool,
@@ -102,7 +103,7 @@ impl Watch {
 
 #[derive(Debug, Clone)]
 struct Plain {
-    /// The clock is so far ahead of the time that has passed.
+    /// The clock is this far ahead of the passed time.
     ahead: Millis,
     passed: Millis,
     hooks: BTreeMap<usize, File>,
@@ -118,7 +119,7 @@ impl Plain {
 
     fn send(&mut self, to: usize, from: usize, kind: SignalType) {
         let now = self.now();
-        // What is dated more than a minute ahead is no time.
+        // A timestamp more than a minute ahead does not count.
         let old = self.inboxes.get(&to).filter(|old| old.at <= now + 60_000);
         let sent = old.map_or(now, |old| now.max(old.at + 1));
         self.inboxes.insert(to, Said { from, kind, at: sent });
@@ -154,7 +155,7 @@ impl Plain {
             let Watch { quiet, active, asked, is_reported, .. } = self.watched[&agent].clone();
             let is_late = |since| self.passed - since >= AGENTS[agent].1;
             if asked.is_none() && is_late(quiet) {
-                // A signal that is dated more than a minute ahead is no order.
+                // A signal more than a minute ahead does not count as an order.
                 let waits = |said: &Said| ORDERS.contains(&said.kind) && said.at > active && said.at <= now + 60_000;
                 if !self.inboxes.get(&agent).is_some_and(waits) {
                     self.send(agent, WITNESS, SignalType::HealthCheck);
@@ -212,7 +213,7 @@ impl ReferenceStateMachine for Semantics {
             }
             Step::Restart => {}
         }
-        // Each look is after a moment, so that of two things it is known which came first.
+        // Time passes around each look, so that the order of events is clear.
         plain.passed += 1;
         plain.look();
         plain.passed += 1;
@@ -247,7 +248,7 @@ impl Run {
         self.folder.path().join(format!("hooks/{}.json", AGENTS[agent].0))
     }
 
-    /// At the time of a step, which was two moments before.
+    /// Sends at the time of the step, which was two milliseconds earlier.
     fn send(&self, to: usize, from: usize, kind: SignalType, plain: &Plain) {
         let draft = SignalDraft { from: id(from), kind, message: "x".into(), requires_response: false };
         self.state().inbox(&id(to)).send(draft, plain.now() - 2).unwrap();
@@ -259,7 +260,7 @@ impl StateMachineTest for Run {
     type Reference = Semantics;
 
     fn init_test(_: &Plain) -> Self {
-        // In memory where there is such a folder: what is flushed to a disk takes long.
+        // Uses a memory file system if there is one, because flushing to a disk is slow.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         fs::create_dir(folder.path().join("hooks")).unwrap();
         let mut run = Self { folder, patrol: None };
@@ -316,7 +317,7 @@ impl StateMachineTest for Run {
         assert_eq!(asked, wanted.map(|(agent, watch)| (AGENTS[*agent].0, watch.is_reported)).collect::<Vec<_>>());
         let mails = fs::read_dir(run.folder.path().join("mail/mayor"));
         let mails: Vec<_> = mails.into_iter().flatten().map(|mail| mail.unwrap().path()).collect();
-        // Their names have the time of the clock, which jumps.
+        // The names of the mails contain the clock's time, which jumps, so the subjects are compared.
         let read = |mail: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(mail).unwrap()).unwrap();
         let mut subjects: Vec<_> =
             mails.iter().map(|mail| read(mail)["subject"].as_str().unwrap().to_owned()).collect();

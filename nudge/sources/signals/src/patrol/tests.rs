@@ -8,7 +8,7 @@ const SECOND: Millis = 1000;
 /// 2026-03-05T10:35:00Z
 const START: Millis = 1_772_706_900_000;
 
-/// A state directory with a deacon, and what it has said.
+/// A state directory with a deacon, and the deacon's output.
 struct Town {
     folder: tempfile::TempDir,
     patrol: Option<DeaconPatrol>,
@@ -32,13 +32,13 @@ impl Town {
         DeaconPatrol::open(self.state(), own, mayor, PatrolIntervals::new(None, &["slow=5m".into()]).unwrap())
     }
 
-    /// Another process, as far as the files can tell.
+    /// Starts the deacon again, like another process.
     fn restart(&mut self) {
         self.patrol = None;
         self.patrol = Some(self.open().unwrap());
     }
 
-    /// Writes the hook of an agent as a script would, at the time that it is.
+    /// Writes the hook of an agent at the current time, as a script would.
     fn works(&self, agent: &str, status: &str) {
         let hooks = self.folder.path().join("hooks");
         fs::create_dir_all(&hooks).unwrap();
@@ -48,7 +48,7 @@ impl Town {
         fs::write(hooks.join(format!("{agent}.json")), hook.to_string()).unwrap();
     }
 
-    /// Lets time go by, looking every second, and returns what was said, without trouble words.
+    /// Lets time pass with a look every second. Returns the output, with errors as `trouble`.
     fn pass(&mut self, seconds: Millis) -> Vec<String> {
         for _ in 0..seconds {
             self.now += SECOND;
@@ -118,14 +118,14 @@ fn a_healthy_agent_answers_and_a_slow_one_has_more_time() {
         if now.contains(&"asked polecat".to_owned()) {
             town.send("witness", "polecat", SignalType::NudgeResponse);
         }
-        // It is busy with a long command, and notes it a little before the end of its time.
+        // A long command keeps this agent busy. The agent updates its hook shortly before its interval ends.
         if second == 580 {
             town.works("slow", "active");
         }
         told.extend(now);
     }
     let count = |what: &str| told.iter().filter(|said| *said == what).count();
-    // Asked every 60 seconds, and answered a second later.
+    // The agent is asked every 60 seconds and answers a second later.
     assert_eq!((count("asked polecat"), count("answered polecat")), (9, 9));
     assert_eq!((count("asked slow"), count("active slow")), (1, 1));
     assert_eq!((told.len(), town.mails().len()), (20, 0), "{told:?}");
@@ -138,12 +138,12 @@ fn two_that_share_the_senders_inbox_are_both_alive() {
     town.works("bravo", "active");
     assert_eq!(town.pass(60), ["asked alpha", "asked bravo"]);
     town.now += SECOND;
-    // Both do as the specification says: they note their activity, and answer into the one file of the sender.
+    // Both agents do as the specification says: they update their hooks, and answer into the sender's one file.
     for agent in ["alpha", "bravo"] {
         town.works(agent, "active");
         town.send("witness", agent, SignalType::NudgeResponse);
     }
-    // The literal form: who stands in the file has answered, and nobody else.
+    // In the specification's form only the agent in the file has answered.
     assert_eq!(town.signal("witness").unwrap().from.as_str(), "bravo", "alpha's answer is lost");
     town.look();
     assert_eq!(town.pass(0), ["active alpha", "answered bravo"]);
@@ -177,7 +177,7 @@ fn a_restart_forgets_no_question_and_repeats_no_mail() {
     town.restart();
     assert!(town.pass(600).is_empty());
     assert_eq!(town.mails().len(), 1);
-    // What it knows is damaged: it begins anew.
+    // The state file is damaged, so the deacon starts with an empty state.
     fs::write(town.folder.path().join("deacon/known.json"), "{").unwrap();
     town.restart();
     assert_eq!(town.pass(1), ["asked polecat"]);
@@ -201,7 +201,7 @@ fn a_clock_that_jumps_makes_nobody_late() {
         town.now += jump * SECOND;
         assert_eq!(town.pass(10), Vec::<String>::new(), "{jump}");
     }
-    // Of the minute 33 seconds are over; a look after each jump counts for nothing.
+    // 33 seconds of the minute have passed; the look after each jump does not count.
     let told = town.pass(33);
     assert_eq!(told, ["escalated polecat"]);
 }
@@ -221,7 +221,7 @@ fn an_order_that_was_not_seen_is_not_replaced_by_a_question() {
 fn trouble_is_told_once_and_stops_nobody() {
     let mut town = Town::new();
     town.works("polecat", "active");
-    // A file stands where its folder would be.
+    // A file is in the place of the agent's folder.
     let nudge = town.folder.path().join("nudge");
     fs::create_dir_all(&nudge).unwrap();
     fs::write(nudge.join("polecat"), "").unwrap();
@@ -256,7 +256,8 @@ fn intervals() {
     }
 }
 
-/// The clock of the signal does not move along, but it came after the agent was last at work all the same.
+/// The shift of the clock does not move the signal's time, but the order still counts as later than the last
+/// activity.
 #[test]
 fn an_order_waits_on_when_the_machine_has_slept() {
     let mut town = Town::new();
@@ -267,12 +268,12 @@ fn an_order_waits_on_when_the_machine_has_slept() {
     town.now += 3_600 * SECOND;
     assert_eq!(town.pass(60), ["waits polecat"]);
     assert_eq!(town.signal("polecat").unwrap().kind, SignalType::Abort);
-    // One from before its last activity waits for nothing.
+    // An order from before the last activity does not count.
     town.works("polecat", "active");
     assert_eq!(town.pass(90), ["active polecat", "asked polecat"]);
 }
 
-/// A checkout could bring one, and a clock that was ahead leaves one.
+/// A checkout, or a clock that was ahead, can leave such a file.
 #[test]
 fn an_order_that_is_dated_ahead_holds_no_question_up() {
     let mut town = Town::new();
@@ -292,7 +293,7 @@ fn a_time_ahead_that_an_earlier_deacon_kept_makes_no_agent_wait() {
     town.works("polecat", "active");
     town.look();
     for due in ["asked polecat", "escalated polecat"] {
-        // The clock was ahead by a day, and is set right while no deacon runs.
+        // The clock was a day ahead, and is corrected while no deacon runs.
         town.patrol = None;
         town.now -= day;
         town.restart();
