@@ -1,4 +1,4 @@
-//! Lists the reasons why git fails to do its task.
+//! The reasons why a call of git fails.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use nudge_core::text::one_line;
 use nudge_os::process::RunFailure;
 use nudge_secrets::SecretGuard;
 
-/// Longest text of git's that is shown, in characters.
+/// The longest text of git that is shown, in characters.
 const MAX_CHARS: usize = 200;
 
-/// The reason why git does not do it.
+/// The reason why a call of git failed.
 #[derive(Debug)]
 pub enum GitFailure {
-    /// There is no git in PATH outside the checkout.
+    /// PATH has no git outside the checkout.
     Missing,
-    /// This command did not come to its end.
+    /// This command was not run to its end.
     Run(String, RunFailure),
     /// This command failed.
     Refused {
@@ -25,7 +25,7 @@ pub enum GitFailure {
         /// The reason, safe to show.
         said: String,
     },
-    /// The repository is of a kind that is not worked on.
+    /// Nudge does not work on this kind of repository.
     Unfit(&'static str),
 }
 
@@ -33,12 +33,12 @@ impl GitFailure {
     pub(crate) fn from_refusal(verb: String, code: Option<i32>, stderr: &[u8]) -> Self {
         let text = String::from_utf8_lossy(stderr);
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");
-        // An address may hold a password.
+        // A URL in the text may hold a password.
         let is_secret = SecretGuard::new().check(None, line).is_some();
         Self::Refused { verb, code, said: one_line(if is_secret { "(withheld)" } else { line }, MAX_CHARS) }
     }
 
-    /// Returns true if git could not be started at all.
+    /// Returns true if git could not be started.
     pub fn is_start(&self) -> bool {
         matches!(self, Self::Missing | Self::Run(_, RunFailure::Start(_)))
     }

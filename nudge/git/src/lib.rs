@@ -1,26 +1,27 @@
-//! Runs git in folders of others, without the programs that these folders name.
+//! Runs git in foreign folders, without the programs that the settings of these folders name.
 //!
-//! A repository's own settings can name programs in dozens of keys (filters, hooks, monitors, helpers, remotes), and so can
-//! its hooks folder and its attributes. Switching each key off by name loses against the next version of git. So:
+//! A repository can name programs in dozens of settings (filters, hooks, monitors, helpers, remotes), in its folder of
+//! hooks and in its attributes. To switch off each setting by name is not enough, because a new version of git may add
+//! one. So:
 //!
-//! 1. [`Git`] asks a few questions in the folder itself, which read settings and refs and run nothing. There git makes
-//!    its own check of the folder's owner (`safe.directory`).
-//! 2. [`GitRepository`] does everything else in a git folder of our own, which borrows objects, refs, index and work tree
-//!    by links, as `git-new-workdir` does. It takes only settings that are data: how files are compared, who commits,
-//!    where `origin` is.
+//! 1. [`Git`] asks a few questions in the folder itself. They read settings and refs and run nothing. Git itself checks
+//!    the folder's owner there (`safe.directory`).
+//! 2. [`GitRepository`] does all other work in a git folder of our own. Links lead from it to the repository's objects,
+//!    refs, index and work tree, as `git-new-workdir` makes them. It copies only settings that are data: how files are
+//!    compared, who commits, and the address of `origin`.
 //!
 //! | what could run | why it does not |
 //! |---|---|
-//! | `git` itself from the checkout | the program is found by a whole path outside of it, and gets such a PATH |
-//! | filters, merge and diff drivers, text conversions | settings define them, attributes only name them |
-//! | hooks, monitors, pagers, editors, aliases, signers | as above, and there is no folder of hooks |
-//! | helpers for credentials, SSH or proxies that the repository names | only the user's own settings are read, and for a remote alone |
-//! | `ext::` and other helpers in a remote's address, programs of a promisor | protocols are a list; nothing is fetched lazily |
-//! | hooks and settings of a remote that is a folder of this machine | its side is started by us, with hooks switched off |
+//! | `git` itself from the checkout | Nudge starts git by an absolute path outside the checkout, with such a PATH |
+//! | filters, merge and diff drivers, text conversions | only settings define them; attributes just name them |
+//! | hooks, monitors, pagers, editors, aliases, signers | settings define them too, and there is no folder of hooks |
+//! | the repository's helpers for credentials, SSH or proxies | only the user's own settings are read, for a remote |
+//! | `ext::` and other helpers in a remote's address, programs of a promisor | a list of protocols; no lazy fetch |
+//! | hooks and settings of a remote that is a folder of this machine | Nudge starts its side, with hooks off |
 //!
-//! On systems where not every user may make links (Windows), the keys that name programs are switched off one by one.
+//! On systems where not every user can make links (Windows), Nudge switches off each setting that may name a program.
 //!
-//! **Architecture invariant:** nothing else in Nudge starts git.
+//! **Architecture invariant:** no other code of Nudge starts git.
 
 mod failure;
 mod repository;
@@ -37,23 +38,24 @@ use nudge_os::programs;
 pub use failure::GitFailure;
 pub use repository::{CallReach, GitCall, GitRepository, RemoteVerb};
 
-/// The bounds of one call.
+/// The limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Most time.
+    /// The most time.
     pub time: Duration,
-    /// Most bytes of output.
+    /// The most bytes of output.
     pub output_bytes: usize,
 }
 
 /// A path without hooks and without settings.
 pub(crate) const NOWHERE: &str = "/dev/null";
-/// Most memory of git and of each program that it starts. A repository's `objects/info/alternates` that is a link to an
-/// endless file filled 1,079 MiB in the five seconds of a call.
+/// The most memory of git and of each program that git starts. With `objects/info/alternates` as a link to an endless
+/// file, git filled 1,079 MiB in the five seconds of a call.
 pub(crate) const MAX_MEMORY_BYTES: u64 = 1 << 30;
-/// Switches for questions in the folder itself. They run nothing by themselves; these hold for versions to come.
+/// Switches for questions in the folder itself. The present git runs nothing for them; the switches guard against later
+/// versions.
 const SWITCHES: [&str; 6] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"];
-/// Variables that every call has.
+/// Variables that every call gets.
 const VARIABLES: [(&str, &str); 11] = [
     ("LC_ALL", "C"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -67,9 +69,9 @@ const VARIABLES: [(&str, &str); 11] = [
     ("GIT_EDITOR", ":"),
     ("GIT_MERGE_AUTOEDIT", "no"),
 ];
-/// Variables of the caller's that say where the user's own settings are.
+/// Variables of the caller that name the user's own settings files.
 const OF_SETTINGS: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
-/// Variables of the caller's by which git means another repository than that of the folder, or takes that of another user.
+/// Variables of the caller that choose another repository than the folder's, or allow one of another user.
 const OF_PLACE: [&str; 7] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -80,7 +82,7 @@ const OF_PLACE: [&str; 7] = [
     "SUDO_UID",
 ];
 
-/// The git of this machine, for a folder.
+/// The git of this machine, for one folder.
 #[derive(Debug, Clone)]
 pub struct Git {
     program: PathBuf,
@@ -90,7 +92,7 @@ pub struct Git {
 }
 
 impl Git {
-    /// Finds git, outside the checkout that the folder lies in.
+    /// Finds git outside the checkout around the folder.
     ///
     /// # Errors
     /// [`GitFailure::Missing`].
@@ -100,19 +102,19 @@ impl Git {
         Ok(Self { program, folder: folder.to_owned(), path, is_place_of_caller: false })
     }
 
-    /// Lets the caller's environment say which repository is meant, as it does for git itself.
+    /// Lets variables of the caller choose the repository, as git itself does.
     #[must_use]
     pub fn by_place_of_caller(mut self) -> Self {
         self.is_place_of_caller = true;
         self
     }
 
-    /// Asks a question in the folder itself, with the repository's own settings in force. It must be one that reads
-    /// settings, refs and names of folders alone, such as `rev-parse`, `symbolic-ref` or `config`, or makes a repository
-    /// where there is none.
+    /// Asks a question in the folder itself, with the repository's own settings. The command must only read settings,
+    /// refs and names of folders, like `rev-parse`, `symbolic-ref` or `config`, or make a repository where there is
+    /// none.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub fn ask(&self, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
         let mut program = self.new_program();
         program.args(SWITCHES).args(words).current_dir(&self.folder).env("PWD", &self.folder);
@@ -123,10 +125,10 @@ impl Git {
         run_program(&mut program, words, limits)
     }
 
-    /// As [`ask`](Self::ask), as text without the line's end.
+    /// Asks a question like [`ask`](Self::ask), and returns the answer as text without its line end.
     ///
     /// # Errors
-    /// Why there is no answer, or none that is text.
+    /// The reason why there is no answer, or an error when the answer is no text.
     pub fn ask_line(&self, words: &[&str], limits: CallLimits) -> Result<String, GitFailure> {
         parse_line(self.ask(words, limits)?)
     }
@@ -141,13 +143,13 @@ impl Git {
     }
 }
 
-/// The text of an answer, without the line's end.
+/// Returns an answer as text, without its line end.
 fn parse_line(answer: Vec<u8>) -> Result<String, GitFailure> {
     let text = String::from_utf8(answer).map_err(|_| GitFailure::Unfit("an answer of git is no text"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Passes on the caller's values of these.
+/// Passes the caller's values of these variables to the program.
 fn pass_on(program: &mut ChildProgram, names: &[&str]) {
     for name in names {
         if let Some(value) = std::env::var_os(name) {
@@ -166,7 +168,7 @@ fn run_program(program: &mut ChildProgram, words: &[&str], limits: CallLimits) -
     Err(GitFailure::from_refusal(verb(), output.status.code(), &output.stderr))
 }
 
-/// A word for the shell that git starts a remote's side with.
+/// Quotes a word for the shell by which git starts a remote's side.
 fn shell_word(word: &OsStr) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! A repository of somebody else's, worked on by git without its settings.
+//! A foreign repository on which git works without the repository's settings.
 
 use std::ffi::OsStr;
 #[cfg(unix)]
@@ -20,25 +20,25 @@ use tempfile::TempDir;
 use crate::settings::{DataSettings, GitSetting};
 use crate::{CallLimits, Git, GitFailure, NOWHERE, OF_SETTINGS, pass_on, run_program, shell_word};
 
-/// Bounds of the questions by which a repository is found.
+/// The limits of the questions that find a repository.
 const FIND: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 4 << 20 };
-/// Longest `HEAD`.
+/// The longest `HEAD`.
 #[cfg(unix)]
 const MAX_HEAD_BYTES: u64 = 4 << 10;
-/// Longest file of `info`.
+/// The longest file of the folder `info`.
 #[cfg(unix)]
 const MAX_INFO_BYTES: u64 = 1 << 20;
-/// The beginning of the name of our own git folders.
+/// The beginning of the names of our own git folders.
 #[cfg(unix)]
 const OWN_FOLDER: &str = "nudge-git-";
-/// Longer than any repository is open.
+/// A time longer than any repository is open.
 #[cfg(unix)]
 const MAX_CALL_AGE: Duration = Duration::from_hours(24);
-/// Protocols to a remote. A remote helper by another name is a program that the address chooses.
+/// The protocols that git may use to reach a remote. Any other protocol is a program that the address chooses.
 const PROTOCOLS: &str = "file:http:https:ssh";
-/// Variables of the caller's that name the committer.
+/// Variables of the caller that name the author and the committer.
 const OF_PERSON: [&str; 4] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
-/// Variables of the caller's that say how a remote is reached.
+/// Variables of the caller that say how git reaches a remote.
 const OF_WAY: [&str; 7] = [
     "GIT_SSH",
     "GIT_SSH_COMMAND",
@@ -48,18 +48,18 @@ const OF_WAY: [&str; 7] = [
     "GIT_SSL_CERT",
     "GIT_PROXY_SSL_CAINFO",
 ];
-/// How git reaches another machine when its user says nothing of it: without asking anybody.
+/// The command by which git reaches another machine when the user has set none. It asks no question.
 const SSH: &str = "ssh -o BatchMode=yes";
-/// Switches of the side that git starts for a remote on this machine. The folder may belong to another user.
+/// Switches for the side that git starts for a remote on this machine. The remote's folder may belong to another user.
 const REMOTE_SIDE: &str = "-c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true \
                            -c receive.denyCurrentBranch=refuse -c receive.autogc=false -c gc.auto=0";
 
 /// How far a call goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallReach {
-    /// It stays in the repository. No settings but our own are read.
+    /// The call stays in the repository. It reads no settings but our own.
     Here,
-    /// It goes to the remote, by the user's own settings.
+    /// The call goes to the remote, with the user's own settings.
     Remote,
 }
 
@@ -72,13 +72,13 @@ pub struct GitCall<'a> {
     pub input: &'a [u8],
     /// Further variables.
     pub variables: &'a [(&'a str, &'a OsStr)],
-    /// How far it goes.
+    /// How far the call goes.
     pub reach: CallReach,
-    /// The bounds.
+    /// The limits.
     pub limits: CallLimits,
 }
 
-/// A repository with a work tree. Hooks, filters and helpers that it names are not run, whatever is called.
+/// A repository with a work tree. No call runs its hooks, filters or helpers.
 #[derive(Debug)]
 pub struct GitRepository {
     git: Git,
@@ -88,7 +88,7 @@ pub struct GitRepository {
     theirs: PathBuf,
     git_dir: OwnFolder,
     settings: DataSettings,
-    /// True if the user has said how to reach other machines, once that was asked.
+    /// Is true if the user has chosen how to reach other machines; empty until a call needs to know.
     has_ssh: OnceLock<bool>,
 }
 
@@ -97,12 +97,12 @@ pub struct GitRepository {
 enum OwnFolder {
     #[cfg(unix)]
     Linked(TempDir),
-    /// The repository's own, and the settings that are switched off.
+    /// The repository's own git folder, with the settings that are switched off.
     #[cfg(any(not(unix), test))]
     SwitchedOff(PathBuf, Vec<GitSetting>),
 }
 
-/// The places of a repository, as git finds them.
+/// The folders of a repository, as git finds them.
 struct RepositoryPlaces {
     git_dir: PathBuf,
     common: PathBuf,
@@ -126,12 +126,12 @@ impl RepositoryPlaces {
             return Err(GitFailure::Unfit("its path has a line break"));
         };
         let [git_dir, common, top] = [git_dir, common, top].map(PathBuf::from);
-        // A setting of the repository's may name another work tree: any folder of the user's.
+        // A setting of the repository may name any other folder as the work tree.
         let folder = git.folder.canonicalize().map_err(|_| GitFailure::Unfit("its folder is gone"))?;
         if !top.canonicalize().is_ok_and(|top| folder.starts_with(top)) {
             return Err(GitFailure::Unfit("its work tree is elsewhere"));
         }
-        // There each work tree has a database of its own beside the shared one.
+        // With tables of refs, each work tree has its own database beside the shared one.
         if git_dir != common && common.join("reftable").symlink_metadata().is_ok() {
             return Err(GitFailure::Unfit("it is a linked work tree of a repository whose refs are in tables"));
         }
@@ -140,10 +140,10 @@ impl RepositoryPlaces {
 }
 
 impl GitRepository {
-    /// Opens the repository that git's folder lies in.
+    /// Opens the repository around git's folder.
     ///
     /// # Errors
-    /// [`GitFailure`] when there is no repository, git distrusts its owner, or no work tree is around the folder.
+    /// [`GitFailure`] when there is no repository, git distrusts its owner, or no work tree contains the folder.
     pub fn open(git: Git) -> Result<Self, GitFailure> {
         let places = RepositoryPlaces::find_places(&git)?;
         let settings = DataSettings::read(&git, FIND)?;
@@ -154,7 +154,7 @@ impl GitRepository {
         Ok(Self::new(git, places, git_dir, settings))
     }
 
-    /// Opens it as on a system without links for everybody.
+    /// Opens the repository as on a system where users cannot make links.
     #[cfg(test)]
     fn open_without_links(git: Git) -> Result<Self, GitFailure> {
         let places = RepositoryPlaces::find_places(&git)?;
@@ -168,7 +168,8 @@ impl GitRepository {
         Self { git, top, prefix, theirs, git_dir, settings, has_ssh: OnceLock::new() }
     }
 
-    /// True if the user has said how to reach other machines: by a variable, or in settings that are not the repository's.
+    /// Returns true if the user has chosen how to reach other machines: by a variable, or in settings outside the
+    /// repository.
     fn has_ssh(&self) -> bool {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_configured = || {
@@ -180,18 +181,18 @@ impl GitRepository {
         *self.has_ssh.get_or_init(|| is_set("GIT_SSH_COMMAND") || is_set("GIT_SSH") || is_configured())
     }
 
-    /// The path from the top of the work tree to the folder, with a slash at its end; empty at the top.
+    /// Returns the path from the top of the work tree to the folder, with a slash at its end; empty at the top.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Returns true if the user is in the middle of a merge, a rebase or the like.
+    /// Returns true while the user has an unfinished merge, rebase or similar operation.
     pub fn is_under_way(&self) -> bool {
         let marks = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
         marks.iter().any(|mark| self.theirs.join(mark).symlink_metadata().is_ok())
     }
 
-    /// The address of `origin`, as it is written in the settings.
+    /// Returns the address of `origin` as it is written in the settings.
     pub fn remote(&self) -> Option<&str> {
         self.settings.values("remote.origin.url").last().filter(|url| !url.is_empty())
     }
@@ -199,7 +200,7 @@ impl GitRepository {
     /// Runs a command of git.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// The reason why the command failed.
     pub fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitFailure> {
         let mut program = self.git.new_program();
         program.args(call.words).input(call.input);
@@ -213,10 +214,10 @@ impl GitRepository {
         run_program(&mut program, call.words, call.limits)
     }
 
-    /// Sends to `origin`, or fetches from it: `words` come after the name of the remote.
+    /// Pushes to `origin`, fetches from it or lists it: `words` come after the name of the remote.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// The reason why the command failed.
     pub fn reach_remote(&self, verb: RemoteVerb, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
         let side = self.remote_side(verb, limits)?;
         let mut all: Vec<&str> = verb.command_words().to_vec();
@@ -226,7 +227,7 @@ impl GitRepository {
         self.run(&GitCall { words: &all, input: b"", variables: &[], reach: CallReach::Remote, limits })
     }
 
-    /// The switch by which we start a remote's side ourselves, where it is a folder of this machine.
+    /// Returns the switch by which our git starts the remote's side, if the remote is a folder of this machine.
     fn remote_side(&self, verb: RemoteVerb, limits: CallLimits) -> Result<Option<String>, GitFailure> {
         let words: &[&str] = match verb {
             RemoteVerb::Push => &["remote", "get-url", "--push", "--all", "origin"],
@@ -247,8 +248,8 @@ impl GitRepository {
         }
     }
 
-    /// Prepares another program that asks git by itself, such as `gh`: in a folder without settings, with variables by
-    /// which it means this repository.
+    /// Prepares another program that runs git by itself, such as `gh`: in a folder without settings, with variables
+    /// that name this repository.
     pub fn lend_to(&self, program: &mut ChildProgram) {
         program.env("PATH", &self.git.path);
         for (name, value) in crate::VARIABLES {
@@ -303,11 +304,11 @@ impl GitRepository {
 /// A request to a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteVerb {
-    /// Sends.
+    /// Pushes.
     Push,
     /// Fetches.
     Fetch,
-    /// Lists its refs.
+    /// Lists the refs of the remote.
     List,
 }
 
@@ -325,7 +326,7 @@ impl RemoteVerb {
     }
 }
 
-/// Returns true if git starts the other side of an address itself, in a folder.
+/// Returns true if git itself starts the other side, in a folder of this machine.
 fn is_of_this_machine(url: &str) -> bool {
     let has_host = url.find(':').is_some_and(|colon| url.find('/').is_none_or(|slash| colon < slash));
     url.to_ascii_lowercase().starts_with("file:") || !has_host || (cfg!(windows) && url.get(1..2) == Some(":"))
@@ -334,7 +335,7 @@ fn is_of_this_machine(url: &str) -> bool {
 #[cfg(unix)]
 const NO_ROOM: GitFailure = GitFailure::Unfit("there is no room for a folder of its own");
 
-/// Makes the git folder of our own: borrowed parts are links, the settings are ours.
+/// Makes our own git folder: links to parts of the repository, and our settings.
 #[cfg(unix)]
 fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::Result<TempDir> {
     use std::os::unix::fs::symlink;
@@ -359,7 +360,7 @@ fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::R
             fs::write(path_of("info").join(name), text)?;
         }
     }
-    // The parts of an index that is split.
+    // An index that is split has further parts.
     let is_part = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
     let parts = fs::read_dir(&places.git_dir)?.flatten().map(|entry| entry.file_name()).filter(is_part);
     for name in parts {
@@ -368,7 +369,7 @@ fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::R
     Ok(own)
 }
 
-/// Removes the git folders of processes that were killed. They hold links, and settings that are no secret.
+/// Removes the git folders of killed processes. They have links and settings, but no secrets.
 #[cfg(unix)]
 fn sweep_folders(temporary: &Path, now: SystemTime) {
     let is_left = |entry: &fs::DirEntry| {
@@ -377,22 +378,22 @@ fn sweep_folders(temporary: &Path, now: SystemTime) {
         is_old && entry.file_name().as_encoded_bytes().starts_with(OWN_FOLDER.as_bytes())
     };
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten().filter(is_left) {
-        // Another user's stays: it is theirs.
+        // The system refuses the removal of another user's folder.
         let _ = fs::remove_dir_all(entry.path());
     }
 }
 
-/// Says which branch the work tree is at, as it is now. Git takes no link to a file for it.
+/// Copies which branch the work tree is on now, because git accepts no link to a file as `HEAD`.
 #[cfg(unix)]
 fn copy_head(theirs: &Path, own: &Path) -> std::io::Result<()> {
     match theirs.read_link() {
-        // The form of old: a link to the branch.
+        // An old form of `HEAD`: a link to the branch.
         Ok(target) if target.starts_with("refs") => std::os::unix::fs::symlink(target, own),
         _ => fs::write(own, foreign::read(theirs, LinkPolicy::Refused, MAX_HEAD_BYTES)?),
     }
 }
 
-/// Links the logs of earlier refs, if the repository has any: all work trees share those of branches.
+/// Links the logs of earlier refs, if the repository has any. All work trees share the logs of branches.
 #[cfg(unix)]
 fn link_logs(places: &RepositoryPlaces, logs: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Repositories that name programs in every way we know. Each program would leave a mark.
+//! Tests with repositories that name programs in every known way. Each program would leave a mark.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const LIMITS: CallLimits = CallLimits { time: Duration::from_mins(1), output_bytes: 16 << 20 };
 
-/// A repository, and a program that leaves a mark when it is run.
+/// A repository, and a program that leaves a mark when it runs.
 struct Lab {
     place: TempDir,
 }
@@ -18,7 +18,7 @@ impl Lab {
         let lab = Self { place: tempfile::tempdir().unwrap() };
         fs::create_dir_all(lab.at("repo/notes")).unwrap();
         let script = format!("#!/bin/sh\necho >> '{}'\n", lab.at("mark").display());
-        // Another process writes it: a file that this one has open cannot be run while another test starts a program.
+        // Another process writes the script: while this process has a file open for writing, no test can run it.
         lab.shell(&format!("cat > evil <<'END'\n{script}END\nchmod 755 evil"));
         lab.git(&["init", "-q", "-b", "main"]);
         fs::write(lab.at("repo/a.txt"), "one\n").unwrap();
@@ -50,7 +50,7 @@ impl Lab {
         assert!(shell.status().unwrap().success(), "{script}");
     }
 
-    /// Git as the one who made the repository runs it.
+    /// Runs git as the maker of the repository does.
     fn git(&self, words: &[&str]) -> String {
         let mut git = Command::new("git");
         git.current_dir(self.at("repo")).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(words);
@@ -59,7 +59,7 @@ impl Lab {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Writes a setting, and no more: git itself may run what it says.
+    /// Only writes a setting: a git command in the repository might already run the program.
     fn set(&self, key: &str, value: &str) {
         let file = self.at("repo/.git/config");
         assert!(
@@ -106,9 +106,9 @@ fn a_call_that_was_given_up_is_not_waited_for() {
     assert!(limit.run(|| repository.run(&here(&["rev-parse", "main"]))).is_err());
 }
 
-/// Everything that Nudge asks of a repository. Failures are fine, as long as no program of the repository's is run.
+/// Does everything that Nudge does in a repository. Failures are fine, as long as no program of the repository runs.
 fn do_everything(lab: &Lab, repository: &GitRepository) {
-    // As long as before, so that it must be read to know that it differs.
+    // The text has the same length as before, so git must read the file to see the difference.
     fs::write(lab.at("repo/a.txt"), "ONE\n").unwrap();
     for words in [
         &["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=all"][..],
@@ -145,13 +145,13 @@ fn do_everything(lab: &Lab, repository: &GitRepository) {
     let _ = repository.run(&GitCall { variables: made.variables, input: b"", ..here(&words) });
 }
 
-/// Ways to have a program run. A way that git as it is takes here is marked, so that the test is known to test something.
+/// A way to make git run a program. `control` checks that plain git does run it, so that the test proves something.
 struct Way {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
     attributes: Option<(&'static str, &'static str)>,
     hooks: &'static [(&'static str, &'static str)],
-    /// The effect that git itself has here.
+    /// A command by which plain git runs the program, if there is one.
     control: Option<&'static [&'static str]>,
 }
 
@@ -320,7 +320,7 @@ fn no_program_that_a_repository_names_is_run() {
     }
 }
 
-/// As on Windows, where the keys are switched off one by one. A filter of `info/attributes` is one of them, too.
+/// Tests the way of Windows, which switches off each setting by its key. Filters in `info/attributes` are among them.
 #[test]
 fn without_links_what_the_settings_name_is_switched_off() {
     for way in WAYS {
@@ -331,7 +331,7 @@ fn without_links_what_the_settings_name_is_switched_off() {
     }
 }
 
-/// A promisor of a repository is a program, and a blob is missing.
+/// The repository's promisor is a program, and a blob is missing.
 #[test]
 fn missing_objects_are_not_fetched() {
     let lab = Lab::new();
@@ -358,14 +358,15 @@ fn missing_objects_are_not_fetched() {
     lab.assert_unmarked("a promisor");
 }
 
-/// Files of a repository may be links to endless ones, such as `objects/info/alternates`, which git reads whole.
+/// A file of a repository may be a link to an endless file. Git reads some files whole, such as
+/// `objects/info/alternates`.
 #[cfg(target_os = "linux")]
 #[test]
 fn git_has_a_limit_of_memory() {
     let lab = Lab::new();
     let repository = lab.open();
     let tree = told(&repository, &["rev-parse", "main^{tree}"]);
-    // It waits for its input first, and the limit is set by then.
+    // Git first waits for its input; by then the limit is set.
     let words = ["commit-tree", tree.trim(), "-F", "-", "-F", "/proc/self/limits"];
     let variables = PERSON.map(|(name, value)| (name, OsStr::new(value)));
     let made = repository.run(&GitCall { input: b"limits\n", variables: &variables, ..here(&words) }).unwrap();
@@ -393,7 +394,7 @@ fn the_users_own_remote_is_reached_and_data_of_attributes_counts() {
     assert_eq!(told(&repository, &["rev-parse", "--symbolic-full-name", "@{upstream}"]), "refs/remotes/origin/main\n");
     assert!(told(&repository, &["var", "GIT_AUTHOR_IDENT"]).starts_with("Ada <ada@example.org>"));
     told(&repository, &["merge", "--quiet", "--no-edit", "other"]);
-    // Git as its user runs it sees the same.
+    // The user's own git shows the same.
     assert_eq!(lab.git(&["rev-parse", "main"]), there);
     assert_eq!(lab.git(&["status", "--porcelain"]), "");
     assert_eq!(fs::read_to_string(lab.at("repo/c.txt")).unwrap(), "three\n");
@@ -468,7 +469,7 @@ fn a_work_tree_elsewhere_is_refused() {
     assert!(matches!(failure, GitFailure::Unfit(_)), "{failure}");
 }
 
-/// The environment of a process cannot be changed by its tests, so they start themselves with another one.
+/// A test cannot change the environment of its process, so it starts the test program again with another one.
 #[test]
 fn the_users_own_way_to_other_machines_is_taken() {
     let lab = Lab::new();

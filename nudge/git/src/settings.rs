@@ -1,39 +1,39 @@
-//! The settings of a repository that are data: the only ones that are taken.
+//! The settings of a repository that are data. Nudge uses no other settings of a repository.
 
 #[cfg(any(unix, test))]
 use std::fmt::Write as _;
 
 use crate::{CallLimits, Git, GitFailure, NOWHERE};
 
-/// Keys that say how files are compared and who commits; the last value counts, from any file. None names a program or
-/// leads to one.
+/// The keys that say how files are compared and who commits; the last value wins, from any file. No such key names a
+/// program or leads to one.
 const DATA: &str = r"^(core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|safecrlf|trustctime|checkstat|protecthfs|protectntfs|longpaths|sharedrepository|logallrefupdates|excludesfile)|user\.(name|email|useconfigonly)|(author|committer)\.(name|email)|extensions\.(objectformat|refstorage)|remote\.origin\.(url|pushurl)|branch\..*\.(remote|merge))$";
-/// The keys that may name a program, for systems on which they are switched off one by one.
+/// The keys that may name a program, for systems on which each of them is switched off.
 #[cfg(any(not(unix), test))]
 const PROGRAMS: &str = r"^(filter\..*\.(clean|smudge|process|required)|(merge|diff)\..*\.(driver|command|textconv)|diff\.external|remote\..*\.(uploadpack|receivepack|vcs|proxy|promisor)|hook\..*|credential\..*|core\.(sshcommand|fsmonitor|hookspath|alternaterefscommand|gitproxy|askpass|editor|pager)|gpg\..*|sequence\.editor|url\..*)$";
-/// Most entries; a repository of thousands of branches has two for each.
+/// The most entries; a repository with thousands of branches has two for each branch.
 const MAX_ENTRIES: usize = 20_000;
-/// Longest value, in bytes.
+/// The longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 4 << 10;
 
-/// An entry: the whole key and the value.
+/// An entry: the full key and the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSetting {
     pub key: String,
     pub value: String,
 }
 
-/// The settings of a repository that are taken.
+/// The settings of a repository that Nudge uses.
 #[derive(Debug, Clone, Default)]
 pub struct DataSettings {
     entries: Vec<GitSetting>,
 }
 
 impl DataSettings {
-    /// Reads them by git, which reads settings alone for that.
+    /// Reads the settings by a call of git, which reads only settings for that.
     pub fn read(git: &Git, limits: CallLimits) -> Result<Self, GitFailure> {
         let told = match git.ask(&["config", "--null", "--show-scope", "--get-regexp", DATA], limits) {
-            // There is none.
+            // There are no such settings.
             Err(GitFailure::Refused { code: Some(1), .. }) => Vec::new(),
             told => told?,
         };
@@ -41,18 +41,18 @@ impl DataSettings {
         Self::parse(&text)
     }
 
-    /// Parses `SCOPE NUL KEY LF VALUE NUL`, again and again.
+    /// Parses a sequence of `SCOPE NUL KEY LF VALUE NUL`.
     fn parse(text: &str) -> Result<Self, GitFailure> {
         let mut settings = Self::default();
         let mut parts = text.split_terminator('\0');
         while let (Some(scope), Some(entry)) = (parts.next(), parts.next()) {
-            // A key without `=` is a switch that is on.
+            // A key without `=` means true.
             let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
-            // A path of the repository's may be a pipe, so the user's own counts alone.
+            // A path that the repository sets may lead to a pipe, so only the user's own path is used.
             let is_of_user = matches!(scope, "system" | "global" | "command");
             let is_taken = match key {
                 "core.excludesfile" => is_of_user,
-                // Another remote than `origin` may be a program.
+                // A remote other than `origin` may be a program.
                 _ if key.starts_with("branch.") && key.ends_with(".remote") => value == "origin",
                 _ => true,
             };
@@ -69,17 +69,18 @@ impl DataSettings {
         Ok(settings)
     }
 
-    /// The values of a key, in the order of their files.
+    /// Returns the values of a key, in the order of their files.
     pub fn values(&self, key: &str) -> impl Iterator<Item = &str> {
         self.entries.iter().filter(move |entry| entry.key == key).map(|entry| entry.value.as_str())
     }
 
-    /// The addresses of `origin`. They may hold a password, so they reach git by variables and are written to no file.
+    /// Returns the addresses of `origin`. They may hold a password, so git gets them by variables and no file has them.
     pub fn origin_addresses(&self) -> impl Iterator<Item = &GitSetting> {
         self.entries.iter().filter(|entry| is_address(&entry.key))
     }
 
-    /// The file of settings of our own git folder. Git reads no other for calls that stay on this machine.
+    /// Returns the text of the settings file in our own git folder. For calls on this machine git reads no other
+    /// settings.
     #[cfg(any(unix, test))]
     pub fn to_file_text(&self) -> String {
         let is_extended = self.entries.iter().any(|entry| entry.key.starts_with("extensions."));
@@ -110,7 +111,7 @@ fn is_address(key: &str) -> bool {
     key.starts_with("remote.origin.")
 }
 
-/// Adds a section of one entry.
+/// Adds a section with one entry.
 #[cfg(any(unix, test))]
 fn add_section(out: &mut String, key: &str, value: &str) {
     let (section, name) = key.rsplit_once('.').expect("git and we write keys with a section");
@@ -121,14 +122,14 @@ fn add_section(out: &mut String, key: &str, value: &str) {
     writeln!(out, "[{section}]\n\t{name} = {}", quote_value(value)).expect("writing to a string cannot fail");
 }
 
-/// A value between quotes, as git reads it.
+/// Returns a value in quotes, as git reads it.
 #[cfg(any(unix, test))]
 fn quote_value(value: &str) -> String {
     let escaped = value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n").replace('\t', r"\t");
     format!("\"{escaped}\"")
 }
 
-/// Returns the keys of a repository that may name a program, with a value that turns each off.
+/// Returns the keys of a repository that may name a program, each with a value that switches it off.
 #[cfg(any(not(unix), test))]
 pub fn switched_off(git: &Git, limits: CallLimits) -> Result<Vec<GitSetting>, GitFailure> {
     let told = match git.ask(&["config", "--null", "--show-scope", "--name-only", "--get-regexp", PROGRAMS], limits) {

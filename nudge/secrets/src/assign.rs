@@ -1,5 +1,5 @@
-//! Finds secrets in `name = value`, `name: value`, `"name": "value"`, `<name>value</name>`, headers and the like: the
-//! name raises a suspicion, the value decides.
+//! Finds secrets in `name = value`, `name: value`, `"name": "value"`, `<name>value</name>`, headers and the like. The
+//! name causes a suspicion; the value decides.
 
 use super::classify::{
     CharMix, is_passwordish, is_placeholder, is_random, is_reference, is_spaced_code, is_uuid, is_wordlike,
@@ -11,18 +11,18 @@ use super::names::{NamePromise, is_carrier, is_namer, judge_name};
 use super::read::{WrittenValue, ceil_boundary, find_separator, name_before, value_after};
 use super::verdict::{has_brackets, is_noise, is_public_token, is_secret};
 
-/// How much of a value is read.
+/// The most bytes of a value that are read.
 const VALUE_LIMIT: usize = 256;
-/// How many values are read at full length in one text.
+/// The most values of a text that are read at full length.
 const MANY: usize = 256;
 
 /// Finds an assignment of a literal to a secret-looking name.
 pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
-    // The name announced by `name: X` or `key="X"`, waiting for its `value: Y`.
+    // The name in `name: X` or `key="X"`, which waits for its `value: Y`.
     let mut announced: Option<&str> = None;
     let mut judged = 0;
-    // The same name again promises the same, and the same assignment again gets the same answer.
+    // A cache for repeated names and assignments, which get the same answer again.
     let mut last_name = ("", NamePromise::None, false);
     let mut last_judged = (0, "", "");
     for (i, &b) in bytes.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
         if promised == NamePromise::None && !is_note && !namer {
             continue;
         }
-        // Texts with very many candidates have only the beginnings of the later values read.
+        // A text with very many candidates: only the beginnings of later values are read.
         judged += 1;
         let limit = if judged > MANY { VALUE_LIMIT / 8 } else { VALUE_LIMIT };
         let value = value_after(text, i + 1, b, limit);
@@ -57,7 +57,7 @@ pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
             continue;
         }
         last_judged = (b, full, value.line);
-        // "password for staging: X"
+        // The form is "password for staging: X".
         if is_note && is_noted_password(&value) {
             return Some("secret-assignment");
         }
@@ -68,7 +68,7 @@ pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Returns true when the words before the colon at `i` speak of a password for something.
+/// Returns true when the words before the colon at `i` describe a password for something.
 fn is_described(bytes: &[u8], i: usize) -> bool {
     const TERMS: [&str; 5] = ["password ", "passwd ", "passphrase ", "api key ", "token "];
     const LINKS: [&str; 6] = ["for", "of ", "on ", "to ", "in ", "is "];
@@ -84,7 +84,7 @@ fn is_described(bytes: &[u8], i: usize) -> bool {
     })
 }
 
-/// A password noted in prose: digits or marks among the letters, in one piece.
+/// Returns true for a password that is noted in prose: digits or marks among the letters, without blanks.
 fn is_noted_password(value: &WrittenValue<'_>) -> bool {
     let bytes = value.long.as_bytes();
     if bytes.len() < 6 || !bytes.iter().any(u8::is_ascii_digit) {
@@ -96,7 +96,7 @@ fn is_noted_password(value: &WrittenValue<'_>) -> bool {
         && !value.long.contains(['/', '('])
 }
 
-/// Judges the value found at separator `b` (byte `i`) for `name`.
+/// Judges the value at separator `b` (byte `i`) for `name`.
 fn judge_value(
     promised: NamePromise,
     name: &[u8],
@@ -116,10 +116,10 @@ fn judge_value(
         _ if b == b'>' => element_text(text, i, name.len())
             .is_some_and(|inner| is_secret(promised, inner, false))
             .then_some("secret-assignment"),
-        // `group:artifact` and the like: no blank after the colon, so neither YAML nor JSON.
+        // A colon without a blank after it, as in `group:artifact`, belongs neither to YAML nor to JSON.
         _ if b == b':' && !value.quoted && text.as_bytes().get(i + 1).is_some_and(|b| !b.is_ascii_whitespace()) => {
             let value = value.text.split(':').next().unwrap_or("");
-            // `image:tag@sha256:…`
+            // The form is `image:tag@sha256:…`.
             if value.contains("@sha") {
                 return None;
             }
@@ -148,7 +148,8 @@ fn judge_value(
     }
 }
 
-/// `?key=X`: shorter values than elsewhere, since a page's own parameters rarely look random.
+/// Returns true for the value of `?key=X`. It may be shorter than elsewhere, because ordinary parameters of a page
+/// rarely look random.
 fn is_query_key(value: &str) -> bool {
     is_random(value, 12)
         && value.bytes().any(|b| b.is_ascii_digit())
@@ -158,21 +159,22 @@ fn is_query_key(value: &str) -> bool {
         && !is_placeholder(value)
 }
 
-/// Returns true when the quoted name before the comma at `i` comes first in its brackets, or is an option: in a longer
-/// list, the text after a name is just the next item.
+/// Returns true when the quoted name before the comma at `i` is the first item in its brackets, or an option. In a
+/// longer list the text after a name is only the next item.
 fn opens_list(bytes: &[u8], i: usize, name: usize) -> bool {
     let quote = i.saturating_sub(name + 2);
     let before = bytes[..quote].iter().rev().find(|b| **b != b' ');
     bytes.get(quote + 1) == Some(&b'-') || before.is_none_or(|b| matches!(b, b'(' | b'[' | b'{' | b'='))
 }
 
-/// `("NAME", "value")`: stricter than an assignment, since lists of names look the same.
+/// Returns true for a secret in `("NAME", "value")`. It is stricter than for an assignment, because lists of names look
+/// the same.
 fn is_listed_secret(promised: NamePromise, value: &str) -> bool {
     let mix = CharMix::from_bytes(value.as_bytes());
     promised >= NamePromise::Token && (mix.digit >= 2 || mix.symbol >= 4) && is_secret(promised, value, false)
 }
 
-/// The text of `<name>text</`, for the `>` at byte `i`.
+/// Returns the text of `<name>text</`, for the `>` at byte `i`.
 fn element_text(text: &str, i: usize, name: usize) -> Option<&str> {
     if i <= name || !matches!(text.as_bytes()[i - name - 1], b'<' | b':') {
         return None;
@@ -182,7 +184,7 @@ fn element_text(text: &str, i: usize, name: usize) -> Option<&str> {
     rest.split_once("</").map(|(inner, _)| inner)
 }
 
-/// Twelve or more plain lower-case words.
+/// Returns true for twelve or more plain lower-case words.
 fn is_phrase(line: &str) -> bool {
     let words = line.split([' ', ',']).filter(|w| !w.is_empty());
     let good =
@@ -190,7 +192,7 @@ fn is_phrase(line: &str) -> bool {
     good >= 12 && good == words.count() && line.split(' ').any(|w| is_wordlike(w.as_bytes()))
 }
 
-/// The value of a key, as a whole.
+/// Returns true when the whole value of a key is a literal secret.
 pub(super) fn names_literal(promised: NamePromise, value: &str) -> bool {
     match promised {
         NamePromise::Cookie => cookie_credential(value),

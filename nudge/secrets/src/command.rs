@@ -1,4 +1,4 @@
-//! Credentials given to commands: flags, login arguments, piped input, URLs with a password in them.
+//! Finds credentials in commands: in flags, login arguments, piped input, and URLs with a password.
 
 use super::classify::{
     CharMix, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share,
@@ -9,22 +9,22 @@ use super::prose::is_term;
 use super::verdict::{is_basic_pair, is_public_token, is_secret};
 use std::sync::LazyLock;
 
-/// The content of a command's short option.
+/// The form of the secret that a short option of a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OptionPayload {
-    /// The option's next word is a password: `sshpass -p X`.
+    /// The next word is a password: `sshpass -p X`.
     Password,
-    /// The password is glued to the option: `mysql -pX`.
+    /// The password follows the option without a blank: `mysql -pX`.
     Glued,
     /// The next word is `user:password`.
     Pair,
-    /// As `Password`, once the word `login` was seen.
+    /// The next word is a password if the command has the word `login` before it.
     LoginPassword,
-    /// The next word is a user and a password with this between them.
+    /// The next word is a user and a password with this character between them.
     Joined(char),
 }
 
-/// The table of `(commands, option, its content)`.
+/// The table of `(commands, option, form of the secret)`.
 const OPTIONS: &[(&str, &str, OptionPayload)] = &[
     ("curl wget http https httpie xh httpx curlie hurl ab wrk restish", "-u", OptionPayload::Pair),
     ("http https httpie xh xhs", "-a", OptionPayload::Pair),
@@ -65,7 +65,7 @@ const OPTIONS: &[(&str, &str, OptionPayload)] = &[
     ("snmpwalk snmpget", "-X", OptionPayload::Password),
 ];
 
-/// Returns true when a bare argument after this word may be a credential.
+/// Returns true when an argument without an option after this word may be a credential.
 fn is_login_word(word: &str) -> bool {
     matches!(
         word,
@@ -90,7 +90,7 @@ fn is_login_word(word: &str) -> bool {
     )
 }
 
-/// Returns true when a command reads a credential from its input at `word`.
+/// Returns true when `word` makes a command read a credential from its input.
 fn reads_secret(word: &str, before: &str) -> bool {
     (is_login_word(word) && !matches!(word, "configure" | "secrets"))
         || (matches!(before, "secret" | "secrets") && matches!(word, "put" | "set"))
@@ -98,7 +98,7 @@ fn reads_secret(word: &str, before: &str) -> bool {
         || (word == "-S" && before == "sudo")
 }
 
-/// Returns true when printed text goes to a file with a name that promises a secret: `> .vault_pass`.
+/// Returns true when printed text goes to a file whose name suggests a secret: `> .vault_pass`.
 fn keeps_secret(word: &str, before: &str) -> bool {
     let glued = word.trim_start_matches('>');
     if !matches!(before, ">" | ">>" | "tee" | "-a") && glued.len() == word.len() {
@@ -109,7 +109,7 @@ fn keeps_secret(word: &str, before: &str) -> bool {
     matches!(judge_name(stem.as_bytes()), NamePromise::Password | NamePromise::Token)
 }
 
-/// Words that end one command and begin another.
+/// Returns true for a word that ends one command and begins another.
 pub(super) fn ends_command(word: &str) -> bool {
     matches!(word, "|" | "||" | "&&" | ";" | "&" | "then" | "do") || word.ends_with(';')
 }
@@ -132,20 +132,20 @@ fn takes_words(command: &str) -> bool {
     )
 }
 
-/// The state of the walk through the words of a command.
+/// The state while the words of a command are read one by one.
 #[derive(Debug, Default)]
 struct CommandState<'a> {
     command: &'a str,
     login: bool,
-    /// An option gave a user's name.
+    /// Is true when an option gave a user's name.
     user: bool,
-    /// `echo` printed a possible credential, for a command that reads one from its input.
+    /// Is true when `echo` printed a possible credential, which a later command may read from its input.
     echoed: bool,
     /// The last words, newest first.
     previous: [&'a str; 3],
 }
 
-/// Finds credentials among the words of `text`.
+/// Finds a credential among the words of `text`.
 pub(super) fn find_in_command(text: &str) -> Option<&'static str> {
     let mut state = CommandState::default();
     for raw in text.split_ascii_whitespace() {
@@ -156,39 +156,39 @@ pub(super) fn find_in_command(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Finds out if `text` is the secret that the option `flag` takes, as in `["--password", "X"]`.
+/// Checks if `text` is the secret value of the option `flag`, as in `["--password", "X"]`.
 pub(super) fn flag_argument(flag: &str, text: &str) -> Option<&'static str> {
     let state = CommandState { previous: [flag, "", ""], ..CommandState::default() };
     state.named_flag(strip_quotes(text), flag, text)
 }
 
-/// A word without the quotes and brackets around it.
+/// Returns a word without the quotes and brackets around it.
 pub(super) fn strip_quotes(word: &str) -> &str {
     let wrapper = |b: &u8| matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'\\' | b'(' | b')');
     let bytes = word.as_bytes();
     let start = bytes.iter().take_while(|b| wrapper(b)).count();
     let end = bytes.len() - bytes[start..].iter().rev().take_while(|b| wrapper(b) || **b == b'.').count();
-    // Only ASCII was cut off.
+    // Only ASCII characters were cut off.
     word.get(start..end).unwrap_or("")
 }
 
 impl<'a> CommandState<'a> {
     fn take_word(&mut self, raw: &'a str) -> Option<&'static str> {
         let word = strip_quotes(raw);
-        // The same word over and over tells nothing new.
+        // A word that is repeated many times adds nothing.
         if !word.is_empty() && self.previous == [word; 3] {
             return None;
         }
-        // Most words are small letters: a secret for commands and options that take one, else none.
+        // Most words have only small letters. Such a word can be a secret only for a command or option that takes one.
         let idle = !self.echoed && !takes_words(self.command) && !self.previous[0].starts_with('-');
         let harmless = word.is_empty() || (idle && word.len() < 16 && raw.bytes().all(|b| b.is_ascii_lowercase()));
         let found = if harmless { None } else { self.judge_word(word, raw) };
         if ends_command(raw) {
             *self = CommandState { echoed: self.echoed && raw == "|", ..CommandState::default() };
         } else if !word.is_empty() {
-            // `--flag` in backquotes is being talked about, not used.
+            // `--flag` in backquotes is a mention of the flag, not a use.
             let quoted_flag = word.starts_with('-') && raw.contains('`');
-            // The word after a name and a comma is the next item, not the name's value.
+            // The word after a name with a comma is the next item of a list, not the name's value.
             let listed = !word.starts_with('-') && raw.ends_with(',');
             self.remember_word(if quoted_flag || listed { "," } else { word });
         }
@@ -251,7 +251,7 @@ impl<'a> CommandState<'a> {
             .then_some("login-argument")
     }
 
-    /// Returns true when the command prints `word`, and it could be a credential.
+    /// Returns true when the command prints `word` and `word` could be a credential.
     fn prints_credential(&self, word: &str) -> bool {
         match self.command {
             "echo" | "printf" => {
@@ -264,14 +264,14 @@ impl<'a> CommandState<'a> {
         }
     }
 
-    /// Is true when `word` is a password that the command takes without an option.
+    /// Returns true when `word` is a password that the command takes without an option.
     fn is_positional_password(&self, word: &str) -> bool {
         let [last, second, third] = self.previous;
         let expected = match self.command {
             "htpasswd" => third.starts_with('-') && third.contains('b'),
             "rabbitmqctl" => matches!(second, "add_user" | "change_password" | "authenticate_user"),
             "net" => {
-                // `net use SHARE X /user:NAME`: the word before the name is no share and no drive.
+                // In `net use SHARE X /user:NAME` the word before the name is neither a share nor a drive.
                 let is_before = word.len() > 6
                     && word.as_bytes()[..6].eq_ignore_ascii_case(b"/user:")
                     && !last.contains(['\\', ':', '/'])
@@ -282,10 +282,10 @@ impl<'a> CommandState<'a> {
                 last.to_ascii_lowercase().starts_with("/user:") || second.eq_ignore_ascii_case("user")
             }
             "nmcli" => matches!(last, "password" | "wifi-sec.psk" | "802-11-wireless-security.psk"),
-            // `mc alias set NAME URL ACCESS-KEY SECRET-KEY`
+            // The form is `mc alias set NAME URL ACCESS-KEY SECRET-KEY`.
             "mc" => second.starts_with("http"),
             "wpa_passphrase" => second == "wpa_passphrase",
-            // `ansible-vault encrypt_string X --name NAME`
+            // The form is `ansible-vault encrypt_string X --name NAME`.
             "encrypt_string" => return !last.starts_with('-') && !word.starts_with('-') && is_passwordish(word),
             "sqlplus" | "sqlldr" | "expdp" | "impdp" => return is_oracle_login(word),
             "bundle" => return second == "config" && is_pair(word),
@@ -295,7 +295,7 @@ impl<'a> CommandState<'a> {
                 judge_name(second.as_bytes()).max(judge_name(third.as_bytes())) >= NamePromise::Token
                     && !second.contains('=')
             }
-            // "login: user/password"
+            // The form is "login: user/password".
             _ if matches!(last, "login:" | "credentials:" | "creds:" | "credentials" | "creds") => {
                 return word.split_once('/').is_some_and(|(_, pass)| is_passwordish(pass) && is_strong(pass));
             }
@@ -305,7 +305,7 @@ impl<'a> CommandState<'a> {
         expected && !word.starts_with('-') && (is_pgpass(word) || is_flag_value(word))
     }
 
-    /// `-p X`, `-pX`, `-u user:X`, by command.
+    /// Finds a secret after a short option of the command: `-p X`, `-pX`, `-u user:X`.
     fn short_option(&self, word: &str, before: &str) -> Option<&'static str> {
         let rest_of = |option: &str| word.strip_prefix(option).filter(|rest| !rest.is_empty());
         let optional = before.starts_with('-') || word.starts_with('-');
@@ -321,7 +321,7 @@ impl<'a> CommandState<'a> {
                 before == *option && word.split_once(*mark).is_some_and(|(_, pass)| is_flag_value(pass))
             }
         });
-        // Commands not in the table: a user's name was given, and the word after `-p` is no port.
+        // A command that is not in the table: a user's name was given, and the word after `-p` is not a port.
         let strong = before == "-p" && (self.user || self.login) && is_strong(word);
         if found || (strong && !is_reference(word) && !is_placeholder(word)) {
             return Some("password-flag");
@@ -336,7 +336,7 @@ impl<'a> CommandState<'a> {
         (pass_argument || windows).then_some("password-flag")
     }
 
-    /// `--password X`, `-storepass X`, `NAME X`, `password is X`.
+    /// Finds a secret after a name: `--password X`, `-storepass X`, `NAME X`, `password is X`.
     fn named_flag(&self, word: &str, before: &str, raw: &str) -> Option<&'static str> {
         let plain =
             !before.starts_with('-') && raw.len() == word.len() && word.bytes().skip(1).all(|b| b.is_ascii_lowercase());
@@ -354,7 +354,7 @@ impl<'a> CommandState<'a> {
         if (flag.eq_ignore_ascii_case("bearer") || flag.eq_ignore_ascii_case("basic")) && !copula {
             return (is_random_argument(word, 16) && header_credential(word)).then_some("authorization-header");
         }
-        // `IDENTIFIED BY 'X'`, `IDENTIFIED WITH mysql_native_password BY 'X'`
+        // The form is `IDENTIFIED BY 'X'` or `IDENTIFIED WITH mysql_native_password BY 'X'`.
         let is_identified = self.previous[1..].iter().any(|p| p.eq_ignore_ascii_case("identified"))
             || (self.previous[2].eq_ignore_ascii_case("with") && self.previous[1].ends_with("_password"));
         if flag.eq_ignore_ascii_case("by") && is_identified {
@@ -363,19 +363,19 @@ impl<'a> CommandState<'a> {
         if flag.eq_ignore_ascii_case("ConvertTo-SecureString") || flag.eq_ignore_ascii_case("-String") {
             return is_flag_value(word).then_some("password-flag");
         }
-        // `--name=VALUE`, `-p"$NAME"` and `-ppassword` have their value.
+        // The flags `--name=VALUE`, `-p"$NAME"` and `-ppassword` already have their value.
         let is_glued = flag.strip_prefix("-p").is_some_and(is_own_name);
         let has_value =
             is_glued || flag.contains('=') && !flag.ends_with(':') || flag.starts_with('-') && flag.contains('$');
         if has_value || ["pass:", "env:", "file:"].iter().any(|p| word.starts_with(p)) {
             return None;
         }
-        // "pass to", "key is": prose about passing things and keys.
+        // Prose such as "pass to" or "key is" is about passing things and about keys.
         if copula && matches!(flag, "pass" | "auth" | "key" | "keys" | "secrets" | "tokens") {
             return is_random_argument(word, 20).then_some("secret-assignment");
         }
         let promised = judge_name(flag.trim_end_matches([':', '=']).as_bytes());
-        // `docker build --secret id=npmrc,src=FILE`: which secret, and where it lies.
+        // `docker build --secret id=npmrc,src=FILE` names a secret and the file that has it.
         if is_place(word) {
             return None;
         }
@@ -418,14 +418,14 @@ fn is_known(name: &str) -> bool {
     (3..=24).contains(&name.len()) && COMMANDS.contains_key(name.as_bytes())
 }
 
-/// `user/password@host`
+/// Returns true for `user/password@host`.
 pub(super) fn is_oracle_login(word: &str) -> bool {
     word.split_once('@')
         .and_then(|(login, _)| login.split_once('/'))
         .is_some_and(|(user, pass)| !user.is_empty() && is_flag_value(pass))
 }
 
-/// `host:5432:database:user:password`
+/// Returns true for `host:5432:database:user:password`.
 fn is_pgpass(word: &str) -> bool {
     if !word.as_bytes().contains(&b':') {
         return false;
@@ -437,7 +437,8 @@ fn is_pgpass(word: &str) -> bool {
         && password.is_some_and(|p| is_flag_value(p) && !p.contains(['/', ':']))
 }
 
-/// A password in prose must not be mistaken for a term: digits and letters and marks, not a path or a file name.
+/// Returns true for a word in prose that is surely a password and no term: it mixes letters with digits or marks, and
+/// it is not a path or a file name.
 pub(super) fn is_strong(word: &str) -> bool {
     let bytes = word.as_bytes();
     let mark =
@@ -469,14 +470,14 @@ pub(super) fn is_flag_value(word: &str) -> bool {
         && (bytes.iter().any(|b| !b.is_ascii_lowercase()) || bytes.len() >= 6)
 }
 
-/// Is true for `password`, `old_passphrase`, `database_name`: small letters that name the value.
+/// Returns true for `password`, `old_passphrase`, `database_name`: small letters that name the value.
 fn is_own_name(word: &str) -> bool {
     const NAMES: [&str; 6] = ["password", "passwd", "passphrase", "pwd", "token", "name"];
     word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'))
         && word.rsplit(['_', '-']).next().is_some_and(|last| NAMES.contains(&last))
 }
 
-/// `user:password` with a literal password.
+/// Returns true for `user:password` with a literal password.
 fn is_pair(word: &str) -> bool {
     is_basic_pair(word)
         || word
@@ -485,7 +486,8 @@ fn is_pair(word: &str) -> bool {
         || word.strip_suffix(':').is_some_and(|user| is_random_argument(user, 16) || is_chosen_password(user))
 }
 
-/// A password in the place of a user's name, or of a token: letters of both cases, digits, and a mark or more digits than a name has.
+/// Returns true for a password in the place of a user's name or a token: it has letters of both cases, digits, and a
+/// mark or more digits than names have.
 pub(super) fn is_chosen_password(word: &str) -> bool {
     let mix = CharMix::from_bytes(word.as_bytes());
     mix.lower > 0
@@ -498,7 +500,7 @@ pub(super) fn is_chosen_password(word: &str) -> bool {
         && !is_placeholder(word)
 }
 
-/// `id=npmrc,src=$HOME/.npmrc`: a list of where something is.
+/// Returns true for a list of locations, such as `id=npmrc,src=$HOME/.npmrc`.
 fn is_place(word: &str) -> bool {
     word.split(',').all(|part| {
         part.split_once('=').is_some_and(|(name, value)| {
@@ -508,14 +510,14 @@ fn is_place(word: &str) -> bool {
     })
 }
 
-/// `packages/secret-manager/tsconfig.json`: words with slashes between them.
+/// Returns true for words with slashes between them: `packages/secret-manager/tsconfig.json`.
 fn is_relative_path(word: &str) -> bool {
     word.contains('/')
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'-' | b'_' | b'@'))
         && wordy_share(word.as_bytes()) >= 75
 }
 
-/// A random-looking word that is no reference, placeholder, path or public value.
+/// Returns true for a random-looking word that is no reference, placeholder, path or public value.
 pub(super) fn is_random_argument(word: &str, min: usize) -> bool {
     is_random(word, min)
         && word.bytes().any(|b| b.is_ascii_digit() || b.is_ascii_uppercase())

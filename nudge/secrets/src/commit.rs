@@ -1,12 +1,12 @@
-//! Hex runs that the syntax around them says are commits: `git checkout SHA`,
-//! `github:owner/repository/SHA`, `owner/action@SHA`, `https://forge/owner/repository/commit/SHA`.
+//! Recognises hex runs that are commits, by the syntax around them: `git checkout SHA`, `github:owner/repository/SHA`,
+//! `owner/action@SHA`, `https://forge/owner/repository/commit/SHA`.
 
 use super::classify::is_word_byte;
 
-/// How far before a commit its command may begin.
+/// The most bytes between the beginning of a command and a commit in it.
 const COMMAND_LIMIT: usize = 256;
 
-/// The commands of git that take commits and nothing secret.
+/// The commands of git that take commits and no secrets.
 const VERBS: &[&str] = &[
     "archive",
     "bisect",
@@ -38,18 +38,18 @@ const VERBS: &[&str] = &[
     "worktree",
 ];
 
-/// The options whose next word is a text.
+/// The options whose next word is a text, not a commit.
 const TEXTS: &[&str] = &["-S", "-G", "-m", "-F", "--grep", "--author", "--committer", "--message"];
 
-/// The first words of a flake reference that names an owner and a repository.
+/// The first words of a flake reference with an owner and a repository.
 const FORGES: &[&str] = &["github", "gitlab", "sourcehut"];
 
-/// The last folder before a commit in an address of a forge.
+/// The folders that come right before a commit in a URL of a forge.
 const VIEWS: &[&[u8]] = &[b"commit", b"commits", b"blob", b"tree", b"raw", b"blame"];
-/// The forge with file addresses that have no such folder.
+/// The forge whose file URLs have no such folder.
 const RAW_FORGE: &[u8] = b"://raw.githubusercontent.com";
 
-/// Returns true when the `length` hex digits at `at` are a whole commit, by the syntax they stand in. Looks at a
+/// Returns true when the `length` hex digits at `start` are a complete commit, by the syntax around them. It reads a
 /// bounded number of bytes.
 pub(super) fn is_commit(text: &str, start: usize, length: usize) -> bool {
     if !matches!(length, 40 | 64) {
@@ -59,24 +59,24 @@ pub(super) fn is_commit(text: &str, start: usize, length: usize) -> bool {
     is_flake(before, after) || is_action(before, after) || is_revision(before, after) || is_in_forge(before, after)
 }
 
-/// Letters, digits and the marks that names of owners, repositories and folders have.
+/// Returns true for letters, digits, and the marks in names of owners, repositories and folders.
 fn is_name_byte(b: u8) -> bool {
     is_word_byte(&b) || matches!(b, b'-' | b'.' | b'~')
 }
 
-/// Takes `mark` and a name before it off the end.
+/// Removes `mark`, and the name before it, from the end.
 fn strip_name(bytes: &[u8], mark: u8) -> Option<&[u8]> {
     let rest = bytes.strip_suffix(&[mark])?;
     let name = rest.iter().rev().take(COMMAND_LIMIT).take_while(|b| is_name_byte(**b)).count();
     (name > 0).then(|| &rest[..rest.len() - name])
 }
 
-/// Returns true when only a blank, a quote or a bracket stands there.
+/// Returns true at the edge of a word: the end of the text, a blank, a quote, a bracket, a comma or a semicolon.
 fn is_edge(b: Option<&u8>) -> bool {
     b.is_none_or(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'(' | b')'))
 }
 
-/// `github:owner/repository/SHA`
+/// Returns true for `github:owner/repository/SHA`.
 fn is_flake(before: &[u8], after: &[u8]) -> bool {
     let forge =
         strip_name(before, b'/').and_then(|rest| strip_name(rest, b'/')).and_then(|rest| rest.strip_suffix(b":"));
@@ -87,7 +87,7 @@ fn is_flake(before: &[u8], after: &[u8]) -> bool {
     }) && (is_edge(after.first()) || matches!(after.first(), Some(b'#' | b'?')))
 }
 
-/// `owner/action@SHA`, or with a folder: a word of its own.
+/// Returns true for `owner/action@SHA`, also with a folder, as a separate word.
 fn is_action(before: &[u8], after: &[u8]) -> bool {
     let Some(word) = before.strip_suffix(b"@") else {
         return false;
@@ -98,7 +98,7 @@ fn is_action(before: &[u8], after: &[u8]) -> bool {
     path.contains(&b'/') && names.all(|name| !name.is_empty()) && is_edge(head.last()) && is_edge(after.first())
 }
 
-/// `https://github.com/owner/repository/blob/SHA/README.md`
+/// Returns true for `https://github.com/owner/repository/blob/SHA/README.md`.
 fn is_in_forge(before: &[u8], after: &[u8]) -> bool {
     let Some(path) =
         before.strip_suffix(b"/").filter(|_| !after.first().is_some_and(|b| is_word_byte(b) || *b == b'-'))
@@ -111,12 +111,12 @@ fn is_in_forge(before: &[u8], after: &[u8]) -> bool {
         return false;
     };
     let mut folders = address[scheme + 3..].split(|b| *b == b'/');
-    // The host, the owner and the repository come first.
+    // The host, the owner and the repository are the first three parts.
     let is_raw = address[scheme..].starts_with(RAW_FORGE) && folders.clone().count() == 3;
     is_raw || folders.nth(2).is_some() && folders.next_back().is_some_and(|folder| VIEWS.contains(&folder))
 }
 
-/// Is true on the line of a command that takes a revision: `git checkout SHA`, `git diff SHA..SHA`, `git show
+/// Returns true when a command on this line takes a revision: `git checkout SHA`, `git diff SHA..SHA`, `git show
 /// SHA:FILE`.
 fn is_revision(before: &[u8], after: &[u8]) -> bool {
     let ends = is_edge(after.first())
@@ -131,7 +131,7 @@ fn is_revision(before: &[u8], after: &[u8]) -> bool {
     let Some(line) = std::str::from_utf8(&head[start..]).ok().filter(|_| ends) else {
         return false;
     };
-    // The word that the commit stands in so far: `HEAD..` or `^`.
+    // The beginning of the word that contains the commit: `HEAD..` or `^`.
     let (line, word) = line.rsplit_once([' ', '\t']).unwrap_or(("", line));
     if !(word.is_empty() || word == "^" || word.ends_with("..")) {
         return false;
@@ -140,7 +140,7 @@ fn is_revision(before: &[u8], after: &[u8]) -> bool {
     if words.next().is_none() {
         return false;
     }
-    // git's own options: `-C FOLDER`, `-c NAME=VALUE`, `--no-pager`.
+    // The loop skips git's own options: `-C FOLDER`, `-c NAME=VALUE`, `--no-pager`.
     let mut verb = words.next();
     while let Some(option) = verb.filter(|word| word.starts_with('-')) {
         verb = if matches!(option, "-C" | "-c") { words.nth(1) } else { words.next() };

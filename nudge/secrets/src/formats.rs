@@ -1,6 +1,6 @@
-//! Credentials that can be told by their shape alone: a table of prefixes, found
-//! in one pass by an Aho-Corasick automaton, and a few formats with a mark in the middle.
-//! Every hit looks at a bounded number of bytes, so the scan is linear.
+//! Finds credentials that their shape alone identifies. An Aho-Corasick automaton finds all prefixes of a table in one
+//! pass; a few formats have a mark in the middle. Every match reads a bounded number of bytes, so the time of a scan is
+//! linear.
 
 use super::classify::{count_distinct, digit_changes, is_uuid, is_word_byte, wordy_share};
 use super::structure::is_web_token;
@@ -8,12 +8,12 @@ use FormatBody::{Alnum, Base64, Dotted, ExactUpper, Hex, Path, Special, Uuid, Wo
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::LazyLock;
 
-/// The characters a format's body consists of.
+/// The characters that the body of a format may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FormatBody {
     /// `0-9a-fA-F`
     Hex,
-    /// `A-Z0-9`, ended by anything that is no letter or digit; exactly as long as the minimum.
+    /// `A-Z0-9`, exactly as long as the minimum, without a letter or digit after it.
     ExactUpper,
     /// `0-9a-zA-Z`
     Alnum,
@@ -25,14 +25,14 @@ pub(super) enum FormatBody {
     Base64,
     /// A URL path: `0-9a-zA-Z/_-@`
     Path,
-    /// A dashed UUID follows.
+    /// A UUID with dashes.
     Uuid,
-    /// A mark inside a longer token: see [`is_special`].
+    /// Depends on the prefix or on a mark inside the token: see [`is_special`].
     Special,
 }
 
-/// `(rule, body, shortest body, prefixes)`. Lengths are a little below the issuers' own,
-/// so that a token cut short by a character or two is still caught.
+/// The table of `(rule, body, shortest body, prefixes)`. The lengths are a little below the issuers' own, so that a
+/// token without its last one or two characters still matches.
 #[rustfmt::skip]
 pub(super) const FORMATS: &[(&str, FormatBody, usize, &str)] = &[
     ("aws-access-key", ExactUpper, 16, "AKIA ASIA ABIA ACCA"),
@@ -243,7 +243,7 @@ pub(super) const FORMATS: &[(&str, FormatBody, usize, &str)] = &[
 
 struct FormatTable {
     automaton: Option<AhoCorasick>,
-    /// `(rule, body, shortest body)` of each pattern.
+    /// The `(rule, body, shortest body)` of each pattern.
     entries: Vec<(&'static str, FormatBody, usize)>,
 }
 
@@ -256,18 +256,19 @@ static TABLE: LazyLock<FormatTable> = LazyLock::new(|| {
             entries.push((rule, body, shortest));
         }
     }
-    // Building fails only beyond billions of patterns; the tests run every pattern.
+    // The build fails only for billions of patterns; the tests run every pattern.
     let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(&prefixes).ok();
     FormatTable { automaton, entries }
 });
 
-/// How far a body is read: longer ones are judged by their beginning.
+/// The most bytes of a body that are read; a longer body is judged by its beginning.
 const BODY_LIMIT: usize = 128;
 
-/// No format is shorter.
+/// The length of the shortest format.
 pub(super) const SHORTEST: usize = 16;
 
-/// The rule of the first prefixed or marked format in `text`, which is one word: no format holds a blank.
+/// Returns the rule of the first prefixed or marked format in `text`, which must be one word: no format contains a
+/// blank.
 pub(super) fn find_format(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     let table = &*TABLE;
@@ -283,14 +284,14 @@ pub(super) fn find_format(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true when a token may begin at `at`: no letter or digit before it, except the letter of an escape such as
-/// `\n`.
+/// Returns true when a token may begin at `start`: the byte before it is no letter or digit, or it is the letter of an
+/// escape such as `\n`.
 pub(super) fn starts_token(bytes: &[u8], start: usize) -> bool {
     match start.checked_sub(1).map(|i| bytes[i]) {
         None => true,
         Some(b) if !b.is_ascii_alphanumeric() => true,
         Some(b'n' | b'r' | b't') => start >= 2 && bytes[start - 2] == b'\\',
-        // Percent-encoded delimiter: `%3Dtoken`.
+        // A percent-encoded delimiter comes before the token: `%3Dtoken`.
         Some(b) => start >= 3 && bytes[start - 3] == b'%' && b.is_ascii_hexdigit() && bytes[start - 2].is_ascii_digit(),
     }
 }
@@ -313,7 +314,7 @@ fn is_in_body(body: FormatBody, b: u8) -> bool {
     CLASSES[usize::from(b)] & class_bit(body) != 0
 }
 
-/// The bit of a body's alphabet in [`CLASSES`].
+/// Returns the bit of a body's alphabet in [`CLASSES`].
 const fn class_bit(body: FormatBody) -> u8 {
     match body {
         Hex => 1,
@@ -327,7 +328,7 @@ const fn class_bit(body: FormatBody) -> u8 {
     }
 }
 
-/// For each byte, the alphabets it belongs to.
+/// The alphabets that each byte belongs to.
 const CLASSES: [u8; 256] = {
     let mut table = [0; 256];
     let mut b: u8 = 0;
@@ -356,7 +357,7 @@ const CLASSES: [u8; 256] = {
     table
 };
 
-/// Returns true when a body was drawn by a machine: varied, not words, not a placeholder.
+/// Returns true when a machine probably generated the body: it is varied, and has no words and no placeholder.
 fn looks_issued(body: &[u8]) -> bool {
     if count_distinct(body, 7) < 7 || has_repeat(body, 8) {
         return false;
@@ -365,15 +366,15 @@ fn looks_issued(body: &[u8]) -> bool {
     share < 58 || (share < 82 && digit_changes(body) >= 3 && body.iter().filter(|b| b.is_ascii_digit()).count() >= 3)
 }
 
-/// Returns true when a body of small letters and digits looks drawn at random.
+/// Returns true when a body of small letters and digits looks random.
 fn is_drawn_small(body: &[u8]) -> bool {
     body.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         && body.iter().filter(|b| b.is_ascii_digit()).count() >= 3
         && looks_issued(body)
 }
 
-/// Returns true when some byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`); `A` is padding in many
-/// formats.
+/// Returns true when a byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`). `A` does not count, because
+/// many formats use it as padding.
 fn has_repeat(body: &[u8], times: usize) -> bool {
     let mut run = 1;
     body.windows(2).any(|w| {
@@ -382,7 +383,7 @@ fn has_repeat(body: &[u8], times: usize) -> bool {
     })
 }
 
-/// Length of the run of `body` bytes that ends just before `at`, up to `limit`.
+/// Returns the length of the run of `body` bytes that ends just before `end`, up to `limit`.
 fn run_before(bytes: &[u8], end: usize, body: FormatBody, limit: usize) -> usize {
     bytes[end.saturating_sub(limit)..end].iter().rev().take_while(|b| is_in_body(body, **b)).count()
 }
@@ -391,12 +392,12 @@ fn run_after(bytes: &[u8], start: usize, body: FormatBody, limit: usize) -> usiz
     bytes[start..bytes.len().min(start + limit)].iter().take_while(|b| is_in_body(body, **b)).count()
 }
 
-/// How many digits end just before `at`, up to `limit`.
+/// Returns the number of digits just before `end`, up to `limit`.
 fn digits_before(bytes: &[u8], end: usize, limit: usize) -> usize {
     bytes[end.saturating_sub(limit)..end].iter().rev().take_while(|b| b.is_ascii_digit()).count()
 }
 
-/// Judges a token by more than its beginning, `start..end`, which says too little.
+/// Judges a token whose beginning, `start..end`, does not say enough.
 fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let after = |body| run_after(bytes, end, body, 64);
     let issued = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
@@ -418,7 +419,7 @@ fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         b"SK" => starts_token(bytes, start) && after(Word) == shortest && is_drawn_small(&bytes[end..end + shortest]),
         // Mattermost
         b"/hooks/" => after(Alnum) == shortest && issued(shortest),
-        // PagerDuty: exactly 18 characters, and not a stretch of base64.
+        // PagerDuty: exactly 18 characters that are not a part of longer base64.
         b"u+" => {
             let solid = |b: &u8| is_in_body(Base64, *b) && *b != b'=';
             after(Base64) == shortest && !start.checked_sub(1).is_some_and(|i| solid(&bytes[i])) && issued(after(Word))
@@ -442,14 +443,14 @@ fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     }
 }
 
-/// Formats told by a mark inside the token; `start..end` is the mark.
+/// Judges a format with a mark inside the token; `start..end` is the mark.
 fn is_marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let before = |body| run_before(bytes, start, body, 40);
     let drawn = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
     let issued = |body| drawn(run_after(bytes, end, body, 100));
     match &bytes[start..end] {
         b".eyJ" => is_web_token(bytes, start),
-        // Azure AD: three characters, a digit, `Q~`, 31 to 34 characters, among them further tildes.
+        // Azure AD: three characters, a digit, `Q~`, and 31 to 34 characters, which may include more tildes.
         b"Q~" => {
             let body = bytes[end..].iter().take(100).take_while(|b| **b == b'~' || is_in_body(Dotted, **b));
             start >= 4 && bytes[start - 1].is_ascii_digit() && drawn(body.count())
@@ -462,7 +463,7 @@ fn is_marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
                 && length >= shortest - 1
                 && looks_issued(&bytes[end..end + shortest - 1])
         }
-        // Mailchimp: 32 small letters and digits, and the number of a data centre.
+        // Mailchimp: 32 small letters and digits before `-us`, and the number of a data centre after it.
         b"-us" => {
             let length = before(Word);
             matches!(run_after(bytes, end, Word, 4), 1..=2)
@@ -477,7 +478,8 @@ fn is_marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         }
         b"T3BlbkFJ" => before(Word) >= shortest && issued(Word),
         b"_secret_" => before(Alnum) >= 14 && looks_issued(&bytes[start - before(Alnum)..start]) && issued(Alnum),
-        // Facebook app token: 15 or 16 digits, `|`, 27 characters. Laravel: a row's number, `|`, 40 or 48.
+        // A Facebook app token has 15 or 16 digits, `|` and 27 characters. A Laravel token has the number of a row,
+        // `|`, and 40 or 48 characters.
         b"|" => {
             let digits = digits_before(bytes, start, 17);
             let solid = run_after(bytes, end, Alnum, 64);

@@ -1,10 +1,10 @@
-//! Credentials in headers and cookies.
+//! Finds credentials in headers and cookies.
 
 use super::classify::{is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share};
 use super::names::{NamePromise, judge_name};
 use super::verdict::{decoded_pair, is_basic_pair, is_secret, is_token_like};
 
-/// `Bearer X`, `Basic X`, `token X`, or the credential alone.
+/// Returns true for the value of a header with a credential: `Bearer X`, `Basic X`, `token X`, or the credential alone.
 pub(super) fn header_credential(line: &str) -> bool {
     let line = line.trim().trim_end_matches([',', ';', '}', ')']);
     let (scheme, rest) = line.split_once([' ', '+']).unwrap_or(("", line));
@@ -21,14 +21,14 @@ pub(super) fn header_credential(line: &str) -> bool {
     }
 }
 
-/// `Key name="…", token="…"` inside a header.
+/// Returns true for `Key name="…", token="…"` inside a header.
 fn parameter_credential(rest: &str) -> bool {
     rest.split([',', ' ', ';'])
         .filter_map(|part| part.split_once('='))
         .any(|(_, value)| is_random(value.trim_matches(['"', '\'']), 20))
 }
 
-/// A header's credential is literal unless it refers, stands in, or is a plain word.
+/// Returns true when a header's credential is a literal: no reference, no placeholder and no plain word.
 fn literal_credential(credential: &str) -> bool {
     let credential = credential
         .strip_prefix("key=")
@@ -45,7 +45,7 @@ fn literal_credential(credential: &str) -> bool {
     odd && !is_reference(credential) && !is_placeholder(credential)
 }
 
-/// `x-api-key: Bearer X` and such: a scheme inside an ordinary assignment.
+/// Returns true when an ordinary assignment has a scheme, as in `x-api-key: Bearer X`.
 pub(super) fn scheme_credential(line: &str) -> bool {
     let Some((scheme, rest)) = line.trim().split_once(' ') else {
         return false;
@@ -54,7 +54,7 @@ pub(super) fn scheme_credential(line: &str) -> bool {
         && literal_credential(rest.split_ascii_whitespace().next().unwrap_or(""))
 }
 
-/// `session=…; other=…` with a random-looking value.
+/// Returns true for `session=…; other=…` with a random-looking value.
 pub(super) fn cookie_credential(line: &str) -> bool {
     line.split([';', ' ']).filter_map(|pair| pair.split_once('=')).any(|(name, value)| {
         let value = value.trim_matches(['"', '\'']);

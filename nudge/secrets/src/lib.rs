@@ -1,21 +1,19 @@
 //! Recognises credentials in texts, commands and JSON (semantics section 7 of Nudge).
 //!
-//! [`SecretGuard::check`] names the rule by which a text is refused, [`SecretGuard::check_json`] also the place in a
-//! value, and [`SecretGuard::find_spans`] the lines of a text to leave out. The guard has no settings and no state,
-//! keeps no text, and reads neither files nor the environment.
+//! [`SecretGuard::check`] returns the rule by which a text is refused, [`SecretGuard::check_json`] also the path inside
+//! a JSON value, and [`SecretGuard::find_spans`] the lines of a text to leave out. The guard has no settings and no
+//! state, stores no text, and reads neither files nor the environment.
 //!
-//! Rules run from the surest to the vaguest and the first hit wins: structure
-//! (private keys, JSON web tokens), prefixed formats, hex runs, credentials in
-//! URLs, assignments and headers, command-line flags, netrc entries, sentences,
-//! encoded credentials, and last a value that is nothing but a random string.
+//! Rules run from the surest to the least sure, and the first match wins: structure (private keys, JSON web tokens),
+//! prefixed formats, hex runs, credentials in URLs, assignments and headers, command-line flags, netrc entries,
+//! sentences, encoded credentials, and last a value that is only a random string.
 //!
-//! Every rule looks at each byte a bounded number of times, so the whole scan is
-//! linear in the text, whatever the text.
+//! Every rule reads each byte a bounded number of times, so the time of a scan is linear in the length of any text.
 //!
 //! ```
 //! use nudge_secrets::SecretGuard;
 //!
-//! // Built from parts, so that no scanner takes this page for a leak.
+//! // The text is built from parts, so that no scanner reports this page as a leak.
 //! let text = ["The build needs a login.\nDB_PASSWORD=", "q7Zk2Vx9Lw4Tn8Rb\nIt takes two minutes."].concat();
 //! let guard = SecretGuard::new();
 //! assert_eq!(guard.check(None, &text), Some("secret-assignment"));
@@ -55,12 +53,11 @@ use survey::TextSurvey;
 
 pub use spans::SecretSpan;
 
-/// Where and why a text was refused. Never holds the match itself.
+/// The reason why a text was refused, and the path to it. It never holds the text that matched.
 ///
-/// `rule` is a short name such as `aws-access-key`, `hex-32-64`, `jwt` or
-/// `secret-assignment`. `path` leads to the offending string inside the checked
-/// value, as in `value.data.auth.token` or `value.data[3]`; when an object key
-/// is itself the secret, the path is its parent's with `(key)` appended.
+/// `rule` is a short name such as `aws-access-key`, `hex-32-64`, `jwt` or `secret-assignment`. `path` leads to the
+/// string inside the checked value, as in `value.data.auth.token` or `value.data[3]`. When an object key is the secret,
+/// `path` is the parent's path with `(key)` at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule that matched.
@@ -71,18 +68,16 @@ pub struct Finding {
 
 /// Recognises credentials in text and in JSON values (semantics section 7).
 ///
-/// The guard is stateless and free to copy; it knows nothing of hints.
+/// The guard has no state and is free to copy. It does not depend on hints.
 ///
-/// Rejected are AWS key shapes, a maximal run of 32 to 64 hex digits (unless a
-/// label such as `sha256:` precedes it, or the syntax around it says that it is
-/// a commit), JSON web tokens, private-key blocks, the common prefixed token
-/// formats, credentials in URLs, `Authorization` headers, password flags, netrc
-/// entries, and assignments of a literal to a secret-looking name, in a sentence
-/// too. References (`$VAR`, `${VAR}`, `$(…)`, `<placeholder>`, `vault:…`, a
-/// path) pass.
+/// It refuses AWS key shapes, a maximal run of 32 to 64 hex digits (unless a label such as `sha256:` precedes it, or
+/// the syntax around it shows that it is a commit), JSON web tokens, private-key blocks, the common prefixed token
+/// formats, credentials in URLs, `Authorization` headers, password flags, netrc entries, and assignments of a literal
+/// to a secret-looking name, also inside a sentence. References (`$VAR`, `${VAR}`, `$(…)`, `<placeholder>`, `vault:…`,
+/// a path) pass.
 ///
-/// Time is linear in the text: a few microseconds for a short command, less
-/// than 10 ms for 64 KiB, hostile text included.
+/// The time is linear in the length of the text: a few microseconds for a short command, less than 10 ms for 64 KiB,
+/// even for hostile text.
 ///
 /// ```
 /// use nudge_secrets::SecretGuard;
@@ -90,47 +85,47 @@ pub struct Finding {
 /// let guard = SecretGuard::new();
 /// assert_eq!(guard.check(None, "cargo test -p search"), None);
 /// assert_eq!(guard.check(Some("DB_PASSWORD"), "${DB_PASSWORD}"), None);
-/// // Built from parts, so that no scanner takes this page for a leak.
+/// // The token is built from parts, so that no scanner reports this page as a leak.
 /// let token = ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat();
 /// assert_eq!(guard.check(None, &token), Some("github-token"));
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SecretGuard;
 
-/// Longest segment of a path that is taken from a key.
+/// The most characters of a key that a path shows.
 const SEGMENT_LIMIT: usize = 64;
 
-/// How much readable text is taken from base64 in one value.
+/// The most bytes of readable text that the guard decodes from base64 in one value.
 const DECODE_LIMIT: usize = 8 * 1024;
 
-/// Text longer than this is not parsed as JSON inside JSON.
+/// Longer text is not parsed as JSON inside JSON.
 const NESTED_LIMIT: usize = 64 * 1024;
 
-/// JSON text up to this length is read both as text and by its parts.
+/// JSON text up to this length is scanned twice: as text and by its parts.
 const TWICE_LIMIT: usize = 4 * 1024;
 
-// The guard takes `&self`, as an object with settings would, although it has none today.
+// The methods take `&self` so that the guard can get settings later without a change of its interface.
 #[allow(clippy::unused_self, clippy::trivially_copy_pass_by_ref)]
 impl SecretGuard {
-    /// A guard.
+    /// Makes a guard.
     #[must_use]
     pub const fn new() -> Self {
         Self
     }
 
-    /// Scans one text; `name` is the key or variable it is assigned to, if any.
+    /// Scans a text. `name` is the key or variable that the text is assigned to, if there is one.
     ///
-    /// Returns the name of the rule that matched, or `None` for harmless text.
-    /// A text that is a JSON object or array is looked into as well.
+    /// Returns the name of the rule that matched, or `None` for harmless text. It also scans inside a text that is a
+    /// JSON object or array.
     #[must_use]
     pub fn check(&self, name: Option<&str>, text: &str) -> Option<&'static str> {
         scan_text(&mut Place::root("", name), text, true).map(|finding| finding.rule)
     }
 
-    /// Walks a JSON value: every string with its key as name, every object key,
-    /// and strings that are JSON themselves, once.
+    /// Walks a JSON value: scans each string with its key as name, each object key, and JSON inside a string, one level
+    /// deep.
     ///
-    /// `path` is the value's own place, such as `value.data`. Returns the first finding.
+    /// `path` is the path of the value itself, such as `value.data`. Returns the first finding.
     #[must_use]
     pub fn check_json(&self, path: &str, value: &Value) -> Option<Finding> {
         walk(value, &mut Place::root(path, None), true)
@@ -144,13 +139,13 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// Where the walk stands: the way there and the name the current value is assigned to.
-/// The path is written out for a finding only, as clean values are the rule.
+/// The position of the walk: the steps to the current value, and the name that the value is assigned to. The path is
+/// built only for a finding, because most values are clean.
 struct Place<'a> {
     root: &'a str,
     steps: Vec<Step<'a>>,
     name: Option<&'a str>,
-    /// How many more bytes of encoded text the whole value may have decoded and read.
+    /// The bytes of decoded text that the guard may still read in this value.
     decode: usize,
 }
 
@@ -183,7 +178,7 @@ fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<
             let mut flag: Option<&str> = None;
             for (index, item) in items.iter().enumerate() {
                 place.steps.push(Step::Index(index));
-                // `["--password", "X"]`: an argument list.
+                // The array is an argument list: `["--password", "X"]`.
                 let found = flag
                     .zip(item.as_str())
                     .and_then(|(flag, text)| command::flag_argument(flag, text))
@@ -203,11 +198,11 @@ fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<
     }
 }
 
-/// One string; JSON inside it is looked into when `may_parse`.
+/// Scans a string, and also JSON inside it when `may_parse`.
 fn scan_text(place: &mut Place<'_>, text: &str, may_parse: bool) -> Option<Finding> {
     let nested = if may_parse { parse_nested(text) } else { None };
     let rule = match &nested {
-        // Its parts say more than the whole, and once is enough for a long one.
+        // A long JSON text is scanned by its parts, which say more; the whole is searched only for shapes.
         Some(_) if text.len() > TWICE_LIMIT => scan_shapes(&TextSurvey::new(text)),
         _ => scan(place.name, text, &mut place.decode),
     };
@@ -216,7 +211,7 @@ fn scan_text(place: &mut Place<'_>, text: &str, may_parse: bool) -> Option<Findi
     }
     let nested = nested?;
     walk(&nested, &mut Place::root("", place.name), false)?;
-    // Once more for the path, which is needed this time.
+    // Walks again, now with the path, because there is a finding to report.
     walk(&nested, &mut Place::root(&place.path(), place.name), false)
 }
 
@@ -225,7 +220,7 @@ fn walk_object<'a>(map: &'a Map<String, Value>, place: &mut Place<'a>, may_parse
         return Some(Finding { rule: "private-key", path: child(&place.path(), "d") });
     }
     let outer = place.name;
-    // `{"name": "API_TOKEN", "value": …}`: the name is spelled out beside the value.
+    // In `{"name": "API_TOKEN", "value": …}` the name stands beside the value.
     let announced = map.iter().find(|(key, _)| names::is_namer(key)).and_then(|(_, value)| value.as_str());
     for (key, value) in map {
         if let Some(rule) = scan(None, key, &mut place.decode) {
@@ -243,7 +238,7 @@ fn walk_object<'a>(map: &'a Map<String, Value>, place: &mut Place<'a>, may_parse
     None
 }
 
-/// A JSON web key with its private part.
+/// Returns true for a JSON web key with its private part.
 fn is_private_jwk(map: &Map<String, Value>) -> bool {
     map.contains_key("kty")
         && ["d", "k"]
@@ -251,7 +246,7 @@ fn is_private_jwk(map: &Map<String, Value>) -> bool {
             .any(|part| map.get(*part).and_then(Value::as_str).is_some_and(|d| classify::is_random(d, 20)))
 }
 
-/// `path.segment`: control and other odd characters are escaped, and of 64 characters or more 63 and `…` are shown.
+/// Appends a segment to a path. It escapes odd characters, and cuts a segment of 64 characters or more to 63 and `…`.
 fn child(path: &str, segment: &str) -> String {
     let mut out = String::with_capacity(path.len() + segment.len().min(SEGMENT_LIMIT) + 1);
     out.push_str(path);
@@ -276,7 +271,7 @@ fn child(path: &str, segment: &str) -> String {
     out
 }
 
-/// A string that is a JSON object or array.
+/// Parses a string that is a JSON object or array; `None` for any other string.
 fn parse_nested(text: &str) -> Option<Value> {
     let trimmed = text.trim();
     let bracketed =
@@ -287,7 +282,7 @@ fn parse_nested(text: &str) -> Option<Value> {
     serde_json::from_str(trimmed).ok()
 }
 
-/// All rules over one text.
+/// Runs all rules on one text.
 fn scan(name: Option<&str>, text: &str, decode: &mut usize) -> Option<&'static str> {
     if text.len() < 5 {
         return None;
@@ -302,7 +297,7 @@ fn scan(name: Option<&str>, text: &str, decode: &mut usize) -> Option<&'static s
         .or_else(|| if view.words.is_empty() { None } else { scan_bare(name, &view) })
 }
 
-/// The rules that know a secret by its own shape.
+/// Runs the rules that recognise a secret by its own shape.
 fn scan_shapes(view: &TextSurvey<'_>) -> Option<&'static str> {
     let text = view.text;
     if (view.has_any(TextSurvey::DASHES) && structure::private_key(text)) || structure::putty_key(text) {
@@ -317,13 +312,13 @@ fn scan_shapes(view: &TextSurvey<'_>) -> Option<&'static str> {
     (view.has_any(TextSurvey::AT) && url::has_credentials(text)).then_some("url-credentials")
 }
 
-/// Whether `word`, a part of `text`, has a hex run that is no commit.
+/// Returns true when `word`, a part of `text`, has a hex run that is not a commit.
 fn holds_hex(text: &str, word: &str) -> bool {
     let start = (word.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     structure::hex_runs(word.as_bytes()).any(|run| !commit::is_commit(text, start + run.start, run.len()))
 }
 
-/// The rules that read the text as it stands, each where the survey leaves it a chance.
+/// Runs the rules on the plain text, each only if the survey found the marks that it needs.
 fn scan_plain(promised: NamePromise, view: &TextSurvey<'_>) -> Option<&'static str> {
     scan_shapes(view)
         .or_else(|| named(promised, view.text))
@@ -345,7 +340,7 @@ fn scan_plain(promised: NamePromise, view: &TextSurvey<'_>) -> Option<&'static s
         .or_else(|| if view.text.is_ascii() { None } else { prose::find_unspaced(view.text) })
 }
 
-/// The text as the value of a name that promises `promised`.
+/// Checks the text as the value of a name whose kind of secret is `promised`.
 fn named(promised: NamePromise, text: &str) -> Option<&'static str> {
     let whole = text.trim();
     match promised {
@@ -356,7 +351,7 @@ fn named(promised: NamePromise, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Credentials inside base64: keys, JSON, `user:password` and the like.
+/// Searches for credentials inside base64: keys, JSON, `user:password` and the like.
 fn scan_encoded(promised: NamePromise, view: &TextSurvey<'_>, decode: &mut usize) -> Option<&'static str> {
     const SHORTEST: usize = 24;
     let worth = view.text.len() < 4096 || promised > NamePromise::None || structure::has_encoded_start(view.text);
@@ -375,12 +370,12 @@ fn scan_encoded(promised: NamePromise, view: &TextSurvey<'_>, decode: &mut usize
     })
 }
 
-/// Nothing but a random string.
+/// Checks if the text is only a random string.
 fn scan_bare(name: Option<&str>, view: &TextSurvey<'_>) -> Option<&'static str> {
     if name.is_some_and(|n| names::describes_public(n.as_bytes())) {
         return None;
     }
-    // Certificates and public keys: the private ones were found above.
+    // A certificate or public key is no secret; private keys were found above.
     if view.has_any(TextSurvey::DASHES) && view.text.contains("-----BEGIN ") {
         return None;
     }

@@ -1,11 +1,11 @@
-//! Tells from a key or variable name if its value may be a secret.
+//! Judges by the name of a key or variable if its value may be a secret.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-/// A map by short words from the fixed tables of this module. The keys come from no caller, so a simple hash serves, at
-/// a fraction of the default one's time.
+/// A map whose keys are short words from the fixed tables of this module. No caller chooses the keys, so a simple hash
+/// is enough, and it takes a fraction of the default hash's time.
 pub(super) type WordMap<V> = HashMap<&'static [u8], V, BuildHasherDefault<FnvHash>>;
 
 /// A set of such words.
@@ -32,33 +32,33 @@ impl Hasher for FnvHash {
     }
 }
 
-/// How much a name promises a secret.
+/// The kind of secret that a name suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NamePromise {
-    /// Nothing: an ordinary name.
+    /// An ordinary name suggests no secret.
     None,
-    /// Something that may be secret (`key`, `session`): only a random-looking value counts.
+    /// The value may be secret (`key`, `session`): only a random-looking value counts.
     Weak,
-    /// A token or key: values that are no words count.
+    /// A token or key: a value that is no word counts.
     Token,
-    /// A password: chosen by people, so word-like values with digits or marks count too.
+    /// A password, which people choose, so word-like values with digits or marks count too.
     Password,
-    /// `Authorization`, `X-…-Auth`: a scheme and a credential.
+    /// A header (`Authorization`, `X-…-Auth`): a scheme and a credential.
     Header,
-    /// `Cookie`, `Set-Cookie`: `name=value` pairs.
+    /// A cookie (`Cookie`, `Set-Cookie`): `name=value` pairs.
     Cookie,
     /// A recovery phrase of plain words.
     Phrase,
 }
 
-/// Words that make the name a password's when they come last.
+/// Words that mark the name of a password when they are the last word.
 const PASSWORD_WORDS: &str = "\
     password passwd passwort pass pwd passphrase passcode pw pswd psw storepass keypass userpassword dbpassword \
     bindpw rootpw requirepass masterauth keypassword storepassword pgpassword psk authpass privpass bindpassword \
     rootpassword adminpassword dbpass userpass dbpwd sshpass contrasena senha motdepasse kennwort passin passout \
     clave pgpass mypass smtppass loginpassword masterpassword unlock";
 
-/// Words that make the name a token's when they come last.
+/// Words that mark the name of a token when they are the last word.
 const TOKEN_WORDS: &str = "\
     secret secrets token tokens apikey apikeys credential credentials cred creds authtoken accesstoken \
     refreshtoken bearer jwt secretkey privatekey accesskey authkey masterkey encryptionkey signingkey sharedkey \
@@ -67,7 +67,7 @@ const TOKEN_WORDS: &str = "\
     xoxb hmackey webhooksecret subscriptionkey consumersecret tokensecret hmacsecret storagekey authsecret \
     usertoken registrationtoken";
 
-/// Words before a last `key` that make it a secret one.
+/// Words before a last `key` that mark a secret key.
 const KEY_QUALIFIERS: &str = "\
     api access secret private auth account encryption encrypt signing sign master shared service storage \
     subscription license app application deploy sdk write ingest ingestion insert admin client crypto cipher aes \
@@ -77,34 +77,34 @@ const KEY_QUALIFIERS: &str = "\
     unseal wireguard preshared agent join bootstrap install host password credential token sa ssh rsa ec pgp gpg \
     tls ssl mcp llm apikey fcm push bearer hash salt tsig rndc telemetry instrumentation rest feed nuget npm";
 
-/// Words that alone promise little.
+/// Words that alone are only a weak sign of a secret.
 const WEAK_WORDS: &str = "\
     key keys auth session sessionid sid sig signature salt hmac license licence hook pat otp login pin seed \
     connsid jsessionid phpsessid authn oauth webhook sas dsn accountkeys";
 
-/// Words that say which copy of a secret this is, and so are skipped at the end of a name.
+/// Words that say which copy of a secret this is. They are skipped at the end of a name.
 const TRAILERS: &str = "\
     prod production dev development staging stage stg test testing live sandbox old new current previous prev \
     default value val b64 base64 plain plaintext raw string str literal data ci local qa uat eu us backup base \
     override env a b rw ro primary secondary main master app here is was be to";
 
-/// Words before the last one that make it public or structural (`public_key`, `max_tokens`).
+/// Words before the last word that mark a public or structural name (`public_key`, `max_tokens`).
 const HARMLESS_BEFORE: &str = "\
     public pub primary foreign partition sort cache max min num n total count used prompt completion input \
     output next page continuation cursor sync by no without use has is needs require requires missing invalid \
     expired bad wrong publishable bypass two first last multi single byte low high band over pad eos bos unk sep \
     cls mask special stop start end recv";
 
-/// Words that make the name a public or derived value's when they come last.
+/// Words that mark the name of a public or derived value when they are the last word.
 const PUBLIC_WORDS: &str = "\
     digest checksum integrity hash etag fingerprint sha sum commit rev revision oid cert certificate ca crt pem \
     thumbprint pubkey publickey x y modulus image icon logo font src href url uri path file filename id cid version \
     ref recipient body content signature pin";
 
-/// Names that hold a value for a name given elsewhere (`{"name": …, "value": …}`).
+/// Names that hold the value for a name in another field (`{"name": …, "value": …}`).
 const CARRIERS: &str = "value parametervalue val data default content string text v raw stringvalue plaintext plain";
 
-/// Names that announce the name of the value that follows.
+/// Names whose value is the name of the value that follows.
 const NAMERS: &str = "name key parameterkey variable var parameter param header field label parametername env";
 
 const HEADER_WORDS: &str = "\
@@ -112,7 +112,7 @@ const HEADER_WORDS: &str = "\
 const PHRASE_WORDS: &str = "\
     mnemonic phrase";
 
-/// The lists a word is on, as bits.
+/// The roles of a word, one bit for each list that contains it.
 #[derive(Debug, Clone, Copy, Default)]
 struct WordRoles(u16);
 
@@ -134,7 +134,7 @@ impl WordRoles {
     }
 }
 
-/// A single lookup for each word replaces a search of every list.
+/// A single map, so that each word needs one lookup instead of a search of every list.
 static ROLES: LazyLock<WordMap<u16>> = LazyLock::new(|| {
     let lists = [
         (PASSWORD_WORDS, WordRoles::PASSWORD),
@@ -162,13 +162,13 @@ fn find_roles(word: &[u8]) -> WordRoles {
     if (1..=24).contains(&word.len()) { WordRoles(ROLES.get(word).copied().unwrap_or(0)) } else { WordRoles::default() }
 }
 
-/// How much of a name counts: its end.
+/// The most bytes of a name that count, from its end.
 const NAME_LIMIT: usize = 64;
 
-/// Splits a name into lower-case words; remembers the last four.
+/// Splits a name into lower-case words, and remembers the last four.
 struct NameSplitter {
     buffer: [u8; NAME_LIMIT],
-    /// `(start, end)` of the last words, newest first.
+    /// The `(start, end)` of the last words, newest first.
     spans: [(usize, usize); 4],
     count: usize,
 }
@@ -204,7 +204,7 @@ impl NameSplitter {
         }
     }
 
-    /// The word `back` places from the end, without trailing digits; empty if there is none.
+    /// Returns the word at position `back` from the end, without trailing digits; empty if there is none.
     fn word_from_end(&self, back: usize) -> &[u8] {
         if back >= self.count {
             return b"";
@@ -216,7 +216,8 @@ impl NameSplitter {
     }
 }
 
-/// Returns the promise of `name`. Linear in the name; only its end counts.
+/// Returns the kind of secret that `name` suggests. The time is linear in the length of the name, and only the end of
+/// the name counts.
 pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     if name.len() < 2 {
         return NamePromise::None;
@@ -224,7 +225,7 @@ pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     let words = NameSplitter::from_name(name);
     let first = find_roles(words.word_from_end(0));
     let (mut from_end, mut role) = (0, first);
-    // `API_KEY_PROD`, `TOKEN_2`: the word that counts stands before its trailer.
+    // In `API_KEY_PROD` and `TOKEN_2` the word that matters comes before the trailing word.
     while from_end < 2
         && from_end + 1 < words.count
         && (words.word_from_end(from_end).is_empty() || role.has_role(WordRoles::TRAILER))
@@ -236,7 +237,7 @@ pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     if found == NamePromise::None && from_end > 0 { promise_at(&words, 0, first) } else { found }
 }
 
-/// Returns the promise of the word `at` places from the end, which has `role`.
+/// Returns the kind of secret that the word at position `from_end` from the end suggests; `role` has its roles.
 fn promise_at(words: &NameSplitter, from_end: usize, role: WordRoles) -> NamePromise {
     let (last, before) = (words.word_from_end(from_end), words.word_from_end(from_end + 1));
     let is_before = |wanted| find_roles(before).has_role(wanted);
@@ -255,7 +256,7 @@ fn promise_at(words: &NameSplitter, from_end: usize, role: WordRoles) -> NamePro
     } else if last == b"auth" && matches!(before, b"redis" | b"rediscli" | b"valkey") {
         NamePromise::Password
     } else if (last == b"ident" && before == b"auth")
-        // Half of a login to Vault.
+        // A `secret_id` is half of a login to Vault.
         || (last == b"id" && before == b"secret")
         || (last == b"auth" && matches!(before, b"basic" | b"http" | b"proxy" | b"x" | b"npm"))
     {
@@ -271,7 +272,7 @@ fn promise_at(words: &NameSplitter, from_end: usize, role: WordRoles) -> NamePro
     promised
 }
 
-/// Names written in one piece: `dbpassword`, `MYAPPTOKEN`, `stripekey`.
+/// Judges a name that is written as one word: `dbpassword`, `MYAPPTOKEN`, `stripekey`.
 fn judge_glued(last: &[u8]) -> NamePromise {
     if last.len() < 7 || last.len() > 32 {
         return NamePromise::None;
@@ -296,7 +297,7 @@ fn judge_glued(last: &[u8]) -> NamePromise {
     NamePromise::None
 }
 
-/// Names of public or derived values, for which a random-looking value is no secret.
+/// Returns true for the name of a public or derived value, which may look random without being secret.
 pub(super) fn describes_public(name: &[u8]) -> bool {
     let words = NameSplitter::from_name(name);
     find_roles(words.word_from_end(0)).has_role(WordRoles::PUBLIC)
@@ -304,17 +305,17 @@ pub(super) fn describes_public(name: &[u8]) -> bool {
         || words.word_from_end(1) == b"certificate"
 }
 
-/// Returns true when the name only holds a value for a name given elsewhere (`{"name": …, "value": …}`).
+/// Returns true when the name only holds the value for a name in another field (`{"name": …, "value": …}`).
 pub(super) fn is_carrier(name: &str) -> bool {
     find_whole_roles(name).has_role(WordRoles::CARRIER)
 }
 
-/// Returns true when the name announces the name of the value that follows.
+/// Returns true when the value of this name is the name of the value that follows.
 pub(super) fn is_namer(name: &str) -> bool {
     find_whole_roles(name).has_role(WordRoles::NAMER)
 }
 
-/// The roles of a name that is one word.
+/// Returns the roles of a name that is a single word.
 fn find_whole_roles(name: &str) -> WordRoles {
     let mut buffer = [0; 14];
     let Some(lower) = buffer.get_mut(..name.len()) else {

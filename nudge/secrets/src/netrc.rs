@@ -6,7 +6,7 @@ use super::command::{is_flag_value, strip_quotes};
 /// The meaning of the next word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextWord {
-    /// No word of an entry.
+    /// The word belongs to no entry.
     Other,
     /// The machine's name.
     Machine,
@@ -17,13 +17,13 @@ enum NextWord {
     Password,
 }
 
-/// Finds the literal password of an entry: `machine HOST login USER password X`, in any white space.
+/// Finds the literal password of an entry `machine HOST login USER password X`, with any white space between the words.
 pub(super) fn find_netrc_password(text: &str) -> Option<&'static str> {
     if !text.contains("password") || !(text.contains("machine") || text.contains("default")) {
         return None;
     }
     let (mut next, mut login) = (NextWord::Other, false);
-    // A line break may be an escape, as in the argument of `printf`.
+    // A line break may be written as an escape, as in the argument of `printf`.
     let lines = text.split_ascii_whitespace().flat_map(|words| words.split("\\n")).flat_map(|words| words.split("\\t"));
     for word in lines.map(strip_quotes).filter(|word| !word.is_empty()) {
         next = match (next, word) {
@@ -49,7 +49,7 @@ pub(super) fn find_netrc_password(text: &str) -> Option<&'static str> {
     None
 }
 
-/// After a login any literal counts; else it must look like a password, not prose.
+/// Returns true for any literal after a login; otherwise only for a word that looks like a password and not like prose.
 fn is_password(word: &str, login: bool) -> bool {
     is_flag_value(word) && (login || is_passwordish(word) || is_random(word, 10))
 }

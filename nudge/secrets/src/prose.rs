@@ -1,4 +1,4 @@
-//! Secrets told in a sentence: `the db password for staging is X`, `use password X`, `ansible-vault-pass X`.
+//! Finds secrets in sentences: `the db password for staging is X`, `use password X`, `ansible-vault-pass X`.
 
 use super::classify::{CharMix, digit_changes, is_passwordish, is_random, is_uuid, is_wordlike};
 use super::command::{ends_command, is_strong, strip_quotes};
@@ -6,7 +6,7 @@ use super::names::{NamePromise, WordSet, judge_name};
 use super::verdict::{is_secret, is_token_like};
 use std::sync::LazyLock;
 
-/// The most words that may describe the purpose of the secret.
+/// The most words that may describe the purpose of a secret.
 const DESCRIPTION_LIMIT: u8 = 6;
 
 /// Words with digits that name a technique, a product or a format.
@@ -22,24 +22,24 @@ static TERMS: LazyLock<WordSet> = LazyLock::new(|| {
         .collect()
 });
 
-/// The state of the sentence so far.
+/// The state after the words of a sentence so far.
 struct SentenceState<'a> {
     text: &'a str,
-    /// The kind of secret last named, and how many more words may describe it.
+    /// The kind of secret that was named last; `left` is the number of further words that may describe it.
     subject: NamePromise,
     left: u8,
-    /// The next word is the secret, if it is one.
+    /// Is true when the next word may be the secret.
     expects: bool,
-    /// A value is being set or changed: `to` comes before the new value.
+    /// Is true after a word such as `set` or `change`: then `to` comes before the new value.
     setting: bool,
-    /// A thing is being used, and its name comes next.
+    /// Is true after a word such as `use` or `with`: then the name of the used thing comes next.
     using: bool,
-    /// How much of `log in as NAME with` was said, in words.
+    /// The number of words of `log in as NAME with` that were read.
     login: u8,
     previous: &'a str,
 }
 
-/// Finds a secret that a sentence tells.
+/// Finds a secret in a sentence.
 pub(super) fn find_in_prose(text: &str) -> Option<&'static str> {
     let mut sentence = SentenceState {
         text,
@@ -60,7 +60,7 @@ pub(super) fn find_in_prose(text: &str) -> Option<&'static str> {
 }
 
 impl<'a> SentenceState<'a> {
-    /// Takes the next word. True if it is a secret.
+    /// Reads the next word; returns true if it is a secret.
     fn tells_secret(&mut self, raw: &'a str) -> bool {
         let word = strip_quotes(raw).trim_end_matches(':');
         if self.expects {
@@ -88,7 +88,7 @@ impl<'a> SentenceState<'a> {
         false
     }
 
-    /// Reads `log in as admin with`: the next word is the password.
+    /// Reads `log in as admin with`, after which the next word is the password.
     fn log_in(&mut self, word: &str) {
         self.login = match (self.login, word) {
             (_, "log" | "Log" | "sign" | "Sign") => 1,
@@ -103,7 +103,7 @@ impl<'a> SentenceState<'a> {
         };
     }
 
-    /// Reads a word after the name: its purpose, or a sign that its value follows.
+    /// Reads a word after the name: it describes the purpose, or shows that the value follows.
     fn describe_word(&mut self, word: &str, raw: &str) {
         let copula = matches!(
             word,
@@ -150,7 +150,7 @@ impl<'a> SentenceState<'a> {
         }
         let mut promised = judge_name(noun.as_bytes());
         if noun.eq_ignore_ascii_case("key") {
-            // "api key": the word before gives the kind of key.
+            // In "api key" the word before gives the kind of key.
             let start = self.offset_of(self.previous);
             let pair = self.text.get(start..self.offset_of(raw) + raw.len()).filter(|pair| pair.len() <= 32);
             promised = pair.map_or(NamePromise::None, |pair| judge_name(pair.trim_end_matches([':', ',']).as_bytes()));
@@ -160,18 +160,18 @@ impl<'a> SentenceState<'a> {
         }
         (self.subject, self.left) = (promised, 0);
         let before = strip_quotes(self.previous);
-        // A name of this kind stands for nothing but the secret itself.
+        // The word after a vault password is always the secret itself.
         let vault = promised == NamePromise::Password && (noun.contains("vault") || before.ends_with("vault"));
         self.expects = noun.len() < word.len() || vault || (promised == NamePromise::Password && self.using);
     }
 
-    /// Returns the offset of `part` in the text that it was taken from.
+    /// Returns the offset of `part` in the text that contains it.
     fn offset_of(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
     }
 }
 
-/// Returns true if a word begins the purpose of a secret, in English, German, French or Spanish.
+/// Returns true if a word can begin the purpose of a secret, in English, German, French or Spanish.
 fn is_preposition(word: &str) -> bool {
     const ENGLISH: [&str; 7] = ["for", "of", "on", "to", "in", "at", "from"];
     const OTHERS: [&str; 14] =
@@ -179,15 +179,15 @@ fn is_preposition(word: &str) -> bool {
     ENGLISH.contains(&word) || OTHERS.contains(&word)
 }
 
-/// Returns true if a word is one for a password in Spanish or, behind `mot de`, in French.
+/// Returns true for a word that means password in Spanish, or in French after `mot de`.
 fn is_foreign_noun(word: &str, previous: &str) -> bool {
     word.eq_ignore_ascii_case("contrase\u{f1}a") || (word == "passe" && previous == "de")
 }
 
-/// Longest password that is read in a text without blanks.
+/// The longest password that is read in a text without blanks.
 const UNSPACED_LIMIT: usize = 64;
 
-/// Finds a password that a Chinese sentence tells, where no blank need stand.
+/// Finds a password in a Chinese sentence, which needs no blank before it.
 pub(super) fn find_unspaced(text: &str) -> Option<&'static str> {
     const NOUNS: [&str; 3] = ["\u{5bc6}\u{7801}", "\u{5bc6}\u{78bc}", "\u{53e3}\u{4ee4}"];
     const COPULAS: [char; 8] = ['\u{662f}', '\u{4e3a}', '\u{70ba}', '\u{6210}', '\u{5230}', '\u{ff1a}', ':', '='];
@@ -211,7 +211,7 @@ fn is_adverb(word: &str) -> bool {
     matches!(word, "now" | "still" | "currently" | "just" | "always" | "simply" | "be" | "is" | "=" | "->" | "**")
 }
 
-/// Returns true when the word is a secret rather than a term, a name or a place.
+/// Returns true when the word is a secret, and not a term, a name or a path.
 fn is_told(promised: NamePromise, word: &str) -> bool {
     let word = word.trim_matches('*');
     if word.contains(['/', '(']) || word.starts_with(['@', '#', '-']) || is_term(word) {
@@ -228,12 +228,13 @@ fn is_told(promised: NamePromise, word: &str) -> bool {
     drawn && is_secret(promised, word, false)
 }
 
-/// A name and few digits: a password, or a column, a step, a host.
+/// Returns true for a word with fewer than two digits and no other sign of a password: it may also name a column, a
+/// step or a host.
 fn is_slight(word: &str) -> bool {
     CharMix::from_bytes(word.as_bytes()).digit < 2 && !is_strong(word)
 }
 
-/// Returns true when the sentence ends with `raw`, or goes on about something else.
+/// Returns true when the sentence ends with `raw`, or continues with another subject.
 fn ends_clause(text: &str, raw: &str) -> bool {
     let end = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize) + raw.len();
     let rest = text.get(end..).unwrap_or("").trim_start_matches([' ', '\t']);
@@ -243,14 +244,15 @@ fn ends_clause(text: &str, raw: &str) -> bool {
         || matches!(next, "" | "and" | "but" | "or" | "for" | "on" | "with" | "-" | "--")
 }
 
-/// `pw2.sh`, `login.py:33`
+/// Returns true for a file name such as `pw2.sh` or `login.py:33`.
 fn is_file_name(word: &str) -> bool {
     let mix = CharMix::from_bytes(word.as_bytes());
     let tail = word.rsplit_once('.').map_or("", |(_, tail)| tail.split(':').next().unwrap_or(""));
     mix.digit <= 2 && (1..=4).contains(&tail.len()) && tail.bytes().all(|b| b.is_ascii_lowercase())
 }
 
-/// Words, numbers and names of techniques with marks between them: `AES-256-GCM`, `sha256-hashed`, `16-bytes`.
+/// Returns true for words, numbers and names of techniques with marks between them: `AES-256-GCM`, `sha256-hashed`,
+/// `16-bytes`.
 pub(super) fn is_term(word: &str) -> bool {
     word.split(['-', '_', '.', '+', ':']).all(|piece| {
         let bytes = piece.as_bytes();
@@ -264,10 +266,10 @@ pub(super) fn is_term(word: &str) -> bool {
             TERMS.contains(&*lower)
         });
         known
-            // `hashed`, `256`, `90days`
+            // Such a piece is `hashed`, `256` or `90days`.
             || (bytes[digits..].iter().all(u8::is_ascii_lowercase) && small(&bytes[digits..]))
             || (letters == bytes.len() && small(bytes))
-            // `p95`, `UUIDv4`, `RFC2617`, `ISO8859`
+            // Such a piece is `p95`, `UUIDv4`, `RFC2617` or `ISO8859`.
             || (letters > 0
                 && bytes[letters..].iter().all(u8::is_ascii_digit)
                 && (letters == 1 || bytes[letters - 1] == b'v' || matches!(&bytes[..letters], b"RFC" | b"ISO")))

@@ -1,4 +1,4 @@
-//! Values that are nothing but a random string, and long tokens behind a short prefix.
+//! Finds values that are only a random string, and long tokens after a short prefix.
 
 use super::classify::{
     CharMix, case_changes, count_distinct, is_random, is_test_key, is_uuid, is_word_byte, wordy_share,
@@ -7,7 +7,7 @@ use super::names::describes_public;
 use super::structure::{TokenContent, decode_base64};
 use super::verdict::is_public_token;
 
-/// Shortest bare string judged by its looks alone.
+/// The length of the shortest string that is judged by its looks alone.
 const BARE_MIN: usize = 38;
 
 /// Returns true when nearly the whole of `text` is one random string.
@@ -27,7 +27,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
     if !is_beyond_hex(bytes) || is_uuid(bytes) {
         return false;
     }
-    // Lower case and digits alone (base32, nix hashes, host names) need to be one solid piece.
+    // A string of only lower case and digits (base32, nix hashes, host names) must be one solid piece.
     if (mix.upper == 0 || mix.lower == 0) && (mix.symbol > 0 || bytes.len() < 40) {
         return false;
     }
@@ -41,7 +41,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
         && !is_readable(text)
 }
 
-/// Returns true if the text is nothing but a token of Mattermost: 26 characters of its alphabet, digits among them.
+/// Returns true if the text is only a token of Mattermost: 26 characters of its alphabet, some of them digits.
 pub(super) fn is_chat_token(text: &str) -> bool {
     let bytes = text.trim().as_bytes();
     bytes.len() == 26
@@ -52,7 +52,7 @@ pub(super) fn is_chat_token(text: &str) -> bool {
         && count_distinct(bytes, 10) > 9
 }
 
-/// `sha256-…`, `h1:…`, `Algo:…`: a digest with its label.
+/// Returns true for a digest with its label: `sha256-…`, `h1:…`, `Algo:…`.
 fn is_labelled_digest(text: &str) -> bool {
     text.split_once([':', '-']).is_some_and(|(label, _)| {
         let label = label.to_ascii_lowercase();
@@ -63,7 +63,8 @@ fn is_labelled_digest(text: &str) -> bool {
     })
 }
 
-/// At least 20 letters and digits in a row (12 in a well-mixed string): dotted and dashed names have shorter pieces.
+/// Returns true for at least 20 letters and digits in a row (12 in a well-mixed string). Names with points or dashes
+/// have shorter pieces.
 fn has_solid_piece(bytes: &[u8]) -> bool {
     let mix = CharMix::from_bytes(bytes);
     let mixed = mix.upper > 5 && mix.lower > 5 && mix.digit > 2;
@@ -80,10 +81,11 @@ fn is_readable(text: &str) -> bool {
     matches!(decode_base64(text), TokenContent::Text(_))
 }
 
-/// Shortest word looked at by [`has_prefixed_token`].
+/// The length of the shortest word that [`has_prefixed_token`] reads.
 pub(super) const PREFIXED_MIN: usize = 36;
 
-/// `abc_live_` and 30 or more random letters and digits: an issuer's prefix not in the table.
+/// Returns true for `abc_live_` and 30 or more random letters and digits: the prefix of an issuer that is not in the
+/// table.
 pub(super) fn has_prefixed_token(text: &str) -> bool {
     text.as_bytes().split(|b| !(is_word_byte(b) || *b == b'-')).any(|word| {
         if !(PREFIXED_MIN..=300).contains(&word.len()) {
@@ -111,10 +113,10 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
     })
 }
 
-/// Shortest word looked at by [`is_long_random`].
+/// The length of the shortest word that [`is_long_random`] reads.
 pub(super) const LONG_MIN: usize = 40;
 
-/// A word of 40 or more well-mixed letters and digits, set off by blanks, quotes or `=`.
+/// Returns true for a word of 40 or more well-mixed letters and digits between blanks, quotes or `=`.
 pub(super) fn is_long_random(word: &str) -> bool {
     let (name, word) = word.rsplit_once('=').unwrap_or(("", word));
     if word.len() < LONG_MIN || describes_public(name.as_bytes()) {
@@ -123,7 +125,7 @@ pub(super) fn is_long_random(word: &str) -> bool {
     if is_bot_token(word) {
         return true;
     }
-    // An AWS secret key has 40 characters and may hold slashes; so may a path, but hardly in such a mix.
+    // An AWS secret key has 40 characters and may contain slashes. A path may too, but seldom with such a mix.
     let base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'+');
     let plain = |b: u8| is_word_byte(&b) || b == b'-';
     let aws = word.len() == 40 && word.bytes().all(base64);
@@ -148,7 +150,8 @@ pub(super) fn is_long_random(word: &str) -> bool {
         && !is_readable(word)
 }
 
-/// Discord: an encoded number, six characters, 27 to 40 characters, with points between.
+/// Returns true for a bot token of Discord: an encoded number, six characters, 27 to 40 characters, with points between
+/// them.
 fn is_bot_token(word: &str) -> bool {
     let mut parts = word.split('.');
     let (Some(user), Some(time), Some(mac), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -166,7 +169,7 @@ fn is_bot_token(word: &str) -> bool {
         && wordy_share(word.as_bytes()) < 60
 }
 
-/// Returns true when letters other than `a` to `f` are common: long hex runs are digests, which other modules judge.
+/// Returns true when letters other than `a` to `f` are common. A long hex run is a digest, which other modules judge.
 fn is_beyond_hex(bytes: &[u8]) -> bool {
     bytes.iter().filter(|b| b.is_ascii_alphabetic() && !b.is_ascii_hexdigit()).nth(4).is_some()
 }

@@ -1,8 +1,8 @@
-//! Reading the name before a separator and the value after it.
+//! Reads the name before a separator and the value after it.
 
 use super::classify::is_word_byte;
 
-/// How much of a name is read.
+/// The most bytes of a name that are read.
 const NAME_LIMIT: usize = 96;
 
 /// Checks if byte `i` separates a name from a value; returns the end of the name's side.
@@ -18,7 +18,7 @@ pub(super) fn find_separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
             Some(i - marks)
         }
         b':' => {
-            // `${NAME:-…}` is a reference with a default.
+            // In `${NAME:-…}` the colon begins a default.
             let default = matches!(next, b'-' | b'?' | b'+' | b'=') && in_braces(&bytes[..i]);
             (!default
                 && next != b':'
@@ -27,9 +27,9 @@ pub(super) fn find_separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
                 && !(next == b'/' && bytes.get(i + 2) == Some(&b'/')))
             .then_some(i)
         }
-        // XML text: `<name>value<`.
+        // XML text has the form `<name>value<`.
         b'>' => (is_word_byte(&previous) && !matches!(next, b'=' | b'>' | b' ')).then_some(i),
-        // `define("NAME", "value")`
+        // The form is `define("NAME", "value")`.
         b',' => (matches!(previous, b'"' | b'\'') && matches!(next, b' ' | b'"' | b'\'')).then_some(i),
         _ => None,
     }
@@ -41,7 +41,7 @@ fn in_braces(head: &[u8]) -> bool {
     head[..head.len() - name].ends_with(b"${")
 }
 
-/// The name that ends just before `end`, past blanks, quotes and brackets.
+/// Returns the name that ends just before `end`, apart from blanks, quotes and brackets.
 pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
     let bytes = text.as_bytes();
     let closing = bytes[..end]
@@ -57,14 +57,14 @@ pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
         return None;
     }
     let mut start = end - length;
-    // `api_key: str = "X"`, `let api_key: &str = "X"`
+    // A type may come between name and value: `api_key: str = "X"`, `let api_key: &str = "X"`.
     if matches!(&bytes[start..end], b"str" | b"String" | b"string") {
         let typed = bytes[..start].strip_suffix(b"&").unwrap_or(&bytes[..start]);
         if let Some(name) = typed.strip_suffix(b": ").or_else(|| typed.strip_suffix(b":")) {
             return name_before(text, name.len());
         }
     }
-    // "API key: …": two words, the first of which qualifies the second.
+    // "API key: …" has a name of two words; the first word qualifies the second.
     if start > 1 && bytes[start - 1] == b' ' && length <= 12 && bytes[start - 2].is_ascii_alphabetic() {
         let word =
             bytes[start.saturating_sub(20)..start - 1].iter().rev().take_while(|b| b.is_ascii_alphanumeric()).count();
@@ -73,13 +73,13 @@ pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
     text.get(start..end)
 }
 
-/// A value and how it was written.
+/// A value and the way it was written.
 pub(super) struct WrittenValue<'a> {
-    /// Up to the closing quote, or up to the first delimiter.
+    /// The text up to the closing quote, or to the first delimiter.
     pub text: &'a str,
-    /// Without quotes: up to the next blank, when that is longer.
+    /// For a value without quotes, the text up to the next blank, when that is longer.
     pub long: &'a str,
-    /// Up to the end of the line or quote: for headers.
+    /// The text up to the end of the line or to the closing quote, for headers.
     pub line: &'a str,
     pub quoted: bool,
 }
@@ -95,7 +95,7 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
     while position < stop && matches!(bytes[position], b' ' | b'\t' | b'(') && position < from + 24 {
         position += 1;
     }
-    // YAML block scalars: `|` or `>` and a new line.
+    // A YAML block scalar has `|` or `>` and a new line before its value.
     if separator == b':' && position < stop && matches!(bytes[position], b'|' | b'>') {
         let skip = bytes[position..stop]
             .iter()
@@ -130,7 +130,7 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
     WrittenValue { text: slice(short.unwrap_or(long).min(long)), long: slice(long), line: slice(line), quoted: false }
 }
 
-/// The bytes that end an unquoted value: 1 maybe, 2 but not its line, 3 that too.
+/// The bytes that end an unquoted value: 1 ends only `text`, 2 also ends `long`, 3 also ends `line`.
 const ENDS: [u8; 256] = {
     let mut table = [0; 256];
     let ends = *b",;&|)]}<>\\ \t\n\r\"'`";

@@ -1,8 +1,9 @@
-//! What the guard missed, what it refused though harmless, and the like of both.
+//! Tests texts that an earlier guard judged wrongly, and similar texts: secrets that it missed, and harmless texts that
+//! it refused.
 
 use super::tests::{HEX, LETTERS, Maker, clean, refused};
 
-/// These tests.
+/// The tests whose texts are also checked with small changes, see `near`.
 pub(super) const CASES: &[fn()] = &[
     passwords_of_vault_files_are_caught,
     entries_of_netrc_are_caught_in_any_white_space,
@@ -14,7 +15,7 @@ pub(super) const CASES: &[fn()] = &[
     what_a_generator_of_documented_formats_found,
 ];
 
-/// Passwords as people choose them.
+/// Makes passwords as people choose them.
 fn passwords(make: &mut Maker) -> Vec<String> {
     vec![
         ["hunt", "er2"].concat(),
@@ -63,7 +64,7 @@ fn passwords_of_vault_files_are_caught() {
 fn entries_of_netrc_are_caught_in_any_white_space() {
     let mut make = Maker(21);
     let mut passwords = passwords(&mut make);
-    // Behind a login any literal is one, words too.
+    // After a login any literal is a password, even a word.
     passwords.push(["sword", "fish"].concat());
     for pass in passwords {
         for text in [
@@ -245,7 +246,7 @@ fn commits_are_commits_where_the_syntax_says_so() {
             refused(&text);
         }
     }
-    // A commit is written out: 40 digits or 64.
+    // Only 40 or 64 digits are a commit.
     for length in [32, 39, 41, 63] {
         refused(&format!("git checkout {}", make.text(length, HEX)));
     }
@@ -281,7 +282,7 @@ fn what_a_generator_of_documented_formats_found() {
     for _ in 0..20 {
         let (a, b) = (make.text(3, LETTERS), make.text(8, LETTERS));
         for token in [
-            // A client secret of Azure may hold tildes and dots anywhere.
+            // A client secret of Azure may have tildes and dots at any position.
             format!("{a}8Q~{b}~{}~{}.{}", make.text(7, LETTERS), make.text(9, LETTERS), make.text(7, LETTERS)),
             format!("{a}8Q~~{b}_{}", make.text(24, LETTERS)),
             format!("essu_{}/{}+{b}", make.text(11, LETTERS), make.text(39, LETTERS)),

@@ -1,4 +1,5 @@
-//! Finds the places of secrets in a text. They are whole lines, since a rule reads more of a line than its match.
+//! Finds the lines with secrets in a text. A result consists of whole lines, because a rule reads more of a line than
+//! its match.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -14,16 +15,17 @@ pub struct SecretSpan {
     pub rule: &'static str,
 }
 
-/// The most searches for secrets that only show in several lines together; then the rest of the text is taken whole.
+/// The most searches for secrets that only several lines together show; after that the rest of the text is marked as a
+/// whole.
 const ROUNDS: usize = 32;
-/// Shortest part of a credential that somebody has broken over lines, and of such a credential.
+/// The shortest part of a credential that is broken over lines, and the shortest such credential, in bytes.
 const PART: usize = 8;
 const BROKEN: usize = 20;
 
 impl SecretGuard {
-    /// Returns the lines by which [`check`](Self::check) refuses a text, in order and apart from each other. Without
-    /// them the text passes. A secret that only shows in several lines together is all of these lines. A text refused
-    /// for no particular lines is one span.
+    /// Returns the lines for which [`check`](Self::check) refuses a text, in order and without overlaps. The text
+    /// without them passes. A secret that only several lines together show is a span of all these lines. A text that is
+    /// refused for no particular lines is one span.
     #[must_use]
     pub fn find_spans(&self, text: &str) -> Vec<SecretSpan> {
         let lines = split_lines(text);
@@ -40,7 +42,7 @@ impl SecretGuard {
         join_marked(&lines, &marks)
     }
 
-    /// A credential that was wrapped: the end of one line and the beginning of the next are one word.
+    /// Marks a credential that was wrapped: the end of one line and the beginning of the next form one word.
     fn mark_broken(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
         for index in 1..lines.len() {
             let (Some(first), Some(second)) =
@@ -59,16 +61,16 @@ impl SecretGuard {
         }
     }
 
-    /// Marks the lines that still hit after all marked lines are removed.
+    /// Marks the lines that still match after all marked lines are removed.
     fn mark_together(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
         for _ in 0..ROUNDS {
             let Some(rule) = self.check(None, &join_unmarked(text, lines, marks, 0..lines.len())) else { return };
             let hits = |part: Range<usize>| self.check(None, &join_unmarked(text, lines, marks, part)).is_some();
             let end = first_true(1..=lines.len(), |end| hits(0..end));
-            // The latest line from which it still hits.
+            // The last line from which the text still matches.
             let start = first_true(1..=end, |start| !hits(start..end)) - 1;
             let before = marks.len();
-            // A rule may look at how long a text is, and so the smaller part need not hit.
+            // A rule may depend on the length of the text, so the smaller part need not match.
             let part = if hits(start..end) { start..end } else { 0..lines.len() };
             mark_lines(marks, part, rule);
             if marks.len() == before {
@@ -81,7 +83,7 @@ impl SecretGuard {
     }
 }
 
-/// The marked lines, by number, and why.
+/// The numbers of the marked lines, each with its rule.
 type Marks = BTreeMap<usize, &'static str>;
 
 fn mark_lines(marks: &mut Marks, lines: impl IntoIterator<Item = usize>, rule: &'static str) {
@@ -101,13 +103,14 @@ fn split_lines(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The lines of a part that are not marked; a marked one is empty.
+/// Returns the lines of a part, with every marked line empty.
 fn join_unmarked(text: &str, lines: &[Range<usize>], marks: &Marks, part: Range<usize>) -> String {
     let shown = |index: usize| if marks.contains_key(&index) { "" } else { &text[lines[index].clone()] };
     part.map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// The first number for which a question that is answered no, then yes, is answered yes. The last is known to be.
+/// Returns the first number for which `is` is true. It must be false up to some number and true from there on; for the
+/// last number it is known to be true.
 fn first_true(range: RangeInclusive<usize>, is: impl Fn(usize) -> bool) -> usize {
     let (mut first, mut last) = range.into_inner();
     while first < last {
@@ -117,7 +120,7 @@ fn first_true(range: RangeInclusive<usize>, is: impl Fn(usize) -> bool) -> usize
     first
 }
 
-/// Private keys from their first line to their last, or to the first line that can be none of theirs.
+/// Marks private keys from their first line to their last, or to the first line that cannot be a part of a key.
 fn mark_keys(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     let mut is_inside = false;
     for (index, line) in lines.iter().enumerate() {
@@ -132,7 +135,7 @@ fn mark_keys(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     }
 }
 
-/// The further lines of a wrapped credential: single words without a meaning, right beside a marked line.
+/// Marks the further lines of a wrapped credential: single words without a meaning right before or after a marked line.
 fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     let known: Vec<_> = marks.iter().map(|(index, rule)| (*index, *rule)).collect();
     let is_more = |index: &usize| lines.get(*index).is_some_and(|line| is_wrapped(text[line.clone()].trim()));
@@ -142,7 +145,7 @@ fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     }
 }
 
-/// Returns true when a line is one long word of base64 or hex, with a digit in it.
+/// Returns true when a line is one long word of base64 or hex with a digit.
 fn is_wrapped(line: &str) -> bool {
     line.len() >= 16 && line.bytes().all(is_token) && line.bytes().any(|byte| byte.is_ascii_digit())
 }
@@ -151,7 +154,7 @@ const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-' | b'.')
 }
 
-/// The last word of a line, if it can be the beginning of a credential.
+/// Returns the last word of a line, if it can be the beginning of a credential.
 fn end_word(line: &str) -> Option<&str> {
     let line = line.trim_end();
     let line = line.strip_suffix('\\').unwrap_or(line);
@@ -159,14 +162,14 @@ fn end_word(line: &str) -> Option<&str> {
     line.get(start..).filter(|word| !word.is_empty())
 }
 
-/// The line, if it is one word that can be the rest of a credential.
+/// Returns the line if it is a single word that can be the rest of a credential.
 fn find_single_word(line: &str) -> Option<&str> {
     let line = line.trim();
     let line = line.trim_end_matches(['"', '\'', ',', ';', '`']);
     (!line.is_empty() && line.bytes().all(is_token)).then_some(line)
 }
 
-/// Marked lines as spans; neighbours with one reason are one.
+/// Makes spans of the marked lines; neighbouring lines with the same rule form one span.
 fn join_marked(lines: &[Range<usize>], marks: &Marks) -> Vec<SecretSpan> {
     let mut spans: Vec<(usize, SecretSpan)> = Vec::new();
     for (index, rule) in marks {
@@ -190,7 +193,7 @@ mod tests {
         ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat()
     }
 
-    /// The text without its spans, which must pass.
+    /// Returns the text without its spans, and checks that it passes.
     fn without(text: &str) -> String {
         let guard = SecretGuard::new();
         let mut out = String::new();

@@ -1,7 +1,7 @@
-//! Looks over a text once before any rule runs: most rules need a mark or a long word to have a chance, and most texts
-//! have neither.
+//! Surveys a text once before any rule runs. Most rules need a certain mark or a long word, and most texts have
+//! neither.
 
-/// The kinds of bytes that matter, as bits.
+/// The kinds of bytes that rules need, as bits.
 const KINDS: [u8; 256] = {
     let mut table = [0; 256];
     let breaks = *b" \t\n\r\x0b\x0c\"'`,;";
@@ -27,7 +27,7 @@ const KINDS: [u8; 256] = {
     table
 };
 
-/// The kinds of bytes, and the long words.
+/// The kinds of bytes in a text, and its long words.
 pub(super) struct TextSurvey<'a> {
     pub text: &'a str,
     seen: u8,
@@ -36,18 +36,18 @@ pub(super) struct TextSurvey<'a> {
 }
 
 impl<'a> TextSurvey<'a> {
-    /// Ends a word: a blank, a quote, a comma or a semicolon.
+    /// A byte that ends a word: a blank, a quote, a comma or a semicolon.
     const BREAK: u8 = 1;
     const DASH: u8 = 16;
     /// White space.
     pub const BLANK: u8 = 2;
-    /// May stand between a name and a value.
+    /// A byte that may separate a name from a value.
     pub const SEPARATOR: u8 = 4;
     pub const AT: u8 = 8;
     /// Three dashes in a row, as in PEM armour.
     pub const DASHES: u8 = 32;
 
-    /// Shorter words hold no token that its looks alone give away.
+    /// The length of the shortest word that can be a token by its looks alone.
     const WORD_MIN: usize = super::formats::SHORTEST;
 
     pub fn new(text: &'a str) -> Self {
@@ -81,12 +81,12 @@ impl<'a> TextSurvey<'a> {
         self.seen & kinds != 0
     }
 
-    /// Returns true when no rule can find anything without a name.
+    /// Returns true when no rule can find anything in a text without a name.
     pub fn is_plain(&self) -> bool {
         self.words.is_empty() && !self.has_any(Self::BLANK | Self::SEPARATOR | Self::AT)
     }
 
-    /// The words of at least `min` bytes.
+    /// Returns the words of at least `min` bytes.
     pub fn long_words(&self, min: usize) -> impl Iterator<Item = &'a str> {
         self.words.iter().copied().filter(move |word| word.len() >= min)
     }

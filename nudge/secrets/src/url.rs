@@ -1,16 +1,16 @@
-//! Credentials inside URLs and connection strings.
+//! Finds credentials in URLs and connection strings.
 
 use super::classify::{is_placeholder, is_reference};
 use super::command::{is_oracle_login, is_random_argument};
 
-/// `scheme://user:password@host` or `user:password@tcp(host)`.
+/// Returns true for `scheme://user:password@host` or `user:password@tcp(host)`.
 pub(super) fn has_credentials(text: &str) -> bool {
     const AUTHORITY_LIMIT: usize = 240;
     const MANY: usize = 256;
     let bytes = text.as_bytes();
     let mut sign = 0;
     for (count, (start, _)) in text.match_indices("://").enumerate() {
-        // Without an `@` ahead there is nothing to find.
+        // Without a later `@` there is no credential to find.
         if sign < start + 3 {
             let Some(next) = text[start + 3..].find('@') else {
                 break;
@@ -30,7 +30,8 @@ pub(super) fn has_credentials(text: &str) -> bool {
             })
             .unwrap_or(rest.len());
         let authority = rest[..end].iter().rposition(|b| *b == b'@').map(|i| &rest[..i]);
-        // A password may hold `/`, `?` or `#` unencoded: look further when the host part has an odd port.
+        // A password may contain `/`, `?` or `#` without encoding, so read further when the host seems to have an odd
+        // port.
         let authority = authority.or_else(|| {
             let far = rest
                 .iter()
@@ -38,7 +39,7 @@ pub(super) fn has_credentials(text: &str) -> bool {
                 .unwrap_or(rest.len());
             let i = rest[..far].iter().rposition(|b| *b == b'@')?;
             let colon = rest[..end].iter().position(|b| *b == b':')?;
-            // The colons of `[::1]` belong to a host.
+            // The colons in `[::1]` are a part of the host.
             let is_odd = !rest.starts_with(b"[") && rest[colon + 1..end].iter().any(|b| !b.is_ascii_digit());
             is_odd.then_some(&rest[..i])
         });
@@ -46,7 +47,7 @@ pub(super) fn has_credentials(text: &str) -> bool {
             return true;
         }
     }
-    // `jdbc:oracle:thin:user/password@host`
+    // The form is `jdbc:oracle:thin:user/password@host`.
     if text.match_indices(":thin:").take(MANY).any(|(start, mark)| {
         let rest = text[start + mark.len()..].get(..AUTHORITY_LIMIT).unwrap_or(&text[start + mark.len()..]);
         is_oracle_login(rest.split_ascii_whitespace().next().unwrap_or(""))
@@ -63,7 +64,7 @@ pub(super) fn has_credentials(text: &str) -> bool {
     })
 }
 
-/// Returns true when `user:password` (or a token alone) is a literal credential.
+/// Returns true when `user:password`, or a token alone, is a literal credential.
 fn is_userinfo(info: &str) -> bool {
     let Some((user, pass)) = info.split_once(':') else {
         return is_random_argument(info, 20);

@@ -1,4 +1,4 @@
-//! Decides if a value is a secret, given the promise of its name.
+//! Decides if a value is a secret, given the kind of secret that its name suggests.
 
 use super::classify::{
     CharMix, count_distinct, digit_changes, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random,
@@ -9,8 +9,8 @@ use super::structure::{TokenContent, decode_base64};
 use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
 use std::sync::LazyLock;
 
-/// Returns true when `value`, given to a name that promises `promised`, is a literal secret. `shouted` means an
-/// environment-style `NAME=value`, where even a plain word is a literal.
+/// Returns true when `value` is a literal secret, for a name that suggests `promised`. `shouted` means the form
+/// `NAME=value` of environment variables, where even a plain word is a literal.
 pub(super) fn is_secret(promised: NamePromise, value: &str, shouted: bool) -> bool {
     let value = value.trim().trim_end_matches(['.', ',', ':', ';']);
     let value = value.strip_prefix("base64:").unwrap_or(value);
@@ -18,7 +18,7 @@ pub(super) fn is_secret(promised: NamePromise, value: &str, shouted: bool) -> bo
     if bytes.len() < 5 {
         return false;
     }
-    // The costly questions, whether the value refers or stands in, come last.
+    // The expensive checks for references and placeholders come last.
     let suspicious = match promised {
         NamePromise::Password => is_password(value, shouted),
         NamePromise::Token | NamePromise::Header => is_uuid(bytes) || is_token_like(value) || is_basic_pair(value),
@@ -46,7 +46,7 @@ fn is_password(value: &str, shouted: bool) -> bool {
         || is_joined_words(value)
 }
 
-/// Words that names have and passwords have not: the value names a kind of secret, or the place where it is kept.
+/// Words that occur in names but not in passwords: such a value names a kind of secret, or the thing that stores it.
 const NAMING_WORDS: &[&str] = &[
     "password",
     "passwd",
@@ -127,7 +127,8 @@ const NAMING_WORDS: &[&str] = &[
     "main",
 ];
 
-/// `Copper-maple-42`, `river_Stone_7`, `correct-horse-battery`: words with marks between them, as people choose them.
+/// Returns true for words with marks between them, as people choose passwords: `Copper-maple-42`, `river_Stone_7`,
+/// `correct-horse-battery`.
 fn is_joined_words(value: &str) -> bool {
     let bytes = value.as_bytes();
     if !(10..=64).contains(&bytes.len()) || !bytes.iter().any(|b| matches!(b, b'-' | b'_' | b'.')) {
@@ -155,12 +156,12 @@ fn is_joined_words(value: &str) -> bool {
         && !is_version_or_number(bytes)
 }
 
-/// Six or more digits given as a password; short counts and ports are no secrets.
+/// Returns true for six or more digits as a password; short counts and ports are no secrets.
 fn is_number_code(bytes: &[u8]) -> bool {
     bytes.len() >= 6 && bytes.iter().all(u8::is_ascii_digit) && count_distinct(bytes, 4) > 3
 }
 
-/// `user.password`, `config.db.pass`: code, not a literal.
+/// Returns true for code that is no literal: `user.password`, `config.db.pass`.
 fn is_member_access(value: &str) -> bool {
     value.contains('.')
         && value.bytes().filter(u8::is_ascii_digit).count() <= 2
@@ -175,7 +176,7 @@ fn is_mostly_words(part: &str) -> bool {
     part.len() < 6 || wordy_share(part.as_bytes()) >= 40
 }
 
-/// Values of tokens and keys: random-looking from 12 bytes on, or a mix of letters and digits that makes no words.
+/// Returns true for the value of a token or key: it looks random, or mixes letters and digits that form no words.
 pub(super) fn is_token_like(value: &str) -> bool {
     let bytes = value.as_bytes();
     if is_version_or_number(bytes) || is_env_name(bytes) {
@@ -192,11 +193,11 @@ pub(super) fn is_token_like(value: &str) -> bool {
         let marked = mix.symbol >= 4 && bytes.len() >= 20 && wordy_share(bytes) < 48 && !has_brackets(value);
         return is_odd_word(value) || (mix.space == 0 && value.is_ascii() && (marked || is_noise(bytes)));
     }
-    // An issuer's own words before the random part.
+    // The issuer's words come before the random part.
     if value.rsplit_once('_').is_some_and(|(_, tail)| tail.len() >= 16 && is_token_like(tail)) {
         return true;
     }
-    // `abc123def456`, `s3cr3t-t0k3n`: digits among the letters, in one piece or in odd company.
+    // In `abc123def456` and `s3cr3t-t0k3n` the digits are among the letters, in one piece or with marks.
     let share = wordy_share(bytes);
     let blocks = bytes.windows(2).filter(|w| w[0].is_ascii_digit() != w[1].is_ascii_digit()).count();
     bytes.len() >= 8
@@ -207,13 +208,13 @@ pub(super) fn is_token_like(value: &str) -> bool {
             || (mix.symbol == 0 && bytes.len() >= 14 && share < 75 && digit_changes(bytes) >= 2))
 }
 
-/// Letters, digits and marks of all kinds, as generators of framework keys make them.
+/// Returns true for letters, digits and marks of all kinds, as key generators of frameworks produce them.
 pub(super) fn is_noise(bytes: &[u8]) -> bool {
     let mix = CharMix::from_bytes(bytes);
     mix.symbol >= 6 && mix.digit >= 3 && mix.space == 0 && bytes.len() >= 32 && wordy_share(bytes) < 48
 }
 
-/// base64 of `user:password`, as in `docker` and `npm` configuration.
+/// Returns true for base64 of `user:password`, as in the configuration of `docker` and `npm`.
 pub(super) fn decoded_pair(value: &str) -> bool {
     let TokenContent::Text(inner) = decode_base64(value) else {
         return false;
@@ -221,7 +222,7 @@ pub(super) fn decoded_pair(value: &str) -> bool {
     is_basic_pair(&inner)
 }
 
-/// `user:password` with a literal password.
+/// Returns true for `user:password` with a literal password.
 pub(super) fn is_basic_pair(value: &str) -> bool {
     let Some((user, pass)) = value.split_once(':') else {
         return false;
@@ -244,10 +245,10 @@ const PUBLIC_STARTS: &[&str] = &[
 static PUBLIC: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().start_kind(StartKind::Anchored).build(PUBLIC_STARTS).ok());
 
-/// Random-looking values that are known not to be secret.
+/// Returns true for a random-looking value that is known not to be secret.
 pub(super) fn is_public_token(value: &str) -> bool {
     let length = value.len();
-    // Reported by shape and length: IPFS, reCAPTCHA site keys, certificates, KMS and sealed-secret ciphertexts.
+    // Shape and length identify IPFS ids, reCAPTCHA site keys, certificates, and ciphertexts of KMS and sealed-secret.
     let by_length = (value.starts_with("Qm") && length == 46)
         || (value.starts_with("6L") && length == 40)
         || (length > 100 && ["MII", "AQICA", "AgA", "AgB"].iter().any(|start| value.starts_with(start)));

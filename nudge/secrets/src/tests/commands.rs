@@ -1,9 +1,9 @@
-//! A case for each rule of commands, assignments, URLs and shapes, and what stands beside it and passes.
+//! Tests each rule of commands, assignments, URLs and shapes with texts that it refuses and similar texts that pass.
 
 use super::*;
 use crate::tests::{clean, refused};
 
-/// Whose texts have neighbours worth a look.
+/// The tests whose texts are also checked with small changes, see `near`.
 pub(super) const CASES: &[fn()] = &[
     options_of_commands_are_caught,
     arguments_without_an_option_are_caught,
@@ -286,7 +286,8 @@ fn values_are_walked_to_the_place_of_a_secret() {
     }
 }
 
-/// JSON in a text is read, once; a long one by its parts alone, and what is longer still as a text.
+/// The guard reads JSON in a text one level deep. A long JSON text is read only by its parts, and a still longer one
+/// only as text.
 #[test]
 fn json_in_a_text_is_read_by_its_parts() {
     let mut make = Maker(37);
@@ -307,10 +308,10 @@ fn json_in_a_text_is_read_by_its_parts() {
     assert!(rule(&format!("{inner} x")).is_none());
 }
 
-/// What is encoded in a long text is read where it begins like a document, and so much of it.
+/// In a long text the guard decodes only base64 that begins like a document, and only up to a limit.
 #[test]
 fn encoded_text_is_read_as_far_as_is_said() {
-    // `password=Winter` and so on, in base64.
+    // The text is `password=Winter…` in base64.
     let encoded = ["cGFzc3dvcmQ9V2", "ludGVyMjAyNCE"].concat();
     let after =
         |length: usize| format!("{} {encoded}", "maple copper ".repeat(400).split_at(length - 1 - encoded.len()).0);

@@ -1,4 +1,4 @@
-//! What each judgement says of many values, and what names promise: the guard's lines by themselves, see `near`.
+//! Records the result of each judgement for many values, and of each name: the guard's own limits, see `near`.
 
 use std::fmt::Write as _;
 
@@ -16,14 +16,14 @@ use crate::random::{has_prefixed_token, is_bare_random, is_long_random};
 use crate::structure::{TokenContent, base64_tokens, decode_base64, has_encoded_start};
 use crate::verdict::{decoded_pair, has_brackets, is_basic_pair, is_noise, is_public_token, is_secret, is_token_like};
 
-/// A judgement and its letter.
+/// A judgement, with its name in the file.
 type Judgement = (&'static str, fn(&str) -> char);
 
 const fn yes(is: bool) -> char {
     if is { 'y' } else { '.' }
 }
 
-/// A small number's letter.
+/// Writes a small number as a letter.
 fn small(number: usize) -> char {
     LETTERS.chars().nth(number).unwrap_or('+')
 }
@@ -40,7 +40,7 @@ const fn promised(promise: NamePromise) -> char {
     }
 }
 
-/// Those whose answer for drawn values differs by what these are made of.
+/// The judgements that depend on the mix of characters in a random value.
 const OF_MIXTURES: &[Judgement] = &[
     ("random, 10", |value| yes(is_random(value, 10))),
     ("passwordish", |value| yes(is_passwordish(value))),
@@ -89,7 +89,7 @@ const OF_VALUES: &[Judgement] = &[
     ("promise", |value| promised(judge_name(value.as_bytes()))),
 ];
 
-/// Values that lie beside a line. What looks like a password is put together.
+/// Lists values near the limits. Texts that look like passwords are built from parts.
 fn values() -> Vec<String> {
     let mut make = Maker(42);
     let plain = "\
@@ -156,10 +156,10 @@ fn values() -> Vec<String> {
     all
 }
 
-/// Values whose verdicts share a line.
+/// The number of values whose verdicts share a line.
 const TOGETHER: usize = 10;
 
-/// Each value, and the values with one character changed.
+/// Returns the value, and copies of it with one character changed.
 fn changed(value: &str) -> Vec<String> {
     let places: Vec<(usize, usize)> = value.char_indices().map(|(start, c)| (start, start + c.len_utf8())).collect();
     let instead = ["", "7", "e", "X", "-", " ", "/", "=", ".", ":", "$", "<", "("];
@@ -202,7 +202,7 @@ fn each_judgement_stands() {
     compare("judged.txt", &lines);
 }
 
-/// Three parts with points between them, as the tokens of a chat's bots are.
+/// Checks tokens of chat bots: three parts with points between them.
 #[test]
 fn dotted_tokens_are_judged_as_they_were() {
     let mut lines = String::new();
@@ -221,7 +221,7 @@ fn dotted_tokens_are_judged_as_they_were() {
     compare("dotted.txt", &lines);
 }
 
-/// How a name is made with another word.
+/// A way to combine a name with another word.
 type Shape<'a> = (&'static str, &'a dyn Fn(&str) -> String);
 
 #[test]

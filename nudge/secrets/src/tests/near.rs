@@ -1,21 +1,21 @@
-//! Where the guard draws its lines: what it says of values as they grow, and of each case of these tests with one
-//! character or word taken out or put in another's place. Nobody has decided these verdicts one by one: a change that moves
-//! some is to be looked at, in the difference of these files. `UPDATE=1` writes them anew.
+//! Records the guard's verdicts near its limits: for values of growing length, and for each case of these tests with
+//! one character or word removed or replaced. Most of these verdicts are no decisions of a person, so a change of some
+//! must be checked in the diff of the files. `UPDATE=1` writes the files again.
 //!
-//! The files hold verdicts, never the texts: `.` passes, a letter is the rule that the first line gives. Where all pass,
-//! there is no line; where too many differ to be read, a digest.
+//! The files contain verdicts and no texts: `.` means that a text passes, and a letter means a rule, by the list in the
+//! first line. A row without any match has no line. A row that is too long to read has a digest.
 
 use super::*;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Longest line that somebody reads.
+/// The longest row that a person can read; a longer row is written as a digest.
 const READ: usize = 160;
-/// Longest value of the table, and lengths beyond it at which something may end.
+/// The longest value of the table, and greater lengths at which a verdict may change.
 const LONGEST: usize = 72;
 const BEYOND: [usize; 9] = [96, 100, 101, 128, 200, 256, 300, 512, 513];
 
-/// Where values stand.
+/// The texts around a value; `{}` is the value.
 const PLACES: &[&str] = &[
     "{}",
     "run {} now",
@@ -59,7 +59,7 @@ const PLACES: &[&str] = &[
     "key={}=",
 ];
 
-/// What values are made of.
+/// The kinds of characters in values.
 pub(super) const KINDS: &[(&str, &str)] = &[
     ("small", "abcdefghijklmnopqrstuvwxyz"),
     ("capitals", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
@@ -76,7 +76,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     ("few", "aB3"),
 ];
 
-/// Texts whose beginnings are values too.
+/// Texts whose beginnings are used as values too.
 pub(super) const TEXTS: &[(&str, &str)] = &[
     ("words", "maplecopperwindowgardenriverstonemarketyellowbuttonsilverpersoncandlefinger"),
     ("Words", "MapleCopperWindowGardenRiverStoneMarketYellowButtonSilverPersonCandleFinger"),
@@ -95,7 +95,7 @@ pub(super) const TEXTS: &[(&str, &str)] = &[
     ("foreign", "größeMaß9äöüßéèêçñøåæœŸžšćđłńóśźżőűřůěťďňŕĺľ12345abcdeGHIJK"),
 ];
 
-/// Rules that are not in the table of formats.
+/// The rules that are not in the table of formats.
 const RULES: &[&str] = &[
     "private-key",
     "hex-32-64",
@@ -112,7 +112,7 @@ const RULES: &[&str] = &[
     "random-string",
 ];
 
-/// Each rule has a letter.
+/// Lists the rules; the position of each gives its letter.
 fn rules() -> Vec<&'static str> {
     let mut all = RULES.to_vec();
     all.extend(FORMATS.iter().map(|(rule, ..)| *rule));
@@ -121,7 +121,7 @@ fn rules() -> Vec<&'static str> {
     all
 }
 
-/// Letters as one line, each run as its length and letter; a digest of it where that is long.
+/// Writes letters as one line, with each run as its length and its letter; a long line becomes a digest.
 pub(super) fn row(letters: impl Iterator<Item = char>) -> String {
     let mut runs: Vec<(usize, char)> = Vec::new();
     for letter in letters {
@@ -134,7 +134,7 @@ pub(super) fn row(letters: impl Iterator<Item = char>) -> String {
     if line.len() <= READ { line } else { digest(&line) }
 }
 
-/// Fowler, Noll and Vo's hash: the same everywhere and always.
+/// Hashes a line with FNV-1a, which gives the same result on every machine and in every version.
 fn digest(line: &str) -> String {
     let hash = line
         .bytes()
@@ -142,7 +142,7 @@ fn digest(line: &str) -> String {
     format!("digest {hash:x}")
 }
 
-/// One line of verdicts.
+/// Writes verdicts as one line.
 fn line(verdicts: impl Iterator<Item = Option<&'static str>>) -> String {
     let rules = rules();
     let letter = |found| {
@@ -152,11 +152,11 @@ fn line(verdicts: impl Iterator<Item = Option<&'static str>>) -> String {
     row(verdicts.map(|verdict| verdict.map_or('.', letter)))
 }
 
-/// Compares with the file, or writes it.
+/// Compares the lines with the file, or writes the file.
 pub(super) fn compare(name: &str, lines: &str) {
     let rules: Vec<String> =
         rules().iter().zip(LETTERS.chars()).map(|(rule, letter)| format!("{letter} {rule}")).collect();
-    // `81.`
+    // A line such as `81.` is left out: every value passed.
     let tells = |line: &&str| {
         line.rsplit(": ").next().is_some_and(|verdicts| verdicts.contains(|c: char| c.is_ascii_alphabetic()))
     };
@@ -166,7 +166,7 @@ pub(super) fn compare(name: &str, lines: &str) {
     if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
         std::fs::write(&file, &now).unwrap();
     }
-    // As git may have written it.
+    // Git may have written the file with CRLF.
     let before = std::fs::read_to_string(&file).unwrap().replace("\r\n", "\n");
     let moved: Vec<&str> =
         now.lines().zip(before.lines()).filter(|(now, before)| now != before).map(|(now, _)| now).collect();
@@ -205,11 +205,11 @@ fn values_of_every_length_are_judged_as_they_were() {
     compare("lengths.txt", &lines);
 }
 
-/// Places that differ in what they ask of a value.
+/// Texts around a value, each with other demands on the value.
 const ASKING: &[&str] =
     &["{}", "run {} now", "token={}", "session: {}", "password: {}", "the password is {}", "tool -x {}"];
 
-/// Values by their length, with so many capitals, digits and marks among the small letters.
+/// Makes values by their length, each with a number of capitals, digits and marks among small letters.
 pub(super) fn mixtures() -> Vec<(String, Vec<String>)> {
     let counts = |taken: usize| {
         (0..9).flat_map(|upper| (0..9).map(move |digit| (upper, digit))).filter(move |(a, b)| a + b < taken)
@@ -243,7 +243,7 @@ fn values_of_every_mixture_are_judged_as_they_were() {
     compare("mixtures.txt", &lines);
 }
 
-/// What a text looks like: words of mixed or many characters are all the same.
+/// Returns the form of a text: every word with characters of several kinds becomes `#`.
 fn skeleton(text: &str) -> String {
     text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .map(|word| {

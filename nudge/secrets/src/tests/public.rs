@@ -1,4 +1,4 @@
-//! Kinds that public collections of credentials hold, and that the guard once let pass.
+//! Tests kinds of credentials that are in public collections and that an earlier guard did not find.
 
 use super::{Maker, clean, refused};
 
