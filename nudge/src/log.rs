@@ -72,8 +72,8 @@ impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
 pub struct LogEntry<'a> {
     /// The write, as [`ChangeLog::on_applied`](crate::ChangeLog::on_applied) gets it later.
     pub applied: AppliedWrite<'a>,
-    /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when the result has
-    /// only a secret.
+    /// The call's result as JSON, without secrets, when the caller gave an idempotency key; `None` when nothing is left
+    /// without secrets.
     pub result: Option<&'a RawValue>,
     /// The version of the secret that the call was about, when `result` is `None`.
     pub(crate) version: Option<u64>,
@@ -125,7 +125,7 @@ impl AppliedWrite<'_> {
         self.changes.iter().filter_map(|change| if let StoreChange::Put(hint) = change { Some(hint) } else { None })
     }
 
-    /// Returns [`AppliedWrite::at`] as RFC 3339.
+    /// Returns [`AppliedWrite::time`] as RFC 3339.
     pub fn to_rfc3339(&self) -> String {
         rfc3339::format_time(self.time)
     }

@@ -201,7 +201,7 @@ impl HintStore {
         self.rows.read().component_len(component)
     }
 
-    /// Returns the components that have live hints, with their number, in no order.
+    /// Returns the components that have live hints, with the number of these hints, in no order.
     pub fn count_live(&self, now: Millis) -> Vec<(Arc<str>, usize)> {
         self.rows.read().count_live(now)
     }

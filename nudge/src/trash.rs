@@ -13,17 +13,17 @@ use crate::log::AppliedWrite;
 /// Largest number of remembered deletions. The same number of minor ones ([`TrashEntry::is_minor`]) is remembered in
 /// addition.
 const MAX_DELETIONS: usize = 100;
-/// Largest size of all these hints in an export, in bytes. The last deletion is remembered with any size, if there is
-/// enough memory for it.
+/// Largest size of all remembered hints in an export, in bytes. The last deletion is remembered with any size, if there
+/// is enough memory for it.
 const MAX_BYTES: usize = 4 << 20;
 
 /// How hints were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeletionKind {
-    /// They were deleted.
+    /// The hints were deleted.
     Deleted,
-    /// Others were put in their place.
+    /// Other hints replaced them.
     Replaced,
 }
 

@@ -50,7 +50,7 @@ fn what_touches_a_secret_among_others_is_not_made_again() {
         session.keyed(Some("import"), "import", &import).unwrap();
         session.call("set_hint", &open("i", "later")).unwrap();
         session.call("set_hint", &open("n", "in between")).unwrap();
-        // The record contains the value of the only open hint with the word, as it must.
+        // The record must contain the value of the open hint with the word, so this value is removed before the check.
         let recorded = session.recorded().replace("run sesame now", "");
         assert!(!recorded.contains("sesame"), "{recorded}");
 

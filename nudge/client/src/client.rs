@@ -420,7 +420,7 @@ fn displaced() -> Error {
         .with_data("displaced", true)
 }
 
-/// Returns true for an error that [`displaced`] has made.
+/// Returns true for the error of a client whose session has ended while another session has begun.
 pub fn is_displaced(error: &Error) -> bool {
     error.data().get("displaced") == Some(&Value::Bool(true))
 }

@@ -23,10 +23,10 @@
 //! 5. [`RuntimeDir::join_session`];
 //! 6. [`RuntimeDir::listen`], then [`RuntimeDir::write_server_file`]. Only after this step the PRIMARY answers calls.
 //!
-//! **As PROXY**: [`RuntimeDir::join_session`], then serve. A PROXY never joins before a PRIMARY has answered: a PRIMARY
-//! in step 2 would take a dead session for a living one. The PROXY then reads the session file, and trusts it only
-//! while `server.pid` names the server that answered. Otherwise another server has won the lock, and the file may still
-//! describe an earlier session.
+//! **As PROXY**: [`RuntimeDir::join_session`], then serve. A PROXY never joins before a PRIMARY has answered: otherwise
+//! a PRIMARY in step 2 could take a dead session for a living one. The PROXY then reads the session file, and trusts it
+//! only while `server.pid` names the server that answered. Otherwise another server has won the lock, and the file may
+//! still describe an earlier session.
 //!
 //! **Promotion** of a PROXY: [`RuntimeDir::wait_for_lock`], then step 1. When [`RuntimeDir::read_session`] says that
 //! the session was stopped, or that another session has begun, the PROXY ends. Otherwise it does steps 3 (with `keep`,
@@ -225,7 +225,7 @@ impl RuntimeDir {
         Ok(false)
     }
 
-    /// Tries for `primary.lock`, which ending servers and probing clients hold for microseconds. A serving PRIMARY
+    /// Tries to get `primary.lock`, which ending servers and probing clients hold for microseconds. A serving PRIMARY
     /// holds the lock for its whole life, and then removes all files itself: so this function gives up soon. When no
     /// server runs, the process that ends last must get the lock.
     fn try_lock_for_a_moment(&self) -> Result<Option<PrimaryLock>> {

@@ -45,8 +45,8 @@ pub struct RuntimeDir {
 
 impl RuntimeDir {
     /// Opens the directory `given`, else the one that `NUDGE_RUNTIME_DIR` names, else the default one (`/tmp/nudge`, or
-    /// `/tmp/nudge-<uid>` when `/tmp/nudge` is another user's; on Windows `%LOCALAPPDATA%
-    /// udge`). A missing directory is not created, because opening must leave no trace.
+    /// `/tmp/nudge-<uid>` when `/tmp/nudge` is another user's; on Windows `%LOCALAPPDATA%\nudge`). A missing directory
+    /// is not created, because opening must leave no trace.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the directory is missing, so that no server can be running; and when it is a link, another

@@ -133,7 +133,7 @@ impl Store {
     /// Returns a hint as [`get`](Self::get) does, but only the variant given; `""` is the unscoped one.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn get_variant(
         &self,
         component: &str,
@@ -183,7 +183,7 @@ impl Store {
     /// Calls a method as [`call_in`](Self::call_in) does, with params as JSON text.
     ///
     /// # Errors
-    /// As [`call_in`](Self::call_in).
+    /// The errors of [`call_in`](Self::call_in).
     pub fn call_raw_in(&self, context: &Context, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let params = CallParams::read(params.to_owned());
         if params.given_context().is_some() {

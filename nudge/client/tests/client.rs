@@ -1,4 +1,4 @@
-//! Calls over HTTP: the requests that a client sends, repeats, and to which server.
+//! Calls over HTTP: which requests a client sends and repeats, and to which server.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tests with real processes which of them are members of the session.
+//! Tests the membership in a session with real processes.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Longest value text.
+/// Longest text of a value, in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
 /// The value of a hint. Commands are data: Nudge never runs one.
@@ -246,7 +246,8 @@ enum HintValueKind {
     Json,
 }
 
-/// The fields of all kinds. The end checks which of them belong together, because `type` may come last.
+/// The fields of all kinds of value. The reader checks at the end which of them belong together, because `type` may
+/// come last.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HintValueFields {

@@ -21,7 +21,7 @@ use crate::ran::{CommandEnd, RanCommand};
 use crate::scoring;
 use crate::store::ScopeVerdicts;
 
-/// Number of failures that count for a command that is not found or not executable.
+/// Number of failures that are counted when a command is not found or not executable.
 const CANNOT_RUN: u32 = 3;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {

@@ -139,8 +139,8 @@ impl Nudge {
             out.changes = self.find_changes(request, &mut steps);
         }
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
-        // Only the variant that `get_hint` returns is offered. When no steps are left to compare it, the hint counts as
-        // offered.
+        // Only the variant that `get_hint` returns is offered. When no steps are left to compare the variants, the hint
+        // counts as this variant.
         let is_any_needless = request.is_any_needless(NAME);
         let mut is_told = |hint: &Arc<Hint>| {
             let is_needless = is_any_needless && request.is_needless(NAME, &make_told_id(hint));

@@ -68,7 +68,7 @@ impl DatabaseKind {
     }
 }
 
-/// Tells data from a cache.
+/// Distinguishes data from a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataRetention {
     /// The file is the only copy of its contents: each commit is flushed (`synchronous=FULL`), there are backups, and a

@@ -113,7 +113,7 @@ fn find_superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
     removed
 }
 
-/// Saves contents that are about to be replaced, which `write` fills in, under a new name: they may exist nowhere else.
+/// Saves contents before they are replaced, in a new file that `write` fills. The contents may exist nowhere else.
 /// Returns the path.
 fn keep_apart(
     place: &DatabasePlace,

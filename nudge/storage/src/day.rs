@@ -103,7 +103,7 @@ impl DailyCopies {
         let held = self.held.lock().take();
         let when_begun = move || {
             let _ = begun.send(());
-            // Lowers the thread's priority only now: a change waits for the thread until here.
+            // Lowers the thread's priority only now, because a change has waited for the thread until here.
             give_way();
             #[cfg(test)]
             if let Some(held) = &held {

@@ -128,7 +128,7 @@ impl Db {
     }
 
     /// Writes as [`write`](Self::write) does, without repairing indexes. If the file lost its name before the end of
-    /// the commit, the change is repeated in the file that has the name before the call returns.
+    /// the commit, this function repeats the change in the file that now has the name, and only then returns.
     fn try_transaction<T>(
         &self,
         write: &mut impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>,
@@ -356,8 +356,8 @@ impl Db {
     }
 
     /// Closes the database: copies the log back, and refuses every later call. A second close does nothing. A running
-    /// copy of the day may go on for as long as the wait, and is then cancelled: a process that makes the next first
-    /// change makes it again.
+    /// copy of the day may go on for as long as the wait, and is then cancelled: the next process that changes the
+    /// database that day makes it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a change takes longer than the wait; the database stays open then.

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::open;
 
-/// Most connections that read at once.
+/// Largest number of connections that read at once.
 const MAX: usize = 2;
 
 /// The connections that read.

@@ -170,7 +170,7 @@ impl RecoveredDatabase {
         }
         if tx.table_exists(None, NUMBERS)? {
             copy_rows(&tx, from, NUMBERS)?;
-            // Remove entries of foreign tables, and values that are no numbers.
+            // Removes entries of foreign tables, and values that are not numbers.
             let own = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'";
             let sql = format!("DELETE FROM {NUMBERS} WHERE typeof(seq) != 'integer' OR name NOT IN ({own})");
             tx.execute(&sql, [])?;

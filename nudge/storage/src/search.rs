@@ -164,7 +164,6 @@ struct SearchTerm {
 ///
 /// The first search after a change takes as long as reading the texts of each word once. Words that no text holds take
 /// a few milliseconds more with 20,000 terms.
-/// that no text holds, likewise.
 ///
 /// # Errors
 /// SQLite's errors.

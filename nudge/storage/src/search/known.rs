@@ -27,7 +27,7 @@ const MAX_LISTED_BYTES: usize = 4_000_000;
 /// the terms, the texts that hold words of recent questions, and the weights of these words in them.
 ///
 /// The cache counts only once whether more than a third of the texts hold a word. It counts again when the number of
-/// texts has changed by a tenth, since a common word rarely becomes rare earlier. Terms, texts and weights are always
+/// texts has changed by a tenth, because a common word rarely becomes rare sooner. Terms, texts and weights are always
 /// current: the cache reads them again after each change of the index.
 #[derive(Debug, Default)]
 pub struct TextIndexCache {

@@ -35,7 +35,7 @@ impl QuestionWords {
         Self::new(text, WordWeight::Little)
     }
 
-    /// Takes the words of a query that a caller typed. If it has only function words, the result has these.
+    /// Takes the words of a query that a caller typed. If the query has only function words, the result contains them.
     ///
     /// ```
     /// use nudge_storage::search::QuestionWords;
