@@ -1,8 +1,8 @@
-//! The coding agents that Nudge can be put into: where each keeps its settings, and the entries that Nudge writes
-//! there.
+//! The coding agents that Nudge supports: the files in which each keeps its settings, and the entries that Nudge
+//! writes there.
 //!
-//! This is the file to change when a client changes its files. A new one comes here and into the list of
-//! `args/init.rs`; hooks of a form of their own into `event.rs`.
+//! Change this file when a client changes its files. A new client needs an entry here and one in the list of
+//! `args/init.rs`. Hooks with a format of their own also need code in `event.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -23,30 +23,32 @@ pub struct ClientSpec {
     pub title: &'static str,
     /// The client's command.
     pub program: Option<&'static str>,
-    /// The place where an MCP server is registered.
+    /// Returns the file and the entry that register an MCP server.
     pub server: fn(&ClientFolders) -> McpServerEntry,
-    /// The place of its hooks; `None` when it has no hooks that can tell a model something.
+    /// Returns the file and the entries of the hooks; `None` when the client has no hooks that can tell a model
+    /// something.
     pub hooks: Option<fn(&ClientFolders) -> ClientHooks>,
-    /// The place where it notes that Nudge's plugin is switched on, by true or an object; `None` without plugins.
+    /// Returns the setting that switches Nudge's plugin on, by true or an object; `None` for a client without
+    /// plugins.
     pub plugin: Option<fn(&ClientFolders) -> PluginSwitch>,
-    /// The permission to use Nudge's tools without asking, its user's own or the plugin's; `None` for a client that
-    /// never asks, or that notes the answers where only the client writes.
+    /// Returns the permission to use Nudge's tools without asking. `None` for a client that never asks, or that
+    /// stores the answers in a place that only the client writes.
     pub permission: Option<fn(&ClientFolders) -> ToolPermission>,
-    /// The same for the tools of the plugin.
+    /// Returns the same permission for the tools of the plugin.
     pub plugin_permission: Option<fn(&ClientFolders) -> ToolPermission>,
-    /// A folder or file by which the client is found when its command is not.
+    /// Returns a folder or file that shows that the client is installed when its command is not found.
     pub trace: fn(&ClientFolders) -> PathBuf,
 }
 
 impl ClientSpec {
     /// Returns the permission of the user's client to use the tools without asking. A project's settings give no
-    /// permission: that is each user's own.
+    /// permission, because each user decides that alone.
     pub fn find_permission(&self, place: &ClientFolders) -> Option<ToolPermission> {
         let given = if self.plugin_file(place).is_some() { self.plugin_permission } else { self.permission };
         given.filter(|_| place.project.is_none()).map(|permission| permission(place))
     }
 
-    /// Returns the file in which Nudge's plugin is switched on; `None` when it is not.
+    /// Returns the file that switches Nudge's plugin on; `None` when the plugin is off.
     pub fn plugin_file(&self, place: &ClientFolders) -> Option<PathBuf> {
         let plugin = (self.plugin?)(place);
         let value = place.read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
@@ -55,16 +57,17 @@ impl ClientSpec {
     }
 }
 
-/// The folders in which clients' files are looked for.
+/// The folders in which Nudge looks for clients' files.
 #[derive(Clone)]
 pub struct ClientFolders {
     /// The user's home.
     pub home: PathBuf,
     /// The project's folder, for `--project`; `None` for the user's settings.
     pub project: Option<PathBuf>,
-    /// The command that settings start: the binary's absolute path, or its name in a project that others use too.
+    /// The command that the settings start: the binary's absolute path, or only its name in a project that other
+    /// users share.
     pub binary: String,
-    /// Looks up an environment variable, as some move a client's files.
+    /// Looks up an environment variable; some variables move a client's files.
     pub env: fn(&str) -> Option<String>,
 }
 
@@ -74,47 +77,47 @@ pub struct McpServerEntry {
     pub form: ConfigFormat,
     pub path: &'static [&'static str],
     pub entry: Value,
-    /// The client's own command that adds it, at user scope.
+    /// The client's own command that adds the entry, at user scope.
     pub command: Option<Vec<String>>,
 }
 
-/// The place where a client notes which plugins are switched on.
+/// The setting by which a client switches plugins on.
 pub struct PluginSwitch {
     pub file: PathBuf,
     pub form: ConfigFormat,
     pub path: &'static [&'static str],
 }
 
-/// Hooks, in the file format of Claude Code.
+/// Hooks in the file format of Claude Code.
 pub struct ClientHooks {
     pub file: PathBuf,
     /// The events, each with its matcher.
     pub events: &'static [(&'static str, Option<&'static str>)],
     /// The handler of every event.
     pub handler: Value,
-    /// True when the file holds handlers in groups with a matcher.
+    /// True when the file puts handlers into groups with a matcher.
     pub grouped: bool,
     /// The number that the file must have as `version`.
     pub version: Option<u64>,
-    /// The TOML file of a client that asks before it runs a hook, in which it notes the answer, at
-    /// `hooks.state."FILE:EVENT:GROUP:HANDLER".trusted_hash`.
+    /// The TOML file in which a client stores the user's permission to run a hook, at
+    /// `hooks.state."FILE:EVENT:GROUP:HANDLER".trusted_hash`. `None` for a client that does not ask.
     pub trust: Option<PathBuf>,
 }
 
-/// Every client, in the order in which they are reported.
+/// Every client, in the order of reports.
 pub const ALL: &[ClientSpec] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
 
 impl ClientFolders {
-    /// Reads a client's file; of a project nothing outside it.
+    /// Reads a client's file. A project's file must lie inside the project.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out of the project; and as [`Config::read`].
+    /// `E_INVALID` for a link that leads out of the project, and as [`Config::read`].
     pub fn read(&self, file: &Path, form: ConfigFormat) -> Result<ConfigFile> {
         within::check_within(self.project.as_deref(), file)?;
         ConfigFile::read(file, form)
     }
 
-    /// Returns the project's file, or the user's.
+    /// Returns the project's file if there is a project, else the user's.
     fn choose_file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
         self.project.as_ref().map_or_else(user, |folder| folder.join(project))
     }
@@ -147,7 +150,7 @@ impl ClientFolders {
         if binary.chars().all(plain) {
             format!("{binary} hook")
         } else if cfg!(windows) {
-            // On Windows no file name has a quote.
+            // A file name on Windows contains no quote.
             format!("\"{binary}\" hook")
         } else {
             format!("{} hook", shell_line(std::slice::from_ref(binary)))
@@ -160,10 +163,10 @@ impl ClientFolders {
     }
 }
 
-/// The events at which something can be told or an outcome learned. Failures and outcomes depend on how a command
-/// ended, which only Claude Code reports. A signal of another agent is told after any tool. Before a turn ends, the
-/// agent hears of records that it should have saved. At the end of a session a capture begins, if the user has switched
-/// that on.
+/// The events at which the hook tells the agent something or learns an outcome. Only Claude Code reports how a
+/// command ended, so only it has events for failures and outcomes. The hook tells another agent's signal after any
+/// tool. Before a turn ends, it reminds the agent of records that it should save. At the end of a session it starts a
+/// capture, if the user has switched that on.
 const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionStart", None),
     ("SubagentStart", None),
@@ -207,7 +210,7 @@ const CLAUDE: ClientSpec = ClientSpec {
     trace: |place| place.find_folder("CLAUDE_CONFIG_DIR", ".claude"),
 };
 
-/// Returns the rules for every tool of a server: a wildcard would also allow the tools of a later version.
+/// Returns a rule for each tool of a server. A wildcard would also allow the tools of a later version.
 fn claude_permission(place: &ClientFolders, server: &str) -> ToolPermission {
     ToolPermission {
         file: claude_settings(place),
@@ -269,7 +272,7 @@ const CODEX: ClientSpec = ClientSpec {
     trace: |place| place.find_folder("CODEX_HOME", ".codex"),
 };
 
-/// Returns the user's own configuration file, to which Codex itself writes.
+/// Returns the user's configuration file, which Codex itself writes too.
 fn codex_config(place: &ClientFolders) -> PathBuf {
     place.find_folder("CODEX_HOME", ".codex").join("config.toml")
 }
@@ -305,7 +308,7 @@ const CURSOR: ClientSpec = ClientSpec {
             list: &["mcpAllowlist"],
             names: list_tools().into_iter().map(|tool| format!("nudge:{tool}")).collect(),
             covered_by: vec!["nudge:*".into(), "*:*".into()],
-            // Such a list takes the place of the one in Cursor's own settings.
+            // Such a list would replace the one in Cursor's own settings.
             makes: false,
         },
     }),
@@ -329,7 +332,7 @@ const VSCODE: ClientSpec = ClientSpec {
     },
     hooks: None,
     plugin: None,
-    // It notes the answers in a store of its own.
+    // VS Code stores the answers in a database of its own.
     permission: None,
     plugin_permission: None,
     trace: vscode_folder,
@@ -399,7 +402,7 @@ const OPENCODE: ClientSpec = ClientSpec {
     },
     hooks: None,
     plugin: None,
-    // It asks only where its user has told it to.
+    // opencode asks only if its user has configured that.
     permission: None,
     plugin_permission: None,
     trace: |place| place.find_folder("XDG_CONFIG_HOME", ".config").join("opencode"),
@@ -440,7 +443,7 @@ fn zed_folder(place: &ClientFolders) -> PathBuf {
     }
 }
 
-/// Returns true when a hook's handler runs Nudge, wherever its binary was.
+/// Returns true when a hook's handler runs Nudge, whatever the path of the binary.
 pub fn is_ours(handler: &Value) -> bool {
     let Some(command) = handler["command"].as_str() else { return false };
     match command.strip_suffix(" hook") {
@@ -449,7 +452,7 @@ pub fn is_ours(handler: &Value) -> bool {
     }
 }
 
-/// Returns true when a server's entry starts Nudge, wherever its binary was.
+/// Returns true when a server's entry starts Nudge, whatever the path of the binary.
 pub fn starts_nudge(entry: &Value) -> bool {
     let command = &entry["command"];
     [command, &command[0], &command["path"]].into_iter().filter_map(Value::as_str).any(is_nudge)

@@ -1,10 +1,10 @@
-//! `nudge doctor`: tries out the servers and hooks in the settings of coding agents, as the clients would.
+//! `nudge doctor`: runs the servers and hooks in the settings of coding agents, as the clients would.
 //!
-//! Without `--project` only the user's own settings are tried. A project's settings may be written by anybody:
-//! of these, only commands that are plainly Nudge are started.
+//! Without `--project` it tries only the user's own settings. Anyone may have written a project's settings, so it
+//! starts only those commands in them that are plainly Nudge.
 //!
-//! Everything is started in a session of its own, in a temporary folder: no hint of the user's is read or changed. A
-//! server with an entry that names another session is greeted, but no hint is stored in it.
+//! It starts everything in a new session in a temporary folder, so it reads and changes none of the user's hints. If
+//! a server's entry names another session, it makes the MCP handshake but stores no hint.
 
 mod child;
 mod environment;
@@ -34,27 +34,27 @@ use super::here::{InitPaths, find_binary};
 use super::{event, hook};
 use crate::args::DoctorArgs;
 
-/// Time that a tried hook is given. It is generous, so that a correct hook does not fail on a busy machine; the
-/// time it took is reported separately.
+/// The time limit for a tried hook. It is generous, so that a correct hook does not fail on a busy machine. The
+/// report states the time that the hook took separately.
 const HOOK_PATIENCE_MS: u64 = 5_000;
-/// Time for starting and ending the hook, beside its own limit.
+/// The time for starting and ending the hook, in addition to the hook's own limit.
 const START_MS: f64 = 5.0;
-/// Largest `NUDGE_HOOK_MS` that is advised: the clients wait 2 seconds.
+/// The largest `NUDGE_HOOK_MS` that the advice names: the clients wait 2 seconds.
 const MOST_HOOK_MS: f64 = 1_500.0;
-/// Number of runs from which the median is reported.
+/// The number of runs whose median is reported.
 const TIMED: usize = 3;
 
 /// The result of one check.
 #[derive(Debug, Serialize)]
 struct DoctorCheck {
     name: &'static str,
-    /// `None` for a check that was not made.
+    /// `None` for a check that did not run.
     ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// Advice: how to mend a failure, or a warning beside a success.
+    /// Advice: how to repair a failure, or a warning for a check that passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -77,8 +77,8 @@ impl DoctorCheck {
 /// the checks `configured`, `binary`, `handshake`, `allowed`, `hook` and `proof`.
 ///
 /// # Errors
-/// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there; `E_UNAVAILABLE` when there is no
-/// room for a session to try things in.
+/// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when no client is installed; `E_UNAVAILABLE` when the
+/// temporary session cannot be made.
 pub fn check_clients(args: &DoctorArgs) -> Result<Vec<Value>> {
     let here = InitPaths::find(args.project)?;
     let chosen = here.choose_clients(&args.clients, false)?;
@@ -103,14 +103,14 @@ pub fn to_millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
-/// The beginning of the names of folders in which something is tried.
+/// The beginning of the names of the doctor's temporary folders.
 const SCRATCH: &str = "nudge-doctor-";
-/// The file in such a folder that is locked as long as its process lives.
+/// The file in such a folder that stays locked as long as the doctor's process lives.
 const IN_USE: &str = "in-use.lock";
 
-/// A folder for a session, removed when dropped.
+/// A temporary folder for a session, removed on drop.
 struct ScratchSession {
-    /// It is closed before the folder is removed, which some systems demand.
+    /// The lock comes first, so that its file is closed before the folder is removed; some systems require that.
     _in_use: FileLock,
     _folder: TempDir,
     runtime: PathBuf,
@@ -130,7 +130,7 @@ impl ScratchSession {
     }
 }
 
-/// Marks a folder as used by a living process. The file has its name only once it is locked.
+/// Marks a folder as used by a living process. The lock file gets its final name only after it is locked.
 fn mark_in_use(folder: &Path) -> std::io::Result<FileLock> {
     let new = folder.join("in-use.new");
     let lock = FileLock::take(&new, LockKind::Exclusive, LockPatience::AtOnce)?;
@@ -138,14 +138,14 @@ fn mark_in_use(folder: &Path) -> std::io::Result<FileLock> {
     Ok(lock)
 }
 
-/// Removes the folders of earlier ones that were killed.
+/// Removes the temporary folders of earlier doctors that were killed.
 fn remove_forsaken(temporary: &Path) {
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
         let folder = entry.path();
         let in_use = File::options().write(true).open(folder.join(IN_USE));
         let is_free = || in_use.is_ok_and(|file| matches!(FileLock::is_held(&file, LockKind::Exclusive), Ok(false)));
-        // Another user's stays, and so does whatever is no folder.
+        // Keeps another user's folder, and any file that is no folder.
         if is_own_folder(&folder) && is_free() {
             let _ = std::fs::remove_dir_all(&folder);
         }
@@ -168,11 +168,11 @@ fn is_own_folder(path: &Path) -> bool {
 /// A client under examination.
 struct ExaminedClient<'a> {
     settings: ClientSettings<'a>,
-    // The folder outlives the server in it, which is a local variable of `examine`.
+    // The server in the folder is a local variable of `examine`, so it is dropped before the folder.
     scratch: ScratchSession,
 }
 
-/// A started server that answers, with its entry.
+/// A running server that answers, and its entry.
 struct RunningEntry {
     running: ChildProcess,
     launch: LaunchCommand,
@@ -209,7 +209,7 @@ impl ExaminedClient<'_> {
         checks
     }
 
-    /// Checks the entry, the program and the handshake; returns the server when all of them work.
+    /// Checks the entry, the program and the handshake; returns the server when all three work.
     fn check_server(&self, checks: &mut Vec<DoctorCheck>) -> Option<RunningEntry> {
         let entry = match self.settings.find_entry() {
             Ok(entry) => entry,
@@ -262,7 +262,8 @@ impl ExaminedClient<'_> {
         let (hello, running) = match (hello, running) {
             (Ok(hello), Ok(running)) => (hello, running),
             (Err(why), _) | (_, Err(why)) => {
-                // Only an absolute path is sure to be the right program; a name may find another one in PATH.
+                // Only an absolute path is certain to name the right program; a bare name may find another program in
+                // PATH.
                 let by_path = Path::new(&launch.command).is_absolute();
                 let fix = if entry.is_ours && by_path { ClientSettings::advise_correction(&entry) } else { install };
                 checks.push(DoctorCheck::new_passed("binary", path));
@@ -284,7 +285,7 @@ impl ExaminedClient<'_> {
         Some(RunningEntry { running, launch, entry })
     }
 
-    /// Stores the test hint, unless the server runs in another session, where it might change the user's hints.
+    /// Stores the test hint, unless the server runs in another session, where this might change the user's hints.
     /// Returns advice about the entry, for the case that the hook does not show the hint.
     fn store_hint(&self, hint: &TestHint, served: &mut RunningEntry) -> Result<String, DoctorCheck> {
         let here = RuntimeDir::open(Some(&self.scratch.runtime)).is_ok_and(|dir| dir.is_held());
@@ -321,7 +322,7 @@ impl ExaminedClient<'_> {
         Ok(if entry.is_ours { ClientSettings::advise_correction(entry) } else { entry.install.clone() })
     }
 
-    /// Runs the hook, which should show the test hint when that could be stored.
+    /// Runs the hook. It should show the test hint if that was stored.
     fn check_hook(
         &self,
         hooked: &HookEntries,
@@ -384,7 +385,7 @@ impl ExaminedClient<'_> {
         } else {
             DoctorCheck::new_failed("hook", format!("{file} lacks such a hook for {}", hooked.missing.join(", ")), init)
         };
-        // Only runs that show a hint are timed: a hook without hints does less work.
+        // Measures only runs that show a hint: a hook without hints does less work.
         let mut times = Vec::new();
         while told && times.len() < TIMED {
             match run(&times.len().to_string()) {
@@ -429,7 +430,7 @@ impl ExaminedClient<'_> {
     }
 }
 
-/// Makes the `proof` check of a client without hooks: reads the test hint back.
+/// Makes the `proof` check of a client without hooks: reads the test hint back over MCP.
 fn over_mcp(hint: &TestHint, served: &mut RunningEntry) -> DoctorCheck {
     match served.running.call_tool("nudge_get_hint", &json!({"component": hint.component, "key": hint.key})) {
         Ok(text) if text.contains(&hint.value) => DoctorCheck::new_passed("proof", "a test hint came back over MCP"),
@@ -442,7 +443,7 @@ fn over_mcp(hint: &TestHint, served: &mut RunningEntry) -> DoctorCheck {
     }
 }
 
-/// Checks that the server is this version of Nudge. Others work too, but not as this one's help says.
+/// Checks that the server is this version of Nudge. Other versions work too, but their help may differ.
 fn check_binary(hello: &ServerHello, path: &str, install: &str) -> DoctorCheck {
     let ServerHello { name, version, .. } = hello;
     if name != "nudge" {
@@ -458,7 +459,7 @@ fn check_binary(hello: &ServerHello, path: &str, install: &str) -> DoctorCheck {
 }
 
 fn list_tools() -> impl Iterator<Item = String> {
-    // The first source is always in use; the tools of the others are listed only when they are in use.
+    // The first source is always in use. The list has the tools of other sources only while these are in use.
     let first = nudge_app::sources::list_sources().first();
     first.into_iter().flat_map(|first| (first.methods)()).filter(|method| method.tool).map(nudge::MethodSpec::tool_name)
 }
@@ -487,11 +488,11 @@ impl TestHint {
     }
 
     fn to_params(&self) -> Value {
-        // So important that a start tells it wherever the client is.
+        // Priority 10 is so high that the start of a session tells the hint in any folder.
         json!({"component": self.component, "key": self.key, "value": self.value, "meta": {"priority": 10}})
     }
 
-    /// Returns true when a client that has sent `event` finds the hint in the hook's output.
+    /// Returns true when the hook's output contains the hint in the form that a client expects after `event`.
     fn is_told(&self, event: &str, said: &str) -> bool {
         let answer = event::find_reply_form(event);
         let said = serde_json::from_str(said).unwrap_or(Value::Null);

@@ -1,4 +1,4 @@
-//! Plans the changes of `nudge init` before any is made.
+//! Plans all changes of `nudge init` before it makes any.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use super::clients::{ClientFolders, ClientHooks, ClientSpec, McpServerEntry, is_
 pub struct ClientPlan {
     /// The files to write.
     pub files: Vec<FileChange>,
-    /// The client's own command that registers the server, and the file that it writes.
+    /// The client's own command that registers the server, and the file that this command writes.
     pub command: Option<OwnCommand>,
-    /// The additions and corrections, in a few words, each with the file in which it stands.
+    /// The additions and corrections, in a few words, each with its file.
     pub summary: Vec<(String, PathBuf)>,
     /// The entries before the changes.
     pub stood: PriorEntries,
@@ -38,19 +38,19 @@ pub struct FileChange {
 /// Nudge's entries in a client's settings before a change.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct PriorEntries {
-    /// The fields of the server's entry that start it ([`WORDS`]).
+    /// The fields of the server's entry that start the server ([`WORDS`]).
     words: Map<String, Value>,
-    /// The events that had a handler.
+    /// The events that already had a handler.
     events: Vec<String>,
-    /// The permissions that were given already.
+    /// The permissions that already existed.
     allowed: Vec<String>,
 }
 
-/// The fields of an entry that Nudge sets; all others are the user's.
+/// The fields of an entry that Nudge sets; all other fields are the user's.
 const WORDS: [&str; 2] = ["command", "args"];
 
 impl PriorEntries {
-    /// Takes the current entries from a client's settings: its server's file, and its hooks with theirs.
+    /// Reads the current entries from a client's settings: from the file of its server and from that of its hooks.
     fn from_settings(server: &McpServerEntry, config: &ConfigFile, hooks: Option<(&ClientHooks, &ConfigFile)>) -> Self {
         let entry = config.get(server.path);
         let word = |field: &&str| Some(((*field).to_owned(), entry.as_ref()?.get(field)?.clone()));
@@ -67,12 +67,13 @@ impl PriorEntries {
 }
 
 impl ClientPlan {
-    /// Plans entries that are missing or start a binary that has moved, and with `allow` the permission to use the tools
-    /// without asking. `has_program` is true when the client's own command can be run. A plugin brings all but the
-    /// permission.
+    /// Plans entries that are missing or that start a moved binary, and with `allow` the permission to use the tools
+    /// without asking. `has_program` is true when the client's own command can run. If the plugin is on, it provides
+    /// everything except the permission.
     ///
     /// # Errors
-    /// `E_INVALID`, with the position, for a file that is broken; and for an entry `nudge` that starts something else.
+    /// `E_INVALID`, with the position, for a file that cannot be parsed; also for an entry `nudge` that starts
+    /// another program.
     pub fn new(client: &'static ClientSpec, place: &ClientFolders, has_program: bool, allow: bool) -> Result<Self> {
         let mut configs = Vec::<ConfigFile>::new();
         let mut plan = Self { files: Vec::new(), command: None, summary: Vec::new(), stood: PriorEntries::default() };
@@ -146,8 +147,8 @@ impl ClientPlan {
         Ok(())
     }
 
-    /// Plans how to take the entries of [`ClientPlan::new`] out of one file that somebody has changed since. Entries that
-    /// were there before stay.
+    /// Plans how to remove the entries of [`ClientPlan::new`] from one file that has changed since. Entries from
+    /// before stay.
     ///
     /// # Errors
     /// As [`ClientPlan::new`].
@@ -185,12 +186,12 @@ impl ClientPlan {
         Ok(take_changed(configs).pop())
     }
 
-    /// Returns true when there is nothing to do.
+    /// Returns true when the plan has no changes.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.command.is_none()
     }
 
-    /// Describes the changes to people in all their lines.
+    /// Describes the changes to people line by line.
     pub fn describe_lines(&self) -> String {
         let mut out = String::new();
         if let Some((words, file)) = &self.command {
@@ -214,7 +215,7 @@ pub fn summary_line(what: &str, file: &Path) -> String {
 }
 
 impl FileChange {
-    /// Returns the text before the change, which is empty for a file that is new.
+    /// Returns the text before the change; empty for a new file.
     pub fn text_before(&self) -> &str {
         self.before.as_deref().unwrap_or("")
     }
@@ -225,7 +226,8 @@ impl FileChange {
         let from = if self.before.is_some() { path.as_str() } else { "/dev/null" };
         let changes = TextDiff::from_lines(before, &self.after);
         let diff = changes.unified_diff().context_radius(2).header(from, &path).to_string();
-        // Settings may hold secrets, and the diff includes lines beside a change.
+        // Hides lines that look like credentials: settings may hold secrets, and the diff includes lines beside a
+        // change.
         let guard = SecretGuard::new();
         let shown = |line: &str| match line.chars().next() {
             Some(mark) if guard.check(None, line).is_some() => format!("{mark} [looks like a credential]"),
@@ -241,7 +243,8 @@ fn starts_nothing(entry: &Value) -> bool {
     entry.as_object().is_some_and(|fields| !names.iter().any(|name| fields.contains_key(*name)))
 }
 
-/// Returns true when an existing entry needs no change; the user's additions (a timeout, a variable) do not matter.
+/// Returns true when an existing entry needs no change. The user's additions, such as a timeout or a variable, do not
+/// matter.
 pub fn is_fitting(stands: Option<&Value>, entry: &Value) -> bool {
     let Some(stands) = stands else { return false };
     WORDS.iter().all(|field| stands.get(field) == entry.get(field))
@@ -266,7 +269,7 @@ fn take_changed(configs: Vec<ConfigFile>) -> Vec<FileChange> {
         .collect()
 }
 
-/// Adds the hooks that are missing and corrects those that start another binary; returns how many.
+/// Adds missing hooks and corrects those that start another binary; returns their number.
 fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
     let mut count = 0;
     if let (Some(version), None) = (hooks.version, config.get(&["version"])) {
@@ -294,7 +297,7 @@ fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
     Ok(count)
 }
 
-/// Puts the environment variables that the user has set before a hook's command line before the new one.
+/// Copies the environment variables that the user has put before a hook's command line to the new command line.
 fn with_variables(stands: Option<&Value>, ours: &Value) -> Value {
     let (Some(stands), Some(line)) = (stands.and_then(Value::as_str), ours.as_str()) else { return ours.clone() };
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -314,12 +317,12 @@ fn build_entry(hooks: &ClientHooks, matcher: Option<&str>) -> Value {
     }
 }
 
-/// The groups in which handlers are searched.
+/// The groups in which to search for a handler.
 #[derive(Clone, Copy)]
 pub enum GroupScan<'a> {
     /// Every group.
     Any,
-    /// Groups with a matcher that covers the given one.
+    /// Groups whose matcher covers the given one.
     For(Option<&'a str>),
 }
 

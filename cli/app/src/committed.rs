@@ -1,7 +1,7 @@
-//! `.nudge.json`: the hints of a repository that are committed with it (semantics section 20). A clone gets them only
-//! after its user has looked: an agent must not be told the text of a stranger.
+//! `.nudge.json`: hints that are committed with a repository (semantics section 20). A clone gets them only after its
+//! user has reviewed them, because an agent must not be told a stranger's text.
 //!
-//! The trusted text of each clone stands in `trust.json` beside the kept hints.
+//! `trust.json` beside the kept hints contains the trusted text of each clone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,18 +23,18 @@ use crate::settings;
 
 /// The name of the file, at the top of a repository.
 pub const FILE: &str = ".nudge.json";
-/// Most of it that is read, and most hints in it.
+/// The most bytes of the file that are read, and the most hints in it.
 const MAX_BYTES: u64 = 256 << 10;
 const MAX_HINTS: usize = 500;
 const STATE: &str = "trust.json";
 const LOCK: &str = "trust.lock";
 const MAX_STATE_BYTES: u64 = 64 << 20;
-/// The author of the hints.
+/// The author name of the hints.
 pub const ADDED_BY: &str = ".nudge.json";
-/// The fields of a hint in the file, besides its value; the rest is each session's own.
+/// The fields that a hint in the file may have besides its value. All other fields belong to a session.
 const META: [&str; 6] = ["reason", "tags", "priority", "confidence", "ttl", "scope"];
 
-/// A hint of the file.
+/// A hint from the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommittedHint {
     /// The component.
@@ -45,22 +45,22 @@ pub struct CommittedHint {
     meta: Map<String, Value>,
 }
 
-/// The file, read.
+/// The parsed file.
 #[derive(Debug)]
 pub struct CommittedFile {
-    /// As it stands.
+    /// The text as it is in the file.
     pub text: String,
-    /// SHA-256 of the text, in hexadecimal.
+    /// The SHA-256 of the text, in hexadecimal.
     pub sha256: String,
     /// The hints, sorted.
     pub entries: Vec<CommittedHint>,
 }
 
 impl CommittedFile {
-    /// Reads the file of a clone; `None` where there is none.
+    /// Reads the file of a clone; `None` when there is none.
     ///
     /// # Errors
-    /// `E_INVALID` for any other file, with advice.
+    /// `E_INVALID` for a file that is not valid, with advice.
     pub fn read(top: &Path) -> Result<Option<Self>> {
         let wrong = |why: &dyn std::fmt::Display| Error::invalid(format!("{FILE} is not read: {why}; correct it."));
         let text = match foreign::read_text(&top.join(FILE), LinkPolicy::Refused, MAX_BYTES) {
@@ -80,7 +80,7 @@ impl CommittedFile {
     }
 }
 
-/// The hints of a document, each checked as far as no session is needed for it.
+/// Returns the hints of a document. Checks each one as far as that needs no session.
 fn read_entries(document: &Value) -> Result<Vec<CommittedHint>, String> {
     let components = document["components"].as_object().ok_or("it has no `components`")?;
     let mut all = Vec::new();
@@ -123,8 +123,8 @@ fn read_meta(hint: &Value) -> Result<Map<String, Value>, &'static str> {
 }
 
 impl CommittedHint {
-    /// The params of `nudge.set_hint`, which refuses where that variant is there already. Whatever scope it has, it is of
-    /// this repository.
+    /// Returns the params of `nudge.set_hint`, which refuses a variant that already exists. The scope is always
+    /// limited to this repository.
     fn to_params(&self, repo: &str) -> Map<String, Value> {
         let mut meta = self.meta.clone();
         let scope = meta.entry("scope").or_insert_with(|| json!({}));
@@ -137,8 +137,8 @@ impl CommittedHint {
     }
 }
 
-/// Returns the text for the hints of an export: those of this repository, without the parts that are a session's own.
-/// `None` if there is none.
+/// Returns the file's text for the hints of an export that belong to this repository, without the session's own
+/// fields, and their number. `None` if there are no such hints.
 pub fn to_file_text(export: &Value, repo: &str, component: Option<&str>) -> Option<(String, usize)> {
     let is_repo =
         |given: &Value| given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo);
@@ -190,7 +190,7 @@ pub fn to_file_text(export: &Value, repo: &str, component: Option<&str>) -> Opti
     (count > 0).then_some((text + "\n", count))
 }
 
-/// The trust in the files of this user's clones.
+/// This user's trust in the files of clones.
 #[derive(Default, Serialize, Deserialize)]
 pub struct TrustFile {
     #[serde(rename = "clones", default)]
@@ -205,10 +205,10 @@ pub struct TrustFile {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CloneTrust {
-    /// The text that was trusted.
+    /// The trusted text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted: Option<String>,
-    /// SHA-256 of the text of which somebody was told that it is not loaded.
+    /// The SHA-256 of the last text about which the user got the notice that it is not loaded.
     #[serde(skip_serializing_if = "String::is_empty")]
     mentioned: String,
     /// The session that has loaded the trusted text.
@@ -221,7 +221,7 @@ impl TrustFile {
         settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))
     }
 
-    /// Reads it, without a lock: for a look.
+    /// Reads the trust without a lock, for callers that do not change it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` for a file that cannot be read.
@@ -238,10 +238,10 @@ impl TrustFile {
         Ok(Self { path, ..trust })
     }
 
-    /// The same, and keeps others from it as long as it lives.
+    /// Reads the trust and holds its lock as long as the value lives.
     ///
     /// # Errors
-    /// As [`read_unlocked`](Self::read_unlocked); where somebody else keeps it for long.
+    /// As [`read_unlocked`](Self::read_unlocked), and when another process holds the lock for long.
     pub fn open() -> Result<Self> {
         let alone = ProcessLock::acquire(&Self::find_folder()?.join(LOCK))?;
         Ok(Self { _alone: Some(alone), ..Self::read_unlocked()? })
@@ -252,15 +252,15 @@ impl TrustFile {
         top.to_str().and_then(|name| self.by_top.get(name)).cloned().unwrap_or_default()
     }
 
-    /// Returns true when a text is trusted in a clone.
+    /// Returns true when the clone has a trusted text.
     pub fn is_trusted(&self, top: &Path) -> bool {
         top.to_str().and_then(|name| self.by_top.get(name)).is_some_and(|known| known.trusted.is_some())
     }
 
-    /// Has a text trusted in a clone, or none.
+    /// Sets the trusted text of a clone, or removes it.
     ///
     /// # Errors
-    /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
+    /// `E_INVALID` for a folder whose name is not UTF-8; `E_UNAVAILABLE` when the file cannot be written.
     pub fn set(&mut self, top: &Path, text: Option<String>) -> Result<()> {
         let known = match text {
             Some(text) => CloneTrust { trusted: Some(text), ..self.get(top) },
@@ -283,8 +283,8 @@ impl TrustFile {
     }
 }
 
-/// Lists the hints, as `component/key`, of the text that was trusted, if the file says something else now: a session
-/// may hold the hints that it loaded, or keep them for the next one.
+/// Lists the hints of the trusted text as `component/key`, if the file has changed since. A session may hold the
+/// hints that it loaded, or keep them for the next session.
 pub fn list_changed(top: &Path) -> Vec<String> {
     let trusted = TrustFile::read_unlocked().ok().and_then(|trust| trust.get(top).trusted);
     let Some(trusted) = trusted else { return Vec::new() };
@@ -295,12 +295,12 @@ pub fn list_changed(top: &Path) -> Vec<String> {
     entries.into_iter().flatten().map(|entry| format!("{}/{}", entry.component, entry.key)).collect()
 }
 
-/// Returns true when there is a file to look at: for callers that must not wait.
+/// Returns true when the clone has the file. It only looks, for callers that must not wait.
 pub fn is_there(top: &Path) -> bool {
     top.join(FILE).symlink_metadata().is_ok()
 }
 
-/// The sentence for the user, once for each text that is not loaded.
+/// Returns a sentence for the user about a text that is not loaded, once for each text.
 ///
 /// # Errors
 /// The errors of [`TrustFile`].
@@ -327,18 +327,18 @@ pub fn mention_untrusted(top: &Path) -> Result<Option<String>> {
     Ok(Some(format!("Nudge: {FILE} {what}")))
 }
 
-/// The outcome of a load.
+/// The outcome of loading the file.
 #[derive(Debug, Default)]
 pub struct LoadedHints {
     /// The hints that are new in the session.
     pub set: usize,
-    /// Hints that were there already, and stay.
+    /// The number of hints that existed already and stay.
     pub there: usize,
-    /// Hints that were refused, with why.
+    /// Hints that were refused, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
-/// Loads the file into the running session, if its text is trusted and the session has not had it yet.
+/// Loads the file into the running session, if its text is trusted and the session has not loaded it yet.
 ///
 /// # Errors
 /// The errors of the calls and of [`TrustFile`].

@@ -1,5 +1,4 @@
-//! Edits the configuration files of other programs with libraries that keep comments, order and everything
-//! else.
+//! Edits the configuration files of other programs with libraries that keep comments, order and all foreign content.
 
 mod json;
 
@@ -24,13 +23,13 @@ pub enum ConfigFormat {
     Toml,
 }
 
-/// A configuration file, with its text as read and its content as changed.
+/// A configuration file: its text as read, and its content after changes.
 pub struct ConfigFile {
     path: PathBuf,
     /// The text as read; `None` when there is no such file.
     before: Option<String>,
     content: ConfigContent,
-    /// The outermost names that a change went to, each with its value before.
+    /// The top-level names that were changed, each with its earlier value.
     touched: Vec<(String, Option<Value>)>,
     /// True for a file that begins with a byte order mark.
     has_mark: bool,
@@ -38,21 +37,21 @@ pub struct ConfigFile {
     has_returns: bool,
 }
 
-/// Largest settings file, or record of ours, that is read.
+/// The most bytes of a settings file, or of one of Nudge's own records, that are read.
 pub const MAX_BYTES: u64 = 32 << 20;
 const MARK: char = '\u{feff}';
 
 enum ConfigContent {
     Json(JsonDocument),
-    /// Shared with all readers of the same text.
+    /// The parsed document, shared by all readers of the same text.
     Toml(Rc<DocumentMut>),
 }
 
 impl ConfigFile {
-    /// Reads a file; one that does not exist is empty.
+    /// Reads a file. A missing file counts as empty.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be read; `E_INVALID`, with the position, when it is broken.
+    /// `E_UNAVAILABLE` when the file cannot be read; `E_INVALID`, with the position, when it cannot be parsed.
     pub fn read(path: &Path, form: ConfigFormat) -> Result<Self> {
         let before = text_of(path)?;
         let text = before.as_deref().unwrap_or("");
@@ -101,10 +100,10 @@ impl ConfigFile {
         }
     }
 
-    /// Puts `value` at `path`, creating objects on the way. An equal value keeps its formatting.
+    /// Puts `value` at `path`, and creates missing objects on the path. An equal value keeps its formatting.
     ///
     /// # Errors
-    /// `E_INVALID` when something on the way is no object.
+    /// `E_INVALID` when a value on the path is no object.
     pub fn set(&mut self, path: &[&str], value: &Value) -> Result<()> {
         if self.get(path).as_ref() == Some(value) {
             return Ok(());
@@ -119,10 +118,10 @@ impl ConfigFile {
         set.ok_or_else(|| no_object(&self.path, path))
     }
 
-    /// Appends `value` to the list at `path`, which is created when missing.
+    /// Appends `value` to the list at `path`, and creates the list if it is missing.
     ///
     /// # Errors
-    /// `E_INVALID` when something else is there.
+    /// `E_INVALID` when the value at `path` is no list.
     pub fn append(&mut self, path: &[&str], value: &Value) -> Result<()> {
         self.note_touched(path);
         let appended = path.split_last().and_then(|(last, way)| match &mut self.content {
@@ -132,7 +131,7 @@ impl ConfigFile {
         appended.ok_or_else(|| no_object(&self.path, path))
     }
 
-    /// Removes the value at `path`, and the objects and lists that become empty around it.
+    /// Removes the value at `path`, and each object or list around it that becomes empty.
     pub fn remove(&mut self, path: &[&str]) {
         let Some((last, way)) = path.split_last() else { return };
         if self.get(path).is_none() {
@@ -157,7 +156,7 @@ impl ConfigFile {
         }
     }
 
-    /// Removes a top-level name when it is the only one.
+    /// Removes a top-level name when it is the only name in the file.
     pub fn remove_if_alone(&mut self, name: &str) {
         let is_alone = match &self.content {
             ConfigContent::Json(json) => json.is_alone(name),
@@ -168,7 +167,7 @@ impl ConfigFile {
         }
     }
 
-    /// Remembers the value that a change at `path` may alter.
+    /// Remembers the value of the top-level name that a change at `path` may alter.
     fn note_touched(&mut self, path: &[&str]) {
         if let Some(name) = path.first().filter(|name| !self.touched.iter().any(|(known, _)| known == *name)) {
             self.touched.push(((*name).to_owned(), self.get(&[name])));
@@ -195,7 +194,7 @@ impl ConfigContent {
 }
 
 thread_local! {
-    /// The last TOML text that was parsed. Commands look into one file several times, and parsing it is most of their
+    /// The last parsed TOML text. A command reads one file several times, and parsing it is most of the command's
     /// cost.
     static LAST: RefCell<Option<(String, Rc<DocumentMut>)>> = const { RefCell::new(None) };
 }
@@ -227,7 +226,7 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
     for name in way {
         let entry = table.entry(name).or_insert_with(|| {
             let mut made = Table::new();
-            // An implicit table is not written: `[a.b]` needs no `[a]` before it.
+            // Makes the table implicit, so that `[a.b]` does not write an `[a]` before it.
             made.set_implicit(true);
             Item::Table(made)
         });
@@ -236,7 +235,7 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
     Some(table)
 }
 
-/// Converts a value to TOML: the outermost object becomes a table of its own, deeper ones inline tables.
+/// Converts a value to TOML: the outermost object becomes a table, nested objects become inline tables.
 fn to_toml_item(value: &Value) -> Item {
     match value {
         Value::Object(map) => {
@@ -250,7 +249,7 @@ fn to_toml_item(value: &Value) -> Item {
     }
 }
 
-/// Converts a value to TOML; `None` for null, which TOML does not have.
+/// Converts a value to TOML; `None` for null, which TOML lacks.
 fn toml_value(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,
@@ -294,10 +293,10 @@ fn of_value(value: &toml_edit::Value) -> Value {
     }
 }
 
-/// Reads a file; `None` when there is none.
+/// Reads a file; `None` when it does not exist.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when it cannot be read.
+/// `E_UNAVAILABLE` when the file cannot be read.
 pub fn text_of(path: &Path) -> Result<Option<String>> {
     match foreign::read_text(path, LinkPolicy::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
@@ -344,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Settings of which a client keeps nearly all for itself, as lines.
+    /// Makes the lines of a settings file whose content belongs almost entirely to the client.
     fn large(projects: usize) -> String {
         let mut text = "{\n  // mine\n  \"startups\": 12,\n  \"projects\": {".to_owned();
         let project =
@@ -353,8 +352,8 @@ mod tests {
         text + "\n  },\n  \"mcpServers\": {}\n}\n"
     }
 
-    /// Promise (agents): A client's settings of megabytes are read in time that follows their size, and foreign parts
-    /// stay text.
+    /// Promise (agents): Reading a client's settings of megabytes takes time in proportion to their size, and foreign
+    /// parts stay text.
     #[test]
     fn text_that_a_client_keeps_for_itself_stays_text() {
         let (entry, path) = (json!({"command": "/n", "args": ["serve"]}), ["mcpServers", "nudge"]);
@@ -382,7 +381,7 @@ mod tests {
             values(ConfigFormat::Json, &text)["projects"]
         );
 
-        // What is changed itself becomes a tree, once.
+        // A changed part is parsed into a tree once.
         let begun = trees();
         for cost in [2, 3, 4] {
             file.set(&["projects", "/w/7", "cost"], &cost.into()).unwrap();

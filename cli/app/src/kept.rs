@@ -1,5 +1,5 @@
-//! The file in which hints are kept for next time (semantics section 12): `nudge/kept.json` in the system's folder for
-//! state, an export with counts. The lock beside it belongs to one session at a time.
+//! The file of the hints that outlive a session (semantics section 12): `nudge/kept.json` in the system's folder for
+//! state. It has the format of an export, with counts. Only one session at a time holds the lock beside it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,37 +20,37 @@ use sha2::{Digest as _, Sha256};
 
 use crate::settings;
 
-/// The name of the file with hints for which the limits leave no room.
+/// The name of the file with the hints that did not fit into the limits.
 const OVER: &str = "kept-over.json";
-/// The name of the copy of the file as the last session had left it.
+/// The name of the file with a copy of the kept file as the last session left it.
 const BEFORE: &str = "kept-before.json";
-/// The name of the file, and of the lock beside it, which holds the runtime directory of its owner.
+/// The name of the kept file, and of the lock beside it. The lock file contains the runtime directory of its holder.
 const FILE: &str = "kept.json";
 const LOCK: &str = "kept.lock";
-/// The version of the format, which is that of exports.
+/// The version of the format, the same as that of exports.
 const SCHEMA_VERSION: &str = "1.0";
-/// Most that is read of the file. The store itself takes less ([`nudge::Config::max_bytes`]), whatever its limits.
+/// The most bytes of the file that are read. The store itself accepts less ([`nudge::Config::max_bytes`]).
 const MAX_BYTES: u64 = 1 << 30;
-/// Longest path in the lock file that is believed.
+/// The most bytes of a path in the lock file; a longer one is ignored.
 const MAX_OWNER_BYTES: u64 = 4096;
-/// Time to try for the lock: somebody may just be looking. A process that dies gives up its locks one after the other,
-/// so that the one of a session that is known to be over comes a little later.
+/// The time to try for the lock. A process that only looks holds it for a moment. A dying process releases its locks
+/// one after the other, so the lock of a session that is known to be over becomes free a little later.
 const LOOKING: Duration = Duration::from_millis(60);
 const DYING: Duration = Duration::from_secs(2);
 
-/// Advice about a folder for state that cannot be locked.
+/// The advice for a state folder on a file system without locks.
 pub const NO_LOCKS: &str = "its file system has no locks, so set XDG_STATE_HOME to a folder on a disk of this machine";
 
-/// The folder that has the file.
+/// The folder of the kept file.
 #[derive(Debug, Clone)]
 pub struct KeptFolder(PathBuf);
 
-/// The lock of the file, given back when dropped.
+/// The lock of the kept file, released on drop.
 #[derive(Debug)]
 pub struct KeptLock {
     file: FileLock,
-    /// The digest of the kept file as its holder has read or written it last; `None` before that, and where there was
-    /// none. Times are no proof: two writes may fall into one tick of the file system's clock.
+    /// The digest of the kept file as the lock's holder last read or wrote it; `None` if it has not done so or found
+    /// no file. A modification time is no proof: two writes may fall into one tick of the file system's clock.
     left: Option<TextDigest>,
 }
 
@@ -62,7 +62,7 @@ type TextDigest = [u8; 32];
 pub struct KeptDocument<'a> {
     #[serde(borrow, default)]
     schema_version: Option<&'a RawValue>,
-    /// The session that wrote it.
+    /// The session that wrote the file.
     #[serde(borrow, default)]
     session_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -70,7 +70,7 @@ pub struct KeptDocument<'a> {
     /// The hints.
     #[serde(borrow)]
     pub components: BTreeMap<String, KeptComponent<'a>>,
-    /// Marks of hints that the session still holds and that are not to be written again.
+    /// Marks of hints that the session still holds but must not write again.
     #[serde(default)]
     pub forgotten: Vec<String>,
 }
@@ -86,19 +86,19 @@ pub struct KeptComponent<'a> {
 }
 
 impl<'a> KeptDocument<'a> {
-    /// Reads an export, or an earlier kept file.
+    /// Reads an export or an earlier kept file.
     ///
     /// # Errors
-    /// For anything else.
+    /// Fails for any other text.
     pub fn read(text: &'a str) -> serde_json::Result<Self> {
-        // A list would be read as the members in order.
+        // Refuses a list: serde would read its items as the members in order.
         if !text.trim_start().starts_with('{') {
             return Err(serde::de::Error::custom("it is no object"));
         }
         serde_json::from_str(text)
     }
 
-    /// A document of these hints, each with its component and key.
+    /// Builds a document of these hints, each with its component and key.
     pub fn from_hints(hints: impl Iterator<Item = (&'a str, &'a str, &'a RawValue)>) -> Self {
         let mut document = Self::default();
         for (component, key, hint) in hints {
@@ -112,12 +112,12 @@ impl<'a> KeptDocument<'a> {
         document
     }
 
-    /// Returns true for a document that the session of this id has written.
+    /// Returns true when the session with this id wrote the document.
     pub fn is_of(&self, session: &str) -> bool {
         self.session_id.is_some_and(|id| serde_json::from_str::<String>(id.get()).is_ok_and(|id| id == session))
     }
 
-    /// Drops the hints that `keeps` does not name; the number of those that stay.
+    /// Drops the hints for which `keeps` returns false, and returns the number of the remaining ones.
     pub fn retain(&mut self, mut keeps: impl FnMut(&str, &str, &RawValue) -> bool) -> usize {
         for (name, component) in &mut self.components {
             component.hints.retain(|key, hint| keeps(name, key, hint));
@@ -130,7 +130,7 @@ impl<'a> KeptDocument<'a> {
         self.len()
     }
 
-    /// Every hint with its component and key.
+    /// Iterates over every hint with its component and key.
     pub fn iter_hints(&self) -> impl Iterator<Item = (&str, &str, &'a RawValue)> {
         self.components.iter().flat_map(|(name, component)| {
             let first = component.hints.iter().map(|(key, hint)| (key.as_str(), *hint));
@@ -140,7 +140,7 @@ impl<'a> KeptDocument<'a> {
         })
     }
 
-    /// The number of hints, variants counted.
+    /// Returns the number of hints, variants included.
     pub fn len(&self) -> usize {
         self.iter_hints().count()
     }
@@ -150,13 +150,13 @@ impl<'a> KeptDocument<'a> {
         self.iter_hints().next().is_none()
     }
 
-    /// The document as `nudge.import` takes it.
+    /// Returns the document as params for `nudge.import`.
     pub fn to_payload(&self) -> String {
-        // An unknown version is refused there.
+        // Passes the version on, so that `nudge.import` refuses an unknown one.
         write_json(self.schema_version, self, &[])
     }
 
-    /// The document as it is written.
+    /// Returns the document as text for the file.
     pub fn to_text(&self, forgotten: &[String]) -> String {
         let version = to_raw_value(SCHEMA_VERSION).ok();
         write_json(version.as_deref(), self, forgotten)
@@ -188,27 +188,27 @@ fn write_json(schema_version: Option<&RawValue>, document: &KeptDocument<'_>, fo
 }
 
 impl KeptFolder {
-    /// The user's folder; it need not be there.
+    /// Returns the user's folder, which may not exist yet.
     ///
     /// # Errors
-    /// `E_INVALID` where the system has none.
+    /// `E_INVALID` when the system names no state folder.
     pub fn from_state_dir() -> Result<Self> {
         let folder = settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))?;
         Ok(Self(folder))
     }
 
-    /// Returns false where nothing was ever kept.
+    /// Returns false when no session has ever kept hints.
     pub fn is_there(&self) -> bool {
         self.0.exists()
     }
 
-    /// The path of the file.
+    /// Returns the path of the kept file.
     pub fn file_path(&self) -> PathBuf {
         self.0.join(FILE)
     }
 
-    /// Takes the lock for the session of a runtime directory, or without one for a look; the folder is made, and closed
-    /// to others. `None` when another session has it.
+    /// Takes the lock for the session of a runtime directory, or with `None` for a reader. Creates the folder and
+    /// makes it private. Returns `None` when another session holds the lock.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the folder or the lock cannot be used.
@@ -221,7 +221,7 @@ impl KeptFolder {
         self.make_private().map_err(|error| unusable(error.into()))?;
         let begun = Instant::now();
         let is_over = || {
-            // The caller is the only PRIMARY of its directory: another of the same is about to be gone.
+            // Only one PRIMARY serves a directory, so a holder from the same directory is about to end.
             let is_dying = runtime.is_some() && self.read_owner().as_deref() == runtime;
             begun.elapsed() > if is_dying { DYING } else { LOOKING }
         };
@@ -236,22 +236,22 @@ impl KeptFolder {
         }
     }
 
-    /// The runtime directory of the session that has the lock, or had it last.
+    /// Returns the runtime directory of the session that holds the lock or held it last.
     pub fn read_owner(&self) -> Option<PathBuf> {
         let text = foreign::read_text(&self.0.join(LOCK), LinkPolicy::Refused, MAX_OWNER_BYTES).ok()?;
         Some(PathBuf::from(text)).filter(|path| path.is_absolute())
     }
 
-    /// The text of the file; `None` when there is none.
+    /// Returns the text of the file; `None` when there is no file.
     ///
     /// # Errors
-    /// For a file that cannot be read, or is no text.
+    /// Fails when the file cannot be read or is no text.
     pub fn read(&self) -> io::Result<Option<String>> {
         self.read_file(FILE)
     }
 
-    /// Does as [`Self::read`] for the holder of the lock, and notes the text, by which a file that another program puts
-    /// there is recognised.
+    /// Reads the file as [`Self::read`] does, for the holder of the lock. Notes the digest of the text, by which
+    /// [`Self::is_foreign`] recognises a file from another program.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -261,7 +261,7 @@ impl KeptFolder {
         Ok(text)
     }
 
-    /// The text of the file with hints for which there was no room; `None` when there is none.
+    /// Returns the text of the file with the hints that did not fit; `None` when there is no file.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -277,21 +277,21 @@ impl KeptFolder {
         }
     }
 
-    /// Returns true when somebody else has put another file in the place of the one that the holder of the lock has read
-    /// or written last, or has changed that one.
+    /// Returns true when another program has replaced or changed the file since the lock's holder last read or wrote
+    /// it.
     pub fn is_foreign(&self, lock: &KeptLock) -> bool {
         match self.read() {
             Ok(None) => false,
             Ok(Some(text)) => Some(digest(&text)) != lock.left,
-            // A link, a folder, or anything else that is no file of ours.
+            // The path is a link, a folder, or something else that Nudge did not write.
             Err(_) => true,
         }
     }
 
-    /// Makes the folder and the lock again where somebody has removed them.
+    /// Creates the folder and the lock again if another program has removed them.
     ///
     /// # Errors
-    /// When that is not possible, or another session has the new lock.
+    /// Fails when that is not possible, or when another session holds the new lock.
     pub fn stay_locked(&self, lock: &mut KeptLock, runtime: &Path) -> io::Result<()> {
         if FileId::at_path(&self.0.join(LOCK))?.as_ref() == Some(&FileId::from_file(lock.file.as_file())?) {
             return Ok(());
@@ -306,10 +306,10 @@ impl KeptFolder {
         lock.note_owner(runtime)
     }
 
-    /// Replaces the file. A reader sees the old text or the new one, never half of it.
+    /// Replaces the file. A reader sees the old text or the new one, never a part of one.
     ///
     /// # Errors
-    /// When it cannot be written; then the old one stays.
+    /// Fails when the file cannot be written; then the old one stays.
     pub fn write(&self, lock: &mut KeptLock, text: &str) -> io::Result<()> {
         if text.len() as u64 > MAX_BYTES {
             return Err(io::Error::other(format!(
@@ -321,19 +321,19 @@ impl KeptFolder {
         Ok(())
     }
 
-    /// Replaces the file with hints for which there is no room, and returns its path.
+    /// Replaces the file with the hints that did not fit, and returns its path.
     ///
     /// # Errors
-    /// When it cannot be written; then the old one stays.
+    /// Fails when the file cannot be written; then the old one stays.
     pub fn write_over(&self, _lock: &KeptLock, text: &str) -> io::Result<PathBuf> {
         self.write_file(OVER, text)?;
         Ok(self.0.join(OVER))
     }
 
-    /// Writes the hints of a session that lost its place to another one, and returns the file.
+    /// Writes the hints of a session that another session has displaced, and returns the path of the file.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// Fails when the folder cannot be written.
     pub fn write_left(&self, session: &str, text: &str) -> io::Result<PathBuf> {
         self.make_private()?;
         let name = format!("left-{session}.json");
@@ -345,32 +345,32 @@ impl KeptFolder {
         write_atomic(&self.0.join(name), text.as_bytes(), FileRights::Private, DiskSync::Flushed)
     }
 
-    /// Keeps a copy of the file as it is, in the place of an older one: `nudge import` can undo a session's changes to
-    /// the file.
+    /// Copies the text of the file, in place of an older copy. With the copy, `nudge import` can undo a session's
+    /// changes to the file.
     ///
     /// # Errors
-    /// When it cannot be written; then the older one stays.
+    /// Fails when the copy cannot be written; then the older one stays.
     pub fn keep_before(&self, _lock: &KeptLock, text: &str) -> io::Result<()> {
         write_atomic(&self.0.join(BEFORE), text.as_bytes(), FileRights::Private, DiskSync::Unflushed)
     }
 
-    /// Removes the hints for which there was no room.
+    /// Removes the file with the hints that did not fit.
     ///
     /// # Errors
-    /// When they are there and stay.
+    /// Fails when the file exists and cannot be removed.
     pub fn remove_over(&self, _lock: &KeptLock) -> io::Result<()> {
         self.remove_file(OVER)
     }
 
-    /// Returns true when there is a copy of before, or hints for which there was no room.
+    /// Returns true when the folder has the copy of the last file, or hints that did not fit.
     pub fn has_others(&self) -> bool {
         [BEFORE, OVER].iter().any(|name| self.0.join(name).exists())
     }
 
-    /// Removes the copy of before and the hints for which there was no room.
+    /// Removes the copy of the last file and the file with the hints that did not fit.
     ///
     /// # Errors
-    /// When one of them is there and stays.
+    /// Fails when one of them exists and cannot be removed.
     pub fn remove_others(&self, lock: &KeptLock) -> io::Result<()> {
         self.remove_over(lock)?;
         self.remove_file(BEFORE)
@@ -383,10 +383,10 @@ impl KeptFolder {
         }
     }
 
-    /// Gives the file another name, under which it is never touched again.
+    /// Renames the file. Nudge never changes a file with the new name.
     ///
     /// # Errors
-    /// When that is not possible; then it stays.
+    /// Fails when the file cannot be renamed; then it keeps its name.
     pub fn set_aside(&self, _lock: &KeptLock) -> io::Result<PathBuf> {
         let now = SystemClock.now();
         let aside = self.0.join(format!("kept-aside-{now}.json"));
@@ -394,7 +394,7 @@ impl KeptFolder {
         Ok(aside)
     }
 
-    /// The files that were set aside.
+    /// Lists the files that were set aside.
     pub fn list_aside(&self) -> Vec<PathBuf> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
         let is_aside = |path: &PathBuf| {
@@ -405,10 +405,10 @@ impl KeptFolder {
         aside
     }
 
-    /// Makes the folder, and closes it to others.
+    /// Creates the folder and closes it to other users.
     ///
     /// # Errors
-    /// When it cannot be made, or is not the user's.
+    /// Fails when the folder cannot be created or belongs to another user.
     #[cfg(unix)]
     pub fn make_private(&self) -> io::Result<()> {
         use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -429,10 +429,10 @@ impl KeptFolder {
         Ok(())
     }
 
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Fails when the folder cannot be created.
     #[cfg(not(unix))]
     pub fn make_private(&self) -> io::Result<()> {
         fs::create_dir_all(&self.0)
@@ -447,7 +447,8 @@ impl KeptLock {
     }
 }
 
-/// Returns true for an exported hint with a duration. A secret is never written, so that no caller expects it to be kept.
+/// Returns true for an exported hint with a duration. Nudge never writes a secret, so no caller may expect it to be
+/// kept.
 pub fn is_lasting(hint: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct HintDuration {
@@ -465,7 +466,7 @@ pub fn is_lasting(hint: &RawValue) -> bool {
     })
 }
 
-/// Returns the number of hints that are kept by a result of `nudge.status`; `None` when it does not say.
+/// Returns the number of kept hints from a result of `nudge.status`; `None` when the result does not contain it.
 pub fn count_kept(status: &RawValue) -> Option<usize> {
     #[derive(Deserialize)]
     struct KeepingAnswer {

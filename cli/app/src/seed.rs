@@ -1,5 +1,5 @@
-//! Seeds: the commands that a clone's own files name, as hints (semantics section 20). The seeded clones stand in
-//! `seeds.json` beside the kept hints; the hints themselves are in the session like any others.
+//! Seeds: hints made from the commands that a clone's own files name (semantics section 20). `seeds.json` beside the
+//! kept hints lists the seeded clones. The session holds the seeds like any other hints.
 
 mod plan;
 
@@ -24,31 +24,31 @@ pub use plan::{ADDED_BY, Made, SeedPlan, SeedSource, StoredSeed, WantedSeed};
 const FILE: &str = "seeds.json";
 const LOCK: &str = "seeds.lock";
 const MAX_BYTES: u64 = 16 << 20;
-/// Most hints of a component that are looked at.
+/// The most hints of a component that a refresh reads.
 const MAX_HINTS: u64 = 1000;
-/// Most folders between a cwd and the top of its repository.
+/// The most folders between a cwd and the top of its repository.
 const MAX_DEPTH: usize = 64;
 
-/// How a method is called: by its name, with its params.
+/// Calls a method by its name, with its params.
 pub type Call<'a> = &'a dyn Fn(&str, &Map<String, Value>) -> Result<Value>;
 
-/// A clone that is seeded.
+/// A clone with seeds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SeededClone {
-    /// The name of its repository.
+    /// The name of the clone's repository.
     pub repo: String,
     /// The files that were read, each with the SHA-256 of its bytes.
     pub manifests: BTreeMap<String, String>,
-    /// The hints that were made of them.
+    /// The hints that were made from these files.
     pub made: Made,
-    /// Is true when `nudge init` began it, and so `nudge init --undo` ends it.
+    /// True when `nudge init` added the clone; then `nudge init --undo` removes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_init: bool,
 }
 
 impl SeededClone {
-    /// The hints of which their file says something else now, as `component/key`, with the file: somebody has changed them,
-    /// so they do not follow it.
+    /// Lists the seeds whose file now names another command, as `component/key` with the file. A user or agent has
+    /// changed these hints, so they do not follow the file.
     pub fn list_changed(&self) -> impl Iterator<Item = (String, String)> {
         let list_others = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
             let others = keys.iter().filter(|(_, source)| source.is_other);
@@ -58,7 +58,7 @@ impl SeededClone {
     }
 }
 
-/// The clones of this user that are seeded, by the absolute folder of each.
+/// This user's clones with seeds, by the absolute folder of each.
 #[derive(Default, Serialize, Deserialize)]
 pub struct SeededClones {
     #[serde(rename = "clones", default)]
@@ -76,32 +76,32 @@ pub struct SeedOutcome {
     pub report: SeedReport,
     /// The hints that were made or refreshed.
     pub set: Vec<WantedSeed>,
-    /// The number of hints that are gone with their source.
+    /// The number of hints that were removed because their source is gone.
     pub deleted: usize,
-    /// All that the files name.
+    /// All seeds that the files name.
     pub wanted: Vec<WantedSeed>,
-    /// Hints that were left as people or agents made them.
+    /// Hints that a person or an agent made; the refresh did not change them.
     pub left: Vec<(String, String)>,
-    /// Hints that were refused, with why.
+    /// Hints that were refused, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
-/// The top of the repository that a folder lies in: the first folder above it that has a `.git`.
+/// Returns the top of the repository of a folder: the nearest folder at or above it with a `.git`.
 pub fn top_of(cwd: &Path) -> Option<PathBuf> {
     let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
     cwd.ancestors().take(MAX_DEPTH).find(has_git).map(Path::to_owned)
 }
 
-/// The short name of a repository: the last part of its name.
+/// Returns the short name of a repository: the last part of its name.
 pub fn short_name(repo: &str) -> &str {
     let name = repo.trim_end_matches('/').rsplit('/').next().unwrap_or(repo);
     name.strip_suffix(".git").unwrap_or(name)
 }
 
-/// The top and the name of the repository that this process is in.
+/// Returns the top and the name of the repository of this process's folder.
 ///
 /// # Errors
-/// `E_INVALID` outside of one, and where it has no name.
+/// `E_INVALID` outside of a repository, and for a repository without a name.
 pub fn find_repository() -> Result<(PathBuf, String)> {
     let outside = || Error::invalid("This folder is in no git repository; go into one.");
     let top = nudge_client::process_cwd().and_then(|cwd| top_of(&cwd)).ok_or_else(outside)?;
@@ -115,7 +115,7 @@ fn find_folder() -> Result<PathBuf> {
 }
 
 impl SeededClones {
-    /// Reads which clones are seeded, without a lock: for a look.
+    /// Reads the list of seeded clones without a lock, for callers that do not change it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` for a file that cannot be read.
@@ -123,10 +123,10 @@ impl SeededClones {
         Self::read(find_folder()?.join(FILE))
     }
 
-    /// The same, and keeps others from it as long as it lives.
+    /// Reads the list and holds its lock as long as the value lives.
     ///
     /// # Errors
-    /// As [`read_unlocked`](Self::read_unlocked); where somebody else keeps it for long.
+    /// As [`read_unlocked`](Self::read_unlocked), and when another process holds the lock for long.
     pub fn open() -> Result<Self> {
         let folder = find_folder()?;
         let alone = ProcessLock::acquire(&folder.join(LOCK))?;
@@ -147,20 +147,20 @@ impl SeededClones {
         }
     }
 
-    /// Returns true when `nudge init` began with any.
+    /// Returns true when `nudge init` added any of the clones.
     pub fn is_by_init(&self) -> bool {
         self.by_top.values().any(|clone| clone.by_init)
     }
 
-    /// The clone at this folder, if it is seeded.
+    /// Returns the clone with this top folder, if it is seeded.
     pub fn get(&self, top: &Path) -> Option<&SeededClone> {
         self.by_top.get(top.to_str()?)
     }
 
-    /// Has a clone seeded from now on; the next [`refresh_clone`] reads its files.
+    /// Adds a clone to the list; the next [`refresh_clone`] reads its files.
     ///
     /// # Errors
-    /// `E_INVALID` for a folder with a name that is no text; `E_UNAVAILABLE` when the file cannot be written.
+    /// `E_INVALID` for a folder whose name is not UTF-8; `E_UNAVAILABLE` when the file cannot be written.
     pub fn add_clone(&mut self, top: &Path, repo: &str, by_init: bool) -> Result<()> {
         let name = top.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; rename it."))?;
         let clone = self.by_top.entry(name.to_owned()).or_default();
@@ -169,7 +169,7 @@ impl SeededClones {
         self.save()
     }
 
-    /// Has a clone no longer seeded; returns its last state.
+    /// Removes a clone from the list; returns its last state.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -179,7 +179,7 @@ impl SeededClones {
         Ok(gone)
     }
 
-    /// Has no clone seeded any more that `nudge init` began with; their number.
+    /// Removes the clones that `nudge init` added; returns their number.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -202,7 +202,8 @@ impl SeededClones {
     }
 }
 
-/// A clone that is not seeded and could be: its top, the name of its repository, and the number of commands.
+/// Finds a clone that is not seeded and could be. Returns its top, the name of its repository and the number of
+/// commands.
 pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
     let top = top_of(cwd)?;
     if SeededClones::read_unlocked().ok()?.get(&top).is_some() {
@@ -213,11 +214,11 @@ pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
     (count > 0).then_some((top, repo, count))
 }
 
-/// Brings the hints of a clone in step with its files, if it is seeded; `None` where there is nothing to do. `must` reads
-/// the files though none has changed.
+/// Updates the hints of a clone after a change of its files. Returns `None` when the clone is not seeded or nothing
+/// has changed. `must` reads the files even if none has changed.
 ///
 /// # Errors
-/// The errors of the file of clones and of calls; the refusal of one seed is told with the others.
+/// The errors of the list of clones and of calls. The refusal of one seed is part of the outcome.
 pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<SeedOutcome>> {
     let limits = SeedLimits::default();
     let Some(known) = SeededClones::read_unlocked()?.get(top).cloned() else { return Ok(None) };
@@ -227,14 +228,15 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
         .map(|(file, sha256)| SeedManifest { file: file.clone(), sha256: sha256.clone() })
         .collect();
     let is_changed = || manifests.is_empty() || nudge_seed::has_changed(top, &manifests, &limits);
-    // In this order: while a lock is there, another process may have stored only some of them.
+    // Reads the hints before it checks the lock: while the lock exists, another process may have stored only some of
+    // them.
     let are_stored =
         || Ok::<_, Error>(!read_stored(&known.made, call)?.is_empty() && !find_folder()?.join(LOCK).exists());
     if !must && !is_changed() && are_stored()? {
         return Ok(None);
     }
     let mut clones = SeededClones::open()?;
-    // Another process may have done it meanwhile.
+    // Another process may have removed the clone meanwhile.
     let Some(known) = clones.get(top).cloned() else { return Ok(None) };
     let report = nudge_seed::read(top, &limits);
     let wanted = WantedSeed::from_seeds(short_name(&known.repo), &report.seeds);
@@ -270,7 +272,7 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
     Ok(Some(done))
 }
 
-/// Takes away the hints that were made of a clone and not changed since; returns their number.
+/// Deletes the hints that were made from a clone and not changed since; returns their number.
 ///
 /// # Errors
 /// The errors of the calls.
@@ -287,7 +289,7 @@ fn delete_one(call: Call<'_>, seed: &StoredSeed) -> Result<bool> {
     }
 }
 
-/// Reads the stored hints in the components of these hints.
+/// Reads the stored hints in the components of `made`.
 fn read_stored(made: &Made, call: Call<'_>) -> Result<Vec<StoredSeed>> {
     let mut all = Vec::new();
     for component in made.keys() {

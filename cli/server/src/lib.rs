@@ -6,7 +6,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`memory`] | giving back what large calls took |
+//! | [`memory`] | returns the memory of large calls to the system |
 //! | [`work`] | places and time for calls off the event loop |
 //! | [`session`] | the role of PRIMARY or PROXY, the sources and the journal, change notifications, routing of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
@@ -64,39 +64,39 @@ use token::AccessToken;
 use watchdog::Watchdog;
 use work::{CallerId, WorkPool};
 
-/// Largest body over HTTP, and line over stdio, that is read.
+/// The most bytes of an HTTP body, and of a line on stdio.
 pub const MAX_BODY_BYTES: usize = 32 << 20;
 
 /// The use of stdin and stdout.
 pub enum StdioUse {
-    /// An MCP client; when it closes stdin the server ends.
+    /// An MCP client uses them; the server ends when the client closes stdin.
     Mcp {
-        /// Infers the contexts that it leaves out.
+        /// Infers the context for calls that have none.
         inference: Arc<ContextInference>,
-        /// The profile offered in place of everything else.
+        /// The profile that replaces all other tools, if any.
         profile: Option<&'static ServerProfile>,
     },
-    /// Stdin is not read: the server runs until it is told to stop.
+    /// The server does not read stdin, and runs until it is told to stop.
     Off,
 }
 
-/// Interval of the sources' periodic work, such as dropping expired entries, which until then take room but are
-/// never shown.
+/// The interval of the sources' periodic work, such as dropping expired entries. An expired entry uses memory until
+/// then, but no answer contains it.
 const TICK: Duration = Duration::from_secs(5);
-/// Interval at which a PROXY looks whether the files by which it belongs to its session are there.
+/// The interval at which a PROXY checks that the files of its membership exist.
 const LOOK: Duration = Duration::from_secs(1);
-/// Interval at which a PRIMARY touches its files; programs that clear old files away go by hours and days.
+/// The interval at which a PRIMARY touches its files. Programs that remove old files count in hours and days.
 const TOUCH: Duration = Duration::from_hours(1);
-/// The text that a server started by hand prints about itself.
+/// The text about itself that a server prints when a person starts it.
 const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
                            machine alone; Ctrl-C or `nudge stop` ends it";
 const UNSEATED: &str = "The files of this session were removed and another server has begun one in their place";
-/// Pause before a PRIMARY that could not write `server.pid` tries again.
+/// The pause before a PRIMARY that could not write `server.pid` tries again.
 const NAMING_PAUSE: Duration = Duration::from_millis(100);
-/// Time to finish answers once the server is told to stop; `nudge stop` promises half a second.
+/// The time to finish answers after the server is told to stop; `nudge stop` promises half a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Serves until stdin ends, a signal comes, or the session is ended with `nudge.shutdown`.
+/// Serves until stdin ends, a signal arrives, or a caller ends the session with `nudge.shutdown`.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the server cannot start, `server.pid` cannot be written or the lock is lost; `E_INVALID` when
@@ -114,8 +114,8 @@ pub fn run_server(
     runtime.block_on(run_event_loop(role, settings, history, stdio))
 }
 
-/// A runtime that is dropped in the background: a thread may be blocked in a read of stdin for ever, which must not
-/// delay the end of the process, not even after a panic.
+/// A runtime that is dropped in the background. A read of stdin may block a thread for ever, and this must not delay
+/// the end of the process, not even after a panic.
 struct EventLoop(Option<tokio::runtime::Runtime>);
 
 impl Drop for EventLoop {
@@ -162,7 +162,7 @@ async fn run_event_loop(
             (shared.stand_by(proxy), Arc::new(CallBackend::from_client(Arc::new(client), desk)))
         }
     };
-    // It ends with the event loop.
+    // The task ends with the event loop.
     tokio::spawn(memory::give_back());
     let changes = ChangeFeeds::start_gathering(history.touched(), Arc::clone(&backend), stopped.clone());
     seeds::follow_clone_files(&stdio, &backend);
@@ -175,7 +175,7 @@ async fn run_event_loop(
                     history.begin_numbers();
                     let calls = PrimaryCalls::new(&primary, history, &work);
                     backend.promote(calls.to_service());
-                    // Changes during the takeover are not counted, and the last PRIMARY may have offered other tools.
+                    // The history lacks changes of the takeover, and the last PRIMARY may have had other tools.
                     for touched in [TouchedThing::Everything, TouchedThing::Tools] {
                         let _ = history.touched().send(touched);
                     }
@@ -234,7 +234,7 @@ fn wait_for_panic() -> impl Future<Output = ()> {
     std::future::pending()
 }
 
-/// Serves the MCP client until it closes stdin; never returns without a client.
+/// Serves the MCP client until it closes stdin. Without a client it never returns.
 async fn serve_client(stdio: StdioUse, backend: Arc<CallBackend>, changes: ChangeFeeds) -> Result<()> {
     match stdio {
         StdioUse::Mcp { inference, profile: Some(profile) } => {
@@ -248,7 +248,7 @@ async fn serve_client(stdio: StdioUse, backend: Arc<CallBackend>, changes: Chang
     }
 }
 
-/// The caller name of a PROXY with a client that gives none.
+/// The caller name of a PROXY whose client gives no name.
 const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
 
 /// The state that all parts of the server share.
@@ -265,18 +265,18 @@ enum ServingRole {
     AsProxy(StandingBy),
 }
 
-/// A PROXY that forwards.
+/// A PROXY that forwards calls.
 struct StandingBy {
     member: SessionMember,
     waiting: LockWait,
     feed: JoinHandle<()>,
     session: Option<String>,
-    /// The lock file of its session, as seen last.
+    /// The lock file of its session, as last seen.
     lock: Option<FileId>,
 }
 
 impl StandingBy {
-    /// Returns true when the session is over; else remembers its lock file.
+    /// Returns true when the session is over; otherwise remembers its lock file.
     fn is_over(&mut self, dir: &RuntimeDir) -> bool {
         let Some(id) = &self.session else { return false };
         match dir.read_session() {
@@ -290,14 +290,14 @@ impl StandingBy {
         }
     }
 
-    /// Returns true when the files of the session were removed, and another session has begun in their place. `nudge stop`
-    /// leaves the locks, and the mark of a stop ends all members.
+    /// Returns true when the files of the session were removed and another session has started in the directory.
+    /// `nudge stop` leaves the locks in place, and its mark ends all members.
     fn is_displaced(&self, dir: &RuntimeDir) -> bool {
         self.session.is_some() && dir.lock_id() != self.lock && dir.read_session() != SessionState::Stopped
     }
 }
 
-/// A PRIMARY that answers.
+/// A PRIMARY that answers calls.
 struct PrimaryServer {
     connections: OpenConnections,
     housekeeping: JoinHandle<()>,
@@ -310,9 +310,9 @@ struct PrimaryServer {
     file: ServerFile,
     session: SessionFile,
     member: SessionMember,
-    /// The sign of life; `None` where the system has none, or the PRIMARY before still has it.
+    /// The sign of life; `None` when the system has none, or the previous PRIMARY still holds it.
     life: Option<LifeSign>,
-    /// When the files were touched last.
+    /// The time of the last touch of the files.
     touched: Instant,
     /// The lock. It is the last field, so that it is dropped last.
     lock: PrimaryLock,
@@ -325,7 +325,8 @@ struct PrimaryCalls {
 }
 
 impl PrimaryCalls {
-    /// Collects the services: the server's own come first, then those over all sources, then each source's.
+    /// Collects the services: first the server's own, then those that combine all sources, then the services of each
+    /// source.
     fn new(primary: &ReadyPrimary, history: &Arc<ChangeHistory>, work: &Arc<WorkPool>) -> Self {
         let SessionFile { id, created_at, port, .. } = primary.session.clone();
         let proxies = Arc::<ConnectedProxies>::default();
@@ -348,12 +349,12 @@ impl PrimaryCalls {
         Self { all, proxies }
     }
 
-    /// Returns all services as one.
+    /// Joins all services into one.
     fn to_service(&self) -> Arc<dyn Service> {
         Arc::new(log::LoggedServices(JoinedServices::new(self.all.clone())))
     }
 
-    /// Returns all services as one, with those that exist only over HTTP.
+    /// Joins all services and those that exist only over HTTP into one.
     fn to_http_service(&self, control: SessionControl, page: &Arc<SessionPage>) -> Arc<dyn Service> {
         let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>, Arc::clone(page) as _]);
         Arc::new(log::LoggedServices(JoinedServices::new(all.collect())))
@@ -396,7 +397,7 @@ impl ServerParts<'_> {
             tracing::warn!(error = error.message(), "there is no local channel; clients use the port");
         });
         let stopped = self.stop.subscribe();
-        // Clients over HTTP connect anew to each PRIMARY, so that their change notifications start anew too.
+        // HTTP clients connect anew to each PRIMARY, so their change notifications start anew too.
         let desk = self.work.desk_for(CallerId::OwnClient);
         let backend = Arc::new(CallBackend::from_service(calls.to_service(), desk));
         let changes = ChangeFeeds::start_gathering(self.history.touched(), Arc::clone(&backend), stopped.clone());
@@ -413,7 +414,8 @@ impl ServerParts<'_> {
             stop: self.stop.clone(),
             ended: AtomicBool::new(false),
         };
-        // The session's own token, also where callers need another or none: every PRIMARY of the session knows it.
+        // The key is the session's own token, even if callers need another or none: every PRIMARY of the session
+        // knows it.
         let key = session.token.clone().map_or_else(AccessToken::new_random, AccessToken::from_text)?;
         let page = Arc::new(SessionPage::new(clock as _, key, ports));
         let endpoint = http::HttpEndpoint {
@@ -431,7 +433,7 @@ impl ServerParts<'_> {
             if first {
                 return Err(error);
             }
-            // A promoted PROXY goes on: `ServingRole::wait_for_turn` writes the file as soon as that is possible.
+            // A promoted PROXY continues: `ServingRole::wait_for_turn` writes the file as soon as it can.
             tracing::error!(error = error.message(), "nobody can find the server yet");
         }
         tracing::info!(port = file.port, pid = file.pid, "serving");
@@ -460,7 +462,7 @@ impl ServerParts<'_> {
         Ok(server)
     }
 
-    /// Belongs to the session that took the place of an earlier one, as any server does that starts now.
+    /// Joins the session that replaced an earlier one, as any server does that starts now.
     async fn go_over(&self, backend: &CallBackend) -> Result<ServingRole> {
         let (settings, history) = (Arc::clone(self.settings), Arc::clone(self.history));
         let entered = spawn_blocking(move || role::take_role(&settings, &history)).await;
@@ -483,7 +485,7 @@ impl ServerParts<'_> {
         Ok(serving)
     }
 
-    /// Starts to wait for the lock as PROXY, and to relay changes meanwhile.
+    /// Starts to wait for the lock as PROXY and to relay changes.
     fn stand_by(&self, proxy: ProxyMember) -> ServingRole {
         let waiting = LockWait::start_waiting(self.settings, self.history, &proxy);
         let pid = std::process::id();
@@ -498,7 +500,7 @@ impl ServerParts<'_> {
 }
 
 impl PrimaryServer {
-    /// Returns the line that tells people the address.
+    /// Returns the line that shows people the address.
     fn describe_address(&self, dir: &RuntimeDir) -> String {
         let hint = if self.file.token.is_some() { ", the token is in it" } else { ", no token needed" };
         format!("serving http://127.0.0.1:{} ({}{hint})", self.file.port, dir.server_file_path().display())
@@ -506,14 +508,14 @@ impl PrimaryServer {
 }
 
 impl ServingRole {
-    /// Resolves when a PROXY's wait is over. As PRIMARY, keeps the files of the session in place, and resolves only when
-    /// another server has begun a session in their place.
+    /// Resolves when a PROXY's wait is over. As PRIMARY it keeps the files of the session in place, and resolves only
+    /// when another server has started a session in the directory.
     async fn wait_for_turn(&mut self, dir: &RuntimeDir) -> RoleTurn {
         match self {
             Self::AsProxy(proxy) => loop {
                 tokio::select! {
                     turn = proxy.waiting.wait_for_turn() => return turn,
-                    // The relay ends only when the session is over; the lock belongs to another session now.
+                    // The relay ends only when the session is over. The lock then belongs to another session.
                     _ = &mut proxy.feed => return RoleTurn::SessionOver,
                     () = sleep(LOOK) => {
                         dir.follow_path();
@@ -526,7 +528,8 @@ impl ServingRole {
             },
             Self::AsPrimary(server) => {
                 let mut asking = None;
-                // All files have just been written: the first look at them need not delay the client's first answer.
+                // The server has just written all files, so the first check of them need not delay the client's first
+                // answer.
                 let mut pause = NAMING_PAUSE;
                 loop {
                     let PrimaryServer { lock, file, session, journal, member, connections, life, touched, .. } =
@@ -534,7 +537,7 @@ impl ServingRole {
                     if life.is_none() {
                         *life = dir.show_life().ok();
                     }
-                    // A server that asked goes on now that the files are looked after.
+                    // Answers a server that asked for a sign of life, now that the files have been checked.
                     drop(asking.take());
                     let asked = async {
                         match life {
@@ -564,7 +567,7 @@ impl ServingRole {
                     let named =
                         dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
                     if dir.read_session() == SessionState::Unknown {
-                        // Something removed the file; should writing fail, the next round tries again.
+                        // Another program removed the file. If writing fails, the next round tries again.
                         let _ = dir.write_session(lock, session);
                     }
                     pause = if named { TICK } else { NAMING_PAUSE };
@@ -573,23 +576,24 @@ impl ServingRole {
         }
     }
 
-    /// Stops answering, and then leaves the session to its other members. If there are none, returns a line for people
-    /// about the hints that are kept or gone.
+    /// Stops answering, then leaves the session to its other members. If there are none, returns a line for people
+    /// about the hints that are kept or lost.
     async fn leave_session(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {
                 let PrimaryServer { lock, member, sources, journal, keeper, time, session, .. } = *server;
                 let PrimaryServer { connections, housekeeping, watchdog, proxies, .. } = *server;
                 let connected = proxies.pids();
-                // A directory that was moved away has its lock still, and another may have one of its own in the place.
+                // A directory that was moved away still has its lock, and another directory with a lock may exist at
+                // its old path.
                 let is_seated = journal.keep_seat(dir).is_ok();
-                // Closing the sources may take its time.
+                // Stops the watchdog, because closing the sources may take longer than it allows.
                 drop(watchdog);
                 housekeeping.abort();
                 connections.wait_until_drained(DRAIN_TIMEOUT).await;
                 sources.close();
                 let journal = journal.close();
-                // Before the next PRIMARY can be there.
+                // Closes the keeper before the next PRIMARY can start.
                 keeper.close();
                 time.leave_time(true);
                 let is_named = is_seated && lock.is_named(dir);
@@ -601,7 +605,7 @@ impl ServingRole {
                 if is_named {
                     return Ok(String::new());
                 }
-                // The files in the directory are another PRIMARY's and stay.
+                // The files in the directory belong to another PRIMARY and stay.
                 let hints = sources.count_hints();
                 let file = if hints == 0 { Ok(String::new()) } else { keeper::write_out(&sources, &session.id) };
                 let left = match file {
@@ -631,7 +635,7 @@ impl ServingRole {
     }
 }
 
-/// Runs the sources' periodic work off the event loop, and reports sources that come into use or go out of it, as
+/// Runs the sources' periodic work off the event loop. Reports a source that starts or stops being in use, because
 /// this changes the list of tools.
 async fn run_housekeeping(sources: Arc<OpenSources>, history: Arc<ChangeHistory>, time: Arc<SessionTime>) {
     let mut ticks = tokio::time::interval(TICK);
@@ -640,7 +644,7 @@ async fn run_housekeeping(sources: Arc<OpenSources>, history: Arc<ChangeHistory>
     loop {
         ticks.tick().await;
         let (ticking, time) = (Arc::clone(&sources), Arc::clone(&time));
-        // After a panic the loop goes on: the source still answers calls, or reports its own failure.
+        // Continues after a panic: the source still answers calls, or reports its own failure.
         let ticked = spawn_blocking(move || {
             ticking.tick();
             time.leave_time(false);
@@ -655,7 +659,7 @@ async fn run_housekeeping(sources: Arc<OpenSources>, history: Arc<ChangeHistory>
     }
 }
 
-/// Resolves when the process is asked to end.
+/// Resolves when the system asks the process to end.
 #[cfg(unix)]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -673,7 +677,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     })
 }
 
-/// Resolves when the process is asked to end.
+/// Resolves when the system asks the process to end.
 #[cfg(not(unix))]
 pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     let mut interrupt = tokio::signal::windows::ctrl_c()?;
@@ -686,7 +690,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     })
 }
 
-/// Prints a line for people on stderr; a closed stderr is ignored.
+/// Prints a line for people on stderr, and ignores a closed stderr.
 fn print_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }

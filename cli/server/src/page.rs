@@ -1,18 +1,21 @@
 //! The page of the running session, for people: `nudge ui`.
 //!
-//! | step | what guards it |
-//! |---|---|
-//! | `nudge ui` calls `nudge.open_page` | it is a call of this user's own, like any other |
-//! | it opens `http://RANDOM.localhost:PORT/web#code=...` | the origin is a new one each time, so that nothing that another program left at the port is part of it; the code is in the fragment, which no browser sends; it works once, within a minute |
-//! | the page sends the code to `/web/session` | from the page alone; on Linux from a process of this user's alone (`page/peer.rs`) |
-//! | it calls with the token that it gets, at `/web/rpc` | from the page alone; the methods of [`METHODS`] alone |
+//! 1. `nudge ui` calls `nudge.open_page`, as this user's other commands call their methods.
+//! 2. It opens `http://RANDOM.localhost:PORT/web#code=...` in the browser. The origin is new each time, so the page
+//!   shares nothing with data that another program left at the port. The code is in the fragment, which no browser
+//!   sends. It works once, within a minute.
+//! 3. The page sends the code to `/web/session`, which accepts it only from the page, and on Linux only from a
+//!   process of this user (`page/peer.rs`).
+//! 4. The page calls methods at `/web/rpc` with the token that it got for the code. Only the page may do so, and only
+//!   with the methods of [`METHODS`].
 //!
-//! `/api` takes the token too, as its methods are among these. `nudge ui --port` has the server listen on a further
-//! port, and opens the page there.
+//! `/api` accepts the token too, because its methods are among these. `nudge ui --port` makes the server listen on a
+//! further port, and opens the page there.
 //!
-//! There is no cookie: a cookie of 127.0.0.1 goes to every port there. The token of a page is made from the session's
-//! own token, so that every PRIMARY of the session knows it, and it dies with the session. The page lives on over a
-//! change of PRIMARY if the next one has the port, because a page keeps its data by host and port.
+//! There is no cookie, because a browser sends a cookie of 127.0.0.1 to every port there. The token of a page derives
+//! from the session's own token, so every PRIMARY of the session accepts it, and it ends with the session. A browser
+//! keeps a page's data by host and port. The page therefore survives a change of PRIMARY only if the next one has the
+//! same port.
 
 mod files;
 mod peer;
@@ -47,10 +50,10 @@ use super::token::AccessToken;
 
 pub use files::{PageFile, find_file, respond_with_file};
 
-/// The method by which `nudge ui` gets an address to open. It exists on HTTP alone.
+/// The method by which `nudge ui` gets an address to open. It exists only over HTTP.
 pub const OPEN_PAGE: &str = "nudge.open_page";
-/// The methods that the page may call; anything else needs the session's own token. None of them tells the value of a
-/// secret, ends the session or touches a file.
+/// The methods that the page may call; any other needs the session's own token. None of them returns the value of a
+/// secret, ends the session or changes a file.
 pub const METHODS: &[&str] = &[
     CHANGES,
     "nudge.brain.check",
@@ -84,22 +87,22 @@ pub const METHODS: &[&str] = &[
     "nudge.undo",
     "nudge.why",
 ];
-/// The caller name of the page, for `nudge undo --list` and `nudge watch`.
+/// The caller name of the page in `nudge undo --list` and `nudge watch`.
 pub const NAME: &str = concat!("nudge-page/", env!("CARGO_PKG_VERSION"));
-/// Largest body with a code.
+/// The most bytes of a body with a code.
 pub const MAX_CODE_BYTES: usize = 4 << 10;
 
-/// Bytes of the random part of an origin's name, and of its proof.
+/// The bytes of the random part of an origin's name, and of its proof.
 const NAME_BYTES: usize = 10;
-/// How long a code works.
+/// The time for which a code works, in seconds.
 const CODE_S: Millis = 60;
-/// Most codes that are not used yet; the oldest goes first.
+/// The most unused codes; a further one replaces the oldest.
 const MAX_CODES: usize = 16;
-/// Largest context that is kept for a page.
+/// The most bytes of the context that is kept for a page.
 const MAX_HERE_BYTES: usize = 64 << 10;
-/// How long a page may be idle.
+/// The time without a call after which a page's token stops working.
 const IDLE_MS: Millis = 12 * 60 * 60_000;
-/// Most pages with a known time of their last call. A forgotten page counts from its beginning.
+/// The most pages whose last call the server remembers. For a forgotten page, the time counts from its creation.
 const MAX_PAGES: usize = 256;
 
 const ABOUT: &str = "An address to open the page at: it works once, within a minute.";
@@ -141,14 +144,14 @@ struct ShownCode<'a> {
 struct EnteredPage {
     /// The token for `/web/rpc`.
     token: String,
-    /// The context that [`OPEN_PAGE`] was given.
+    /// The context from the params of [`OPEN_PAGE`].
     here: Map<String, Value>,
 }
 
 /// Makes and checks the codes and tokens of the page.
 pub struct SessionPage {
     clock: Arc<dyn Clock>,
-    /// The session's own token. It stays here.
+    /// The session's own token. It never leaves this struct.
     key: AccessToken,
     ports: Arc<ServerPorts>,
     state: Mutex<PageState>,
@@ -157,7 +160,7 @@ pub struct SessionPage {
 #[derive(Default)]
 struct PageState {
     codes: VecDeque<PageCode>,
-    /// When each page called last.
+    /// The time of each page's last call.
     used: HashMap<Nonce, Millis>,
 }
 
@@ -169,7 +172,8 @@ struct PageCode {
 
 type Nonce = [u8; 16];
 
-/// The bytes of a page's token: random ones, when it was made, and the proof that a PRIMARY of this session made it.
+/// The parts of a page's token: random bytes, the time of its creation, and the proof that a PRIMARY of this session
+/// made it.
 struct PageToken {
     nonce: Nonce,
     made: [u8; 8],
@@ -203,7 +207,7 @@ impl fmt::Display for PageToken {
 }
 
 impl SessionPage {
-    /// The page of a session with this token of its own, served on these ports.
+    /// Makes the page of a session with this token, served on these ports.
     pub fn new(clock: Arc<dyn Clock>, key: AccessToken, ports: Arc<ServerPorts>) -> Self {
         Self { clock, key, ports, state: Mutex::default() }
     }
@@ -227,11 +231,10 @@ impl SessionPage {
         Ok(OpenedPage { url, expires_s: CODE_S })
     }
 
-    /// Answers `/web/session`: takes a code, and gives a token for it. `ends` are those of the connection, where it is
-    /// one over TCP.
+    /// Answers `/web/session`: exchanges a code for a token. `ends` are the addresses of a TCP connection.
     ///
     /// # Errors
-    /// The status and the sentence of the refusal.
+    /// The HTTP status and the sentence of the refusal.
     pub fn exchange_code(
         &self,
         body: &[u8],
@@ -241,7 +244,8 @@ impl SessionPage {
         let Ok(ShownCode { code }) = serde_json::from_slice(body) else {
             return refused(StatusCode::BAD_REQUEST, "Send the code as {\"code\": \"...\"}.");
         };
-        // Before the code is used up: another user can see it among the arguments of a browser, and must not spend it.
+        // Checks the peer before it uses up the code: another user can see the code among a browser's arguments, and
+        // must not be able to use it up.
         if ends.is_some_and(|(theirs, ours)| !peer::is_this_users(theirs, ours)) {
             return refused(StatusCode::FORBIDDEN, "This address belongs to another user; run `nudge ui` yourself.");
         }
@@ -256,7 +260,7 @@ impl SessionPage {
         drop(state);
         let token =
             self.make_token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
-        // Strings and JSON that was read before can be written.
+        // Strings and JSON that was parsed before can always be serialized.
         Ok(json_text(&EnteredPage { token, here }).into_bytes().into())
     }
 
@@ -270,7 +274,7 @@ impl SessionPage {
         Ok(PageToken { nonce, made, proof }.to_string())
     }
 
-    /// Returns true for the token of a page of this session that was used within the last twelve hours.
+    /// Returns true for the token of a page of this session that called within the last twelve hours.
     pub fn lets_in(&self, shown: &str) -> bool {
         let Some(token) = PageToken::read(shown) else { return false };
         if self.compute_mac(&token.nonce, token.made).verify_slice(&token.proof).is_err() {
@@ -290,8 +294,9 @@ impl SessionPage {
         true
     }
 
-    /// Makes the name of an origin that no page was ever at: a service worker, a cached page or storage that another
-    /// program left at this port is of another origin. Every PRIMARY of the session knows the name by its proof.
+    /// Makes the name of an origin that no page has used before. A service worker, a cached page or storage that
+    /// another program left at this port has another origin. Every PRIMARY of the session recognises the name by its
+    /// proof.
     fn new_name(&self) -> Result<String> {
         let mut nonce = [0; NAME_BYTES];
         getrandom::fill(&mut nonce)
@@ -300,7 +305,7 @@ impl SessionPage {
         Ok(nonce.iter().chain(&proof).fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
     }
 
-    /// Returns true for the host of an origin that was made for the page of this session, without its port.
+    /// Returns true for an origin's host, without port, that was made for the page of this session.
     pub fn is_its_name(&self, host: &str) -> bool {
         let Some(name) = host.strip_suffix(".localhost") else { return false };
         let bytes = name.as_bytes().as_chunks::<2>();
@@ -336,13 +341,13 @@ impl SessionPage {
 impl TableService for SessionPage {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // A repeated call makes another code, and the first is never used.
+    // A repeated call makes another code; the first one stays unused.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }
 
-/// The methods of [`METHODS`], and no others.
+/// Answers the methods of [`METHODS`], and no others.
 pub struct ForPage(pub Arc<dyn Service>);
 
 impl Service for ForPage {
@@ -360,7 +365,7 @@ impl Service for ForPage {
     }
 }
 
-/// Returns the changes without their values: one of them may be a secret by now, and the page reads the hints anyway.
+/// Removes the values from the changes: a value may be a secret by now, and the page reads the hints anyway.
 fn without_values(answer: &RawValue) -> Result<Box<RawValue>> {
     let mut told: Value = parsed_as(answer)?;
     for change in told["changes"].as_array_mut().into_iter().flatten() {
@@ -438,7 +443,7 @@ mod tests {
         clock.advance_by(59_999);
         assert_eq!(enter(&page, &third[1..]), Err(403));
         assert_eq!(enter(&page, &third).unwrap()["here"], json!({}));
-        // Of many that nobody uses, the last ones work.
+        // Of many unused codes, only the last ones work.
         let many: Vec<_> = (0..=MAX_CODES).map(|_| code(&page, &json!(null))).collect();
         assert_eq!(enter(&page, &many[0]), Err(403));
         enter(&page, &many[1]).unwrap();
@@ -501,7 +506,7 @@ mod tests {
             assert!(for_page.find_method(method).is_none());
         }
         assert!(for_page.call("nudge.query", &params).is_ok());
-        // The others are the server's own, or those of other sources.
+        // The other methods belong to the server itself or to other sources.
         let is_of_another =
             |name: &str| nudge_app::sources::find_method(name).is_some_and(|_| store.find_method(name).is_none());
         let own = METHODS.iter().filter(|name| !is_of_another(name)).count();

@@ -1,11 +1,13 @@
-//! Places and time for calls. Every call goes through a [`WorkDesk`], but for the few that run on the event loop.
+//! Limits for calls: places and time. Every call goes through a [`WorkDesk`], except the few that run on the event
+//! loop.
 //!
-//! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind together have
-//!   `CallerKind::places`. A call over its caller's share waits for a place of its own, `WAIT` at the most; a caller
-//!   with [`MAX_WAITING`] calls waiting is refused.
-//! - A call ends by `DEADLINE`, one of [`CallLane::Long`] by `LONG_DEADLINE`: its caller is answered, and the work is told through [`CallLimit`].
-//! - A call whose caller has gone is never begun. What runs is told, and holds its caller's places alone until it ends.
-//! - Each lane has places of its own, so that prompts and questions of how things stand never wait for work.
+//! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind share `CallerKind::places`.
+//!   A call waits at most `WAIT` for a place. A caller with [`MAX_WAITING`] waiting calls is refused.
+//! - A call ends after `DEADLINE`, a call of [`CallLane::Long`] after `LONG_DEADLINE`. The caller then gets an
+//!   answer, and [`CallLimit`] tells the work to stop.
+//! - A waiting call whose caller has gone does not start. Running work is told to stop, and keeps its caller's places
+//!   until it ends.
+//! - Each lane has places of its own, so prompts and status calls never wait for other work.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,45 +22,46 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
-/// Time in which a call ends: longer than any answer takes that somebody waits for.
+/// The time in which a call must end. It is longer than anyone waits for an answer.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Time in which a call of [`CallLane::Long`] ends: an import of 400 MB takes minutes.
+/// The time in which a call of [`CallLane::Long`] must end: an import of 400 MB takes minutes.
 const LONG_DEADLINE: Duration = Duration::from_hours(12);
-/// Places of a kind of callers in [`CallLane::Long`]: such calls wait for one another in any case.
+/// The places of a kind of callers in [`CallLane::Long`]. Such calls wait for one another in any case.
 const LONG_PLACES: usize = 2;
-/// Time for which a call waits for a place.
+/// The time for which a call waits for a place.
 const WAIT: Duration = Duration::from_secs(30);
-/// Places of one caller in each lane.
+/// The places of one caller in each lane.
 pub const PLACES_OF_A_CALLER: usize = 8;
-/// Calls of one caller that wait for a place in a lane.
+/// The most calls of one caller that wait for a place in a lane.
 pub const MAX_WAITING: usize = 64;
-/// The same in [`CallLane::Vital`], where a call takes microseconds: as many as a client on stdin may send at a time.
+/// The most waiting calls in [`CallLane::Vital`], where a call takes microseconds. A client on stdin may send as many
+/// at a time.
 const MAX_VITAL_WAITING: usize = 256;
-/// Smallest and largest number of prompts that compute at a time; two for each processor.
+/// The least and the most prompts that compute at a time; between these limits, two for each processor.
 const PROMPTS: (usize, usize) = (4, 16);
-/// Known callers from which on those that have gone are looked for.
+/// The number of known callers from which on the pool removes callers that have gone.
 const MANY_CALLERS: usize = 64;
 
-/// The caller that a call counts for, as far as the system tells it.
+/// The caller to whom a call counts, as far as the system reports the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallerId {
     /// The client on stdin.
     OwnClient,
-    /// A PROXY, by its process: the client on its stdin.
+    /// The client on the stdin of a PROXY, by the PROXY's process id.
     Proxy(u32),
-    /// Another process of this user's over the local channel.
+    /// Another process of this user over the local channel.
     Process(u32),
-    /// A connection of a process that the system does not tell.
+    /// A connection from a process that the system does not identify.
     Connection(u64),
     /// A client of `/mcp`.
     McpClient(u64),
     /// The page.
     Page,
-    /// The files that are looked at to find out where the client on stdin stands.
+    /// The lookup of files that infers the context of the client on stdin.
     Looks,
 }
 
-/// Callers that have their places together.
+/// A kind of callers that share places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum CallerKind {
     OwnClient,
@@ -85,7 +88,8 @@ impl CallerId {
 impl CallerKind {
     const ALL: [Self; 6] = [Self::OwnClient, Self::Proxy, Self::Process, Self::Tcp, Self::Page, Self::Looks];
 
-    /// Places of all callers of this kind in a lane. All together stay below the threads that the runtime starts.
+    /// Returns the places of all callers of this kind in a lane. The sum stays below the number of threads that the
+    /// runtime may start.
     fn places(self, lane: CallLane) -> usize {
         match self {
             _ if lane == CallLane::Long => LONG_PLACES,
@@ -95,16 +99,16 @@ impl CallerKind {
         }
     }
 
-    /// Returns true when a caller that fills the places of its kind is in the way of others.
+    /// Returns true when several callers share the places of this kind, so one that fills them delays others.
     fn is_shared(self) -> bool {
         matches!(self, Self::Process | Self::Tcp | Self::Proxy)
     }
 }
 
-/// The places of a process.
+/// The places for calls of this process.
 pub struct WorkPool {
     by_kind: HashMap<(CallLane, CallerKind), Arc<Semaphore>>,
-    /// Made with the first prompt, since counting the processors reads files.
+    /// Made with the first prompt, because counting the processors reads files.
     prompts: OnceLock<Arc<Semaphore>>,
     callers: Mutex<HashMap<CallerId, Weak<CallerPlaces>>>,
     running: Mutex<RunningCalls>,
@@ -138,7 +142,7 @@ struct LanePlaces {
     waiting: AtomicUsize,
 }
 
-/// Calls of one caller that wait for a place in this lane.
+/// Returns the most calls of one caller that may wait for a place in this lane.
 fn max_waiting(lane: CallLane) -> usize {
     if lane == CallLane::Vital { MAX_VITAL_WAITING } else { MAX_WAITING }
 }
@@ -182,18 +186,18 @@ impl WorkPool {
         }
     }
 
-    /// The handle of one caller.
+    /// Returns the desk of one caller.
     pub fn desk_for(self: &Arc<Self>, caller: CallerId) -> WorkDesk {
         WorkDesk { pool: Arc::clone(self), caller }
     }
 
-    /// The number of calls that run although their deadline has passed.
+    /// Returns the number of calls that still run after their deadline.
     pub fn count_overdue(&self) -> usize {
         let now = Instant::now();
         self.running.lock().all.values().filter(|call| call.end < now).count()
     }
 
-    /// Returns true when all places of a lane that several callers share are held by calls past their deadline.
+    /// Returns true when calls past their deadline hold all places of a lane that several callers share.
     pub fn is_stuck(&self) -> bool {
         let now = Instant::now();
         let mut overdue: HashMap<(CallLane, CallerKind), usize> = HashMap::new();
@@ -216,7 +220,7 @@ impl WorkPool {
         places
     }
 
-    /// The places of all callers of a kind, in a lane.
+    /// Returns the places that all callers of a kind share in a lane.
     fn shared_places(&self, lane: CallLane, kind: CallerKind) -> Arc<Semaphore> {
         let shared = match lane {
             CallLane::Prompt => self.prompts.get_or_init(|| {
@@ -231,7 +235,7 @@ impl WorkPool {
     }
 }
 
-/// A caller's handle on the places of its process.
+/// A caller's access to the pool.
 #[derive(Clone)]
 pub struct WorkDesk {
     pool: Arc<WorkPool>,
@@ -239,22 +243,22 @@ pub struct WorkDesk {
 }
 
 impl WorkDesk {
-    /// The handle of another caller on the same places.
+    /// Returns the desk of another caller of the same pool.
     #[must_use]
     pub fn for_caller(&self, caller: CallerId) -> Self {
         self.pool.desk_for(caller)
     }
 
-    /// The caller that its calls count for.
+    /// Returns the caller to whom the calls count.
     pub fn caller(&self) -> CallerId {
         self.caller
     }
 
-    /// Does work on another thread. Dropping the future gives the work up.
+    /// Runs work on another thread. Dropping the future tells the work to stop.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when there is no place in time, or for a caller with many calls waiting: then the work was not
-    /// begun. Also when the deadline has passed, or the work panicked.
+    /// `E_UNAVAILABLE` without starting the work, when no place becomes free in time or the caller has too many
+    /// waiting calls. Also when the deadline has passed or the work has panicked.
     pub async fn run<T: Send + 'static>(&self, lane: CallLane, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let deadline = if lane == CallLane::Long { LONG_DEADLINE } else { self.pool.deadline };
         let limit = CallLimit::from_now(deadline);
@@ -273,7 +277,7 @@ impl WorkDesk {
         }
     }
 
-    /// Waits for a place of this caller's, and for one of its kind.
+    /// Waits for one of this caller's places and for one of its kind.
     async fn take_place(&self, lane: CallLane, limit: &CallLimit) -> Result<HeldPlace> {
         let (places, kind) = (self.pool.caller_places(self.caller), self.caller.caller_kind());
         let (own, shared) = (&places.in_lane(lane).free, self.pool.shared_places(lane, kind));
@@ -299,13 +303,13 @@ impl WorkDesk {
     }
 }
 
-/// A place in use, until the work ends.
+/// A place that is in use until the work ends.
 struct HeldPlace {
     number: u64,
     pool: Arc<WorkPool>,
     _own: OwnedSemaphorePermit,
     _shared: OwnedSemaphorePermit,
-    /// Keeps the share of a caller that has gone for as long as its work runs.
+    /// Keeps the places of a caller that has gone alive while its work runs.
     _places: Arc<CallerPlaces>,
 }
 
@@ -315,7 +319,7 @@ impl Drop for HeldPlace {
     }
 }
 
-/// Gives a call up when its caller drops it.
+/// Tells a call to stop when its caller drops the future.
 struct GivesUp(CallLimit);
 
 impl Drop for GivesUp {
@@ -324,7 +328,7 @@ impl Drop for GivesUp {
     }
 }
 
-/// A call that waits for a place, counted until this is dropped.
+/// Counts a call that waits for a place until this value is dropped.
 struct WaitingCall<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingCall<'a> {
@@ -340,7 +344,7 @@ impl Drop for WaitingCall<'_> {
     }
 }
 
-/// The refusal of a caller with too many calls under way.
+/// Returns the refusal for a caller with too many waiting calls.
 pub fn crowded_error(waiting: usize) -> Error {
     let message =
         format!("{waiting} calls of this caller are waiting already; wait for their answers, then send it again.");
@@ -361,7 +365,7 @@ fn late_error(deadline: Duration) -> Error {
     Error::unavailable(message)
 }
 
-/// The error of a call that panicked.
+/// Returns the error of a call that panicked.
 fn broken_error() -> Error {
     Error::unavailable("The call broke off inside the server; report this, then try again.")
 }
@@ -372,7 +376,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs on a runtime of its own that is not waited for: calls hang in it.
+    /// Runs the test on a runtime of its own and does not wait for its threads, because calls hang in them.
     fn with_runtime(test: impl Future<Output = ()>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(test);
@@ -383,7 +387,7 @@ mod tests {
         Arc::new(WorkPool::with_times(Duration::from_mins(1), Duration::from_mins(1)))
     }
 
-    /// Calls that hang until the sender is dropped; each says when it has begun.
+    /// Starts calls that hang until the sender is dropped; each reports its start.
     fn hang(desk: &WorkDesk, count: usize) -> (Sender<()>, Receiver<bool>) {
         let (go, gate) = channel::<()>();
         let (gate, (tell, told)) = (Arc::new(Mutex::new(gate)), channel());
@@ -435,7 +439,7 @@ mod tests {
             let late = desk.run(CallLane::Work, move || gate.recv().is_ok()).await.unwrap_err();
             assert!(late.message().contains("given up"), "{late}");
             assert_eq!((pool.count_overdue(), pool.is_stuck()), (1, false), "one place of many");
-            // Work that looks at its limit ends by itself.
+            // Work that checks its limit ends by itself.
             let _ = desk.run(CallLane::Work, || while !nudge_core::patience::is_over() {}).await;
             settle(|| pool.running.lock().all.len() == 1).await;
             go.send(()).unwrap();

@@ -1,5 +1,5 @@
 //! The security checklist, seen from outside: rows 23 and 24, which are about who may connect, and how many of them.
-//! `checklist.rs` lists all rows.
+//! `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;

@@ -1,5 +1,5 @@
 //! The security checklist, seen from outside: row 19, files of others that are not what they were a moment ago, or
-//! never what they should be. `checklist.rs` lists all rows.
+//! never what they should be. `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;

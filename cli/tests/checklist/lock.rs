@@ -1,5 +1,5 @@
 //! The security checklist, seen from outside: rows 9 and 18, which are about who is PRIMARY and who is
-//! believed to be. `checklist.rs` lists all rows.
+//! believed to be. `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;

@@ -1,34 +1,34 @@
-//! The project's security checklist, seen from outside: every attack against the real binary. What stands elsewhere is
-//! named with its folder in `cli/tests/`.
+//! The project's security checklist: every attack, made from outside against the real binary. Each row names its tests;
+//! for tests in other files the folder in `cli/tests/` comes first.
 //!
-//! | row | attack | tests |
-//! |---|---|---|
-//! | 1 | DNS rebinding | `http::door::{host_must_be_ours, further_hosts_can_be_allowed}` |
-//! | 2 | calls by web pages | `http::door::web_pages_have_no_effect` |
-//! | 3 | preflights | `http::door::no_preflight_succeeds` |
-//! | 4 | requests that need no preflight | `http::door::only_json_posts_to_the_root` |
-//! | 5 | another user of the machine | `http::door::{the_token_is_asked_for, the_token_can_be_fixed_or_switched_off}`, `files::row_5_*` |
-//! | 6 | a directory planted, loose, foreign, full | `files::row_6_*` |
-//! | 7 | links, pipes, directories for files | `files::row_7_*` |
-//! | 8 | stale and forged `server.pid` | `files::row_8_*`, `mcp::server::a_killed_server_is_replaced_at_once` |
-//! | 9 | a squatter on the port | `lock::row_9_*` |
-//! | 10 | floods of bytes | `row_10_*`, `http::door::{large_bodies_are_refused_before_they_are_read, heads_are_bounded}` |
-//! | 11 | deep and bad JSON | `row_11_*`, `http::door::deep_and_bad_json_do_no_harm` |
-//! | 12 | slow clients | `row_12_*` |
-//! | 13 | bombs and traversal in patterns | `row_13_*` |
-//! | 14 | memory | `row_14_*` |
-//! | 15 | terminal injection | `words::row_15_*` |
-//! | 16 | the environment leaks | `words::row_16_*` |
-//! | 17 | secrets are echoed | `words::row_17_*` |
-//! | 18 | two PRIMARYs | `lock::row_18_*`, `mcp::server::{of_many_that_start_at_once_one_wins, a_stopped_holder_of_the_lock_is_told_of}` |
-//! | 19 | files that change into something else while they are read | `foreign::row_19_*` |
-//! | 20 | legal scopes that are costly to compare | `costly::row_20_*` |
-//! | 21 | memory: what multiplies, what is deleted, what large calls leave behind | `costly::row_21_*` |
-//! | 22 | a server that stops now and then loses what hooks would have told | `hooks::row_22_*` |
-//! | 23 | strangers who hold connections, wait on `::1` or fill the log | `channel::row_23_*` |
-//! | 24 | the local channel: strangers, tokens, what lies in its place | `channel::row_24_*` |
-//! | 25 | an event loop that stands still | `row_25_*` in `tests/tests/watchdog.rs` |
-//! | 26 | the page: other pages, other users, stolen codes, hostile texts | `http::page`, `tests/web` |
+//! 1. DNS rebinding: `http::door::{host_must_be_ours, further_hosts_can_be_allowed}`
+//! 2. calls by web pages: `http::door::web_pages_have_no_effect`
+//! 3. preflights: `http::door::no_preflight_succeeds`
+//! 4. requests that need no preflight: `http::door::only_json_posts_to_the_root`
+//! 5. another user of the machine: `http::door::{the_token_is_asked_for, the_token_can_be_fixed_or_switched_off}`,
+//!    `files::row_5_*`
+//! 6. a directory planted, loose, foreign, full: `files::row_6_*`
+//! 7. links, pipes, directories for files: `files::row_7_*`
+//! 8. stale and forged `server.pid`: `files::row_8_*`, `mcp::server::a_killed_server_is_replaced_at_once`
+//! 9. a squatter on the port: `lock::row_9_*`
+//! 10. floods of bytes: `row_10_*`, `http::door::{large_bodies_are_refused_before_they_are_read, heads_are_bounded}`
+//! 11. deep and bad JSON: `row_11_*`, `http::door::deep_and_bad_json_do_no_harm`
+//! 12. slow clients: `row_12_*`
+//! 13. bombs and traversal in patterns: `row_13_*`
+//! 14. memory: `row_14_*`
+//! 15. terminal injection: `words::row_15_*`
+//! 16. the environment leaks: `words::row_16_*`
+//! 17. secrets are echoed: `words::row_17_*`
+//! 18. two PRIMARYs: `lock::row_18_*`, `mcp::server::{of_many_that_start_at_once_one_wins,
+//!    a_stopped_holder_of_the_lock_is_told_of}`
+//! 19. files that change into something else while they are read: `foreign::row_19_*`
+//! 20. legal scopes that are costly to compare: `costly::row_20_*`
+//! 21. memory: what multiplies, what is deleted, what large calls leave behind: `costly::row_21_*`
+//! 22. a server that stops now and then loses what hooks would have told: `hooks::row_22_*`
+//! 23. strangers who hold connections, wait on `::1` or fill the log: `channel::row_23_*`
+//! 24. the local channel: strangers, tokens, what lies in its place: `channel::row_24_*`
+//! 25. an event loop that stands still: `row_25_*` in `tests/tests/watchdog.rs`
+//! 26. the page: other pages, other users, stolen codes, hostile texts: `http::page`, `tests/web`
 
 #[path = "../kit/mod.rs"]
 mod kit;
@@ -66,7 +66,8 @@ fn row_10_floods_are_bounded() {
     let announced = serve.raw(format!("{}Content-Length: 1073741824\r\n\r\n", serve.head()));
     assert_eq!(announced.status, 413);
 
-    // 64 MiB without an announcement. Who does not read while sending may find the connection reset.
+    // Sends 64 MiB without announcing the size. A client that does not read while it sends may find the connection
+    // reset.
     let stream = serve.connect();
     let mut writer = stream.try_clone().unwrap();
     let head = format!("{}Transfer-Encoding: chunked\r\n\r\n", serve.head());
@@ -78,7 +79,7 @@ fn row_10_floods_are_bounded() {
     assert_eq!(Response::read(&mut { stream }).status, 413);
     assert!(sender.join().unwrap() >= 32, "refused before the limit");
 
-    // A head without an end, and one of many lines.
+    // Sends a head without an end, and a head of many lines.
     for line in [&"a".repeat(1000)[..], "X: y\r\n"] {
         let mut stream = serve.connect();
         stream.write_all(serve.head().as_bytes()).unwrap();
@@ -94,8 +95,8 @@ fn row_10_no_request_hides_behind_another() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let hidden = format!("{}Content-Length: {}\r\n\r\n{SET}", serve.head(), SET.len());
-    // Lengths that one reader takes one way and another the other; then a whole request that is the
-    // second one only to who took the wrong way.
+    // Sends lengths that two readers may understand in different ways. A complete request follows, which is a second
+    // request only for a reader that chose the wrong length.
     let both = [
         format!("Content-Length: {}\r\nTransfer-Encoding: chunked", hidden.len() + 5),
         format!("Transfer-Encoding: chunked\r\nContent-Length: {}", hidden.len() + 5),
@@ -130,7 +131,7 @@ fn row_10_no_request_hides_behind_another() {
         assert!(!answer.contains(" 200 ") && !answer.contains(" 202 "), "{lengths}: {answer}");
         assert_empty(&serve);
     }
-    // Chunks of wrong sizes.
+    // Sends chunks of wrong sizes.
     for chunk in ["zz\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "5\r\n{}\r\n0\r\n\r\n"] {
         let mut stream = serve.connect();
         let head = serve.head();
@@ -175,7 +176,7 @@ fn row_11_a_session_survives_bad_lines() {
         serve.send(line);
     }
     serve.stdin.as_mut().unwrap().write_all(b"\xff\xfe\x80\n").unwrap();
-    // A line that is longer than a body may be.
+    // Sends a line that is longer than a body may be.
     let mib = vec![b'x'; 1 << 20];
     for _ in 0..33 {
         serve.stdin.as_mut().unwrap().write_all(&mib).unwrap();
@@ -198,7 +199,7 @@ fn row_11_a_session_survives_bad_lines() {
     serve.close();
 }
 
-/// One call on a connection that is kept.
+/// Makes one call on a connection that stays open.
 fn ask(serve: &Serve, kept: &mut TcpStream) -> Duration {
     let begun = Instant::now();
     kept.write_all(format!("{}Content-Length: {}\r\n\r\n{CALL}", serve.head(), CALL.len()).as_bytes()).unwrap();
@@ -206,7 +207,7 @@ fn ask(serve: &Serve, kept: &mut TcpStream) -> Duration {
     begun.elapsed()
 }
 
-/// Sends a byte now and then until the server closes; the last one says that it has.
+/// Sends a byte now and then on each connection until the server closes them all; returns the time that this took.
 fn dribble(mut slow: Vec<TcpStream>, begun: Instant) -> Duration {
     let mut buffer = [0; 4096];
     while !slow.is_empty() {
@@ -222,7 +223,7 @@ fn dribble(mut slow: Vec<TcpStream>, begun: Instant) -> Duration {
                 Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
             }
         });
-        // This pace is the attack.
+        // The slow pace is the attack.
         std::thread::sleep(Duration::from_millis(100));
         assert!(begun.elapsed() < Duration::from_secs(31), "{} are still connected", slow.len());
     }
@@ -239,7 +240,7 @@ fn row_12_slow_clients_are_cut_off_and_hold_up_no_other() {
     let begun = Instant::now();
     let slow = (0..200).map(|number| {
         let mut stream = serve.connect();
-        // In the first line, in the headers, in a body of known and of unknown length.
+        // Stops in the first line, in the headers, in a body of known length and in one of unknown length.
         let head = serve.head();
         let start = match number % 4 {
             0 => "POST /".to_owned(),
@@ -268,7 +269,7 @@ fn row_12_slow_clients_are_cut_off_and_hold_up_no_other() {
     assert_modest(serve.child.id());
 }
 
-/// Makes a call that must be quick, whatever it answers.
+/// Makes a call and asserts that its answer comes quickly, whatever the answer is.
 fn quick(serve: &Serve, method: &str, params: &Value) -> Value {
     let shown: String = params.to_string().chars().take(120).collect();
     assert_quick(serve.child.id(), &shown, || serve.call(method, params))
@@ -377,7 +378,7 @@ fn row_13_no_path_climbs() {
     }
     for cwd in ["x", "../x", "/a/../b", "/a/..", "", "/a\0b", r"C:\a\..\b", r"\\host\share\..\x", "~"] {
         let answer = quick(&serve, "nudge.query", &json!({"context": {"cwd": cwd}}));
-        // An empty text may mean "not given".
+        // An empty cwd may count as absent.
         let refused = answer["error"]["code"] == 40001;
         assert!(refused || cwd.is_empty(), "{cwd:?}: {answer}");
     }
@@ -388,7 +389,7 @@ fn row_13_no_path_climbs() {
 fn row_14_memory_is_bounded() {
     let home = home();
     let runtime = home.path().join("run");
-    // A build for tests takes milliseconds to search each value for credentials.
+    // Switches the secret guard off: a test build takes milliseconds to search each value for credentials.
     let mut unguarded = command(&runtime);
     unguarded.arg("--no-secret-guard");
     let serve = Serve::spawn(unguarded, &runtime);
@@ -406,7 +407,7 @@ fn row_14_memory_is_bounded() {
         };
         serve.post(&(first..first + 100).map(call).collect::<Value>().to_string())
     };
-    // Only those that must fail ask for an answer.
+    // Only the hints that must fail are calls with an answer.
     assert!((0..50).all(|number| batch(number * 100).status == 202));
     assert_eq!(serve.call("nudge.status", &json!({}))["result"]["hints"], 5000);
     for first in (5000..6000).step_by(100) {
@@ -417,7 +418,7 @@ fn row_14_memory_is_bounded() {
         }
     }
 
-    // A value more than its limit; an import of too much, which takes all or nothing.
+    // Sends a value above its limit, then an import above the limits, which must import everything or nothing.
     let large =
         serve.call("nudge.set_hint", &json!({"component": "a", "key": "b", "value": "x".repeat((64 << 10) + 1)}));
     assert_eq!(large["error"]["code"], 40001);

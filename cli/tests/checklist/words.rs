@@ -1,5 +1,5 @@
 //! The security checklist, seen from outside: rows 15 to 17, which are about what is shown and told to
-//! whom. `checklist.rs` lists all rows.
+//! whom. `main.rs` lists all rows.
 
 use crate::kit;
 

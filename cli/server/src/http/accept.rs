@@ -1,8 +1,8 @@
-//! Accepting connections: how many there may be, and for how long without a token.
+//! Accepts connections, and limits how many there are and how long one may stay without a token.
 //!
-//! The local channel and TCP have separate places, so that callers on the port cannot take the places of this user's
-//! own processes. Over TCP a connection must send a whole head within two seconds. When all places are taken, the
-//! oldest connection that has shown no token gives way to the next.
+//! The local channel and TCP have separate places, so callers on the port cannot take the places of this user's own
+//! processes. A TCP connection must send a whole head within two seconds. When all TCP places are taken, the server
+//! closes the oldest connection without a token to accept the next one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -19,27 +19,27 @@ use tokio::time::{sleep, timeout};
 
 use crate::work::CallerId;
 
-/// Largest number of connections over TCP, and of those over the local channel; further ones wait in the listener's
-/// queue. A process that may open few files has fewer.
+/// The most connections over TCP, and the most over the local channel; further ones wait in the listener's queue. A
+/// process with a low limit of open files has fewer places.
 const MAX_CONNECTIONS: usize = 512;
-/// The part of the connections over the local channel that one process may have: one of so many.
+/// The divisor for the share of one process: it may have a quarter of the connections over the local channel.
 const LOCAL_SHARE: usize = 4;
-/// Smallest number of either.
+/// The least number of connections of each kind.
 const MIN_CONNECTIONS: usize = 16;
-/// Open files that are kept for everything else.
+/// The open files reserved for everything but connections.
 const OTHER_FILES: usize = 64;
-/// Time for the first head of a connection over TCP.
+/// The time in which a TCP connection must send its first head.
 const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause when the system has no more file descriptors.
+/// The pause when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The sockets on which a server listens.
 pub struct ServerListeners {
     /// The port, on each loopback address.
     pub tcp: Vec<TcpListener>,
-    /// The listeners of further ports, as they are opened.
+    /// Receives the listeners of further ports.
     pub further: UnboundedReceiver<std::net::TcpListener>,
-    /// The local channel, where there is one.
+    /// The local channel, if the system has one.
     pub local: Option<LocalListener>,
 }
 
@@ -49,25 +49,25 @@ pub struct AcceptedConnection {
     pub stream: Box<dyn DuplexStream>,
     /// The other end of the connection.
     pub peer: ConnectionPeer,
-    /// The connection's place, free again when this is dropped.
+    /// The connection's place, released on drop.
     pub place: OwnedSemaphorePermit,
 }
 
 /// The other end of a connection.
 pub enum ConnectionPeer {
-    /// A process of this user's: the system says so.
+    /// A process of this user, as the system confirms.
     Local(LocalPeer),
-    /// Anybody on this machine.
+    /// Any process on this machine.
     Stranger(StrangerPeer),
 }
 
 impl ConnectionPeer {
-    /// Returns true for a process of this user's.
+    /// Returns true for a process of this user.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Local(_))
     }
 
-    /// Names the caller that the calls on this connection count for. `proxy` is the process that a PROXY says it is.
+    /// Returns the caller to whom the calls on this connection count. `proxy` is the process id that a PROXY reports.
     pub fn caller_id(&self, proxy: Option<u32>) -> CallerId {
         match self {
             Self::Local(LocalPeer { pid, number, .. }) => match (proxy, pid) {
@@ -79,12 +79,12 @@ impl ConnectionPeer {
         }
     }
 
-    /// Returns true when its process has more connections than its share.
+    /// Returns true when the peer's process has more connections than its share.
     pub fn is_over_its_share(&self) -> bool {
         matches!(self, Self::Local(LocalPeer { counted: Some(counted), .. }) if counted.is_over)
     }
 
-    /// The two ends of a connection over TCP, the other first.
+    /// Returns the two addresses of a TCP connection, the peer's first.
     pub fn tcp_ends(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self {
             Self::Local(_) => None,
@@ -92,14 +92,14 @@ impl ConnectionPeer {
         }
     }
 
-    /// Notes that a whole head was read.
+    /// Notes that the server has read a whole head.
     pub fn has_spoken(&self) {
         if let Self::Stranger(stranger) = self {
             stranger.spoke.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Notes that a request was let in: the connection keeps its place.
+    /// Notes that the server accepted a request, so the connection keeps its place.
     pub fn is_let_in(&self) {
         if let Self::Stranger(stranger) = self {
             stranger.all.held.lock().remove(&stranger.number);
@@ -122,10 +122,10 @@ impl ConnectionPeer {
     }
 }
 
-/// A process at the other end of the local channel.
+/// The process at the other end of a connection over the local channel.
 pub struct LocalPeer {
     number: u64,
-    /// The process id, where the system tells it.
+    /// The process id, if the system reports it.
     pid: Option<u32>,
     counted: Option<CountedConnection>,
 }
@@ -134,7 +134,7 @@ pub struct LocalPeer {
 #[derive(Default)]
 struct LocalProcesses(Mutex<HashMap<u32, usize>>);
 
-/// A connection of a process, counted until this is dropped.
+/// Counts a connection of a process until this value is dropped.
 struct CountedConnection {
     all: Arc<LocalProcesses>,
     pid: u32,
@@ -165,13 +165,13 @@ impl Drop for CountedConnection {
     }
 }
 
-/// The number of a connection; the first has the lowest.
+/// Returns the number of a new connection; each is higher than the one before.
 fn next_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The connections that have shown no token, by age.
+/// The connections without a token, by age.
 #[derive(Default)]
 pub struct StrangerPeers {
     held: Mutex<BTreeMap<u64, Arc<Notify>>>,
@@ -211,9 +211,9 @@ impl Drop for StrangerPeer {
 pub struct OpenConnections {
     tcp: Arc<Semaphore>,
     local: Arc<Semaphore>,
-    /// The number of places of each.
+    /// The number of places for each of the two kinds.
     places: usize,
-    /// Takes a new local channel, in the place of the one before.
+    /// Sends a new local channel that replaces the last one.
     channels: UnboundedSender<LocalListener>,
 }
 
@@ -248,13 +248,13 @@ impl OpenConnections {
         Self { tcp, local, places, channels }
     }
 
-    /// Accepts connections over a new local channel, in the place of the one before.
+    /// Accepts connections over a new local channel, which replaces the last one.
     pub fn renew_local(&self, listener: LocalListener) {
         // An error means that the server has been told to stop.
         let _ = self.channels.send(listener);
     }
 
-    /// Waits until all connections have answered and closed, for `patience` at the most.
+    /// Waits until all connections have answered and closed, at most for `patience`.
     ///
     /// # Panics
     /// Never: there are fewer places than 2^32.
@@ -283,7 +283,7 @@ async fn accept_tcp(
 ) {
     loop {
         let Ok((stream, theirs)) = listener.accept().await else {
-            // The system is out of descriptors, or the peer has gone already: the listener itself still works.
+            // The system has no more descriptors, or the peer has already gone. The listener itself still works.
             strangers.dismiss_oldest();
             sleep(ACCEPT_PAUSE).await;
             continue;
@@ -292,7 +292,7 @@ async fn accept_tcp(
             strangers.dismiss_oldest();
         }
         let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
-        // An answer is one write that nothing follows; Nagle's algorithm would only delay it.
+        // Nothing follows an answer, which is one write. Nagle's algorithm would only delay it.
         if stream.set_nodelay(true).is_ok() {
             let ends = stream.local_addr().ok().map(|ours| (theirs, ours));
             serve(AcceptedConnection {
@@ -304,7 +304,8 @@ async fn accept_tcp(
     }
 }
 
-/// Accepts connections over the local channel; one over the share `most` of its process is told so and closed.
+/// Accepts connections over the local channel. A connection beyond the share `most` of its process gets a refusal and
+/// is closed.
 async fn accept_local(
     mut listener: Option<LocalListener>,
     mut renewed: UnboundedReceiver<LocalListener>,
@@ -340,24 +341,24 @@ async fn accept_local(
     }
 }
 
-/// The number of connections over TCP, and of those over the local channel.
+/// Returns the number of places for connections over TCP, which is also that for the local channel.
 pub fn count_places() -> usize {
     places_among(open_files())
 }
 
-/// The same, for a process that may open so many files.
+/// Returns the number of places for a process that may open this many files.
 fn places_among(open_files: usize) -> usize {
     (open_files.saturating_sub(OTHER_FILES) / 2).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
 }
 
-/// The number of files that this process may open.
+/// Returns the number of files that this process may open.
 #[cfg(unix)]
 fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// The number of files that this process may open: here there is no such limit.
+/// Returns the number of files that this process may open; this system has no such limit.
 #[cfg(not(unix))]
 fn open_files() -> usize {
     usize::MAX
@@ -401,7 +402,7 @@ mod tests {
         all.dismiss_oldest();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(third.wait_for_dismissal());
-        // Nobody is left.
+        // No connection is left.
         all.dismiss_oldest();
         drop((first, third));
         assert!(all.held.lock().is_empty());

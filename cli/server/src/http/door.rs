@@ -1,26 +1,28 @@
-//! Access control over HTTP: all checks of a request's head, in the order they are made:
+//! Access control over HTTP: all checks of a request's head, in their order. A failed check refuses the request.
 //!
-//! | # | check | refused with | against |
-//! |---|---|---|---|
-//! | 1 | the target is a path, not a URI | 403 | use as a proxy |
-//! | 2 | exactly one `SourceHost`: a loopback name with a port of ours, one allowed by `--allow-host`, or for the page alone the name that `nudge ui` made for it | 403 | DNS rebinding |
-//! | 3 | no `ValueOrigin`; `Sec-Fetch-Site` absent or `none`. Of our own page and `/api`: see below | 403 | calls made by web pages |
-//! | 4 | the path exists | 404 | |
-//! | 5 | the method is the path's; `OPTIONS` never is, so no preflight succeeds | 405 | |
-//! | 6 | the token, compared in constant time (not for `/health`, the page's files and `/web/session`) | 401 | other users of this machine |
-//! | 7 | of a `POST` or `PUT`: `Content-Type: application/json` | 415 | calls that need no preflight |
-//! | 8 | a body announced as larger than 32 MiB; 4 KiB at `/web/session` | 413 | exhaustion, before a byte of it is read |
+//! 1. The target is a path, not a URI; else 403. Against use as a proxy.
+//! 2. There is exactly one `Host`: a loopback name with a port of this server, a name allowed by `--allow-host`, or
+//!    for the page alone the name that `nudge ui` made for it; else 403. Against DNS rebinding.
+//! 3. There is no `Origin`, and `Sec-Fetch-Site` is absent or `none`; else 403. Against calls made by web pages. The
+//!    page and `/api` have rules of their own, see below.
+//! 4. The path exists; else 404.
+//! 5. The path allows the method; else 405. No path allows `OPTIONS`, so no preflight succeeds.
+//! 6. The token is right, compared in constant time; else 401. Against other users of this machine. `/health`, the
+//!    page's files and `/web/session` need no token.
+//! 7. A `POST` or `PUT` has `Content-Type: application/json`; else 415. Against calls that need no preflight.
+//! 8. The announced body has at most 32 MiB, at `/web/session` 4 KiB; else 413. Against exhaustion, before the server
+//!    reads a byte of the body.
 //!
-//! [Our own page](crate::page) has its own paths and its own check 3: an `ValueOrigin`, if there is one, must be
-//! that of the host and port that were asked. The page's files hold no data. A browser that is led to `/web` or `/`
-//! gets them; other pages cannot load them. `/web/session` and `/web/rpc` want `Sec-Fetch-Site: same-origin`.
-//! `/web/rpc` takes the token of the page, and no other.
+//! [The server's own page](crate::page) has its own paths and its own check 3: an `Origin` header, if present, must
+//! name the host and port of the request. The page's files hold no data. A browser that follows a link to `/web` or
+//! `/` gets them; other pages cannot load them. `/web/session` and `/web/rpc` require `Sec-Fetch-Site: same-origin`.
+//! `/web/rpc` accepts only the token of the page.
 //!
-//! The [routes below `/api`](super::api) are for programs and the page alike: `Sec-Fetch-Site`, where there is one, is
-//! `same-origin`, an `ValueOrigin` that of the host and port that were asked, and the token the session's or a page's. A page's
-//! opens these two, of which neither can do more than the other, and nothing else.
+//! The [routes below `/api`](super::api) serve both programs and the page. `Sec-Fetch-Site`, if present, must be
+//! `same-origin`, and an `Origin` header must name the host and port of the request. The token is the session's or a
+//! page's; both have the same rights here. A page's token opens only `/web/rpc` and `/api`.
 //!
-//! No response ever carries a CORS header. [`super::accept`] decides which connections get this far.
+//! No response ever carries a CORS header. [`super::accept`] decides which connections reach these checks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +45,7 @@ use crate::token::AccessToken;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// The route of a request that was let in.
+/// The route of an accepted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpRoute {
     /// `GET /health`
@@ -58,11 +60,11 @@ pub enum HttpRoute {
     PageSession,
     /// `POST /web/rpc`
     PageRpc,
-    /// Below `/api`
+    /// A path below `/api`
     Api {
         /// The route.
         api: ApiRoute,
-        /// Is true when the token was a page's.
+        /// True when the request had a page's token.
         by_page: bool,
     },
 }
@@ -70,7 +72,7 @@ pub enum HttpRoute {
 impl HttpRoute {
     fn from_request(path: &str, method: &Method) -> Option<Self> {
         match path {
-            // A browser that opens the address without a path wants the page.
+            // A browser that opens the address without a path gets the page.
             "/" if matches!(*method, Method::GET | Method::HEAD) => page::find_file("/web").map(Self::PageFile),
             "/" => Some(Self::Rpc),
             "/mcp" | "/mcp/" => Some(Self::Mcp),
@@ -96,22 +98,22 @@ impl HttpRoute {
         matches!(self, Self::PageFile(_) | Self::PageSession | Self::PageRpc | Self::Api { .. })
     }
 
-    /// Returns true when a request that is let in here has shown a token.
+    /// Returns true when a request on this route must have a token.
     pub fn takes_token(self) -> bool {
         matches!(self, Self::Rpc | Self::Mcp | Self::PageRpc | Self::Api { .. })
     }
 
-    /// Most bytes of a body.
+    /// Returns the most bytes of a body on this route.
     pub fn max_body_bytes(self) -> usize {
         if self == Self::PageSession { MAX_CODE_BYTES } else { MAX_BODY_BYTES }
     }
 }
 
-/// The rules of one server.
+/// The access rules of one server.
 #[derive(Debug)]
 pub struct HttpDoor {
     ports: Arc<ServerPorts>,
-    /// Names that may stand in `SourceHost` with any port or none, in lower case.
+    /// Names that the `Host` header may contain with any port or none, in lower case.
     allowed_hosts: Vec<String>,
     token: Option<AccessToken>,
     token_file: PathBuf,
@@ -141,8 +143,8 @@ impl HttpDoor {
         })
     }
 
-    /// Checks a request's head. Over the local channel, which only this user's processes reach and no web page, the
-    /// checks 2 and 6 are left out, but for the page, which comes by TCP.
+    /// Checks a request's head. Only this user's processes reach the local channel, and no web page does. Requests
+    /// over it skip the checks 2 and 6, except for the page, which is served over TCP.
     ///
     /// # Errors
     /// The refusal of the first check that fails.
@@ -199,7 +201,7 @@ impl HttpDoor {
         Ok(route)
     }
 
-    /// Returns true for a name that was made for the page, with a port of ours.
+    /// Returns true for a name that was made for the page, with a port of this server.
     fn is_page_name(&self, host: &str, page: &SessionPage) -> bool {
         let Some((name, port)) = host.rsplit_once(':') else { return false };
         let has_port = port.parse().is_ok_and(|number: u16| number.to_string() == port && self.ports.has_port(number));
@@ -227,7 +229,7 @@ impl HttpDoor {
     }
 }
 
-/// Makes check 3: decides by the browser's headers whether the page that sent the request may do so.
+/// Makes check 3: the browser's headers decide whether the page that sent the request may do so.
 fn check_sender(route: Option<HttpRoute>, headers: &HeaderMap, host: Option<&str>) -> Result<(), HttpRefusal> {
     let comes_from =
         |sites: &[&str]| headers.get_all(SEC_FETCH_SITE).iter().all(|site| sites.iter().any(|s| site == s));
@@ -244,7 +246,7 @@ fn check_sender(route: Option<HttpRoute>, headers: &HeaderMap, host: Option<&str
             Err(HttpRefusal::forbidden("This is for Nudge's own page alone, in a browser; run `nudge ui`."))
         }
         Some(HttpRoute::PageFile(file)) => {
-            // Wherever a link to it stands, it may be followed.
+            // The user may follow a link to the page from any site.
             let is_led_to = file.is_page() && read_single_header(headers, &SEC_FETCH_MODE) == Some("navigate");
             if is_own && (is_led_to || comes_from(&["none", "same-origin"])) {
                 return Ok(());
@@ -262,7 +264,7 @@ fn check_sender(route: Option<HttpRoute>, headers: &HeaderMap, host: Option<&str
     }
 }
 
-/// The bearer token that is shown.
+/// Returns the bearer token of the request.
 fn read_bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, shown) = read_single_header(headers, &header::AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(shown.trim())
@@ -280,7 +282,7 @@ fn is_json(content_type: &str) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// The refusal of a request: a status, and a JSON-RPC error as its body.
+/// The refusal of a request: an HTTP status, and a JSON-RPC error as the body.
 #[derive(Debug)]
 pub struct HttpRefusal {
     status: StatusCode,
@@ -331,7 +333,7 @@ impl HttpRefusal {
         refusal.with_header(header::WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// Refuses a code.
+    /// Refuses a code of the page with the given status.
     pub fn from_status((status, message): (StatusCode, String)) -> Self {
         let reason = match status {
             StatusCode::FORBIDDEN => "E_FORBIDDEN",
@@ -346,13 +348,13 @@ impl HttpRefusal {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "E_MEDIA_TYPE", message)
     }
 
-    /// Refuses a connection of a process that has too many.
+    /// Refuses a connection from a process that has too many.
     pub fn over_its_share() -> Self {
         let message = "This process has too many connections to the server; close some and try again.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "E_UNAVAILABLE", message)
     }
 
-    /// Refuses a body over [`HttpRoute::max_body_bytes`].
+    /// Refuses a body larger than [`HttpRoute::max_body_bytes`].
     pub fn too_large() -> Self {
         let message =
             "The body is too large (32 MiB at most, 4 KiB with a code); send it in parts, as `nudge import FILE` does.";
@@ -364,7 +366,7 @@ impl HttpRefusal {
         Self::new(StatusCode::REQUEST_TIMEOUT, "E_TIMEOUT", "The body did not arrive in time; send it again.")
     }
 
-    /// Refuses a body that broke off or has wrong framing.
+    /// Refuses a body that ended early or has wrong framing.
     pub fn broken_body() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "E_BAD_REQUEST", "The body could not be read; send it again.")
     }
@@ -379,7 +381,8 @@ impl HttpRefusal {
         self.status
     }
 
-    /// Builds the response. The JSON-RPC code is the status times 100, outside the range of the protocol's own.
+    /// Builds the response. The JSON-RPC code is the HTTP status times 100, outside the range of the protocol's own
+    /// codes.
     pub fn into_response(self) -> Response<Full<bytes::Bytes>> {
         let code = i32::from(self.status.as_u16()) * 100;
         let body =
@@ -388,7 +391,7 @@ impl HttpRefusal {
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, value);
         }
-        // A refusal closes the connection, so that a caller without a token keeps none.
+        // Closes the connection, so that a caller without a token cannot keep one open.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }

@@ -1,12 +1,12 @@
-//! MCP over stdin and stdout, one message per line, with three things that rmcp's own transport does not do:
+//! MCP over stdin and stdout, one message per line. It adds four things to rmcp's own transport:
 //!
-//! - `arguments` of `tools/call` reach the service as raw JSON text, and its result goes out the
-//!   same way: key order, duplicate keys and large integers would not survive rmcp's `Value`, and a
-//!   large export would be parsed only to be written again;
-//! - notifications that come before the first request are ignored instead of ending the server;
-//! - a malformed request is answered with its id;
-//! - while the client leaves `MAX_UNREAD_BYTES` of answers unread, or `MAX_UNANSWERED` requests have no answer that it has
-//!   read, no further one is read.
+//! - `arguments` of `tools/call` reach the service as raw JSON text, and the result goes out the same way. rmcp's
+//!   `Value` would change key order, duplicate keys and large integers, and would parse a large export only to write
+//!   it again.
+//! - Notifications before the first request are ignored instead of ending the server.
+//! - A malformed request gets an answer with its id.
+//! - It reads no further request while the client leaves `MAX_UNREAD_BYTES` of answers unread, or while
+//!   `MAX_UNANSWERED` requests have no answer that the client has read.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -28,15 +28,16 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::MAX_BODY_BYTES;
 
-/// Longest line, as large as a body over HTTP.
+/// The most bytes of a line, as many as of an HTTP body.
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
-/// Bytes of answers that the client has not read, from which on its requests wait.
+/// The bytes of unread answers at which the client's next requests wait.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
-/// Requests that are handled, or whose answers are not read, from which on further ones wait. Each takes 11 KB besides its
-/// answer, measured with 150,000 pings; a list of tools takes 100 KB until it is a line.
+/// The number of requests at which further ones wait: those with a running handler, or with an answer that the client
+/// has not read. Each takes 11 KB besides its answer, measured with 150,000 pings; a list of tools takes 100 KB until
+/// it is serialized.
 const MAX_UNANSWERED: usize = 256;
 const READ_BUFFER_BYTES: usize = 16 << 10;
-/// Size to which the line buffer shrinks after a large line.
+/// The size to which the line buffer shrinks after a large line.
 const KEPT_LINE_BYTES: usize = 64 << 10;
 
 /// The `arguments` of a `tools/call` as raw JSON text; passed in the request's extensions.
@@ -47,12 +48,13 @@ pub struct RawArguments(pub Box<RawValue>);
 pub struct StdioTransport<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// Set while the rest of a line that is too long is dropped.
+    /// True while the transport drops the rest of a line that is too long.
     dropping: bool,
-    /// Set once a request has come: from then on rmcp takes notifications too.
+    /// True after the first request; from then on rmcp gets notifications too.
     opened: bool,
     write: Arc<Mutex<W>>,
-    /// The requests that rmcp has, until it answers them or the client cancels them. rmcp drops a second answer to an id.
+    /// The requests that rmcp has received, until it answers them or the client cancels them. rmcp drops a second
+    /// answer to an id.
     open: HashMap<RequestId, CountedRequest>,
     unread: Arc<UnreadAnswers>,
     /// Notified when the input has ended.
@@ -78,14 +80,14 @@ where
         }
     }
 
-    /// Returns the notification of the end of the input; answers to earlier requests may still be under way.
+    /// Returns the notification of the end of the input. Answers to earlier requests may still be on their way.
     pub fn ended(&self) -> Arc<Notify> {
         Arc::clone(&self.ended)
     }
 
-    /// Puts the next line into `self.line`; false at the end of the input.
+    /// Reads the next line into `self.line`; returns false at the end of the input.
     ///
-    /// Cancel-safe: bytes that were read stay in `self.line`, and the next call reads on.
+    /// It is cancel-safe: bytes that were read stay in `self.line`, and the next call continues from there.
     async fn next_line(&mut self) -> bool {
         loop {
             let room = MAX_LINE_BYTES + 1 - self.line.len();
@@ -119,12 +121,12 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    /// Answers a request that rmcp does not get. A task of its own writes that: rmcp drops what waits in `receive`, and
-    /// half a line may have gone by then.
+    /// Answers a request that rmcp does not get. A task of its own writes the answer: rmcp may drop the future of
+    /// `receive` when half a line is already written.
     fn refuse(&mut self, id: RequestId, message: &str) {
         let error = ErrorData::invalid_request(message.to_owned(), None);
         let write = Arc::clone(&self.write);
-        // The id may be that of a request that rmcp still has.
+        // The id may also be that of a request that rmcp still handles.
         let answer = to_line(&ServerJsonRpcMessage::error(error, Some(id)));
         let answer = answer.map(|line| self.unread.add_answer(line, Some(self.unread.count_pending())));
         tokio::spawn(async move { write_line(&write, &answer?.line).await });
@@ -173,7 +175,8 @@ where
                     return Some(message);
                 }
                 Ok(_) => {}
-                // Garbage without an id gets no answer: no client waits for one, and it could cause more garbage.
+                // Sends no answer to garbage without an id: no client waits for one, and the answer could provoke
+                // more garbage.
                 Err(error) => {
                     if let Some(id) = id {
                         self.refuse(id, &format!("This is not an MCP request: {error}."));
@@ -188,13 +191,13 @@ where
     }
 }
 
-/// The answers that are not written yet, by their bytes, and the requests that wait for one.
+/// Counts the bytes of the answers that are not yet written, and the requests that wait for an answer.
 #[derive(Default)]
 struct UnreadAnswers {
     bytes: AtomicUsize,
-    /// Requests whose handler runs, also cancelled ones.
+    /// The number of requests whose handler runs, cancelled ones included.
     handled: AtomicUsize,
-    /// Requests whose answer is not written, other than cancelled ones.
+    /// The number of requests whose answer is not written, without cancelled ones.
     pending: AtomicUsize,
     written: Notify,
 }
@@ -213,7 +216,7 @@ impl UnreadAnswers {
         CountedRequest::new(self, |all| &all.pending)
     }
 
-    /// Waits until there is room for answers. It may be dropped and called again.
+    /// Waits until there is room for answers. A caller may drop the future and call again.
     async fn are_few(&self) {
         while self.bytes.load(Ordering::Relaxed) > MAX_UNREAD_BYTES
             || self.handled.load(Ordering::Relaxed) >= MAX_UNANSWERED
@@ -224,7 +227,7 @@ impl UnreadAnswers {
     }
 }
 
-/// A request that is counted until this is dropped.
+/// Counts a request until this value is dropped.
 struct CountedRequest {
     all: Arc<UnreadAnswers>,
     counter: fn(&UnreadAnswers) -> &AtomicUsize,
@@ -240,12 +243,12 @@ impl CountedRequest {
 impl Drop for CountedRequest {
     fn drop(&mut self) {
         (self.counter)(&self.all).fetch_sub(1, Ordering::Relaxed);
-        // The permit stays for the next task that waits.
+        // The permit stays for the next waiting task.
         self.all.written.notify_one();
     }
 }
 
-/// An answer that is not written yet, counted until this is dropped.
+/// An answer that is not yet written, counted until this value is dropped.
 struct UnreadAnswer {
     all: Arc<UnreadAnswers>,
     line: Vec<u8>,
@@ -259,7 +262,7 @@ impl Drop for UnreadAnswer {
     }
 }
 
-/// The id of the request that a message answers.
+/// Returns the id of the request that a message answers.
 fn answered_id(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
@@ -268,7 +271,7 @@ fn answered_id(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     }
 }
 
-/// The id of the request that a message cancels.
+/// Returns the id of the request that a message cancels.
 fn cancelled_id(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Notification(notification) => match &notification.notification {
@@ -285,7 +288,7 @@ async fn write_line<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io:
     write.flush().await
 }
 
-/// Parses a message. The arguments of a tool call are taken out of the text before rmcp parses the rest.
+/// Parses a message. Takes the arguments of a tool call out of the text before rmcp parses the rest.
 fn parse_message(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if let Some(call) = tool_call(line) {
@@ -299,8 +302,8 @@ fn parse_message(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     Ok(message)
 }
 
-/// Parses a plain `tools/call`, the most frequent message, directly: rmcp's way of finding a message's type costs
-/// more than the call. `None` for anything unusual, which rmcp parses.
+/// Parses a plain `tools/call`, the most frequent message, directly: rmcp needs more time to find a message's type
+/// than the call takes. Returns `None` for any unusual message, which rmcp then parses.
 fn tool_call(line: &[u8]) -> Option<ClientJsonRpcMessage> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -338,7 +341,7 @@ fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
     taken_apart(line).map_or((Cow::Borrowed(line), None), |(rest, arguments)| (Cow::Owned(rest), Some(arguments)))
 }
 
-/// Splits a tool call into the message without `arguments`, and these; `None` for other messages.
+/// Splits a tool call into the message without `arguments`, and the arguments; `None` for other messages.
 pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
     if members.get("method")?.get() != "\"tools/call\"" {
@@ -383,8 +386,8 @@ struct StructuredResult<'a> {
     structured_content: &'a RawValue,
 }
 
-/// Adds `structuredContent` to the result of a tool call that succeeded, copied from its one JSON text. It must be an
-/// object for clients of before 2026, so that a list is told as text alone.
+/// Adds `structuredContent` to the result of a successful tool call, copied from its one JSON text. Clients from
+/// before 2026 require an object there, so a list is sent only as text.
 fn with_structured_content(message: &ServerJsonRpcMessage) -> Option<ToolCallReply<'_>> {
     let JsonRpcMessage::Response(response) = message else { return None };
     let ServerResult::CallToolResult(result) = &response.result else { return None };
@@ -442,7 +445,7 @@ mod tests {
         RequestId::Number(i64::try_from(id).unwrap())
     }
 
-    /// Runs `play` with a transport, what its client writes to, and what it reads from.
+    /// Runs `play` with a transport, the stream that its client writes to, and the stream that the client reads from.
     fn with_client<P>(play: impl FnOnce(StdioTransport<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) -> P)
     where
         P: Future<Output = ()>,
@@ -470,30 +473,30 @@ mod tests {
             for id in 0..MAX_UNANSWERED {
                 theirs.write_all(&ping(id)).await.unwrap();
                 handled.push(transport.receive().await.expect("a request"));
-                // A client may cancel it: its handler runs until it looks.
+                // The client cancels the request, but its handler runs until it checks for that.
                 transport.open.remove(&number(id));
             }
             theirs.write_all(&ping(MAX_UNANSWERED)).await.unwrap();
             assert!(!is_read_from(&mut transport).await, "a request was read while {MAX_UNANSWERED} are handled");
-            // As rmcp drops one that is answered or cancelled.
+            // Dropping the request stands for rmcp, which drops one that is answered or cancelled.
             handled.pop();
             assert!(is_read_from(&mut transport).await, "there is room again");
         });
     }
 
-    /// The answers to pings are small, and what rmcp keeps of each is not.
+    /// The answers to pings are small, but rmcp keeps much for each of them.
     #[test]
     fn requests_wait_while_many_have_no_answer_that_is_read() {
         with_client(async |mut transport, mut theirs, mut read| {
             for id in 0..MAX_UNANSWERED {
                 theirs.write_all(&ping(id)).await.unwrap();
-                // rmcp drops a request once it is handled, and its answer may wait.
+                // rmcp drops a request after its handler has ended, while the answer may still wait.
                 drop(transport.receive().await.expect("a request"));
             }
             theirs.write_all(&ping(MAX_UNANSWERED)).await.unwrap();
             assert!(!is_read_from(&mut transport).await, "a request was read while no answer is sent");
             for id in 0..MAX_UNANSWERED {
-                // The pipe has room for half of it.
+                // The pipe has room for half of the answers.
                 let error = ErrorData::internal_error("x".repeat(64), None);
                 tokio::spawn(transport.send(ServerJsonRpcMessage::error(error, Some(number(id)))));
             }
@@ -532,7 +535,7 @@ mod tests {
         });
     }
 
-    /// rmcp drops what waits in `receive` whenever something else happens.
+    /// rmcp drops the future of `receive` whenever another event comes first.
     #[test]
     fn the_answer_to_a_malformed_request_is_written_whole_by_a_receive_that_is_dropped() {
         with_client(async |mut transport, mut theirs, read| {

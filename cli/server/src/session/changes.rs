@@ -1,7 +1,7 @@
 //! Change notifications: collects the changes of the sources for clients that subscribe.
 //!
-//! Every committed change sends one [`TouchedThing`]. They are gathered for a moment, so that a burst of
-//! changes is one [`ChangeBatch`], and each subscribed client reads the batches from a [`ChangeFeed`].
+//! Every committed change sends one [`TouchedThing`]. A task gathers them for a moment, so a burst of changes becomes
+//! one [`ChangeBatch`]. Each subscribed client reads the batches from a [`ChangeFeed`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -34,36 +34,37 @@ pub enum TouchedThing {
     },
     /// The list of tools.
     Tools,
-    /// All resources: some changes were missed.
+    /// All resources, because some changes were missed.
     Everything,
 }
 
 /// The method that returns changes.
 pub const CHANGES: &str = "nudge.changes";
-/// The `what` of a change that brings a source into use or out of it, so that its tools are listed or not.
+/// The `what` of a change by which a source starts or stops being in use; its tools are then added to the list or
+/// removed.
 pub const IN_USE: &str = "in_use";
 
-/// Capacity of the channel of changes; a receiver that falls behind further takes everything as changed.
+/// The capacity of the channel of changes. A receiver that falls further behind treats everything as changed.
 pub const TOUCHED_CAPACITY: usize = 1024;
-/// Time for which changes are gathered before clients are notified.
+/// The time for which changes are gathered before clients are notified.
 const GATHER: Duration = Duration::from_millis(20);
-/// Largest number of batches that wait for a slow client.
+/// The most batches that wait for a slow client.
 const BATCH_CAPACITY: usize = 16;
-/// Time for which the PRIMARY holds a PROXY's `nudge.changes` call when nothing changes.
+/// The time for which the PRIMARY holds a PROXY's `nudge.changes` call while nothing changes, in seconds.
 const WAIT_S: f64 = 5.0;
-/// Pause before a PROXY calls again after a failed call.
+/// The pause before a PROXY repeats a failed call.
 const RELAY_PAUSE: Duration = Duration::from_millis(50);
 
-/// All changes of a moment.
+/// The changes that were gathered together.
 #[derive(Debug, Default)]
 pub struct ChangeBatch {
-    /// Set when changes were missed, so that any resource may have changed.
+    /// True when changes were missed, so that any resource may have changed.
     everything: bool,
     /// The sources with a resource that has more or fewer parts than before.
     counts: BTreeSet<&'static str>,
-    /// Set when resources were added or removed.
+    /// True when resources were added or removed.
     names: bool,
-    /// Set when the list of tools has changed.
+    /// True when the list of tools has changed.
     tools: bool,
     resources: HashSet<(&'static str, Arc<str>)>,
 }
@@ -111,10 +112,10 @@ impl ChangeBatch {
     }
 }
 
-/// The source of [`ChangeFeed`]s.
+/// Makes [`ChangeFeed`]s.
 #[derive(Clone)]
 pub struct ChangeFeeds {
-    /// The sender of batches; weak, so that the feeds end with the task that gathers.
+    /// The sender of batches. It is weak, so that the feeds end with the gathering task.
     batches: broadcast::WeakSender<Arc<ChangeBatch>>,
     known: Arc<KnownNames>,
 }
@@ -122,15 +123,15 @@ pub struct ChangeFeeds {
 /// The resources that existed when clients were last notified.
 struct KnownNames {
     backend: Arc<CallBackend>,
-    /// The names; `None` while no client listens, as they are not kept up to date then.
+    /// The names; `None` while no client listens, because nothing updates them then.
     names: Mutex<Option<Names>>,
 }
 
-/// Sources, and the names of their resources.
+/// Pairs of a source and the name of a resource.
 type Names = BTreeSet<(&'static str, String)>;
 
 impl ChangeFeeds {
-    /// Gathers everything that `touched` sends until `stopped` becomes true; then all feeds end.
+    /// Gathers all changes from `touched` until `stopped` becomes true; then all feeds end.
     pub fn start_gathering(
         touched: &broadcast::Sender<TouchedThing>,
         backend: Arc<CallBackend>,
@@ -156,7 +157,8 @@ impl ChangeFeeds {
         ChangeFeed(self.batches.upgrade().map(|batches| batches.subscribe()))
     }
 
-    /// Notes the current resources, unless they are known. Without this the first batch takes them as changed.
+    /// Reads the names of the current resources, unless they are known. Otherwise the first batch would treat all
+    /// names as changed.
     pub async fn note_names(&self) {
         if self.known.names.lock().is_none()
             && let Ok(names) = read_names(&self.known.backend).await
@@ -185,7 +187,8 @@ async fn read_names(backend: &Arc<CallBackend>) -> Result<Names> {
     Ok(all)
 }
 
-/// Lists the names of all resources of a source, in byte order; none when a PRIMARY elsewhere lacks the source.
+/// Lists the names of all resources of a source, in byte order. The list is empty if an older PRIMARY does not have
+/// the source.
 pub async fn list_resource_names(backend: &CallBackend, source: &SourceSpec) -> Result<Vec<String>> {
     let Some(resources) = source.resources else { return Ok(Vec::new()) };
     let listed = match backend.call(resources.list, &no_params()).await {
@@ -206,7 +209,7 @@ pub fn no_params() -> Box<RawValue> {
 pub struct ChangeFeed(Option<broadcast::Receiver<Arc<ChangeBatch>>>);
 
 impl ChangeFeed {
-    /// Returns the next batch; `None` when there will be no more.
+    /// Returns the next batch; `None` when no more batches will come.
     pub async fn next(&mut self) -> Option<Arc<ChangeBatch>> {
         match self.0.as_mut()?.recv().await {
             Ok(batch) => Some(batch),
@@ -220,7 +223,7 @@ impl ChangeFeed {
     }
 }
 
-/// Relays changes from the PRIMARY, for as long as this process is a PROXY of a session that goes on.
+/// Relays changes from the PRIMARY as long as this process is a PROXY of a living session.
 pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThing>, is_over: impl Fn() -> bool) {
     #[derive(Deserialize)]
     struct RelayedChanges {
@@ -233,7 +236,7 @@ pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThi
         let params = serde_json::json!({"since": since, "wait_s": WAIT_S});
         let Ok(params) = to_raw_value(&params) else { return };
         let told = client.call(Caller::default(), CHANGES, &params).await;
-        // A PRIMARY that ends answers all waiting calls, so that the end of the session is noticed at once.
+        // A PRIMARY that ends answers all waiting calls, so the PROXY notices the end of the session at once.
         if is_over() {
             return;
         }
@@ -243,12 +246,12 @@ pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThi
         };
         let heard = match (since, told.missed) {
             (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::into_touched).collect(),
-            // At the start only resources are reported, as the tools have just been asked for.
+            // The first answer reports only resources, because the client has just listed the tools.
             (None, _) => vec![TouchedThing::Everything],
             (Some(_), _) => vec![TouchedThing::Everything, TouchedThing::Tools],
         };
         for touch in heard {
-            // An error means only that no task is listening.
+            // An error means only that no task listens.
             let _ = touched.send(touch);
         }
         since = Some(told.next);
@@ -261,7 +264,7 @@ struct ChangeTold {
     /// The source; absent when the PRIMARY's version has only hints.
     source: Option<String>,
     what: String,
-    /// The resources; absent when the PRIMARY's version has only hints: their changes name a component.
+    /// The resources. Absent when the PRIMARY's version has only hints; then `component` names the resource.
     touched: Option<Vec<TouchedResource>>,
     component: Option<String>,
     version: Option<u64>,
@@ -273,7 +276,7 @@ impl ChangeTold {
             return vec![TouchedThing::Tools];
         }
         let first = sources::list_sources().first().map_or("", |first| first.name);
-        // A source that is unknown here has no subscribers here.
+        // A source that this version does not know has no subscribers here.
         let Some(source) = sources::find_source(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
         let touched = match (self.touched, self.component) {
             (Some(touched), _) => touched,
@@ -317,7 +320,7 @@ async fn gather_batches(
     }
 }
 
-/// Waits for a change, and gathers those that follow it within [`GATHER`].
+/// Waits for a change, then gathers further changes for [`GATHER`].
 async fn next_batch(touched: &mut broadcast::Receiver<TouchedThing>) -> Option<ChangeBatch> {
     let mut batch = ChangeBatch::default();
     match touched.recv().await {
@@ -400,7 +403,7 @@ mod tests {
                 batch.touches_resource("hints", "never named") && batch.touches_list("hints") && batch.touches_names()
             );
 
-            // `feed` is not read for a while, as by a slow client.
+            // The test does not read `feed` for a while, like a slow client.
             let mut quick = changes.open_feed();
             for _ in 0..=BATCH_CAPACITY {
                 sender.send(touched("a", false)).unwrap();

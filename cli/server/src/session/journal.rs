@@ -1,5 +1,5 @@
-//! The session's journal, shared by the sources that keep their state with the session, and the fence: nothing is
-//! acknowledged any more once the lock is lost or the process leaves.
+//! The session's journal and the fence. All sources that keep their state with the session share the journal. The
+//! fence refuses every change after this process has lost the lock or begun to leave.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 
 use crate::memory;
 
-/// A share of the journal below this is never written anew. A longer share would be felt when the next PRIMARY reads
-/// it: callers wait meanwhile.
+/// A source's part of the journal below this size is never rewritten. Callers wait while the next PRIMARY reads the
+/// journal, and a longer part would make that wait noticeable.
 const SHORT_BYTES: u64 = 256 << 10;
-/// A longer share is written anew once it has so many times the bytes that it had after the last time.
+/// A longer part is rewritten once it has this many times the bytes that it had after the last rewrite.
 const GROWTH: u64 = 2;
-/// Bytes of a record's length and checksum.
+/// The bytes of a record's length and checksum.
 const HEAD_BYTES: u64 = 8;
 /// Separates the name of a source from its record.
 const TAG_END: u8 = b'\n';
@@ -26,14 +26,14 @@ const TAG_END: u8 = b'\n';
 /// The journal of a PRIMARY.
 pub struct SessionJournal {
     lock: LockWatch,
-    /// The files that are put back when somebody removes them; unset until this process is about to serve.
+    /// The files that are put back when another program removes them; unset until this process is about to serve.
     seat: OnceLock<PrimarySeat>,
-    /// Told each time that they were.
+    /// Notified each time the files were put back.
     retaken: Notify,
-    /// When they were last.
+    /// The time when the files were last put back.
     retaken_at: Mutex<Option<Instant>>,
     state: Mutex<SessionJournalState>,
-    /// Held for reading while a source keeps a change in a file of its own.
+    /// Locked for reading while a source commits a change to its own file.
     commits: RwLock<()>,
 }
 
@@ -43,21 +43,21 @@ struct SessionJournalState {
 }
 
 enum RecordKeeping {
-    /// `NUDGE_JOURNAL=0`: the knowledge of this process dies with it.
+    /// The journal is off (`NUDGE_JOURNAL=0`): the session's state dies with this process.
     Nothing,
     In(Box<Journal>),
-    /// Another process may be PRIMARY soon: nothing is acknowledged any more.
+    /// Another process may soon be PRIMARY, so every change is refused.
     NoMore,
 }
 
-/// The share of one source.
+/// The part of the journal that belongs to one source.
 #[derive(Default)]
 struct SourceShare {
     bytes: u64,
-    /// The number of bytes when this process last wrote the share anew; 0 for a share that another PRIMARY has
-    /// left. Else it would grow with every PRIMARY that dies before the share has doubled.
+    /// The number of bytes when this process last rewrote the part; 0 for a part from another PRIMARY. Otherwise the
+    /// part would grow with every PRIMARY that dies before the part has doubled.
     begun: u64,
-    /// Is true when another process has shortened the file, and records of this source may be gone.
+    /// True when another process has shortened the file, so records of this source may be gone.
     damaged: bool,
 }
 
@@ -68,7 +68,7 @@ impl SourceShare {
 }
 
 impl SessionJournal {
-    /// Keeps records in `journal`, if there is one, as long as the lock stands.
+    /// Keeps records in `journal`, if there is one, as long as this process holds the lock.
     pub fn new(lock: LockWatch, journal: Option<Journal>) -> Self {
         let keeping = journal.map_or(RecordKeeping::Nothing, |journal| RecordKeeping::In(Box::new(journal)));
         Self {
@@ -81,7 +81,7 @@ impl SessionJournal {
         }
     }
 
-    /// The length of the journal, if there is one.
+    /// Returns the length of the journal, if there is one.
     pub fn bytes(&self) -> Option<u64> {
         match &self.lock_state().keeping {
             RecordKeeping::In(journal) => Some(journal.file_bytes()),
@@ -89,15 +89,15 @@ impl SessionJournal {
         }
     }
 
-    /// Ends the session on purpose: nothing is acknowledged from now on, every PROXY ends when the lock comes to it,
-    /// and no process can go on with the journal (semantics section 8: emptied first).
+    /// Ends the session on purpose. From now on every change is refused, every PROXY ends when it gets the lock, and
+    /// no process can continue from the journal (semantics section 8: emptied first).
     ///
-    /// `None` when nothing was acknowledged before already: the session may be another's by now.
+    /// Returns `None` if changes were refused already: another session may own the files by now.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the files cannot be emptied.
     pub fn end_session(&self, dir: &RuntimeDir) -> Option<Result<()>> {
-        // Held to the end: a PRIMARY that leaves waits here before it gives the lock of the session back.
+        // Holds the mutex to the end, so a PRIMARY that leaves waits here before it releases the session's lock.
         let mut state = self.lock_state();
         let journal = match std::mem::replace(&mut state.keeping, RecordKeeping::NoMore) {
             RecordKeeping::In(journal) => Some(journal),
@@ -109,7 +109,7 @@ impl SessionJournal {
         Some(marked.and(emptied))
     }
 
-    /// Refuses every change from now on, waits for those that are being kept, and gives the journal back.
+    /// Refuses every change from now on, waits for running commits, and returns the journal.
     pub fn close(&self) -> Option<Journal> {
         let keeping = std::mem::replace(&mut self.lock_state().keeping, RecordKeeping::NoMore);
         drop(self.commits.write());
@@ -119,13 +119,13 @@ impl SessionJournal {
         }
     }
 
-    /// Has the files of this PRIMARY put back when somebody removes them.
+    /// Sets the files of this PRIMARY, which are put back when another program removes them.
     pub fn set_seat(&self, seat: PrimarySeat) {
-        // A PRIMARY is described once.
+        // The seat is set only once.
         let _ = self.seat.set(seat);
     }
 
-    /// Makes sure that this process is PRIMARY of the directory that has the path, and puts its files back if somebody
+    /// Checks that this process is PRIMARY of the directory at the path, and puts its files back if another program
     /// has removed them.
     ///
     /// # Errors
@@ -139,12 +139,12 @@ impl SessionJournal {
         }
     }
 
-    /// Returns the time since the files were put back last; `None` when they were never removed.
+    /// Returns the time since the files were last put back; `None` when they were never removed.
     pub fn put_back_since(&self) -> Option<Duration> {
         self.retaken_at.lock().map(|moment| moment.elapsed())
     }
 
-    /// Waits until the files were put back.
+    /// Waits until the files are put back the next time.
     pub async fn wait_for_retake(&self) {
         self.retaken.notified().await;
     }
@@ -174,14 +174,14 @@ impl SessionJournal {
     }
 }
 
-/// The refusal of a process that leaves. A client that knows of sessions asks the next PRIMARY then.
+/// Returns the refusal of a process that leaves. A client that supports sessions then calls the next PRIMARY.
 pub fn leaving_error() -> Error {
     Error::unavailable("The server is ending and changes nothing any more; try again.").with_data("ending", true)
 }
 
 impl source::Fence for SessionJournal {
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        // Taken before the look: a process that leaves refuses first, and waits then.
+        // Takes the lock before the check: a process that leaves first refuses changes, then waits for this lock.
         let _commit = self.commits.read();
         self.check_lock(&self.lock_state().keeping)?;
         keep()
@@ -206,13 +206,13 @@ impl SessionRecords {
         Self(by_source)
     }
 
-    /// Takes the records of one source.
+    /// Removes and returns the records of one source.
     pub fn take_source(&mut self, source: &str) -> Vec<Vec<u8>> {
         self.0.remove(source).unwrap_or_default()
     }
 }
 
-/// The source that a record names; `None` when it names none.
+/// Returns the source that a record names; `None` when it names none.
 fn name_of(record: &[u8]) -> Option<&str> {
     const MAX_NAME_BYTES: usize = 64;
     let end = record.iter().take(MAX_NAME_BYTES).position(|byte| *byte == TAG_END)?;
@@ -220,21 +220,21 @@ fn name_of(record: &[u8]) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase())).then_some(name)
 }
 
-/// The journal as one source sees it.
+/// A source's view of the journal.
 pub struct SourceJournal {
     shared: Arc<SessionJournal>,
     source: &'static str,
 }
 
 impl SourceJournal {
-    /// The share of `source`, which has recorded this before.
+    /// Makes the view of `source`. `records` are its earlier records in the journal.
     pub fn new(shared: &Arc<SessionJournal>, source: &'static str, records: &[Vec<u8>]) -> Self {
         let bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
         shared.lock_state().shares.insert(source, SourceShare { bytes, ..SourceShare::default() });
         Self { shared: Arc::clone(shared), source }
     }
 
-    /// A record as it stands in the file.
+    /// Returns a record in the form of the file.
     fn with_tag(&self, record: &[u8]) -> Vec<u8> {
         [self.source.as_bytes(), &[TAG_END], record].concat()
     }
@@ -252,7 +252,7 @@ impl source::RecordJournal for SourceJournal {
     fn append(&self, record: &[u8]) -> Result<()> {
         let SessionJournalState { keeping, shares } = &mut *self.shared.lock_state();
         match &*keeping {
-            // There is no file to look at the lock for it.
+            // Without a journal file, checks the lock alone.
             RecordKeeping::Nothing => self.shared.check_lock(keeping),
             RecordKeeping::In(journal) => {
                 let record = self.with_tag(record);
@@ -286,10 +286,10 @@ impl source::RecordJournal for SourceJournal {
         let was_damaged = journal.needs_compaction();
         let tagged = records.iter().map(|record| self.with_tag(record));
         memory::note_use(records.iter().map(Vec::len).sum());
-        // The records of other sources stay, also those of a source that this binary does not know.
+        // Keeps the records of other sources, including sources that this binary does not know.
         let written = journal.compact(|record| !self.is_ours(record), tagged);
         match &written {
-            // The part that is cut off may have been another source's: each writes its own anew.
+            // The lost end of the file may have contained records of other sources, so each source rewrites its part.
             Ok(()) if was_damaged => shares.values_mut().for_each(|share| share.damaged = share.bytes > 0),
             Ok(()) => {}
             Err(error) => tracing::warn!(error = error.message(), "the journal was not written anew"),
@@ -299,7 +299,7 @@ impl source::RecordJournal for SourceJournal {
             share.damaged = false;
             share.bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
         }
-        // After a failure too: the next write is not yet the next try.
+        // Sets the mark after a failure too, so that not every later write tries again.
         share.begun = share.bytes;
     }
 }
@@ -341,7 +341,7 @@ mod tests {
             demo.append(&[b'x', b'\n', n]).unwrap();
         }
         assert!(!hints.is_long() && !demo.is_long());
-        // Only the share of who writes much is long.
+        // Only the source that writes much has a long part.
         demo.append(&vec![7; 300 << 10]).unwrap();
         assert!(!hints.is_long() && demo.is_long());
         demo.begin_anew(&[b"whole".to_vec()]);
@@ -401,7 +401,7 @@ mod tests {
                 journal.close();
                 assert!(kept.load(std::sync::atomic::Ordering::SeqCst));
             });
-            // From now on nothing is taken on, while the one that is under way goes on.
+            // The journal refuses new changes now, while the running change continues.
             while journal.bytes().is_some() {
                 std::thread::yield_now();
             }
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(kept(&journal).unwrap_err().data()["ending"], true);
     }
 
-    /// Every order of who keeps a change and who leaves: `tests/orders`.
+    /// The test runs every order of a commit and an end: `tests/orders`.
     #[cfg(feature = "shuttle")]
     #[test]
     fn in_any_order_what_was_acknowledged_was_kept_before_the_end() {

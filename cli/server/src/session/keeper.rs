@@ -1,5 +1,5 @@
-//! Keeps hints for next time (semantics section 12): a PRIMARY reads the kept hints when a session begins, and writes
-//! them anew shortly after each change and at the end.
+//! Keeps hints for later sessions (semantics section 12). A PRIMARY reads the kept hints when a session begins, and
+//! writes them anew shortly after each change and at the end.
 
 use std::collections::HashSet;
 use std::io;
@@ -21,26 +21,27 @@ use sha2::{Digest as _, Sha256};
 use super::open::OpenSources;
 use super::refill::{MAX_PIECE_BYTES, RefillResult};
 
-/// Time from a change to the start of writing, in which further changes join it. Two seconds are promised.
+/// The time from a change to the start of writing; further changes in this time are written with it. The documents
+/// promise two seconds.
 const DELAY: Duration = Duration::from_secs(1);
-/// The caller name of the keeper, for the log and for `nudge watch`.
+/// The caller name of the keeper in the log and in `nudge watch`.
 const NAME: &str = "nudge-keep";
 /// The ttl of hints stored without one.
 pub const TTL: &str = "P365D";
 const OFF: &str = "keep is off; `nudge init` switches it on";
-/// The reason why the kept file gets another name.
+/// The reason for setting the kept file aside.
 const REPLACED: &str = "somebody has put it there while this session kept its hints";
 
 /// Keeps the hints of a session, or says why it does not.
 pub struct HintKeeper(std::result::Result<ActiveKeeper, KeepRefusal>);
 
-/// The reason why a session keeps no hints.
+/// Says why a session keeps no hints.
 enum KeepRefusal {
     /// Keeping is off.
     Off,
-    /// Another session keeps; the text says which.
+    /// Another session keeps the hints; the text names it.
     Elsewhere(String),
-    /// The folder cannot be used; the text says what to do.
+    /// The folder cannot be used; the text gives advice.
     Failed(String),
 }
 
@@ -55,13 +56,13 @@ impl KeepRefusal {
 
 struct ActiveKeeper {
     folder: KeptFolder,
-    /// The runtime directory, which the lock names.
+    /// The runtime directory, which the lock file contains.
     runtime: PathBuf,
     /// The session's id.
     session: String,
     /// Answers `nudge.export` and `nudge.import`.
     service: OnceLock<Arc<dyn Service>>,
-    /// Held while the file is written; `None` once it was given back.
+    /// Locked while the file is written; `None` after the lock was released.
     lock: Mutex<Option<KeptLock>>,
     state: Mutex<KeeperState>,
     wake: Condvar,
@@ -69,33 +70,33 @@ struct ActiveKeeper {
 
 #[derive(Default)]
 struct KeeperState {
-    /// Something has changed since the file was written.
+    /// True when something has changed since the last write of the file.
     changed: bool,
     ended: bool,
     /// The number of hints in the file.
     hints: usize,
-    /// Marks of hints that the session holds and that were forgotten.
+    /// The marks of hints that the session holds and that the user has removed from the file.
     forgotten: HashSet<String>,
-    /// Why the file could not be written.
+    /// The reason why the file could not be written.
     failed: Option<String>,
-    /// The defect of the file that was kept before, and its path now.
+    /// A notice about the earlier file: its defect and its new path.
     aside: Option<String>,
-    /// The file could not be set aside, and is never overwritten.
+    /// True when the file could not be set aside; the keeper never overwrites such a file.
     given_up: bool,
 }
 
-/// The hints that go and those that stay when a session ends.
+/// The counts of hints that are lost and kept when a session ends.
 pub struct EndSummary {
     /// The number of hints at the end.
     pub hints: usize,
     /// The number of these that are kept.
     pub kept: usize,
-    /// The file that keeps them; else why not.
+    /// The path of the file that keeps them, or the reason why none does.
     pub place: std::result::Result<String, String>,
 }
 
 impl EndSummary {
-    /// The same for people; empty when there was nothing.
+    /// Returns the summary for people; empty when there were no hints.
     pub fn to_text(&self) -> String {
         let count = |count: usize| if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
         let is = |count: usize| if count == 1 { "is" } else { "are" };
@@ -140,8 +141,8 @@ impl HintKeeper {
         })
     }
 
-    /// Returns a notice for people when a session begins: its hints are not kept although that is wanted, or the kept
-    /// hints could not be read.
+    /// Returns a notice for people when a session begins: the session cannot keep its hints although the user wants
+    /// it, or the kept hints could not be read.
     pub fn start_notice(&self) -> Option<String> {
         match &self.0 {
             Ok(keeping) => keeping.state.lock().aside.clone(),
@@ -150,13 +151,13 @@ impl HintKeeper {
         }
     }
 
-    /// Returns true when hints are kept.
+    /// Returns true when this session keeps hints.
     pub fn is_on(&self) -> bool {
         self.0.is_ok()
     }
 
-    /// Reads the kept hints into the opened sources, which `service` calls, unless this session has them already: then
-    /// it has them from its journal, if that was `whole`.
+    /// Imports the kept hints into the opened sources through `service`. A session that has already read them has
+    /// them from its journal, if the journal was `whole`.
     pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
         let Ok(keeping) = &self.0 else {
             if let Some(notice) = self.start_notice() {
@@ -166,7 +167,8 @@ impl HintKeeper {
         };
         let _ = keeping.service.set(service);
         let claims = keeping.read_back(whole);
-        // Before anything else is answered: a PROXY that is promoted sees by it that the session has read the file.
+        // Writes before the server answers any call. From the written file, a promoted PROXY sees that the session
+        // has read the kept hints.
         if claims {
             keeping.write();
         } else {
@@ -190,17 +192,17 @@ impl HintKeeper {
         }
     }
 
-    /// Writes all changes at once.
+    /// Writes all pending changes now.
     pub fn flush(&self) {
         let Ok(keeping) = &self.0 else { return };
-        // Waits for a write that is under way.
+        // Waits for a running write.
         drop(keeping.lock.lock());
         if keeping.state.lock().changed {
             keeping.write();
         }
     }
 
-    /// Writes for the last time and gives the lock back. The sources are closed already.
+    /// Writes a last time and releases the lock. The sources are already closed.
     pub fn close(&self) {
         let Ok(keeping) = &self.0 else { return };
         keeping.state.lock().ended = true;
@@ -209,7 +211,7 @@ impl HintKeeper {
         keeping.lock.lock().take();
     }
 
-    /// Tells how many of `hints` go and stay, when the session ends now.
+    /// Returns how many of `hints` are lost and kept if the session ends now.
     pub fn summarize_end(&self, hints: usize) -> EndSummary {
         let (kept, place) = match &self.0 {
             Ok(keeping) => {
@@ -224,17 +226,17 @@ impl HintKeeper {
         EndSummary { hints, kept, place }
     }
 
-    /// Empties the kept hints. The session does not write its present hints again. Returns the number of hints.
+    /// Empties the kept file and returns the number of its hints. The session does not write its present hints again.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when this session does not keep, or the file cannot be written.
+    /// `E_UNAVAILABLE` when this session does not keep hints, or the file cannot be written.
     pub fn forget_kept(&self) -> Result<usize> {
         let refused =
             |refusal: &KeepRefusal| Error::unavailable(format!("This session keeps nothing: {}.", refusal.why()));
         self.0.as_ref().map_err(refused)?.forget_kept()
     }
 
-    /// How things stand, for `nudge.status`.
+    /// Returns the state of keeping for `nudge.status`.
     pub fn describe_status(&self) -> Value {
         let keeping = match &self.0 {
             Ok(keeping) => keeping,
@@ -307,7 +309,7 @@ impl ActiveKeeper {
         }
     }
 
-    /// Reads the file; true when it is to be written as this session's now.
+    /// Reads the file; returns true when this session must write it as its own now.
     fn read_back(&self, whole: bool) -> bool {
         let text = self.lock.lock().as_mut().map_or(Ok(None), |lock| self.folder.read_first(lock));
         let text = match text {
@@ -336,7 +338,7 @@ impl ActiveKeeper {
             self.keep_before(&text);
         }
         let over = self.read_over();
-        // A file that makes no sense stays as it is.
+        // Leaves a file that it cannot parse as it is.
         let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
         match self.import_kept(&document, over.as_ref()) {
             Ok(RefillResult { left, wrong, .. }) => {
@@ -356,7 +358,7 @@ impl ActiveKeeper {
         true
     }
 
-    /// Imports the kept hints, and then those that had no room before.
+    /// Imports the kept hints, then the hints that did not fit last time.
     fn import_kept<'a>(
         &self,
         kept: &'a KeptDocument<'a>,
@@ -397,7 +399,7 @@ impl ActiveKeeper {
         }
     }
 
-    /// Writes the hints for which there is no room to a file of their own. The next session tries them again.
+    /// Writes the hints that do not fit to a file of their own. The next session tries to import them again.
     fn put_over(&self, over: &KeptDocument<'_>, why: &str) {
         let written = self.lock.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.to_text(&[])));
         match written {
@@ -411,8 +413,8 @@ impl ActiveKeeper {
         }
     }
 
-    /// Imports a document; returns the number of wrong hints in it. A declared false alarm of the secret guard is one
-    /// still.
+    /// Imports a document; returns the number of wrong hints in it. The import keeps the mark of a declared false
+    /// alarm of the secret guard.
     fn import_document(&self, payload: &str) -> Result<usize> {
         #[derive(Deserialize)]
         struct KeptImportResult {
@@ -431,7 +433,7 @@ impl ActiveKeeper {
         service.call_by(Caller::with_name(NAME), method, &params)
     }
 
-    /// Keeps the earlier file under another name, because it is not wholly understood.
+    /// Renames the earlier file, because this version does not understand all of it.
     fn set_aside(&self, why: &str) {
         self.set_aside_with(&mut self.lock.lock(), why);
     }
@@ -441,10 +443,10 @@ impl ActiveKeeper {
         let file = self.folder.file_path();
         let told = match self.folder.set_aside(held) {
             Ok(aside) => format!("{} is {} now: {why}", file.display(), aside.display()),
-            // Somebody has removed it meanwhile.
+            // Another program has removed the file meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => {
-                // It is never overwritten: this session keeps nothing then.
+                // Stops keeping for this session, because the keeper never overwrites such a file.
                 *lock = None;
                 let told = format!("{} stays as it is, and nothing is kept: {why}, {error}", file.display());
                 let mut state = self.state.lock();
@@ -456,13 +458,13 @@ impl ActiveKeeper {
         self.state.lock().aside = Some(told);
     }
 
-    /// Writes the file anew; a failure is noted, and tried again with the next change.
+    /// Writes the file anew. Notes a failure and tries again after the next change.
     fn write(&self) {
         let mut lock = self.lock.lock();
         if lock.is_none() {
             return;
         }
-        // Before the look at the store: what changes meanwhile is written next time.
+        // Clears the flag before it reads the store, so that a change meanwhile leads to another write.
         self.state.lock().changed = false;
         let written = self.with_export(|document, state| {
             let hints = document.retain(|component, key, hint| {
@@ -473,7 +475,7 @@ impl ActiveKeeper {
             (hints, document.to_text(&forgotten))
         });
         let done = written.and_then(|(hints, text)| self.replace(&mut lock, &text).map(|()| hints));
-        // The lock was given up when the file there could not be set aside.
+        // The lock is `None` if the foreign file could not be set aside.
         if lock.is_none() {
             return;
         }
@@ -490,7 +492,7 @@ impl ActiveKeeper {
         }
     }
 
-    /// Replaces the file. A file that another program has put there is kept under another name.
+    /// Replaces the file. A file that another program has written is renamed first.
     fn replace(&self, lock: &mut Option<KeptLock>, text: &str) -> Result<()> {
         let file = self.folder.file_path();
         let unwritten = |error: io::Error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
@@ -503,7 +505,7 @@ impl ActiveKeeper {
         self.folder.write(held, text).map_err(unwritten)
     }
 
-    /// Looks at an export of the whole store, without secrets.
+    /// Calls `look` with an export of the whole store, without secrets.
     fn with_export<T>(&self, look: impl FnOnce(&mut KeptDocument<'_>, &KeeperState) -> T) -> Result<T> {
         let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
         let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
@@ -532,7 +534,8 @@ impl ActiveKeeper {
         }
     }
 
-    /// Stands for a version of a hint and tells nothing of it. A hint that is set again is another.
+    /// Returns a digest that identifies a version of a hint without revealing it. Setting the hint again changes the
+    /// mark.
     fn compute_mark(&self, component: &str, key: &str, hint: &RawValue) -> String {
         #[derive(Deserialize)]
         struct MarkedHint<'a> {
@@ -563,11 +566,11 @@ struct ExportAnswer<'a> {
     payload: &'a RawValue,
 }
 
-/// Writes all hints but secrets to a file of their own, in the form of an export: the session ends, and no other process
-/// can carry it on. Returns the file.
+/// Writes all hints except secrets to a file of their own, in the format of an export: the session ends, and no other
+/// process can continue it. Returns the path of the file.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when it cannot be written.
+/// `E_UNAVAILABLE` when the file cannot be written.
 pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
     let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
     let params = RawValue::from_string("{}".to_owned()).map_err(unreadable)?;
@@ -578,7 +581,7 @@ pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
 
-/// Tells two of changes, one after the other. The second knows whether they are kept.
+/// Reports changes to two sinks, one after the other. The second one decides whether they are kept.
 pub struct ChangeSinkPair(pub Arc<dyn ChangeSink>, pub Arc<dyn ChangeSink>);
 
 impl ChangeSink for ChangeSinkPair {

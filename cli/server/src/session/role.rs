@@ -1,4 +1,4 @@
-//! The role of a server, PRIMARY or PROXY: takes the lock, and promotes a PROXY that gets it.
+//! Decides the role of a server, PRIMARY or PROXY: takes the lock, and promotes a PROXY that wins the lock.
 //! `nudge/client/src/members.rs` describes the protocol and why it holds.
 
 use std::io::ErrorKind as Io;
@@ -31,33 +31,35 @@ use super::time::SessionTime;
 use crate::http::ports::bind_loopback;
 use crate::token::AccessToken;
 
-/// Time to try for the lock while no server answers: its holder may be ending, or only just starting.
+/// The time to try for the lock while no server answers: the holder may be ending, or may have just started.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that the members of a stopped session have to notice.
+/// The time in which the members of a stopped session notice the stop.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// Time that the members of a session have to join again whose `members.lock` somebody has removed. They look each second.
+/// The time in which members join their session again after another program removed `members.lock`. A member checks
+/// each second.
 const REJOIN_PATIENCE: Duration = Duration::from_secs(2);
-/// Time for which such a member tries while another decides, which takes microseconds on a quiet machine.
+/// The time for which such a member tries to join while another process decides its role. A decision takes
+/// microseconds on a quiet machine.
 const REJOIN_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_POLL: Duration = Duration::from_millis(10);
-/// Time for which a PRIMARY tries to get the port of the one before it.
+/// The time for which a PRIMARY tries to get the port of its predecessor.
 const PORT_PATIENCE: Duration = Duration::from_millis(50);
-/// Pause between two such tries.
+/// The pause between two tries for the port.
 const PORT_PAUSE: Duration = Duration::from_millis(1);
-/// Pause before a PROXY that could not become PRIMARY tries again, in which another PROXY may try.
+/// The pause before a PROXY that could not become PRIMARY tries again. Another PROXY may try meanwhile.
 const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
-/// Number of further ports that are tried when the first is taken.
+/// The number of further ports to try when the first is taken.
 const NEXT_PORTS: u16 = 20;
 
 /// The settings of a PRIMARY; a PROXY keeps them for its promotion.
 pub struct ServeSettings {
     /// The directory of the lock, the journal and `server.pid`.
     pub dir: RuntimeDir,
-    /// The port that the first PRIMARY of a session tries first; 0 for any.
+    /// The port that the first PRIMARY of a session tries first; 0 for any port.
     pub port: u16,
-    /// Further allowed values of `SourceHost`.
+    /// Further allowed values of the `Host` header.
     pub allow_host: Vec<String>,
-    /// The token that callers over HTTP must show, if any.
+    /// The token that HTTP callers must send, if any.
     pub asks: RequiredToken,
     /// The configured values, for the sources.
     pub values: Arc<SettingValues>,
@@ -67,17 +69,17 @@ pub struct ServeSettings {
     pub cache: DataDir,
     /// True when changes are journalled.
     pub journal: bool,
-    /// True when a new session keeps its hints for next time.
+    /// True when a new session keeps its hints for later sessions.
     pub keep: bool,
 }
 
-/// The token that callers over HTTP must show.
+/// Says which token HTTP callers must send.
 pub enum RequiredToken {
     /// No token.
     Nothing,
     /// A given token.
     For(AccessToken),
-    /// The session's own token; its first PRIMARY makes it.
+    /// The session's own token; the first PRIMARY creates it.
     ForTheSessions,
 }
 
@@ -85,7 +87,7 @@ pub enum RequiredToken {
 pub enum ServerRole {
     /// The process has the lock.
     Primary(Box<ReadyPrimary>),
-    /// Another process has the lock, and answers.
+    /// Another process has the lock and answers calls.
     Proxy(ProxyMember),
 }
 
@@ -93,23 +95,23 @@ pub enum ServerRole {
 pub struct ReadyPrimary {
     /// The membership; `None` for a promoted PROXY, which has one already.
     pub member: Option<SessionMember>,
-    /// The sockets on which it is going to answer over TCP, with one port.
+    /// The sockets for TCP, all with the same port.
     pub listeners: Vec<TcpListener>,
-    /// The token that callers over TCP must show.
+    /// The token that TCP callers must send.
     pub token: Option<AccessToken>,
     /// The opened sources.
     pub sources: Arc<OpenSources>,
     /// The journal in which the sources record changes.
     pub journal: Arc<SessionJournal>,
-    /// Keeps the hints for next time.
+    /// Keeps the hints for later sessions.
     pub keeper: Arc<HintKeeper>,
     /// The server's clock.
     pub clock: Arc<ServerClock>,
-    /// The same clock, as long as it is plausible.
+    /// A view of the same clock that stops when the clock becomes implausible.
     pub time: Arc<SessionTime>,
-    /// The content for `server.pid`.
+    /// The content of `server.pid`.
     pub file: ServerFile,
-    /// The content for the session file.
+    /// The content of the session file.
     pub session: SessionFile,
     /// The lock. It is the last field, so that it is dropped last.
     pub lock: PrimaryLock,
@@ -118,7 +120,7 @@ pub struct ReadyPrimary {
 /// The clock of a server.
 #[cfg(not(feature = "test-clock"))]
 pub type ServerClock = nudge::SystemClock;
-/// The clock of a server under test, which is moved by hand.
+/// The clock of a server under test, set by the test.
 #[cfg(feature = "test-clock")]
 pub type ServerClock = nudge::ManualClock;
 
@@ -139,34 +141,36 @@ impl ProxyMember {
     }
 }
 
-/// Becomes PRIMARY, or the PROXY of one that answers.
+/// Returns the role of this process: PRIMARY, or PROXY of a PRIMARY that answers.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when somebody holds the lock and does not answer, no port is free, or the directory
-/// cannot be used.
+/// `E_UNAVAILABLE` when another process holds the lock and does not answer, no port is free, or the directory cannot
+/// be used.
 pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Result<ServerRole> {
     let dir = &settings.dir;
     let begun = Instant::now();
     let mut is_asked = false;
     loop {
         if let Some(lock) = dir.try_lock()? {
-            // A PRIMARY that lives may have lost all files of its session; it puts them back.
+            // A living PRIMARY may have lost all files of its session. It puts them back when asked for a sign of
+            // life.
             if !std::mem::replace(&mut is_asked, true) && dir.read_session() == SessionState::Unknown {
                 drop(lock);
                 dir.ask_for_life(LOCK_TIMEOUT);
                 dir.follow_path();
                 continue;
             }
-            // Members that nothing shows may live: one of them takes the lock, or joins again.
+            // Members may be alive although no file shows them. A member takes the lock or joins again.
             if begun.elapsed() < REJOIN_PATIENCE && dir.lacks_members_file() && dir.read_session().is_alive() {
                 drop(lock);
                 sleep(LOCK_POLL);
                 continue;
             }
-            // The file describes a server that is gone.
+            // The file describes a server that has ended.
             dir.remove_server_file(&lock)?;
             if dir.read_session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
-                // Members of a stopped session end as soon as they notice; waiting keeps them out of the new session.
+                // Members of a stopped session end as soon as they notice the stop. Waiting for them keeps them out
+                // of the new session.
                 drop(lock);
                 sleep(LOCK_POLL);
                 continue;
@@ -175,7 +179,8 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
             let taken = take_over(settings, history, lock, goes_on, None, || false)?;
             return Ok(ServerRole::Primary(Box::new(ReadyPrimary { member: Some(dir.join_session()?), ..taken })));
         }
-        // A failed try proves nothing: the holder may be ending, or a client may be probing.
+        // A failed try does not prove that a PRIMARY lives: the holder may be ending, or a client may be testing the
+        // lock.
         if let Some(first) = dir.read_server_file().filter(|first| RemoteServer::is_alive(dir, first))
             && dir.is_held()
         {
@@ -185,7 +190,8 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
                 SessionState::Lives(session) => Some(session),
                 _ => None,
             };
-            // The session is that of `first` only if no process has won the lock since; a winner removes `server.pid`.
+            // The session belongs to `first` only if no process has won the lock since. A winner removes
+            // `server.pid`.
             if dir.read_server_file().as_ref() == Some(&first) {
                 return Ok(ServerRole::Proxy(ProxyMember { member, first, session }));
             }
@@ -203,8 +209,8 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
     }
 }
 
-/// Opens the sources and binds the port; `server.pid` is written later, when calls are answered. `known` is the
-/// session that goes on when its file is gone. Fails when `given_up` becomes true.
+/// Opens the sources and binds the port. The caller writes `server.pid` later, when the server answers calls. `known`
+/// is the session to continue when its file is gone. Fails when `given_up` becomes true.
 fn take_over(
     settings: &ServeSettings,
     history: &Arc<ChangeHistory>,
@@ -224,10 +230,10 @@ fn take_over(
         SessionState::Unknown | SessionState::Stopped => known.cloned(),
         SessionState::Unreadable => return Err(unreadable_session(dir)),
     };
-    // The earlier PRIMARY's records are restored even when this one does not journal.
+    // Restores the records of the earlier PRIMARY even if this one keeps no journal.
     let (journal, records, whole) = if settings.journal || goes_on {
         let (journal, restored) = dir.open_journal(&lock, goes_on)?;
-        // Without any record the one before kept no journal.
+        // An empty journal means that the earlier PRIMARY kept none.
         let whole = restored.notice.is_none() && !restored.records.is_empty();
         if let Some(notice) = restored.notice {
             tracing::warn!(notice, "the journal");
@@ -269,7 +275,7 @@ fn take_over(
     }
     let port = listeners[0].local_addr().map_err(unusable)?.port();
 
-    // The session keeps its own token, even when this PRIMARY asks for another or none.
+    // The session keeps its own token, even if this PRIMARY requires another token or none.
     let own = before.as_ref().and_then(|session| session.token.clone());
     let own = own.map_or_else(AccessToken::new_random, AccessToken::from_text)?;
     let SessionIdentity { id, created_at } = identity;
@@ -282,11 +288,13 @@ fn take_over(
     if before.as_ref() != Some(&session)
         && let Err(error) = dir.write_session(&lock, &session)
     {
-        // `ServingRole::wait_for_turn` in `server.rs` tries again; the other members know the session.
+        // `ServingRole::wait_for_turn` in `server.rs` writes the file later; the other members already know the
+        // session.
         tracing::warn!(error = error.message(), "the session is not described yet");
     }
     if !settings.journal {
-        // Without journalling the old records would soon be outdated. Removing comes last: nothing fails after it.
+        // Removes the old journal, which would soon be outdated. The removal comes last, because no later step can
+        // fail.
         dir.remove_journal(&lock)?;
     }
     let shown = token.as_ref().map(|token| token.as_text().to_owned());
@@ -295,14 +303,14 @@ fn take_over(
     Ok(ReadyPrimary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
 }
 
-/// Returns the values of the settings. While hints are kept, those stored without a ttl last for long, unless the user
-/// has set how long.
+/// Returns the values of the settings. If hints are kept, a hint without a ttl gets the long ttl, unless the user has
+/// set a default.
 pub fn derive_values(settings: &ServeSettings, keeper: &HintKeeper) -> Arc<SettingValues> {
     const TTL: &str = "default_ttl";
     let mut values = SettingValues::clone(&settings.values);
     let row = settings::list_settings().find(|setting| setting.name == TTL);
     if let Some(row) = row.filter(|_| keeper.is_on() && values.get_origin(TTL) == ValueOrigin::Default) {
-        // Whatever is written in this code passes the check.
+        // A constant of this code passes the check.
         let _ = values.set(row, ValueOrigin::Default, TTL, keeper::TTL.into());
     }
     Arc::new(values)
@@ -314,7 +322,7 @@ pub fn make_clock() -> ServerClock {
     nudge::SystemClock
 }
 
-/// Makes a clock that stands at `NUDGE_TEST_CLOCK_MS`, else at the beginning of 2026.
+/// Makes a clock that starts at `NUDGE_TEST_CLOCK_MS`, else at the beginning of 2026.
 #[cfg(feature = "test-clock")]
 pub fn make_clock() -> ServerClock {
     let start = std::env::var("NUDGE_TEST_CLOCK_MS").ok().and_then(|text| text.parse().ok());
@@ -329,7 +337,7 @@ fn unreadable_session(dir: &RuntimeDir) -> Error {
 /// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`]. Returns at least one listener.
 fn bind_port(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
     if let Some(before) = before {
-        // A process that is killed loses its lock a moment before its port.
+        // The system releases the lock of a killed process a moment before its port.
         let late = Instant::now() + PORT_PATIENCE;
         loop {
             match bind_loopback(before) {
@@ -353,13 +361,14 @@ fn bind_port(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
     Err(Error::unavailable(format!("The ports {first} to {last} are taken; give another with --port, 0 for any.")))
 }
 
-/// The end of a PROXY's wait, or of a PRIMARY's time.
+/// The result of a PROXY's wait, or the end of a PRIMARY's service.
 pub enum RoleTurn {
     /// The PROXY is PRIMARY now.
     Primary(Box<ReadyPrimary>),
-    /// The session was ended.
+    /// The session has ended.
     SessionOver,
-    /// The process was PRIMARY, its files were removed, and another server has begun a session in their place.
+    /// This process was PRIMARY, but its files were removed and another server has started a session in the
+    /// directory.
     Unseated,
 }
 
@@ -373,7 +382,7 @@ pub struct LockWait {
 #[derive(Default)]
 struct LeftLine {
     asked: AtomicBool,
-    /// Held from winning the lock until the result is sent, so that [`LockWait::stop_waiting`] can wait for it.
+    /// Locked from winning the lock until the result is sent, so that [`LockWait::stop_waiting`] can wait for that.
     turn: Mutex<()>,
 }
 
@@ -399,13 +408,13 @@ impl LockWait {
         Self { turn, left }
     }
 
-    /// Resolves when the wait is over.
+    /// Resolves with the result of the wait.
     pub async fn wait_for_turn(&mut self) -> RoleTurn {
         // The thread ends without sending a turn only when this process is about to end.
         (&mut self.turn).await.unwrap_or(RoleTurn::SessionOver)
     }
 
-    /// Stops waiting. Returns the turn if it had come already; a takeover that is under way is given up.
+    /// Stops waiting. Returns the turn if it has already arrived; a running takeover is given up.
     pub fn stop_waiting(mut self) -> Option<RoleTurn> {
         self.left.asked.store(true, Ordering::SeqCst);
         drop(self.left.turn.lock());
@@ -424,7 +433,7 @@ struct WaitingLine {
 impl WaitingLine {
     fn wait_for_lock(self, sender: oneshot::Sender<RoleTurn>) {
         let mut said = String::new();
-        // Logs each new failure once, however often it is repeated.
+        // Logs each new failure once, even if it repeats.
         let mut cannot = |error: &Error| {
             if said != error.message() {
                 tracing::error!(error = error.message(), "cannot become PRIMARY");
@@ -435,7 +444,8 @@ impl WaitingLine {
             match self.settings.dir.wait_for_lock(|| self.join_again()) {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
-                    // [`LockWait::stop_waiting`] takes this mutex too, and so waits until the takeover is finished or given up.
+                    // [`LockWait::stop_waiting`] takes this mutex too, so it waits until the takeover is finished or
+                    // given up.
                     let _turn = self.left.turn.lock();
                     if self.left.is_asked() {
                         return;
@@ -454,12 +464,13 @@ impl WaitingLine {
         }
     }
 
-    /// Joins again a session with files that were removed; else a PRIMARY that ends now would find no member.
+    /// Joins a session again after its files were removed. Otherwise a PRIMARY that ends now would find no member.
     fn join_again(&self) {
         let dir = &self.settings.dir;
         let is_over = self.session.as_ref().is_some_and(|session| dir.is_over(&session.id));
         if let Some(member) = self.member.to_member().filter(|_| !is_over) {
-            // A PRIMARY that is just deciding is done at once, and may be told to stop before the next try.
+            // A PRIMARY that is just deciding needs only a moment. The process may be told to stop before the next
+            // try.
             dir.stay_member(&member, LockPatience::Within(REJOIN_TIMEOUT));
         }
     }
