@@ -1,5 +1,5 @@
-//! The gates between a model's proposals and a file. Each gate is a plain rule, so the same proposal always gets the
-//! same result. A model's statements about its own proposal count only against it.
+//! Judges a model's proposals before they become files. Each gate is a plain rule, so the same proposal always gets
+//! the same result. A model's own rating of a proposal can only cause a refusal, never an acceptance.
 
 use std::path::Path;
 

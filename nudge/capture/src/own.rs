@@ -50,7 +50,8 @@ const FETCHERS: [&str; 6] = ["curl", "wget", "http", "https", "xh", "httpie"];
 /// The default port of the server, and the ports that the server tries when the default is taken.
 const PORTS: std::ops::RangeInclusive<u16> = 8_765..=8_784;
 
-/// Returns true when the output of a call is left out: the call asks Nudge, or an agent that may have asked it.
+/// Returns true when the output of a call must be left out, because the call asks Nudge or another agent. That agent
+/// may have asked Nudge.
 pub fn is_answer_ours(tool: &str, input: &str) -> bool {
     AGENTS.contains(&tool) || is_ours(tool, input)
 }

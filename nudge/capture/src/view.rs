@@ -7,12 +7,12 @@ use nudge_secrets::SecretGuard;
 
 use crate::transcript::{SessionTurn, Transcript};
 
-/// Most characters of a tool's input and of its output.
+/// The most characters of a tool's input and of its output.
 const INPUT_CHARS: usize = 400;
 const RESULT_CHARS: usize = 600;
 /// The most bytes of a tool's output that are read. A longer output keeps its beginning and its end.
 const RESULT_BYTES: usize = 64 << 10;
-/// Most bytes of one request, about 60,000 tokens, and most requests of a session.
+/// The most bytes of one request (about 60,000 tokens), and the most requests for a session.
 const PART_BYTES: usize = 200_000;
 const MAX_PARTS: usize = 4;
 /// The roles whose words may be quoted.
@@ -25,7 +25,7 @@ const INDENT: &str = "    ";
 const MIN_PROMPTS: usize = 3;
 const MIN_CHARS: usize = 2_000;
 
-/// The texts that are sent.
+/// The texts to send for a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RenderedSession {
     /// The texts of the requests, in order.
@@ -68,7 +68,7 @@ pub fn render_session(transcript: &Transcript) -> RenderedSession {
     }
     let first = parts.len().saturating_sub(MAX_PARTS);
     view.left_out = parts.drain(..first).map(|(_, turns)| turns).sum();
-    // Catches credentials that only several turns together show.
+    // Withholds credentials that only several turns together reveal.
     view.parts = parts.into_iter().map(|(part, _)| withhold_secrets(&part, &mut view.withheld)).collect();
     view
 }

@@ -32,7 +32,7 @@ pub type Put<'a> = dyn FnMut(&'static str, &mut dyn Read) -> Result<()> + 'a;
 /// Passes each file of the model in `path` to `put`, once.
 ///
 /// # Errors
-/// `E_INVALID` for anything but a folder, a zip, a tar or a tar.gz, and for one without a model or with two.
+/// `E_INVALID` when `path` is not a folder, a zip, a tar or a tar.gz, or when it does not contain exactly one model.
 pub fn take_files(path: &Path, put: &mut Put<'_>) -> Result<()> {
     if path.is_dir() {
         return take_folder(path, put);
@@ -79,7 +79,7 @@ fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
     for index in 0..zip.len() {
         let entry = zip.by_index_raw(index).map_err(|error| damaged_archive(&error))?;
         let name = entry.name().map_err(|error| damaged_archive(&error))?;
-        // On Unix the upper half holds the file type; it is 0 when the archive was made on another system.
+        // In an archive made on Unix these bits hold the file type; in any other archive they are 0.
         let plain = entry.unix_mode().is_none_or(|mode| matches!(mode & 0o170_000, 0 | 0o040_000 | 0o100_000));
         listing.note_entry(&name, plain && !entry.encrypted(), entry.size())?;
     }

@@ -35,7 +35,7 @@ impl BertNetwork {
     /// Builds the network from the weights.
     ///
     /// # Errors
-    /// `E_INVALID` when any is missing or of another shape than `config` says.
+    /// `E_INVALID` when a tensor is missing or has another shape than `config` says.
     pub fn from_weights(config: BertConfig, weights: &WeightTensors<'_>, precision: Precision) -> Result<Self> {
         let hidden = config.hidden;
         let words = "embeddings.word_embeddings.weight";

@@ -65,7 +65,7 @@ struct BertConfigFile {
     position_embedding_type: Option<String>,
 }
 
-/// `1_Pooling/config.json`.
+/// The used part of `1_Pooling/config.json`.
 #[derive(Deserialize)]
 #[allow(clippy::struct_excessive_bools, reason = "the file has them")]
 struct PoolingFile {
@@ -79,7 +79,7 @@ struct PoolingFile {
     pooling_mode_mean_sqrt_len_tokens: bool,
 }
 
-/// `sentence_bert_config.json`.
+/// The used part of `sentence_bert_config.json`.
 #[derive(Deserialize)]
 struct SentenceBertFile {
     max_seq_length: Option<usize>,
@@ -90,7 +90,7 @@ impl BertConfig {
     /// missing.
     ///
     /// # Errors
-    /// `E_INVALID`: not JSON, another architecture, or sizes that no model has.
+    /// `E_INVALID` when a text is not JSON, the architecture is not BERT, or a size is out of range.
     pub fn read(config: &[u8], pooling: Option<&[u8]>, sentences: Option<&[u8]>) -> Result<Self> {
         let unreadable = |name: &str| {
             let name = name.to_owned();

@@ -53,7 +53,7 @@ impl ModelDownload {
     /// Returns the protocol to which curl is limited, including for redirects.
     ///
     /// # Errors
-    /// `E_INVALID` for anything but https; http is for this machine alone.
+    /// `E_INVALID` for an address without https; http is allowed for this machine only.
     pub(crate) fn check_protocol(&self) -> Result<&'static str> {
         let host = self.address.strip_prefix("http://").and_then(|rest| rest.split(['/', '?', '#']).next());
         // `127.0.0.1:1@elsewhere` is the host `elsewhere`.

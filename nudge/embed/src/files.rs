@@ -68,7 +68,7 @@ impl ModelFiles {
     /// Reads the model's files and ignores other files in the folder.
     ///
     /// # Errors
-    /// `E_INVALID` when one is missing, is a link, or is too large.
+    /// `E_INVALID` when a file is missing, is a link, or is too large.
     pub fn read(folder: &Path) -> Result<Self> {
         let mut bytes: [Option<Vec<u8>>; 5] = Default::default();
         let mut hashes: [Option<String>; 5] = Default::default();

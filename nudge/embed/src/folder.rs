@@ -51,7 +51,7 @@ pub struct StoredModel {
     pub folder: PathBuf,
     /// The bytes of its files.
     pub bytes: u64,
-    /// Is true when all files are there. A false one is an interrupted download, which the next one continues.
+    /// Is true when all files are there. Otherwise a download was interrupted, and the next download continues it.
     pub complete: bool,
 }
 
@@ -299,7 +299,7 @@ impl Drop for ModelDraft {
     }
 }
 
-/// Downloads a file, and continues one of which a part exists.
+/// Downloads a file. If a part of it exists, the download continues that part.
 fn fetch_file(dir: &PrivateDir, part: &Path, file: &'static PinnedFile, download: &ModelDownload) -> Result<()> {
     let unusable = |error: io::Error| unusable_folder(part, &error.into());
     for _ in 0..2 {

@@ -15,7 +15,7 @@
 //! | `models` | loads and drops the model |
 //! | `folder`, `fetch`, `archive` | models on disk: add, list, remove; from their publisher or an archive |
 //!
-//! **Architecture invariant:** this crate opens no connection; a download is made by the system's `curl`, which has
+//! **Architecture invariant:** this crate opens no connection. The system's `curl` makes downloads, because it has
 //! the user's proxy and certificates.
 
 mod archive;

@@ -60,7 +60,7 @@ fn which_model_it_would_be_is_told_without_loading_it() {
     assert!(error.message().contains("take another one"), "{error}");
 }
 
-/// As a kill between the end of an add and the end of its tidying leaves it.
+/// A kill after an added model got its name, and before the cleanup, leaves such a folder.
 #[test]
 fn what_is_left_of_a_download_is_no_second_model() {
     let scene = Scene::new();
@@ -156,7 +156,7 @@ fn what_cannot_be_loaded_says_why_until_its_files_change() {
     scene.ready();
 }
 
-/// Nothing that the files tell has changed, such as when there was no memory.
+/// The sizes and times of the files stay the same, as after a load that failed for lack of memory.
 #[test]
 fn what_cannot_be_loaded_is_tried_again_after_a_minute() {
     let scene = Scene::new();

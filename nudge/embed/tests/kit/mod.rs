@@ -116,7 +116,7 @@ impl Tiny {
         serialize(views, None).unwrap()
     }
 
-    /// Converts numbers to the file's type; a BF16 number is the upper half of a longer one.
+    /// Converts numbers to the file's type. A BF16 number is the upper half of a 32-bit number.
     fn packed(&self, values: &[f32]) -> Vec<u8> {
         match self.kind {
             Dtype::BF16 => values.iter().flat_map(|value| value.to_le_bytes()[2..].to_vec()).collect(),

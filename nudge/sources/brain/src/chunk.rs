@@ -18,7 +18,7 @@ const OVERLAP_TOKENS: usize = 64;
 /// The most letters of a token: a longer word counts as several tokens.
 const LETTERS: usize = 6;
 
-/// A piece of a text.
+/// A chunk of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChunk {
     /// The byte range in the text.

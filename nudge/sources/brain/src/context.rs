@@ -44,11 +44,11 @@ const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
 pub struct BrainAnswer {
     /// The units that were found, the best first.
     pub units: Vec<FoundUnit>,
-    /// Units with a relation to these. They do not count towards the limit of `units`.
+    /// Units with a relation to these. They take up to a fifth of the limit.
     pub related: Vec<RelatedUnit>,
     /// Is true when perhaps no unit is about the task.
     pub weak: bool,
-    /// Ways to a better answer, for people.
+    /// The reasons, for people, why the answer may be incomplete.
     pub degraded: Vec<String>,
     /// The amount of text that was searched.
     pub searched: SearchCounts,
@@ -97,7 +97,7 @@ pub struct RelatedUnit {
     pub section: Option<FoundSection>,
 }
 
-/// A piece of a file.
+/// A section of a file.
 #[derive(Debug, Serialize)]
 pub struct FoundSection {
     pub breadcrumb: String,

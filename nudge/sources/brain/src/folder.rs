@@ -290,7 +290,7 @@ pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
     is_file || (may_be_folder && !file.starts_with('.') && is_of_brain(file) && !path.is_file())
 }
 
-/// Returns true when a path has the name of a unit. Files with ignore rules do not have one.
+/// Returns true when a path has the name of a unit. A file with ignore rules is not a unit.
 pub fn is_note(path: &Path) -> bool {
     path.file_name().and_then(std::ffi::OsStr::to_str).is_some_and(is_unit)
 }

@@ -92,8 +92,9 @@ enum FollowState {
     Untold(String),
 }
 
-/// Finds out whether the system has reported everything so far: it makes a file in its own folder and waits for that
-/// report. Linux reports the events of all folders in the order in which they happen.
+/// Finds out whether the system has reported all events up to now. The probe makes a file in its own folder; when the
+/// system reports this file, it has reported all earlier events, because Linux reports the events of all folders in
+/// their order.
 struct EchoProbe {
     folder: PathBuf,
     name: String,
@@ -197,7 +198,8 @@ impl FolderFollower {
         }
     }
 
-    /// Runs a look. Changes reported before it no longer ask for a look; changes during it ask for the next one.
+    /// Runs a look. Changes that were reported before need no further look; changes during the look cause another
+    /// one.
     pub fn run_look<T>(&self, look: impl FnOnce() -> T) -> T {
         self.heard.news.lock().settling = SettleTimer::default();
         let begun = Instant::now();

@@ -107,7 +107,7 @@ fn keeps_the_contract(world: &dyn World) {
     let weak = [(1, 2, "uses", 0.05), (1, 3, "uses", 0.5), (3, 4, "uses", 0.1)];
     assert_eq!(found(world, 4, &weak, 3), [(3, 1, 1)]);
 
-    // If two units have several relations, the strongest counts; of equal ones the first by its kind.
+    // If two units have several relations, the strongest counts; among equal relations the kind decides.
     let several = [(1, 2, "uses", 0.5), (2, 1, "informed by", 1.0), (1, 2, "implements", 1.0), (1, 3, "up", 0.5)];
     let told: Vec<_> =
         reached(world, 3, &several, &[(1, 1.0)], 1).into_iter().map(|unit| (unit.unit, unit.kind)).collect();

@@ -244,8 +244,8 @@ pub fn count_with(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Makes vectors for some chunks without one from this model. Returns whether more chunks are left. After the last
-/// one it drops unused vectors.
+/// Makes vectors for a batch of chunks that have none from this model. Returns true when more such chunks are left.
+/// After the last batch it drops unused vectors.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the model or the database fails.

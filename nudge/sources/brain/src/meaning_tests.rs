@@ -147,7 +147,7 @@ fn an_untouched_file_is_not_read_again() {
     let after = paths();
     let again: Vec<_> = after.iter().filter(|(id, path)| !Arc::ptr_eq(path, &before[id])).collect();
     assert_eq!(again.iter().map(|(_, path)| &***path).collect::<Vec<_>>(), ["3.md"]);
-    // If the list of changes no longer reaches back to this one, all units are read again.
+    // If the list of changes no longer contains this change, all units are read again.
     fs::write(root.join("4.md"), text(4, 2)).unwrap();
     index.scan(None).unwrap();
     let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)

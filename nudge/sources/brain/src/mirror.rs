@@ -275,7 +275,8 @@ impl GraphMirror<'_> {
         for _ in 0..ROUNDS {
             let there = self.fetch_picture()?;
             if there == *picture {
-                // A restarted server is slow at its first question of a kind, so Nudge asks one before any user does.
+                // A restarted server is slow at its first question of each kind, so Nudge asks such a question before
+                // a user does.
                 let keys: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
                 self.fetch_edges(&keys, 0, WRITE_WAIT)?;
                 self.set_state(state)?;

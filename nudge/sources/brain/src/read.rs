@@ -95,7 +95,7 @@ pub struct BrainStatus {
     pub problems: i64,
     /// The place of the relations: `index`, or the address of the graph server.
     pub graph: String,
-    /// Ways to a better answer, for people.
+    /// The reasons, for people, why answers may be incomplete.
     pub degraded: Vec<String>,
     /// The file of the index.
     pub index: String,
@@ -125,10 +125,10 @@ pub struct BrainRebuild {
     pub units: i64,
     pub chunks: i64,
     pub ms: u64,
-    /// Counts written to the graph server.
+    /// The numbers of units and relations that were written to the graph server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<MirrorResult>,
-    /// Failed parts.
+    /// The parts that failed, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
 }

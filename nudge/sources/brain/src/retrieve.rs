@@ -19,8 +19,9 @@ use crate::schema::FULL_TEXT;
 
 /// The chunks nearest in meaning that are examined.
 const NEAREST: usize = 50;
-/// The share of a question that a model must understand to switch words off. Measured on the tuning half of
-/// `tests/brain/`: such questions are prose, and for them words in addition to meaning make the order worse.
+/// The share of a question that a model must understand so that meaning alone decides, apart from a small part for
+/// words. Measured on the tuning half of `tests/brain/`: such questions are prose, and for them a larger part for
+/// words makes the order worse.
 const MOSTLY: f64 = 0.5;
 /// The chunks with the highest weight of words that are examined if there is no model.
 const HEAVIEST: usize = 512;

@@ -123,7 +123,7 @@ struct FieldLines<'a> {
     /// The first line, and the offset of the colon in it.
     first: &'a str,
     colon: usize,
-    /// The comment after a value that has one line, with the blanks before the comment.
+    /// The comment behind a value of a single line, with the blanks before the comment.
     comment: &'a str,
     /// The end of the last line: `\n`, `\r\n`, or empty at the end of a file.
     end: &'a str,

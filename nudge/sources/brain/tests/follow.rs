@@ -108,7 +108,7 @@ fn where_the_system_tells_who_asks_looks_at_no_file() {
     let _working = desk.working();
     desk.wait_for("the unit", |stands| stands["units"] == 1);
     let mut rounds = 0..1_000;
-    // The first scans may still run, so the test tries until one question is answered without a scan.
+    // The first scans may still run, so the test repeats the question until an answer comes without a scan.
     let word = loop {
         let round = rounds.next().expect("no question was answered without a look");
         let word = format!("unseen{round}word");

@@ -35,7 +35,7 @@ const LISTED: usize = 50;
 /// The most that a mean reciprocal rank may fall by chance.
 const MARGIN: f64 = 0.02;
 
-/// At most one in this many idle prompts may get a record.
+/// At most 1 of this many idle prompts may get a record.
 const IDLE_SHARE: usize = 20;
 
 /// Loads the model of `NUDGE_TEST_MODEL_DIR`; none without the variable.
@@ -329,9 +329,9 @@ fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
     }
 }
 
-/// Counts the records that prompts get in a hook: how many idle prompts get one, how many questions asked as prompts
-/// get one, and how many of these get a right one. Returns the counts of idle prompts, for the tuned and the held-out
-/// ones.
+/// Counts the records that prompts get in a hook: the idle prompts with a record, the questions (asked as prompts)
+/// with a record, and the questions with a right record. Returns the counts of idle prompts, for the tuned and the
+/// held-out half.
 fn idle(
     source: &dyn Source,
     models: &dyn ModelProvider,

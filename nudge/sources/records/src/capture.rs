@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::method::{LIST, UPSERT};
 
-/// The most tracked client sessions. The one idle longest is dropped first.
+/// The most tracked client sessions. The session that is idle longest is dropped first.
 const MAX_SESSIONS: usize = 256;
 /// The most failed commands of a turn that are remembered.
 const MAX_FAILED: usize = 64;
@@ -41,11 +41,11 @@ const SAVES: &[&str] = &["nudge_records_upsert", "upsert_record"];
 /// Says when an agent that saved no record is reminded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReminderMode {
-    /// With the next prompt.
+    /// The agent is reminded with the next prompt.
     Remind,
-    /// Before the turn ends. The agent then goes on working.
+    /// The agent is reminded before the turn ends, and then goes on working.
     Ask,
-    /// Never.
+    /// The agent is never reminded.
     Off,
 }
 

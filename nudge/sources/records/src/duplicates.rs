@@ -111,7 +111,7 @@ impl RecordSource {
     /// Finds the pairs with the least distance.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` without a model, `E_INVALID`.
+    /// `E_UNAVAILABLE` without a model; `E_INVALID` for a distance out of range.
     pub(crate) fn find_duplicates(&self, params: RecordDuplicatesParams) -> Result<RecordDuplicates> {
         let RecordDuplicatesParams { project, max_distance, limit, context } = params;
         let limit = limit.get();

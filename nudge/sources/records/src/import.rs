@@ -25,7 +25,7 @@ use crate::write::to_author;
 /// 2.7 KB take 0.15 s, and 0.8 s on a busy machine.
 const BATCH_RECORDS: usize = 100;
 const BATCH_BYTES: usize = 1 << 20;
-/// The least records of a full batch, and the time of a batch after which the next one is half as large.
+/// The least records of a full batch. If a batch takes longer than this time, the next batch is half as large.
 const MIN_BATCH_RECORDS: usize = 10;
 const BATCH_TIME: Duration = Duration::from_millis(200);
 /// The pause after a batch is the batch's time divided by this. A waiting process tries every 0.1 s at most, and must

@@ -271,8 +271,8 @@ pub fn count_without(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached(&format!("SELECT count(*) {WITHOUT}"))?.query_row([], |row| row.get(0))?)
 }
 
-/// Makes vectors for the newest records without one from this model. Returns how many such records are left. After
-/// the last one it drops the vectors of other models.
+/// Makes vectors for a batch of the newest records that have none from this model. Returns how many such records are
+/// left. After the last batch it drops the vectors of other models.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the model or the database fails.

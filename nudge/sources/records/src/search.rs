@@ -60,7 +60,7 @@ pub struct RecordQuery<'a> {
 pub struct RecordSearch {
     /// The kind of search: `lexical` by words, `semantic` by meaning, `mixed` while some records have no vector.
     pub mode: &'static str,
-    /// Ways to a better answer, for people.
+    /// The reasons, for people, why the answer may be incomplete.
     pub degraded: Vec<String>,
     /// The results, the best first.
     pub results: Vec<RecordHit>,

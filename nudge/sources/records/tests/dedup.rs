@@ -10,7 +10,7 @@ use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A model whose vectors count words, so texts with common words are near each other.
+/// A model whose vectors count words, so texts that share words are near each other.
 struct Words;
 
 impl TextEmbedder for Words {

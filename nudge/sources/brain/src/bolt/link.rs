@@ -55,7 +55,7 @@ impl BoltLink {
                 let answer = run_statements(&driver, &place, &queries)?;
                 Ok((answer, driver))
             });
-            // The caller may have stopped waiting.
+            // The send fails if the caller has stopped waiting.
             drop(tell.send(answer));
             drop(waiting);
         };

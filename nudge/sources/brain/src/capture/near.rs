@@ -27,8 +27,8 @@ use crate::source::{BrainSource, VARIABLE};
 const TOLD: usize = 20;
 /// The most bytes at the end of a transcript that are used to find these units.
 const ASKED_BYTES: usize = 60 << 10;
-/// The lowest values at which two units count as the same: the share of common words, weighted by rarity, and the
-/// cosine.
+/// The lowest values at which two units count as the same: the share of words that both have, weighted by rarity, and
+/// the cosine.
 const COVER: f64 = 0.8;
 const COSINE: f32 = 0.9;
 /// The wait for the model is long, because no user waits for a capture.

@@ -156,7 +156,8 @@ impl CaptureWorker<'_> {
         Ok(Ok(view::render_session(&transcript)))
     }
 
-    /// Chooses the model to ask. Checks the repository first, so that no request is paid for without one.
+    /// Chooses the model to ask. Checks first that the brain is in a repository, because otherwise a paid request
+    /// would be lost.
     fn choose_engine(&self, brain: &Path) -> Result<Box<dyn LanguageModel>> {
         BrainRepo::open(brain)?;
         llm::choose_engine(&EngineResources {
@@ -260,7 +261,7 @@ impl CaptureWorker<'_> {
             let file = build_addition(unit, &repo, base.as_deref(), &near, &files)
                 .map_or_else(|| new(unit, &repo, base.as_deref(), &job.brain, &files, (&time, &source)), Ok)?;
             unit.path.clone_from(&file.path);
-            // A second addition to the same file replaces the file by one with both additions.
+            // The new text already includes an earlier addition to the same file, so it replaces that entry.
             files.retain(|known| known.path != file.path);
             files.push(file);
         }

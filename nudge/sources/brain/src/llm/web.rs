@@ -138,7 +138,7 @@ pub fn fault_from_status(who: &str, status: u16) -> RequestFault {
 mod tests {
     use super::*;
 
-    /// A test cannot change the environment of its own process, so it starts itself again with another one.
+    /// A test cannot change the environment of its own process, so it starts itself again with another environment.
     #[test]
     fn no_proxy_hears_of_calls_to_this_machine() {
         let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
