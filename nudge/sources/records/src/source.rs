@@ -210,7 +210,7 @@ impl RecordSource {
         self.worker.wake();
     }
 
-    /// Makes the missing vectors. Returns whether none is left.
+    /// Makes the missing vectors. Returns true when none is missing any more.
     fn make_vectors(&self, stop: &StopFlag) -> Result<bool> {
         let Some(db) = self.find_db()? else { return Ok(true) };
         let model = match self.models.for_work(MODEL_WAIT, || db.read(meaning::is_any_without))? {
