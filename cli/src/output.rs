@@ -1,7 +1,7 @@
 //! The output for people; scripts use `--json`.
 //!
-//! All texts contain terminal colours; the command removes them where stdout is no terminal, and no
-//! information is given by colour alone.
+//! All texts contain terminal colours. The command removes them when stdout is no terminal, and no information
+//! depends on colour alone.
 
 mod doctor;
 mod plain;
@@ -44,8 +44,8 @@ pub fn exit_code(error: &nudge::Error) -> u8 {
     }
 }
 
-/// Escapes hidden characters in JSON with `\u`, which does not change its meaning. Line breaks stay, as they occur
-/// only between strings.
+/// Escapes hidden characters in JSON with `\u`, which does not change the JSON's meaning. Line breaks stay, because
+/// they occur only between strings.
 pub fn visible_json(json: &str) -> String {
     escape_hidden(
         json,
@@ -58,7 +58,7 @@ pub fn visible_json(json: &str) -> String {
     )
 }
 
-/// As [`visible`], with line breaks kept and the lines after the first indented by `indent`.
+/// Escapes as [`visible`] does, but keeps line breaks and indents the lines after the first by `indent`.
 fn indent_block(text: &str, indent: usize) -> String {
     let lines: Vec<_> = text.trim_end_matches('\n').split('\n').map(make_visible).collect();
     lines.join(&format!("\n{:indent$}", ""))
@@ -68,7 +68,7 @@ fn with_style(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Returns the text of a hint's value, exactly as it is stored; `None` for a secret unless `reveal`.
+/// Returns the text of a hint's value, exactly as stored; `None` for a secret unless `reveal`.
 pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
     if !reveal && hint["meta"]["sensitivity"] == "secret" {
         return None;
@@ -78,7 +78,7 @@ pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
     Some(text.map_or_else(|| value["data"].to_string(), str::to_owned))
 }
 
-/// As [`exact_value`], with `[secret]` for a hidden secret.
+/// Returns the text as [`exact_value`] does, with `[secret]` for a hidden secret.
 pub fn value_text(hint: &Value, reveal: bool) -> String {
     exact_value(hint, reveal).unwrap_or_else(|| "[secret]".into())
 }
@@ -106,7 +106,7 @@ fn count_noun(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// The output of `set` and `edit`.
+/// Writes the output of `set` and `edit`.
 pub fn render_stored(result: &Value) -> String {
     let hint = &result["hint"];
     let same = if result["unchanged"] == true { ", unchanged" } else { "" };
@@ -133,7 +133,7 @@ pub fn render_stored(result: &Value) -> String {
         None if meta["sensitivity"] == "secret" => "the session ends at the latest: secrets are not kept".into(),
         None => "the session ends".into(),
     };
-    // The note on a limit to a repository says where the hint applies.
+    // The note on a limit to a repository already says where the hint applies.
     let _ = match result["reach"].as_str() {
         Some(told) => writeln!(out, "  {}\n  until {end}", make_visible(told)),
         None => writeln!(out, "  applies {}, until {end}", tables::describe_place(hint)),
@@ -151,7 +151,7 @@ pub fn render_stored(result: &Value) -> String {
     out
 }
 
-/// The parts of a `match_explain` that people read.
+/// The parts of a `match_explain` that the output shows.
 #[derive(Deserialize)]
 struct ExplainedMatch {
     score: f64,
@@ -167,7 +167,7 @@ pub struct FoundAnswer {
     match_explain: ExplainedMatch,
 }
 
-/// The output of `get`.
+/// Writes the output of `get`.
 pub fn render_found(result: &FoundAnswer, reveal: bool) -> String {
     let FoundAnswer { hint, match_explain: explain } = result;
     let mut out = format!("value: {}\n", with_style(STRONG, indent_block(&value_text(hint, reveal), 7)));
@@ -184,7 +184,7 @@ pub fn render_found(result: &FoundAnswer, reveal: bool) -> String {
     out
 }
 
-/// The output of `bump`.
+/// Writes the output of `bump`.
 pub fn render_bumped(result: &Value) -> String {
     let hint = &result["hint"];
     let mut out =
@@ -194,7 +194,7 @@ pub fn render_bumped(result: &Value) -> String {
     out
 }
 
-/// The output of `delete`.
+/// Writes the output of `delete`.
 pub fn render_deleted(result: &Value) -> String {
     let hint = &result["previous"];
     let count = match result["deleted_count"].as_u64() {
@@ -214,7 +214,7 @@ pub struct UndoneAnswer {
     skipped: u64,
 }
 
-/// The output of `undo`.
+/// Writes the output of `undo`.
 pub fn render_undone(result: &UndoneAnswer) -> String {
     let UndoneAnswer { deletion, restored, skipped } = result;
     let mut out = format!("{} brought back {}\n", with_style(GOOD, "✔"), count_noun(*restored, "hint"));
@@ -228,7 +228,7 @@ pub fn render_undone(result: &UndoneAnswer) -> String {
     out
 }
 
-/// A result of `nudge.shutdown`. Without hints there are no counts.
+/// A result of `nudge.shutdown`. It has no counts if there are no hints.
 #[derive(Deserialize)]
 pub struct StoppedAnswer {
     hints: Option<usize>,
@@ -237,7 +237,7 @@ pub struct StoppedAnswer {
     why: Option<String>,
 }
 
-/// The output of `stop`: the hints that are kept or gone.
+/// Writes the output of `stop`: the hints that are kept or lost.
 pub fn render_stopped(result: &StoppedAnswer) -> String {
     let place = match (&result.file, &result.why) {
         (Some(file), _) => Some(Ok(make_visible(file))),
@@ -262,7 +262,7 @@ pub struct ImportedAnswer {
     removed: Option<u64>,
 }
 
-/// The output of `import`.
+/// Writes the output of `import`.
 pub fn render_imported(result: &ImportedAnswer) -> String {
     let ImportedAnswer { imported, skipped, errors, removed } = result;
     let is_empty = *imported == 0 && *skipped == 0 && errors.is_empty();
@@ -286,9 +286,9 @@ pub fn render_imported(result: &ImportedAnswer) -> String {
     out
 }
 
-/// A line of `watch`.
+/// Writes a line of `watch`.
 pub fn render_change(change: &Value) -> String {
-    // Only the time of day is shown, as the date is today's.
+    // Shows only the time of day, because the date is today's.
     let changed_at = change["at"].as_str();
     let time = changed_at.and_then(nudge::parse_time).map_or_else(|| to_text(&change["at"]), time::local_time_of_day);
     let what = to_text(&change["what"]);
@@ -296,7 +296,7 @@ pub fn render_change(change: &Value) -> String {
         change["by"].as_str().map(|name| format!("  {}", with_style(FAINT, format!("({})", make_visible(name)))));
     let source = to_text(&change["source"]);
     let about = if source != nudge::HINTS {
-        // The changes of the other sources say which of their parts it was by `name`.
+        // A change of another source names the changed part in `name`.
         match change["name"].as_str() {
             Some(part) => format!("{source} {}", with_style(STRONG, make_visible(part))),
             None => source,
@@ -318,7 +318,7 @@ pub fn render_change(change: &Value) -> String {
 pub struct RecalledAnswer {
     items: Vec<RecalledItem>,
     omitted: u64,
-    /// The sources that gave no answer in time; absent when all did.
+    /// The sources that did not answer in time; absent when all did.
     late: Option<Vec<String>>,
 }
 
@@ -330,7 +330,7 @@ struct RecalledItem {
     more: RecalledCall,
 }
 
-/// The call that returns all of an item.
+/// The call that returns the whole item.
 #[derive(Deserialize)]
 struct RecalledCall {
     method: String,
@@ -338,7 +338,7 @@ struct RecalledCall {
 }
 
 impl RecalledCall {
-    /// Returns the command that makes the call: the verb for the hints', `nudge call` for any other.
+    /// Returns the command that makes the call: a verb for hints, `nudge call` for any other source.
     fn to_command(&self) -> String {
         let param = |name: &str| self.params[name].as_str().map(quote_argument);
         // The recalled variant of a key is the one that `get` returns here.
@@ -350,7 +350,8 @@ impl RecalledCall {
     }
 }
 
-/// The output of `recall`: for each item a line, its source, the reason, and the call that returns all of it.
+/// Writes the output of `recall`: for each item a line, its source, the reason, and the call that returns the whole
+/// item.
 pub fn render_recalled(result: &RecalledAnswer) -> String {
     let mut out = String::new();
     for RecalledItem { source, line, why, more } in &result.items {
@@ -367,7 +368,7 @@ pub fn render_recalled(result: &RecalledAnswer) -> String {
     out
 }
 
-/// The output of `config`: each setting with its value and origin; those that are not defaults are bold.
+/// Writes the output of `config`: each setting with its value and origin. Values that are not defaults are bold.
 pub fn render_settings(result: &Value) -> String {
     let rows: Vec<_> = result["settings"].as_array().into_iter().flatten().collect();
     let width = |name: &str| rows.iter().map(|row| to_text(&row[name]).chars().count()).fold(0, usize::max);

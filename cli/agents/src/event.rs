@@ -1,5 +1,5 @@
-//! Parses the events that clients write to the stdin of a hook. The formats of Claude Code and Codex were
-//! observed; those of Gemini CLI and Cursor are from their documentation, and from Gemini CLI's source.
+//! Parses the events that clients write to the stdin of a hook. The formats of Claude Code and Codex are from
+//! observation. Those of Gemini CLI and Cursor are from their documentation, and from Gemini CLI's source.
 
 mod gemini;
 
@@ -9,9 +9,10 @@ use nudge_core::suggest::SuggestEvent;
 use nudge_server::session::event::EventParams;
 use serde_json::{Map, Value};
 
-/// Length to which errors and prompts are cut. The end is kept, where an error says most and a long prompt asks.
+/// The bytes to which errors and prompts are cut. The end is kept: it says most in an error, and has the question in
+/// a long prompt.
 const MAX_TEXT_BYTES: usize = 16 << 10;
-/// Longest idempotency key that the server takes.
+/// The most bytes of an idempotency key that the server accepts.
 const MAX_KEY_BYTES: usize = 255;
 
 /// An event of a client.
@@ -19,24 +20,24 @@ const MAX_KEY_BYTES: usize = 255;
 pub struct HookEvent {
     /// The format of the answer.
     pub answer: ReplyForm,
-    /// The event as far as a hook acts on it.
+    /// The part of the event that a hook acts on.
     pub moment: HookMoment,
-    /// It is a session's own first start.
+    /// True for the first start of a session.
     pub begins: bool,
-    /// The client's own name of its session. A subagent has a context of its own, and so counts as a session.
+    /// The client's own id of its session. A subagent has a context of its own, so it counts as a session.
     pub session: Option<String>,
     /// The agent's folder.
     pub cwd: Option<PathBuf>,
-    /// The idempotency key, made from the tool call: every hook that hears of the same call makes the same key.
+    /// The idempotency key, made from the tool call: every hook that reports the same call makes the same key.
     pub key: Option<String>,
 }
 
 /// The part of an event that a hook acts on.
 #[derive(Debug)]
 pub enum HookMoment {
-    /// The server is asked for lines to tell.
+    /// The hook asks the server for lines to tell.
     Ask(Box<EventParams>),
-    /// The session has ended; the client keeps this file of it.
+    /// The session has ended; the client has its transcript in this file.
     End(PathBuf),
 }
 
@@ -60,7 +61,7 @@ impl ReplyForm {
         }
     }
 
-    /// Finds the text for the model in a hook's output, as the client does.
+    /// Finds the text for the model in a hook's output, as the client would.
     pub fn find_text<'a>(&self, said: &'a Value) -> Option<&'a str> {
         match self {
             Self::Specific(event) => {
@@ -73,7 +74,7 @@ impl ReplyForm {
     }
 }
 
-/// Builds the event of a session's start, in the format of the clients that call it `name`.
+/// Builds the start event of a session, in the format of the clients that call the event `name`.
 pub fn make_start_event(name: &str, session: &str, cwd: &Path) -> Value {
     if camel_case(name) {
         return serde_json::json!({"hook_event_name": name, "conversation_id": session, "workspace_roots": [cwd]});
@@ -91,7 +92,7 @@ fn camel_case(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// Parses an event; `None` for one that Nudge does not react to.
+/// Parses an event; `None` for one that Nudge ignores.
 pub fn read(given: &str) -> Option<HookEvent> {
     let given: Map<String, Value> = serde_json::from_str(given).ok()?;
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -138,10 +139,10 @@ pub fn read(given: &str) -> Option<HookEvent> {
     Some(HookEvent { answer: find_reply_form(&name), moment, begins, session, cwd, key })
 }
 
-/// Returns true for a start that goes on with nothing, of a client with sessions that are read.
+/// Returns true for a start that continues no earlier session, of a client whose transcripts Nudge can read.
 fn is_first_start(given: &Map<String, Value>) -> bool {
     let text = |name: &str| given.get(name).and_then(Value::as_str);
-    // Gemini CLI has such an event, too, and keeps its sessions in another form.
+    // Gemini CLI has such an event too, but stores its sessions in another format.
     let is_read = text("transcript_path")
         .is_none_or(|path| Path::new(path).extension().is_some_and(|extension| extension == "jsonl"));
     is_read && text("source").is_none_or(|source| source == "startup")
@@ -156,31 +157,31 @@ fn cut_text(text: &str) -> String {
     text[from..].to_owned()
 }
 
-/// A command of the agent that failed.
+/// Makes the params for a failed command of the agent.
 fn make_failure(command: String, error: &str, exit_code: Option<i64>) -> EventParams {
     let (command, error) = (Some(command), Some(cut_text(error)));
     EventParams { command, error, exit_code, ..EventParams::at_event(SuggestEvent::Failure) }
 }
 
-/// A command of the agent that worked.
+/// Makes the params for a command of the agent that worked.
 fn make_success(command: String) -> EventParams {
     EventParams { command: Some(command), exit_code: Some(0), ..EventParams::at_event(SuggestEvent::Tool) }
 }
 
-/// Returns the file that a tool was used on, as the tools of the clients that are known name it.
+/// Returns the file that a tool was used on, in the formats of the known clients.
 fn find_file(given: &Map<String, Value>) -> Option<String> {
     let input = given.get("tool_input")?;
     ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.as_str().map(str::to_owned))
 }
 
-/// Builds an idempotency key. `None` when it would not be visible ASCII, in which case an outcome counts once for
-/// each hook that hears of it.
+/// Builds an idempotency key. `None` when the key would not be visible ASCII; the outcome then counts once for each
+/// hook that reports it.
 fn make_key(session: &str, call: &str) -> Option<String> {
     let key = format!("hook/{session}/{call}");
     (key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic())).then_some(key)
 }
 
-/// Returns the command of a call of the tool that is a shell.
+/// Returns the command of a tool call, if the tool is a shell.
 fn find_command(given: &Map<String, Value>, shell: &str) -> Option<String> {
     let tool = given.get("tool_name")?.as_str()?;
     let input = given.get("tool_input").filter(|_| tool == shell)?;
@@ -188,7 +189,7 @@ fn find_command(given: &Map<String, Value>, shell: &str) -> Option<String> {
 }
 
 fn read_failure(given: &Map<String, Value>) -> Option<EventParams> {
-    // An interrupted command neither worked nor failed.
+    // An interrupted command has neither worked nor failed.
     if given.get("is_interrupt") == Some(&Value::Bool(true)) {
         return None;
     }
@@ -198,14 +199,15 @@ fn read_failure(given: &Map<String, Value>) -> Option<EventParams> {
     Some(make_failure(find_command(given, "Bash")?, error, exit_code))
 }
 
-/// Reads a success, from clients that say how a command ended. Codex sends the same event for commands that failed,
-/// with a text as the response, from which nothing is guessed.
+/// Reads a success, from clients that say how a command ended. Codex sends the same event for failed commands, with a
+/// text as the response, so Nudge guesses nothing from it.
 fn read_success(given: &Map<String, Value>) -> Option<EventParams> {
     let response = given.get("tool_response")?.as_object()?;
     let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
     let input = given.get("tool_input")?.as_object()?;
     let in_background = is(input, "run_in_background") || response.contains_key("backgroundTaskId");
-    // An interpreted exit code was not 0, as for `grep` without a match, which is not reported as a failure.
+    // An interpreted exit code was not 0, for example of `grep` without a match. The client does not report it as a
+    // failure.
     let interpreted = response.get("returnCodeInterpretation").is_some_and(|meaning| !meaning.is_null());
     if is(response, "interrupted") || in_background || interpreted {
         return None;
@@ -213,7 +215,8 @@ fn read_success(given: &Map<String, Value>) -> Option<EventParams> {
     find_command(given, "Bash").map(make_success)
 }
 
-/// Reads the end of a turn; `None` when a hook has already made the agent go on, or for a subagent that plans nothing.
+/// Reads the end of a turn; `None` when a hook has already made the agent continue, or for a subagent that does not
+/// plan.
 fn read_stop(given: &Map<String, Value>) -> Option<EventParams> {
     let plans = given.get("agent_type").is_none_or(|kind| kind == "Plan");
     let is_first = given.get("stop_hook_active") != Some(&Value::Bool(true));
@@ -226,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// The params that the server is asked with, without tool, file and session.
+    /// Returns the params of the call to the server, without tool, file and session.
     fn asked(given: &Value) -> Option<Value> {
         let HookMoment::Ask(params) = read(&given.to_string())?.moment else { panic!("{given}") };
         Some(json!(EventParams { tool: None, file: None, client_session: None, ..*params }))

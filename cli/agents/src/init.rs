@@ -1,4 +1,4 @@
-//! `nudge init`: puts Nudge into the coding agents of a machine, and takes it out again.
+//! `nudge init`: adds Nudge to the coding agents of a machine, and removes it again.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -20,32 +20,32 @@ use super::{agents_md, commands, keep, login, within};
 use crate::args::{InitArgs, RecordCapture};
 use crate::ask::{ask_which, ask_yes, is_yes};
 
-/// The name under which changes are recorded that belong to no client.
+/// The name in the record for changes that belong to no client.
 const OURS: &str = "nudge";
 
-/// Time limit of a client's own command; some start slowly.
+/// The time limit of a client's own command; some start slowly.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Most bytes that a client's own command may print; they are not shown.
+/// The most bytes of output of a client's own command, which is not shown.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
 
-/// Carries out the command. The planned changes and questions go to stderr; the result lists the changes made.
+/// Runs the command. The planned changes and questions go to stderr; the result lists the changes made.
 ///
 /// # Errors
-/// `E_INVALID` when no user can be asked, or for a file that is broken; `E_UNAVAILABLE` when one cannot be written. The
-/// failure of one client does not stop the others.
+/// `E_INVALID` when it cannot ask a user, or for a file that cannot be parsed; `E_UNAVAILABLE` when a file cannot be
+/// written. It continues with the other clients when one fails.
 pub fn run_init(args: &InitArgs) -> Result<String> {
     let here = InitPaths::find(args.project)?;
     if args.undo {
         return undo_changes(&here, args);
     }
     let chosen = match here.choose_clients(&args.clients, args.all) {
-        // The block and the login service need no client.
+        // The block in AGENTS.md and the login service need no client.
         Err(error) if error.kind() == ErrorKind::NotFound && (args.agents_md || args.login) => Vec::new(),
         chosen => chosen?,
     };
     let ClientSurvey { mut wanted, mut broken, mut shown } = look_at_clients(&here, chosen);
     let block = if args.agents_md { agents_md::plan_block()? } else { None };
-    // A project is shared, and kept hints are each user's own.
+    // A project is shared by several users, and kept hints belong to one user.
     let mut kept = if args.project {
         Vec::new()
     } else {
@@ -54,7 +54,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     let keeping = keep::plan_settings(&kept)?;
     let unit =
         if args.login || (!args.project && login::is_possible()) { login::plan_unit(&here.place)? } else { None };
-    // An existing unit is updated like all other files.
+    // An existing unit is updated like any other file.
     let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
     let mut wants_unit = unit.is_some() && (args.login || has_unit);
     shown.add_own(&[
@@ -68,7 +68,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
         return refused_or(&broken, shown.summary + &shown.lines);
     }
     print_note(shown.summary.trim_end());
-    // If no user can be asked, the offer is dropped and nothing is refused.
+    // Without a terminal, the offer is dropped and the command continues.
     let offer = offer.filter(|_| args.yes || std::io::stdin().is_terminal());
     let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
     if !changes && kept.is_empty() && wanted.is_empty() && offer.is_none() {
@@ -96,7 +96,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
         print_note("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
     }
     let mut starts_now = args.login;
-    // Hints that are kept outlive the agents by themselves.
+    // Kept hints outlive the agents without a server at login.
     if let (Some(unit), false, false, false) = (&unit, wants_unit, keeps, args.yes) {
         print_note(unit.to_diff().trim_end());
         starts_now = ask_yes("Hints end with the last agent. Start a server at your login, too?");
@@ -116,7 +116,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
             Err(error) => broken.push(with_title(client, &error)),
         }
     }
-    // Files are read again, as the question may have waited for long.
+    // Reads the files again, because they may have changed while the user was asked.
     let block = if block.is_some() { agents_md::plan_block()? } else { None };
     let unit = if wants_unit { login::plan_unit(&here.place)? } else { None };
     let keeping = keep::plan_settings(&made)?;
@@ -142,7 +142,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     refused_or(&broken, done)
 }
 
-/// Returns a trial that shows in a minute that it works.
+/// Returns a first task for the user that shows within a minute that Nudge works.
 fn one_thing_to_try(client: &str, keeps: bool) -> String {
     let then = if keeps { "Close it, start it again there" } else { "Start another one there beside it" };
     format!(
@@ -151,7 +151,7 @@ fn one_thing_to_try(client: &str, keeps: bool) -> String {
     )
 }
 
-/// Returns true when the user is not asked about a server at login, though it is possible: then it is mentioned.
+/// Returns true when a server at login is possible but the user was not asked about it; then prints a note about it.
 fn starts_at_login(args: &InitArgs, unit: Option<&FileChange>, wants_unit: bool) -> bool {
     let mentions = args.yes && unit.is_some() && !wants_unit;
     if mentions {
@@ -163,13 +163,13 @@ fn starts_at_login(args: &InitArgs, unit: Option<&FileChange>, wants_unit: bool)
 /// A client with something to change.
 struct WantedClient {
     client: &'static ClientSpec,
-    /// The server's entry or hooks are missing.
+    /// True when the server's entry or hooks are missing.
     entries: bool,
-    /// The client asks before it uses the tools, and need not.
+    /// True when the client asks before it uses the tools, and `init` can change that.
     allow: bool,
 }
 
-/// The findings of a look at all clients.
+/// The findings about all clients.
 #[derive(Default)]
 struct ClientSurvey {
     wanted: Vec<WantedClient>,
@@ -177,12 +177,12 @@ struct ClientSurvey {
     shown: ShownChanges,
 }
 
-/// The changes as people see them.
+/// The planned changes in the form that people see.
 #[derive(Default)]
 struct ShownChanges {
-    /// The purpose of each, and its file.
+    /// The purpose and the file of each change.
     summary: String,
-    /// Every line that changes.
+    /// Every changed line.
     lines: String,
 }
 
@@ -197,7 +197,7 @@ impl ShownChanges {
         }
     }
 
-    /// Asks for consent, unless `yes`; shows every line if the user wants to see them first.
+    /// Asks for consent, unless `yes`. Shows every line if the user wants to see the lines first.
     fn ask_consent(&self, yes: bool) -> Result<bool> {
         if yes {
             return Ok(true);
@@ -241,7 +241,7 @@ fn with_title(client: &ClientSpec, error: &Error) -> Error {
     Error::new(error.kind(), format!("{}: {}", client.title, error.message()))
 }
 
-/// Returns the result, or one error with all failures, after everything else was done.
+/// Returns the result, or one error with all failures. By then everything else is done.
 fn refused_or(broken: &[Error], done: String) -> Result<String> {
     let Some(first) = broken.first() else { return Ok(done) };
     print_note(done.trim_end());
@@ -275,10 +275,10 @@ fn carry_out(client: &'static ClientSpec, allow: bool, here: &InitPaths, record:
     let ClientPlan { mut files, command, stood, .. } = ClientPlan::new(client, place, here.has_program(client), allow)?;
     if let Some((words, path)) = command {
         let (before, made) = (text_of(&path)?, missing_folders(&path));
-        // Some take ten seconds.
+        // Prints a note, because some commands take ten seconds.
         print_note(&format!("{}: `{}` runs ...", client.title, shell_line(&words)));
         let failed = ask_client(&words).err();
-        // The command may have written the file even when it failed.
+        // The command may have written the file even if it failed.
         let after = text_of(&path)?.filter(|after| before.as_ref() != Some(after));
         if let Some(after) = after {
             let file = FileChange { path, before, after };
@@ -293,7 +293,7 @@ fn carry_out(client: &'static ClientSpec, allow: bool, here: &InitPaths, record:
         if let Some(why) = failed {
             print_note(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
         }
-        // The command may have changed the hooks' file too, or done less than it was asked to.
+        // The command may also have changed the hooks' file, or done only a part of its task.
         files = ClientPlan::new(client, place, false, allow)?.files;
     }
     files.iter().try_for_each(|file| write_recorded(client.name, stood.clone(), file, here, record))
@@ -301,7 +301,7 @@ fn carry_out(client: &'static ClientSpec, allow: bool, here: &InitPaths, record:
 
 /// Runs a client's own command.
 fn ask_client(words: &[String]) -> Result<(), String> {
-    // The program is started by its path: on Windows a script is not found by its name.
+    // Starts the program by its path: Windows does not find a script by its name.
     let program = programs::find_program(&words[0]).ok_or("it is not in PATH")?;
     let limits = RunLimits { time: PATIENCE, output_bytes: MAX_OUTPUT_BYTES, is_given_up: &|| false };
     let output = ChildProgram::new(&program).args(&words[1..]).errors(StderrUse::Kept).run(limits);
@@ -313,8 +313,8 @@ fn ask_client(words: &[String]) -> Result<(), String> {
     Err(message_of(&text).unwrap_or_else(|| output.status.to_string()))
 }
 
-/// Returns the line with the error: the last that begins as messages of errors do, else the last. Runtimes print the
-/// place in the program below its message.
+/// Returns the line with the error message: the last line that begins like one, else the last line. Runtimes print a
+/// stack trace below the message.
 fn message_of(stderr: &str) -> Option<String> {
     let plain = anstream::adapter::strip_str(stderr).to_string();
     let is_trace = |line: &&str| line.starts_with("at ") || line.starts_with("Node.js v") || line.starts_with("note: ");
@@ -326,7 +326,7 @@ fn message_of(stderr: &str) -> Option<String> {
     lines().rfind(says).or_else(|| lines().next_back()).map(str::to_owned)
 }
 
-/// Writes a file, after its state before was recorded.
+/// Records the state of a file, then writes the file.
 fn write_recorded(
     client: &str,
     stood: PriorEntries,
@@ -337,7 +337,7 @@ fn write_recorded(
     let project = here.place.project.as_deref();
     within::check_within(project, &file.path)?;
     record.add_change(RecordedChange::new(client, project, stood, missing_folders(&file.path), file))?;
-    // The settings of Nudge's own may name a token.
+    // Nudge's own settings may contain a token.
     let write_file = if keep::is_settings(&file.path) { write_own } else { write };
     write_file(&file.path, &file.after).or_else(|error| {
         record.drop_last()?;
@@ -345,8 +345,8 @@ fn write_recorded(
     })
 }
 
-/// Restores files byte for byte if they were not changed since; else takes out Nudge's entries, and no more than the
-/// record says. With `--project`, only the project's files; only the named clients', or all.
+/// Restores each file byte for byte if it has not changed since. Otherwise it removes only those entries of Nudge
+/// that the record names. With `--project` it covers only the project's files. It covers the named clients, or all.
 fn undo_changes(here: &InitPaths, args: &InitArgs) -> Result<String> {
     let mut record = ChangeRecord::open(&here.record)?;
     let named_ones = here.choose_clients(&args.clients, args.clients.is_empty())?;
@@ -382,7 +382,7 @@ fn undo_changes(here: &InitPaths, args: &InitArgs) -> Result<String> {
             Ok("") => {}
             Ok(what) => drop(writeln!(done, "{}: {what}", show_path.display())),
             Err(error) => {
-                // A failed change stays on record, to be tried again.
+                // Keeps a failed change in the record for another try.
                 record.changes.extend(changes);
                 broken.push(error);
             }
@@ -414,7 +414,7 @@ fn undo_file(here: &InitPaths, path: &Path, changes: &[RecordedChange]) -> Resul
     Ok("as it was")
 }
 
-/// Takes Nudge's entries out of a file that somebody has changed since.
+/// Removes Nudge's entries from a file that has changed since.
 fn take_out(here: &InitPaths, path: &Path, first: &RecordedChange, now: &str) -> Result<&'static str> {
     if let Some(client) = clients::ALL.iter().find(|client| client.name == first.client) {
         let place = ClientFolders { project: first.project.clone(), ..here.place.clone() };

@@ -1,7 +1,7 @@
 //! The record of the changes of `nudge init`, from which `--undo` can restore every byte.
 //!
-//! For each file it holds the removed text and its position, and not the rest, which may be private. Only the user
-//! can read it all the same (0600), and undoing everything removes it.
+//! For each file the record holds only the removed text and its position, because the rest may be private. Only the
+//! user can read the record (0600), and undoing everything removes it.
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ pub struct RecordedChange {
     pub client: String,
     /// The file.
     pub path: PathBuf,
-    /// The file behind the links of the path.
+    /// The real file after all links of the path are followed.
     real: PathBuf,
     /// The project's folder; `None` for the user's settings.
     pub project: Option<PathBuf>,
@@ -85,8 +85,8 @@ impl RecordedChange {
         }
     }
 
-    /// Returns the state before this change; `None` when the file was changed again since: `now` differs from the text
-    /// that the change left, or the path leads elsewhere.
+    /// Returns the state before this change. `None` when the file has changed since: `now` differs from the text
+    /// after the change, or the path leads to another file.
     pub fn find_before(&self, now: &str) -> Option<FileBefore> {
         if hash_text(now) != self.left || self.real != resolve_target(&self.path) {
             return None;
@@ -121,7 +121,7 @@ fn hash_text(text: &str) -> String {
 /// All changes that have not been undone.
 #[derive(Default, Serialize, Deserialize)]
 pub struct ChangeRecord {
-    /// In the order in which they were made.
+    /// The changes in the order in which they were made.
     pub changes: Vec<RecordedChange>,
     #[serde(skip)]
     path: PathBuf,
@@ -130,10 +130,10 @@ pub struct ChangeRecord {
 }
 
 impl ChangeRecord {
-    /// Reads the record of a user, and keeps all others from it as long as it lives.
+    /// Reads a user's record, and locks out other processes as long as the value lives.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be read, or another process has it.
+    /// `E_UNAVAILABLE` when the record cannot be read, or another process has locked it.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |why: &dyn std::fmt::Display| {
             Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
@@ -158,7 +158,7 @@ impl ChangeRecord {
         self.save()
     }
 
-    /// Removes the last change, which could not be made, and saves the record.
+    /// Removes the last change, which failed, and saves the record.
     ///
     /// # Errors
     /// As [`ChangeRecord::save`].
@@ -167,10 +167,10 @@ impl ChangeRecord {
         self.save()
     }
 
-    /// Writes the record; an empty one is removed.
+    /// Writes the record; removes the file when the record is empty.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be written.
+    /// `E_UNAVAILABLE` when the file cannot be written.
     pub fn save(&self) -> Result<()> {
         if self.changes.is_empty() {
             return remove_file(&self.path);

@@ -1,5 +1,5 @@
-//! Fills in the context of a call: the only module that knows the caller's place (semantics section 9).
-//! The command line uses it for its own process, each `serve` for its own stdio client.
+//! Fills in the context of a call (semantics section 9). Only this module knows the caller's folder. The command line
+//! uses it for its own process, each `nudge serve` for its own stdio client.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use serde_json::{Map, Value};
 
 use crate::sources;
 
-/// Time limit of all git commands; facts that they do not tell in time stay unknown.
+/// The time limit of all git commands together; a fact that they do not report in time stays unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
-/// Most bytes of one answer of git: a path, an address or a name.
+/// The most bytes of one answer of git: a path, an address or a name.
 const MAX_GIT_BYTES: usize = 64 << 10;
 
-/// Infers contexts. Caches facts read from git's files, and remembers the environment variables that were asked for
-/// last.
+/// Infers contexts. Caches facts from git's files, and remembers the environment variables that the server last asked
+/// for.
 pub struct ContextInference {
-    /// Asks git where its files do not say enough.
+    /// Runs git when git's files do not say enough.
     asks_git: bool,
     /// Limits hints without a scope to the caller's repository.
     limits_reach: bool,
@@ -31,36 +31,36 @@ pub struct ContextInference {
     env: AskedEnv,
 }
 
-/// A context to complete: the fields that were given, and the facts that are known so far.
+/// A context to complete: the given fields, and the facts known so far.
 #[derive(Debug, Clone)]
 pub struct OpenContext {
     usage: ContextUse,
     given: Map<String, Value>,
     place: CallerPlace,
-    /// The facts that files have told; `None` until they are looked at.
+    /// The facts from files; `None` until the files were read.
     facts: Option<ContextSpec>,
 }
 
-/// The folder from which a call is made, as far as the call tells.
+/// The folder from which a call is made, as far as the call names it.
 #[derive(Debug, Clone)]
 enum CallerPlace {
-    /// The call says that it is unknown.
+    /// The call declares the folder unknown.
     Unknown,
-    /// The call names it, with the repository and the branch: no files need to be looked at.
+    /// The call names the folder, the repository and the branch, so no files must be read.
     Known(PathBuf),
-    /// The call names it; files tell the rest.
+    /// The call names the folder; files contain the rest.
     Named(PathBuf),
     /// The folder of the client.
     Clients,
 }
 
 impl OpenContext {
-    /// Returns true when files must be looked at to complete it. That may take long, or hang.
+    /// Returns true when files must be read to complete the context. Reading may take long or hang.
     pub fn needs_files(&self) -> bool {
         self.facts.is_none() && matches!(self.place, CallerPlace::Named(_) | CallerPlace::Clients)
     }
 
-    /// The facts that are known without files.
+    /// Returns the facts that are known without files.
     fn outside_facts(&self) -> ContextSpec {
         match &self.place {
             _ if self.usage == ContextUse::Repository => ContextSpec::default(),
@@ -79,12 +79,12 @@ impl Default for ContextInference {
 }
 
 impl ContextInference {
-    /// Makes one that starts no program: facts that git's files do not tell stay unknown.
+    /// Makes an inference that starts no program: facts missing from git's files stay unknown.
     pub fn of_files_alone() -> Self {
         Self { asks_git: false, ..Self::default() }
     }
 
-    /// The same, which limits hints without a scope to the caller's repository, or does not.
+    /// Sets whether hints without a scope are limited to the caller's repository.
     #[must_use]
     pub fn with_reach_limit(self, limits_reach: bool) -> Self {
         Self { limits_reach, ..self }
@@ -95,23 +95,23 @@ impl ContextInference {
         self.limits_reach
     }
 
-    /// The environment variables that were asked for last.
+    /// Returns the environment variables that the server last asked for.
     pub fn env(&self) -> &AskedEnv {
         &self.env
     }
 
-    /// Begins to complete the `context` of a call; `None` when it stays as it was given, or absent.
+    /// Begins to complete the `context` of a call; `None` when the context stays as given or absent.
     pub fn begin_context(&self, usage: ContextUse, given: Option<&Value>) -> Option<OpenContext> {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
-            // A context with unknown fields alone names no place to bump.
+            // A context with only unknown fields names no place to bump.
             Some(Value::Object(context)) if usage == ContextUse::InferredIfGiven => says_something(context),
             Some(context) => !is_nothing(context),
             None => false,
         };
         let given = match given {
             Some(Value::Object(context)) => Some(context.clone()),
-            // A context that is no object is passed on for the server to refuse.
+            // Passes a context that is no object on, for the server to refuse.
             Some(_) if is_given => return None,
             _ => None,
         };
@@ -128,7 +128,7 @@ impl ContextInference {
         let place = match given.as_ref().and_then(|context| context.get("cwd")) {
             None => CallerPlace::Clients,
             Some(Value::String(cwd)) if Path::new(cwd).is_absolute() => {
-                // When the caller gives the repository and the branch, git's files are not read.
+                // If the caller gives the repository and the branch, git's files are not read.
                 let is_known = has("repo") && has("branch");
                 if is_known { CallerPlace::Known(cwd.into()) } else { CallerPlace::Named(cwd.into()) }
             }
@@ -137,7 +137,7 @@ impl ContextInference {
         Some(OpenContext { usage, given: given.filter(|_| is_given).unwrap_or_default(), place, facts: None })
     }
 
-    /// Looks at files for the facts that a context lacks. `find_cwd` tells the folder of the client.
+    /// Reads from files the facts that a context lacks. `find_cwd` returns the folder of the client.
     pub fn look_at_files(&self, context: &mut OpenContext, find_cwd: impl FnOnce() -> Option<PathBuf>) {
         let cwd = match &context.place {
             CallerPlace::Unknown | CallerPlace::Known(_) => return,
@@ -150,8 +150,8 @@ impl ContextInference {
         });
     }
 
-    /// Completes a context with the facts that are known and the environment variables that were asked for. A given field
-    /// stays, even an explicit null.
+    /// Completes a context with the known facts and the requested environment variables. A given field stays, even an
+    /// explicit null.
     pub fn complete_context(&self, open: &OpenContext) -> Map<String, Value> {
         let mut context = open.given.clone();
         let facts = open.facts.clone().unwrap_or_else(|| open.outside_facts());
@@ -170,8 +170,7 @@ impl ContextInference {
         context
     }
 
-    /// Fills in the `context` in the params of a call. `cwd` is the folder when the call names none; files may be looked
-    /// at.
+    /// Fills in the `context` in the params of a call; may read files. `cwd` is the folder if the call names none.
     pub fn fill_in(&self, usage: ContextUse, params: &mut Map<String, Value>, cwd: Option<&Path>) {
         if let Some(mut open) = self.begin_context(usage, params.get("context")) {
             self.look_at_files(&mut open, || cwd.map(Path::to_owned));
@@ -179,13 +178,13 @@ impl ContextInference {
         }
     }
 
-    /// The repository that a folder lies in; `None` outside one, and where git does not answer.
+    /// Returns the repository of a folder; `None` outside of one, or when git does not answer.
     pub fn find_repository(&self, cwd: &Path) -> Option<String> {
         self.look_at_folder(cwd, |detector, asked| find_repository(cwd, detector, |_| asked()))
     }
 
     /// Looks at a folder with the detector. If git's files do not say enough, looks once more with git's answer. Git
-    /// runs outside the lock, so that a hanging git delays no other call.
+    /// runs outside the lock, so a hanging git delays no other call.
     fn look_at_folder<T>(
         &self,
         cwd: &Path,
@@ -203,8 +202,8 @@ impl ContextInference {
         look(&mut self.detector.lock(), &mut || asked.take())
     }
 
-    /// Returns the variables that were asked for last, with their values only where these matter; those that sources
-    /// always want to know, where they are set; and no others.
+    /// Returns the variables that the server last asked for, with values only if these matter, and the set variables
+    /// that sources always need. Returns no others.
     fn collect_env(&self) -> Map<String, Value> {
         let look_up = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let mut env = self.env.build_env(look_up);
@@ -213,7 +212,7 @@ impl ContextInference {
     }
 }
 
-/// Returns true for a value that counts as "not given" (semantics section 5).
+/// Returns true for a value that counts as absent (semantics section 5).
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -223,14 +222,14 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Returns the folder of a stdio client, from its `_meta`, else `CLAUDE_PROJECT_DIR`, else this process's folder.
+/// Returns the folder of a stdio client: from the `_meta`, else `CLAUDE_PROJECT_DIR`, else this process's folder.
 pub fn client_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     let told = meta_cwd(meta);
     let claude = || std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     told.or_else(claude).or_else(process_cwd)
 }
 
-/// Reads the folder from the `_meta` of Codex, which lists its workspaces by path, one per folder it was started with.
+/// Reads the folder from the `_meta` of Codex, which lists one workspace for each folder that Codex was started with.
 fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     let turn = meta.get("x-codex-turn-metadata")?;
     let path = match (turn.get("cwd"), turn.get("workspaces").and_then(Value::as_object)) {
@@ -241,7 +240,7 @@ fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     Some(PathBuf::from(path)).filter(|path| path.is_absolute())
 }
 
-/// Runs git itself, for repositories that cannot be understood from its files.
+/// Runs git, for repositories whose files do not say enough.
 fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let deadline = Instant::now() + GIT_PATIENCE;
     let found = Git::find(cwd).ok()?.by_place_of_caller();
@@ -252,13 +251,13 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let root = git(&["rev-parse", "--show-toplevel"]).filter(|root| !root.is_empty()).map(PathBuf::from)?;
     let own = git(&["rev-parse", "--absolute-git-dir"]);
     let common = git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
-    // In a linked worktree the two differ.
+    // The two directories differ only in a linked worktree.
     let main = common.filter(|common| own.as_ref() != Some(common)).map(PathBuf::from);
     Some(GitInfo {
         main: main.map_or_else(|| root.clone(), |common| main_worktree(&common).to_owned()),
         root,
         remote: git(&["remote", "get-url", "origin"]),
-        // Before the first commit the first question fails, or takes `HEAD` for a file's name.
+        // Before the first commit, `--abbrev-ref HEAD` fails or reads `HEAD` as a file name.
         branch: match git(&["rev-parse", "--verify", "--quiet", "HEAD"]) {
             Some(_) => git(&["rev-parse", "--abbrev-ref", "HEAD"]),
             None => git(&["symbolic-ref", "--short", "HEAD"]),

@@ -1,8 +1,8 @@
-//! The values of the settings, from the settings file, the environment and flags; the later ones in this list count. A
-//! single table makes the keys of the file, the variables, the flags of `nudge serve` and the page
-//! `nudge/docs/settings.md`.
+//! The values of the settings, from the settings file, the environment and flags; a later one in this list overrides
+//! the earlier ones. A single table defines the keys of the file, the variables, the flags of `nudge serve` and the
+//! page `nudge/docs/settings.md`.
 //!
-//! The file is the user's own, `nudge/config.toml` in the folder that the system has for such files. A project's files
+//! The file belongs to the user: `nudge/config.toml` in the system's folder for configuration. A project's files
 //! never set anything.
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use crate::config::{ConfigFile, ConfigFormat};
 use crate::files;
 use crate::sources;
 
-/// Largest settings file that is read.
+/// The most bytes of a settings file that are read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The name of the settings file, also in messages.
 const FILE: &str = "config.toml";
@@ -164,25 +164,25 @@ static OWN: &[Setting] = &[
     },
 ];
 
-/// The whole table: the server's own settings, then those of each source.
+/// Lists all settings: the server's own, then those of each source.
 pub fn list_settings() -> impl Iterator<Item = &'static Setting> {
     OWN.iter().chain(sources::list_sources().iter().flat_map(|source| source.settings))
 }
 
-/// The settings file, whether it is there or not; `None` where the system has no folder for it.
+/// Returns the path of the settings file, even if it does not exist; `None` when the system has no folder for it.
 pub fn file_path() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nudge").join(FILE))
 }
 
-/// The values of all settings, without flags.
+/// Reads the values of all settings, without flags.
 ///
 /// # Errors
-/// `E_INVALID` for a file or a variable that makes no sense: limits and protections must not count as not set.
+/// `E_INVALID` for a file or a variable that is not valid: a wrong limit or protection must not count as absent.
 pub fn read() -> Result<SettingValues> {
     read_with_flags(&SettingFlags::default())
 }
 
-/// The values of all settings, with the flags of a command.
+/// Reads the values of all settings, with the flags of a command.
 ///
 /// # Errors
 /// As [`read`].
@@ -191,10 +191,10 @@ pub fn read_with_flags(flags: &SettingFlags) -> Result<SettingValues> {
     read_layers(text.as_deref(), read_variable, flags)
 }
 
-/// Writes a value into the settings file. Everything else in it stays.
+/// Writes a value into the settings file and leaves the rest of the file unchanged.
 ///
 /// # Errors
-/// `E_INVALID` for a file that makes no sense; `E_UNAVAILABLE` for one that cannot be written.
+/// `E_INVALID` for a file that is not valid; `E_UNAVAILABLE` when the file cannot be written.
 pub fn write_setting(setting: &Setting, value: &str) -> Result<()> {
     read()?;
     let path = file_path().ok_or_else(|| {
@@ -206,26 +206,26 @@ pub fn write_setting(setting: &Setting, value: &str) -> Result<()> {
     files::write_own(&path, &config.to_text())
 }
 
-/// The default of every setting.
+/// Returns the default of every setting.
 pub fn load_defaults() -> SettingValues {
     let mut values = SettingValues::default();
     list_settings().for_each(|setting| values.or_default(setting));
     values
 }
 
-/// Returns Nudge's folder for state, which programs keep but users do not copy elsewhere; `None` if the system has
-/// none.
+/// Returns Nudge's folder for state, which outlives programs but which users do not copy to other machines; `None` if
+/// the system has none.
 pub fn state_dir() -> Option<PathBuf> {
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.state_dir().unwrap_or_else(|| base.data_dir()).join("nudge"))
 }
 
-/// The folder in which sources keep files.
+/// Returns the folder in which sources keep files.
 pub fn data_dir(values: &SettingValues) -> DataDir {
     resolve_folder(values.get_text("data_dir"), || Some(etcetera::choose_base_strategy().ok()?.data_dir()))
 }
 
-/// Returns the folder in which sources keep files that can be made again.
+/// Returns the folder for files that sources can make again.
 pub fn cache_dir(values: &SettingValues) -> DataDir {
     resolve_folder(values.get_text("cache_dir"), || Some(etcetera::choose_base_strategy().ok()?.cache_dir()))
 }
@@ -248,7 +248,7 @@ fn read_layers(
     }
     for setting in list_settings() {
         for name in setting.env_variables() {
-            // An empty variable is one that is not set.
+            // An empty variable counts as absent.
             if let Some(text) = variable(&name)?.filter(|text| !text.is_empty()) {
                 values.set(setting, ValueOrigin::Variable, &name, text)?;
             }
@@ -262,7 +262,7 @@ fn read_layers(
     Ok(values)
 }
 
-/// Reads a variable as text. A value that cannot be read must not count as not set.
+/// Reads a variable as text. A variable that is no UTF-8 is an error, because it must not count as absent.
 fn read_variable(name: &str) -> Result<Option<String>> {
     std::env::var_os(name)
         .map(OsString::into_string)
@@ -272,7 +272,7 @@ fn read_variable(name: &str) -> Result<Option<String>> {
 
 fn read_file(path: &Path) -> Result<Option<String>> {
     let unusable = |what: &str| Error::invalid(format!("{} {what}; correct it or remove it.", path.display()));
-    // A user that may not enter the folder has no file either.
+    // A user without access to the folder has no file either.
     if let Err(error) = path.metadata()
         && matches!(error.kind(), NotFound | PermissionDenied | NotADirectory)
     {
@@ -318,7 +318,7 @@ fn from_file(text: &str, values: &mut SettingValues) -> Result<()> {
     })
 }
 
-/// Every value in a table and the tables in it, by its whole name.
+/// Visits every value in a table and its nested tables, by its full name.
 fn visit_values(table: &dyn TableLike, before: &str, take: &mut impl FnMut(&str, &Value) -> Result<()>) -> Result<()> {
     for (key, item) in table.iter() {
         let name = if before.is_empty() { key.to_owned() } else { format!("{before}.{key}") };
@@ -335,7 +335,7 @@ fn visit_values(table: &dyn TableLike, before: &str, take: &mut impl FnMut(&str,
     Ok(())
 }
 
-/// The settings that flags give, made from the table.
+/// The settings that flags set, made from the table.
 #[derive(Debug, Clone, Default)]
 pub struct SettingFlags(Vec<(&'static str, String)>);
 
@@ -399,12 +399,12 @@ fn lower_first(about: &str) -> String {
     first.into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
 
-/// Writes the long flag of a setting that is given by one.
+/// Returns the long flag of a setting whose value came from a flag.
 fn flag_of(setting: &Setting) -> String {
     format!("--{}", setting.long_flag().expect("a setting without a flag is not given by one"))
 }
 
-/// The origin of a value, in words.
+/// Returns the origin of a value, in words.
 pub fn describe_origin(setting: &Setting, origin: ValueOrigin) -> String {
     match origin {
         ValueOrigin::Default => "default".into(),
@@ -428,8 +428,8 @@ mod tests {
         read_layers(Some(file), variable, &flags)
     }
 
-    /// Promise (server): A flag counts before a variable, and a variable before the settings file. A senseless value
-    /// is refused by name.
+    /// Promise (server): A flag overrides a variable, and a variable overrides the settings file. A value that is not
+    /// valid is refused by name.
     #[test]
     fn flags_come_before_variables_before_the_file_before_defaults() {
         let file = "max_hints = 7\nsecret_guard = false\nallow_host = ['a', 'b']\n[hook]\nms = 60\n";

@@ -1,5 +1,5 @@
-//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, [`door`] decides which
-//! requests are let in; [`rpc`], under `/mcp` [`mcp`] and under `/api` [`api`] answer them.
+//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, and [`door`] decides which
+//! requests are accepted. [`rpc`] answers them, and so do [`mcp`] under `/mcp` and [`api`] under `/api`.
 
 pub mod accept;
 pub mod api;
@@ -42,21 +42,22 @@ use mcp::McpHttp;
 use reply::{empty_response, json_response};
 use request::CallerHeaders;
 
-/// Request header with the pid of the PROXY that calls; for `nudge.status`, never for a decision.
+/// The request header with the pid of a calling PROXY. `nudge.status` shows it; no decision depends on it.
 pub const PROXY_HEADER: &str = "nudge-proxy";
 
-/// Total time for a head, and so the longest idle time of a kept connection. With
-/// [`BODY_TIMEOUT`] a request has 30 seconds in all, however slowly it is sent.
+/// The total time for a head, which is also the longest idle time of an open connection. Together with
+/// [`BODY_TIMEOUT`], a request has 30 seconds, however slowly it is sent.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// Total time for a body.
+/// The total time for a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time for which a peer may read nothing of an answer.
+/// The time for which a peer may read nothing of an answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time for which the body of a refused request is read and dropped, so that the sender gets to read the refusal.
+/// The time for which the server reads and drops the body of a refused request, so that the sender can read the
+/// refusal.
 const LINGER: Duration = Duration::from_secs(2);
-/// Time between two log lines about refused requests.
+/// The least time between two log lines about refused requests.
 const REFUSALS_PAUSE: Duration = Duration::from_mins(1);
-/// Largest request line and headers.
+/// The most bytes of a request line with its headers.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -75,7 +76,7 @@ pub fn serve_connections(
     })
 }
 
-/// The state that all connections share.
+/// The state shared by all connections.
 pub struct HttpEndpoint {
     /// The checks of a request's head.
     pub door: HttpDoor,
@@ -89,16 +90,16 @@ pub struct HttpEndpoint {
     pub history: Arc<ChangeHistory>,
     /// The PROXYs among the callers.
     pub proxies: Arc<ConnectedProxies>,
-    /// The places of calls.
+    /// The places for calls.
     pub work: Arc<WorkPool>,
     /// The handler of `/mcp`.
     pub mcp: McpHttp,
-    /// The refusals, for the log.
+    /// Counts the refusals for the log.
     pub refused: RefusalLog,
 }
 
-/// Logs refusals. Anybody on this machine can cause them, so they get a line a minute at most, or they would roll
-/// everything else out of the log.
+/// Logs refusals, at most one line a minute. Any process on this machine can cause them, and too many lines would
+/// push all others out of the log.
 #[derive(Default)]
 pub struct RefusalLog(Mutex<Option<(Instant, u64)>>);
 
@@ -139,12 +140,12 @@ async fn serve_connection(
         let (endpoint, proxy, peer) = (Arc::clone(&endpoint), Arc::clone(&proxy), Arc::clone(&other));
         async move { Ok::<_, Infallible>(endpoint.answer_request(request, &peer, &proxy).await) }
     });
-    // hyper and `read` limit the time for reading; this limit is for peers that do not read the answer.
+    // hyper and `read` limit the time for reading. This limit is for peers that do not read the answer.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let stream = TokioIo::new(Box::pin(stream));
     let mut connection = pin!(builder.serve_connection(stream, service));
-    // Errors of a connection are ignored: only its peer is affected.
+    // Ignores errors of a connection, because they affect only its peer.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = peer.wait_for_dismissal() => return,
@@ -155,7 +156,7 @@ async fn serve_connection(
 }
 
 impl HttpEndpoint {
-    /// Answers a request. `proxy` is set by the first request on the connection that has a [`PROXY_HEADER`].
+    /// Answers a request. The first request on the connection with a [`PROXY_HEADER`] sets `proxy`.
     async fn answer_request(
         &self,
         request: Request<Incoming>,
@@ -232,7 +233,7 @@ impl HttpEndpoint {
             }
             Err(refusal) => {
                 self.refused.note_refusal(refusal.status());
-                // With `Expect: 100-continue` the client waits for a go-ahead, so that there is no body to drop.
+                // With `Expect: 100-continue` the client waits before it sends, so there is no body to drop.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(drain_body(body));
                 }
@@ -243,12 +244,12 @@ impl HttpEndpoint {
 }
 
 impl HttpEndpoint {
-    /// Returns the places of the caller at the other end.
+    /// Returns the work desk of the peer.
     fn desk_for_peer(&self, peer: &ConnectionPeer, proxy: &OnceLock<ConnectedProxy>) -> WorkDesk {
         self.work.desk_for(peer.caller_id(proxy.get().map(ConnectedProxy::pid)))
     }
 
-    /// Takes a code of the page. Looks up the sender's process in a file of the system.
+    /// Exchanges a code of the page for a token. This reads a file of the system to find the sender's process.
     async fn enter_page(&self, code: Bytes, peer: &ConnectionPeer) -> Result<Bytes, HttpRefusal> {
         let (page, ends) = (Arc::clone(&self.page), peer.tcp_ends());
         let desk = self.work.desk_for(CallerId::Page);
@@ -269,7 +270,7 @@ async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, HttpRefusa
     }
 }
 
-/// Reads and drops the rest of a body: closing with unread bytes would reset the connection before the sender has
+/// Reads and drops the rest of a body. Closing with unread bytes would reset the connection before the sender has
 /// read the refusal.
 async fn drain_body(mut body: Incoming) {
     let _ = timeout(LINGER, async { while let Some(Ok(_)) = body.frame().await {} }).await;
@@ -282,7 +283,7 @@ fn answer_health() -> Response<Full<Bytes>> {
     ))
 }
 
-/// A response that needed no token: its connection is closed, as after a refusal.
+/// Adds the header that closes the connection, for a response that needed no token; a refusal has the header too.
 fn with_connection_close(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

@@ -1,15 +1,15 @@
-//! What clients saw of shared hints, and whether one store can have answered so: linearizable by the
-//! order of versions.
+//! Checks the answers that clients got about shared hints: could one store have given them all, in the order of the
+//! versions? Such a history is linearizable.
 //!
-//! A hint has two counters: its version, which each set raises by one, and its use count, which each bump raises by one
-//! and which begins anew with each set, as every set here has a value of its own. So version, and version and count
-//! together, only grow. Every answer tells both. So no search for an order is needed: it is there, and each rule is a
-//! look at one pair of events.
+//! A hint has two counters. Each set raises the version by one. Each bump raises the use count by one, and each set
+//! resets it, because every set of these tests has a new value. So the version only grows, and so does the pair of
+//! version and count. Every answer contains both. The checks therefore need no search for an order, and each rule
+//! compares two events.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Since the beginning of the run, in nanoseconds.
+/// A time since the beginning of the run, in nanoseconds.
 pub type Nanos = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,22 +19,22 @@ pub enum Kind {
     Bump,
 }
 
-/// What an answer says of a hint; all zero when there is none.
+/// The state of a hint in an answer; all zero when there is no hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     pub version: u32,
-    /// `None` where the answer does not tell it.
+    /// The use count; `None` when the answer does not contain it.
     pub count: Option<u32>,
-    /// Which set it shows; `None` where the answer does not tell it.
+    /// The value, which identifies the set that stored it; `None` when the answer does not contain it.
     pub value: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done(Sight),
-    /// A promise that nothing was changed, and what the refusal tells.
+    /// The server promises that nothing has changed; it may also report the hint's state.
     Refused(Option<Sight>),
-    /// It may have happened, and may still happen.
+    /// The call may have taken effect, or may still take effect.
     Unsure,
 }
 
@@ -45,38 +45,38 @@ pub struct Event {
     pub kind: Kind,
     pub begin: Nanos,
     pub end: Nanos,
-    /// What a set stores: no two sets store the same.
+    /// The value that a set stores. Every set stores another value.
     pub value: u64,
     pub outcome: Outcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Something older than what was acknowledged, or shown, before the call began: an acknowledged
-    /// write is lost or hidden, or a version falls.
+    /// An answer shows an older state than an answer from before the call began: an acknowledged write is lost or
+    /// hidden, or a version falls.
     Falls,
-    /// Two acknowledged writes have one number.
+    /// Two acknowledged writes have the same number.
     Shared,
-    /// One set has two versions.
+    /// The same set has two versions.
     Twice,
-    /// One version shows two values.
+    /// The same version shows two values.
     TwoValues,
-    /// A set is answered with, or a read shows, what nobody stores.
+    /// An answer contains a value that no set stores, or the answer to a set contains another set's value.
     Invented,
-    /// A refused set is seen.
+    /// An answer shows a set that was refused.
     Refused,
-    /// A read shows a set that began after its end.
+    /// An answer shows a set that began after the answer arrived.
     Future,
-    /// More writes are counted than had begun.
+    /// The counter is larger than the number of writes begun.
     TooMany,
 }
 
-/// Where a history breaks a rule.
+/// A broken rule, with its place in the history.
 #[derive(Debug)]
 pub struct Violation {
     pub rule: Rule,
     pub key: u16,
-    /// Around when.
+    /// The approximate time of the violation.
     pub at: Nanos,
     what: String,
 }
@@ -87,7 +87,7 @@ impl Violation {
         Self { rule, key: event.key, at: event.end, what: format!("{}{other}", line(event)) }
     }
 
-    /// In words, with what happened to the key around that time.
+    /// Describes the violation, with the events of the key around that time.
     pub fn tell(&self, events: &[Event]) -> String {
         const AROUND: usize = 25;
         let mut of_key: Vec<_> = events.iter().filter(|event| event.key == self.key).collect();
@@ -119,7 +119,7 @@ fn line(event: &Event) -> String {
     format!("{:>10}..{:<10}us client {client:>2} {kind:?}{wrote}: {told}", ms(*begin), ms(*end))
 }
 
-/// Checks all keys; the first violation found.
+/// Checks all keys; returns the first violation.
 pub fn check(events: &[Event]) -> Result<(), Violation> {
     let mut keys: BTreeMap<u16, Vec<&Event>> = BTreeMap::new();
     for event in events {
@@ -144,14 +144,14 @@ impl Event {
         }
     }
 
-    /// The number that writes of this kind raise, as the answer tells it.
+    /// Returns the number from the answer that writes of this kind raise.
     fn number(&self, counter: Kind) -> Option<u64> {
         let sight = self.sight()?;
         let version = u64::from(sight.version);
         if counter == Kind::Set { Some(version) } else { sight.count.map(|count| version << 32 | u64::from(count)) }
     }
 
-    /// The writes of this kind that the answer counts.
+    /// Returns how many writes of this kind the answer counts.
     fn counted(&self, counter: Kind) -> Option<u32> {
         let sight = self.sight()?;
         if counter == Kind::Set { Some(sight.version) } else { sight.count }
@@ -162,7 +162,7 @@ impl Event {
     }
 }
 
-/// Which value belongs to which version.
+/// Checks that each value has one version, and each version one value.
 fn values(events: &[&Event]) -> Result<(), Violation> {
     let sets: BTreeMap<u64, &Event> =
         events.iter().filter(|event| event.kind == Kind::Set).map(|event| (event.value, *event)).collect();
@@ -200,7 +200,7 @@ fn values(events: &[&Event]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Each acknowledged write has a number of its own.
+/// Checks that each acknowledged write has a number of its own.
 fn distinct(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     let mut numbers = BTreeMap::new();
     for event in events.iter().filter(|event| event.acknowledged(counter)) {
@@ -211,7 +211,7 @@ fn distinct(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Nobody is told a number larger than that of the writes begun until then.
+/// Checks that no answer counts more writes than had begun by then.
 fn bounded(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     let counts = |event: &&&Event| event.kind == counter && !matches!(event.outcome, Outcome::Refused(_));
     let mut begun: Vec<_> = events.iter().filter(counts).map(|event| event.begin).collect();
@@ -225,7 +225,8 @@ fn bounded(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Nothing is older than what had been told before it began, and a write is newer.
+/// Checks that no answer shows an older state than an answer from before its call began, and that a write has a newer
+/// one.
 fn ordered(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     struct Told<'a> {
         number: u64,
@@ -237,7 +238,7 @@ fn ordered(events: &[&Event], counter: Kind) -> Result<(), Violation> {
         events.iter().filter_map(|event| told(event).map(|(number, write)| Told { number, write, event })).collect();
     let mut begun: Vec<_> = ended.iter().map(|told| Told { ..*told }).collect();
     if counter == Kind::Set {
-        // A set of which nobody knows whether it happened, until somebody sees it.
+        // Adds the sets whose outcome is unknown, if an answer shows their value.
         let seen: BTreeMap<_, _> =
             ended.iter().filter_map(|told| Some((told.event.sight()?.value?, told.number))).collect();
         let unsure = events.iter().filter(|event| event.kind == Kind::Set && event.outcome == Outcome::Unsure);
@@ -262,19 +263,19 @@ fn ordered(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What a run without faults looks like, and what each fault looks like in it.
+/// Checks histories without a fault and histories with each kind of fault.
 mod tests {
     use super::*;
     use crate::kit::rng::Rng;
 
-    /// A store that is right, asked by clients whose calls overlap; some never hear the answer.
+    /// Simulates a correct store with clients whose calls overlap. A few of them never get the answer.
     fn run(seed: u64, clients: u16, calls: u64) -> Vec<Event> {
         let mut rng = Rng::new(seed);
         let mut state: BTreeMap<u16, (u32, u32, u64)> = BTreeMap::new();
         let mut busy: Vec<Nanos> = vec![0; usize::from(clients)];
         let mut out = Vec::new();
         for number in 1..=calls {
-            // Each call takes effect at its number times a thousand, somewhere between begin and end.
+            // Each call takes effect at its number times a thousand, between its begin and its end.
             let (time, client) = (number * 1_000, rng.below(u64::from(clients)));
             let free = busy[usize::try_from(client).unwrap()];
             if free >= time {
@@ -316,7 +317,7 @@ mod tests {
         violation.rule
     }
 
-    /// A call of one client after another's; `told` is version, count and value.
+    /// Makes a call of one client after another's; `told` is version, count and value.
     fn call(begin: Nanos, kind: Kind, value: u64, told: Option<(u32, u32, u64)>) -> Event {
         let sight = |(version, count, value)| Sight { version, count: Some(count), value: Some(value) };
         let outcome = told.map_or(Outcome::Unsure, |told| Outcome::Done(sight(told)));
@@ -333,7 +334,7 @@ mod tests {
             let events = run(seed, 8, 400);
             check(&events).unwrap_or_else(|violation| panic!("seed {seed}: {}", violation.tell(&events)));
         }
-        // Overlapping calls may be told in either order; unsure ones may come late, once, or never.
+        // Overlapping calls may be answered in either order. An unsure call may take effect late, once or never.
         let (set, read) = (Kind::Set, Kind::Read);
         check(&[call(0, set, 1, Some((2, 0, 1))), call(3, set, 2, Some((1, 0, 2)))]).unwrap();
         check(&[call(0, read, 0, Some((1, 0, 1))), call(3, set, 1, Some((1, 0, 1)))]).unwrap();
@@ -356,7 +357,7 @@ mod tests {
         let bump = call(20, Bump, 0, Some((2, 1, 2)));
         check(&[first, two, bump]).unwrap();
         let unsure = call(0, Set, 9, None);
-        // It begins when version 3 is told, and a long read shows it as version 2.
+        // The unsure set begins after an answer with version 3, but a long read shows it as version 2.
         let long = Event { end: 30, ..call(12, Read, 0, Some((2, 0, 9))) };
         let past = vec![first, call(0, Set, 4, None), call(10, Set, 3, Some((3, 0, 3))), call(20, Set, 9, None), long];
         for (what, rule, events) in [
@@ -414,7 +415,7 @@ mod tests {
                 .collect();
             let chosen = acked[usize::try_from(rng.below(acked.len() as u64)).unwrap()];
             let mut lost = events.clone();
-            // Somebody who asks long after is shown what was before.
+            // Adds a read that begins long after, but shows an older version.
             let Outcome::Done(sight) = lost[chosen].outcome else { unreachable!() };
             let late = Event { kind: Kind::Read, begin: 1 << 40, end: 1 << 41, ..lost[chosen] };
             let older = Sight { version: sight.version - 1, value: None, ..sight };

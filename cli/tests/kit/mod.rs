@@ -1,4 +1,4 @@
-//! A real `nudge serve` in a private runtime directory, and raw ways to talk to it.
+//! Runs a real `nudge serve` in a private runtime directory, and talks to it on the level of bytes.
 
 #![allow(dead_code)]
 
@@ -29,17 +29,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Until a test gives up on an answer: a test build takes seconds for a large import, and longer beside other tests.
+/// The time limit for an answer: a test build takes seconds for a large import, and longer beside other tests.
 const ANSWER: Duration = Duration::from_secs(40);
-/// Between two looks.
+/// The pause between two polls.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Number of times a wait may take longer than its patience.
+/// The factor by which a wait may exceed its patience.
 const MAX_STRETCH: u32 = 6;
 
-/// Polls until `probe` gives something, for as many pauses as fit into `patience`: where the machine is so busy that each
-/// pause takes longer, the process that is waited for does as well. Looks that are slow themselves, such as commands, end
-/// by time, after [`MAX_STRETCH`] times the patience.
+/// Polls until `probe` returns a value, for as many pauses as fit into `patience`. On a busy machine each pause takes
+/// longer, and so does the process under test. A slow probe, such as a command, ends the wait by time, after
+/// [`MAX_STRETCH`] times the patience.
 #[track_caller]
 pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
     let (begun, mut slept) = (Instant::now(), Duration::ZERO);
@@ -55,12 +55,12 @@ pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Op
     }
 }
 
-/// A folder in which runtime directories are made.
+/// Makes a folder for runtime directories.
 pub fn home() -> TempDir {
     TempDir::with_prefix("nudge-server-").unwrap()
 }
 
-/// Takes our own variables out of what a command inherits.
+/// Removes Nudge's own variables from a command's environment.
 pub fn clean(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("NUDGE_") {
@@ -68,16 +68,16 @@ pub fn clean(command: &mut Command) {
         }
     }
     command.env_remove("DUDE_PORT");
-    // Nor does the settings file of whoever runs the tests count.
+    // The settings file of the person who runs the tests does not count either.
     command.env("XDG_CONFIG_HOME", std::env::temp_dir().join("nudge-tests-have-no-settings"));
-    // What tests index stays among their own files.
+    // Indexes of tests stay in a temporary folder.
     command.env("NUDGE_CACHE_DIR", std::env::temp_dir().join("nudge-tests-cache"));
-    // Cargo runs tests in a repository, whose code would be indexed, and to which hints would be limited.
+    // Cargo runs tests in a repository. Nudge would index its code, and would limit hints to it.
     let nowhere = std::env::temp_dir();
     command.env("PWD", &nowhere).current_dir(nowhere);
 }
 
-/// The command with the demo source, which cargo builds beside the tests.
+/// Returns a command of the binary with the demo source, which cargo builds beside the tests.
 pub fn with_demo(runtime: &Path, data: &Path, args: &[&str]) -> Command {
     let binary = Path::new(env!("CARGO_BIN_EXE_nudge")).with_file_name("examples").join("nudge-demo");
     assert!(binary.exists(), "{} is built by `cargo test` and `cargo build --examples`", binary.display());
@@ -88,20 +88,21 @@ pub fn with_demo(runtime: &Path, data: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// `nudge serve` with a clean environment.
+/// Returns the command `nudge serve` with a clean environment.
 pub fn command(runtime: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nudge"));
     command.arg("serve");
     clean(&mut command);
-    // What is kept stays beside the session, and out of the folders of whoever runs the tests.
+    // Keeps data beside the session, outside the folders of the person who runs the tests.
     command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_DATA_DIR", runtime.with_file_name("data"));
-    // A session compares its clock with what earlier ones left there: those of other tests are none of them.
+    // Gives each session a state folder of its own: a session compares its clock with the times that earlier ones
+    // left in this folder.
     command.env("XDG_STATE_HOME", runtime.with_file_name("state"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Runs one that is expected to end by itself.
+/// Runs a command that ends by itself.
 pub fn run_to_end(mut command: Command) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
@@ -115,7 +116,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Starts one and waits until it says where it is.
+    /// Starts a server and waits until it has written its address.
     pub fn start(runtime: &Path) -> Self {
         Self::spawn(command(runtime), runtime)
     }
@@ -124,7 +125,7 @@ impl Serve {
         Self::attach(command.spawn().unwrap(), runtime)
     }
 
-    /// One that was started with pipes on all three streams.
+    /// Wraps a server that was started with pipes on all three streams.
     pub fn attach(child: Child, runtime: &Path) -> Self {
         let dir = wait_for("the runtime directory", PATIENCE, || {
             runtime.exists().then(|| RuntimeDir::open(Some(runtime)).ok()).flatten()
@@ -134,7 +135,7 @@ impl Serve {
         Self::attach_to(child, runtime, file)
     }
 
-    /// One whose calls over HTTP go to the server of `file`, which may be another.
+    /// Wraps a server, and sends HTTP calls to the server of `file`, which may be another one.
     pub fn attach_to(mut child: Child, runtime: &Path, file: ServerFile) -> Self {
         let (sender, lines) = channel();
         let stdout = child.stdout.take().unwrap();
@@ -148,7 +149,8 @@ impl Serve {
         Self { stdin: child.stdin.take(), child, lines, file, runtime: runtime.to_owned() }
     }
 
-    /// One more server, started by this command, once the PRIMARY of the session tells of it. `server.pid` does not.
+    /// Starts a further server with this command. Waits until the PRIMARY of the session reports it, since
+    /// `server.pid` does not.
     pub fn stand_by(mut command: Command, runtime: &Path) -> Self {
         let child = command.spawn().unwrap();
         let pid = child.id();
@@ -166,7 +168,7 @@ impl Serve {
         self.file.token.as_deref().unwrap()
     }
 
-    /// Head of a good request, without the last empty line.
+    /// Returns the head of a valid request, without the last empty line.
     pub fn head(&self) -> String {
         format!(
             "POST / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n",
@@ -181,19 +183,19 @@ impl Serve {
         stream
     }
 
-    /// Sends bytes, and reads until the server closes or one whole response is there.
+    /// Sends bytes, and reads until the server closes or one whole response has arrived.
     pub fn raw(&self, request: impl AsRef<[u8]>) -> Response {
         let mut stream = self.connect();
         stream.write_all(request.as_ref()).unwrap();
         Response::read(&mut stream)
     }
 
-    /// A good POST with this body.
+    /// Sends a valid POST with this body.
     pub fn post(&self, body: &str) -> Response {
         self.raw(format!("{}Content-Length: {}\r\n\r\n{body}", self.head(), body.len()))
     }
 
-    /// A call over HTTP; the whole JSON-RPC answer.
+    /// Makes a call over HTTP; returns the whole JSON-RPC answer.
     pub fn call(&self, method: &str, params: &Value) -> Value {
         let response = self.post(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string());
         assert_eq!(response.status, 200);
@@ -205,7 +207,7 @@ impl Serve {
         stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).unwrap();
     }
 
-    /// The next line of stdout, which must be JSON.
+    /// Returns the next line of stdout, which must be JSON.
     pub fn receive(&self) -> Value {
         let line = self.lines.recv_timeout(ANSWER).expect("an answer on stdout");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("stdout carries something else than JSON: {line}"))
@@ -213,14 +215,14 @@ impl Serve {
 
     pub fn ask(&mut self, message: &Value) -> Value {
         self.send(&message.to_string());
-        // Notifications may come before.
+        // Skips notifications that come first.
         let answer =
             wait_for("the answer", PATIENCE, || Some(self.receive()).filter(|said| said.get("method").is_none()));
         assert_eq!(answer["id"], message["id"], "{answer}");
         answer
     }
 
-    /// Greets as a client of 2025 does.
+    /// Sends the greeting of a client of 2025.
     pub fn initialize(&mut self, version: &str) -> Value {
         let params =
             json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
@@ -234,7 +236,7 @@ impl Serve {
         self.ask(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}))
     }
 
-    /// Waits for the end; what else came on stdout must be JSON too.
+    /// Waits for the end of the process; all further lines on stdout must be JSON too.
     pub fn end(&mut self, patience: Duration) -> ExitStatus {
         let status = wait_for("the end of the server", patience, || self.child.try_wait().unwrap());
         loop {
@@ -282,7 +284,7 @@ impl Response {
             }
             match stream.read(&mut buffer) {
                 Ok(read) if read > 0 => bytes.extend_from_slice(&buffer[..read]),
-                // A read with a timeout ends so when the test itself was stopped for a moment.
+                // The system interrupts a read with a timeout when the test process was stopped for a moment.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 end => panic!("no whole response ({end:?}): {}", String::from_utf8_lossy(&bytes)),
             }
@@ -301,7 +303,7 @@ impl Response {
         (body.len() >= length.unwrap_or(0)).then(|| Self { status, head: head.clone(), body: body.to_owned() })
     }
 
-    /// The JSON-RPC error that every refusal carries.
+    /// Returns the JSON-RPC error that every refusal contains.
     pub fn error(&self) -> Value {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body));
         assert_eq!(body["jsonrpc"], "2.0");
@@ -312,7 +314,7 @@ impl Response {
     }
 }
 
-/// The answer to a request over HTTP as it comes in: JSON, or a stream of events.
+/// An answer over HTTP that is still arriving: JSON, or a stream of events.
 pub struct Incoming {
     pub status: u16,
     pub head: String,
@@ -343,12 +345,12 @@ impl Incoming {
         Self { status, head, body: BufReader::new(body) }
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The next message; `None` at the end.
+    /// Returns the next message; `None` at the end.
     pub fn message(&mut self) -> Option<Value> {
         if self.header("content-type") == Some("application/json") {
             let mut text = String::new();
@@ -367,7 +369,7 @@ impl Incoming {
     }
 }
 
-/// Takes the chunks of a body apart.
+/// Decodes a chunked body.
 struct Chunked {
     reader: BufReader<TcpStream>,
     left: usize,

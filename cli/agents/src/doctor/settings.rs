@@ -1,4 +1,5 @@
-//! Reads the server's entry and the hooks from a client's settings: the user's, the project's, or the plugin's.
+//! Reads the server's entry and the hooks from a client's settings: those of the user, of a project, or of the
+//! plugin.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +16,11 @@ use super::{DoctorCheck, launch, split_advice};
 const PLUGIN_SERVER: &str = include_str!("../../../plugin/.mcp.json");
 const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 
-/// A client's settings: the user's, or those of a project.
+/// A client's settings: those of the user or of a project.
 pub struct ClientSettings<'a> {
     pub client: &'static ClientSpec,
     pub place: &'a ClientFolders,
-    /// The user's folders, when `place` is a project's: the user's hooks run, too.
+    /// The user's folders when `place` is a project's, because the user's hooks run too.
     pub users: Option<&'a ClientFolders>,
     /// This binary.
     pub exe: &'a Path,
@@ -29,13 +30,13 @@ pub struct ClientSettings<'a> {
 pub struct ServerEntry {
     pub file: PathBuf,
     pub value: Value,
-    /// The place of the entry, in words.
+    /// The place of the entry, in words for people.
     pub stands: String,
-    /// Advice for the case that its program is not the right one.
+    /// Advice for the case that the entry names the wrong program.
     pub install: String,
-    /// True when `nudge init` would leave the entry as it is, and so is no help.
+    /// True when `nudge init` would leave the entry unchanged, so running it does not help.
     pub is_ours: bool,
-    /// True when the entry is the plugin's, which cannot be changed.
+    /// True when the entry comes from the plugin, which the user cannot change.
     pub by_plugin: bool,
 }
 
@@ -47,23 +48,23 @@ pub struct HookEntries {
     pub events: &'static [(&'static str, Option<&'static str>)],
     /// The handler of the first event that has one.
     pub handler: Option<Value>,
-    /// Events without a handler that runs Nudge, or with another one than `handler`.
+    /// Events without a handler that runs Nudge, or with another handler than `handler`.
     pub missing: Vec<&'static str>,
     pub switched_off: bool,
-    /// Advice for hooks that are in another file, too, so that they run twice.
+    /// Advice when another file has the hooks too, so that they run twice.
     pub twice: Option<String>,
-    /// True when the client is still going to ask whether it may run the hooks.
+    /// True when the client has not asked the user yet whether it may run the hooks.
     pub asks: bool,
-    /// True when `nudge init` would leave the handler as it is, and so is no help.
+    /// True when `nudge init` would leave the handler unchanged, so running it does not help.
     pub is_ours: bool,
-    /// The command that puts the settings right.
+    /// The command that repairs the settings.
     pub init: String,
-    /// Advice for the case that the handler's program is not the right one.
+    /// Advice for the case that the handler names the wrong program.
     pub install: String,
 }
 
 impl ClientSettings<'_> {
-    /// Returns true for a project's settings, which somebody else may have written.
+    /// Returns true for a project's settings, which another person may have written.
     pub fn is_foreign(&self) -> bool {
         self.place.project.is_some()
     }
@@ -71,7 +72,7 @@ impl ClientSettings<'_> {
     /// Finds the server's entry.
     ///
     /// # Errors
-    /// The failed check.
+    /// The failed check, if there is no usable entry.
     pub fn find_entry(&self) -> Result<ServerEntry, DoctorCheck> {
         let server = (self.client.server)(self.place);
         let config = self.read("configured", &server.file, server.form)?;
@@ -98,10 +99,10 @@ impl ClientSettings<'_> {
         ))
     }
 
-    /// Finds the hooks; `None` for a client that has none.
+    /// Finds the hooks; `None` for a client without hooks.
     ///
     /// # Errors
-    /// The failed check.
+    /// The failed check, if there are no usable hooks.
     pub fn find_hooks(&self) -> Result<Option<HookEntries>, DoctorCheck> {
         let Some(hooks) = self.client.hooks else { return Ok(None) };
         let hooks = hooks(self.place);
@@ -115,8 +116,8 @@ impl ClientSettings<'_> {
         Ok(Some(found))
     }
 
-    /// Checks that the client may use the tools without asking each time: a client without a user refuses them
-    /// otherwise.
+    /// Checks that the client may use the tools without asking each time. A client that runs without a user would
+    /// otherwise refuse them.
     pub fn check_permission(&self) -> DoctorCheck {
         let title = self.client.title;
         if self.is_foreign() {
@@ -183,14 +184,14 @@ impl ClientSettings<'_> {
         }
     }
 
-    /// Returns advice when hooks are in `file` and somewhere else, too.
+    /// Returns advice when another place than `file` has the hooks too.
     fn advise_on_doubles(&self, file: &Path) -> Option<String> {
         let users_plugin = || self.client.plugin_file(self.users?);
         if self.find_plugin().or_else(users_plugin).is_some() {
             return Some(format!("{} --undo: the plugin brings the hooks, too", self.init_command()));
         }
         let users = self.client.hooks?(self.users?);
-        // In the user's home both are one file. A broken file of the user's is reported by a run without --project.
+        // In the user's home both are the same file. A run without --project reports a broken file of the user.
         if users.file.canonicalize().ok()? == file.canonicalize().ok()? {
             return None;
         }
@@ -217,13 +218,14 @@ impl ClientSettings<'_> {
         })
     }
 
-    /// The command that puts the settings right.
+    /// Returns the command that repairs the settings.
     pub fn init_command(&self) -> String {
         let project = if self.is_foreign() { " --project" } else { "" };
         format!("nudge init {}{project}", self.client.name)
     }
 
-    /// Returns advice that gets the right binary started; `by_name` when the settings are right to name just `nudge`.
+    /// Returns advice on how to make the settings start the right binary; `by_name` is true when the settings may
+    /// name just `nudge`.
     fn advise_install(&self, by_name: bool) -> String {
         if by_name {
             format!("put {} into a folder of PATH, before others", self.exe.display())
@@ -232,25 +234,25 @@ impl ClientSettings<'_> {
         }
     }
 
-    /// Returns advice about a command that was not started.
+    /// Returns advice about a command that the doctor did not start.
     pub fn advise_on_held(&self, held: &NotStarted, file: &Path, install: &str) -> String {
         match held {
             NotStarted::Missing(_) => install.to_owned(),
-            // `nudge init` keeps such an entry or refuses to replace it, so the user has to take it out first.
+            // `nudge init` keeps such an entry or refuses to replace it, so the user must remove it first.
             NotStarted::Unclear(_) => {
                 format!("look at it in {}, take it out there, then `{}`", file.display(), self.init_command())
             }
         }
     }
 
-    /// Returns advice for an entry that does not work although its command and arguments are right, for instance
+    /// Returns advice for an entry with the right command and arguments that still does not work, for instance
     /// because of its variables.
     pub fn advise_correction(entry: &ServerEntry) -> String {
         format!("correct what else stands in the entry `nudge` of {}", entry.file.display())
     }
 }
 
-/// Returns true for an entry that is switched off, in the format of any client.
+/// Returns true for an entry that the user has switched off, in the format of any client.
 fn is_off(value: &Value) -> bool {
     value["enabled"] == false || value["disabled"] == true
 }
@@ -259,15 +261,15 @@ fn is_off(value: &Value) -> bool {
 struct HookHandler {
     event: &'static str,
     value: Value,
-    /// The path to it within the list.
+    /// The path of the handler within the list.
     at: Vec<String>,
 }
 
-/// Returns true when the user's consent is noted for every hook of Nudge's.
+/// Returns true when the client's file contains the user's consent for each of Nudge's hooks.
 fn is_trusted(trust: &Path, hooks: &Path, found: &[HookHandler]) -> bool {
     let Ok(config) = ConfigFile::read(trust, ConfigFormat::Toml) else { return false };
     found.iter().all(|HookHandler { event, at: handler_path, .. }| {
-        // The indices of the group and the handler.
+        // Takes the indices of the group and the handler.
         let indices: Vec<_> =
             handler_path.iter().filter(|part| part.parse::<usize>().is_ok()).map(String::as_str).collect();
         let name = format!("{}:{}:{}", hooks.display(), snake_case(event), indices.join(":"));

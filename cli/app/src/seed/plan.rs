@@ -1,4 +1,4 @@
-//! Plans the hints that a clone's seeds make, refresh and take away: without files and without a server.
+//! Plans which hints a clone's seeds add, refresh and remove, without files and without a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,34 +11,33 @@ use sha2::{Digest as _, Sha256};
 
 /// The author of the hints.
 pub const ADDED_BY: &str = "nudge seed";
-/// The confidence in a command that has not been run yet.
+/// The confidence in a command that has not yet run.
 const CONFIDENCE: f64 = 0.6;
-/// The priority of a seed, below that of other hints until it has worked, since its file shows it, too (semantics
-/// section 10).
+/// The priority of a seed. It is lower than that of other hints until the command has worked, because the agent can
+/// also read the command in its file (semantics section 10).
 const PRIORITY: u8 = 2;
 
-/// The hints that were made of a clone, by component and key.
+/// The hints that were made from a clone's files, by component and key.
 pub type Made = BTreeMap<String, BTreeMap<String, SeedSource>>;
 
 /// The source of a hint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeedSource {
-    /// The mark of the hint's content then.
+    /// The mark of the hint's content when it was made.
     pub mark: String,
-    /// The file that names it, relative to the top.
+    /// The file that names the command, relative to the top.
     pub file: String,
-    /// Is true when file and hint have gone apart: the file names it no longer, or another command for it, and the hint
-    /// stays as it was changed.
+    /// True when the file and the changed hint differ: the file names another command or none, and the hint stays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_other: bool,
 }
 
-/// A hint that a clone's files ask for.
+/// A hint that a clone's files name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedSeed {
-    /// The repository's short name, or the folder below its top.
+    /// The short name of the repository, or the folder below its top.
     pub component: String,
-    /// The format and the name there.
+    /// The format of the file, and the name of the command in it.
     pub key: String,
     /// The command line.
     pub command: String,
@@ -48,7 +47,7 @@ pub struct WantedSeed {
     file: String,
 }
 
-/// A hint that is stored, as far as it matters here.
+/// The relevant fields of a stored hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSeed {
     /// The component.
@@ -57,25 +56,25 @@ pub struct StoredSeed {
     pub key: String,
     /// The variant.
     pub variant: String,
-    /// The mark of its content; `None` if no seed could have made it.
+    /// The mark of the hint's content; `None` if no seed could have made the hint.
     pub mark: Option<String>,
 }
 
 /// The changes to make.
 #[derive(Debug, Default, PartialEq)]
 pub struct SeedPlan {
-    /// Hints that are new, or other than before.
+    /// New or changed hints.
     pub set: Vec<WantedSeed>,
-    /// Hints with a source that is gone.
+    /// Hints whose source is gone.
     pub delete: Vec<StoredSeed>,
-    /// Hints of the same names that people or agents have changed, or deleted: they are left alone.
+    /// Hints with these names that a person or an agent has changed or deleted; they stay unchanged.
     pub left: Vec<(String, String)>,
     /// The wanted hints that are stored afterwards, with their marks.
     pub made: Made,
 }
 
 impl WantedSeed {
-    /// The hints of a repository's seeds. At the top they are under its short name.
+    /// Makes the hints of a repository's seeds. Seeds of the top folder get the repository's short name as component.
     pub fn from_seeds(name: &str, seeds: &[Seed]) -> Vec<Self> {
         let to_wanted = |seed: &Seed| Self {
             component: if seed.folder.is_empty() { name.to_owned() } else { seed.folder.clone() },
@@ -89,7 +88,7 @@ impl WantedSeed {
         seeds.iter().map(to_wanted).collect()
     }
 
-    /// The params of `nudge.set_hint`.
+    /// Returns the params of `nudge.set_hint`.
     pub fn to_params(&self, repo: &str) -> Map<String, Value> {
         let mut scope = json!({"repo": repo});
         if !self.folder.is_empty() {
@@ -120,14 +119,14 @@ impl WantedSeed {
         SeedSource { mark: self.compute_mark(), file: self.file.clone(), is_other: false }
     }
 
-    /// Returns the place in its file, and the words there.
+    /// Returns the reason: the place in the file, and the file's text there.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
 impl StoredSeed {
-    /// A hint of an answer of `nudge.query`.
+    /// Reads a hint from an answer of `nudge.query`.
     pub fn from_hint(hint: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let is_ours = hint["meta"]["added_by"] == ADDED_BY;
@@ -147,7 +146,7 @@ fn hash_mark(command: &str, reason: &str) -> String {
     to_hex(&Sha256::digest(format!("{command}\0{reason}").as_bytes())[..8])
 }
 
-/// Plans the changes. `made` holds the hints that were made the last time.
+/// Plans the changes. `made` has the hints from the last time.
 pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made) -> SeedPlan {
     let source_of = |component: &str, key: &str| made.get(component).and_then(|keys| keys.get(key));
     let find_stored = |component: &str, key: &str| {
@@ -156,8 +155,8 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made)
     let is_untouched = |seed: &StoredSeed| {
         source_of(&seed.component, &seed.key).is_some_and(|source| seed.mark.as_ref() == Some(&source.mark))
     };
-    // If none is left, the session began without any, like one that keeps nothing. A user that deletes seeds deletes
-    // only some of them, and does not want those again.
+    // If no made hint is left, the session began without them, because it keeps no hints. A user who deletes seeds
+    // deletes only some of them, and does not want these again.
     let begins_anew = !stored.iter().any(|seed| source_of(&seed.component, &seed.key).is_some());
     let mut plan = SeedPlan::default();
     let mut names = BTreeSet::new();
@@ -170,7 +169,7 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made)
             is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && (is_new || begins_anew));
         if !may_be_set {
             plan.left.push((seed.component.clone(), seed.key.clone()));
-            // Once deleted it stays away, and once changed it is somebody's.
+            // A deleted hint stays deleted, and a changed hint belongs to the user.
             if let Some(source) = source_of(&seed.component, &seed.key) {
                 let is_other = source.mark != seed.compute_mark();
                 let source = SeedSource { is_other, ..source.clone() };
@@ -186,7 +185,7 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made)
     let is_gone =
         |seed: &&StoredSeed| is_untouched(seed) && !names.contains(&(seed.component.clone(), seed.key.clone()));
     plan.delete = stored.iter().filter(is_gone).cloned().collect();
-    // A hint that was changed outlives its source, and is known as long as it is stored.
+    // A changed hint outlives its source, and stays in the record as long as it is stored.
     for seed in stored.iter().filter(|seed| !is_untouched(seed)) {
         let is_wanted = names.contains(&(seed.component.clone(), seed.key.clone()));
         if let Some(source) = source_of(&seed.component, &seed.key).filter(|_| !is_wanted) {

@@ -1,8 +1,8 @@
 //! `nudge.event`: an event of a coding agent, answered with the text that its hook prints.
 //!
-//! A hook makes this call and confirms it; the rest happens here. The call brings along what only the hook's process
-//! knows: its context, with the variables that scopes mention. Disks of others may hang, so the agent's files are looked
-//! at on threads of their own; an answer without them is better than none.
+//! A hook makes this call and confirms it; the server does the rest. The params contain everything that only the
+//! hook's process knows: its context, with the variables that scopes mention. A foreign disk may hang, so the server
+//! looks at the agent's files on separate threads; an answer without these facts is better than none.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -35,9 +35,9 @@ pub const EVENT: &str = "nudge.event";
 
 const ABOUT: &str = "What an agent should be told at an event of its client, as the text that a hook prints. Counts how a command ended, follows the files of the clone, and names lines that these contradict.";
 
-/// Smallest text for which lines are chosen: in less there is no room for any.
+/// The least bytes for which the server chooses lines; no line fits into fewer.
 const MIN_BYTES: usize = 200;
-/// Time for looks at the agent's files when the caller does not say how long it waits.
+/// The time for reading the agent's files when the caller does not say how long it waits.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 
 static TABLE: MethodTable<EventService> = MethodTable(&[&TableRow {
@@ -97,7 +97,7 @@ pub struct EventAnswer {
     pub ticket: Option<String>,
 }
 
-/// Without the texts, which may hold secrets.
+/// Leaves out the texts, which may hold secrets.
 impl fmt::Debug for EventParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EventParams({:?}, exit code {:?})", self.event, self.exit_code)
@@ -105,7 +105,7 @@ impl fmt::Debug for EventParams {
 }
 
 impl EventParams {
-    /// An event, with nothing else said.
+    /// Makes the params of an event without any optional field.
     pub fn at_event(event: SuggestEvent) -> Self {
         Self {
             event,
@@ -123,7 +123,7 @@ impl EventParams {
         }
     }
 
-    /// Returns the params that ask for lines at this event, or at the start that comes before it.
+    /// Returns the params of a suggestion for `event`: this event, or the start that comes before it.
     fn to_question(&self, event: SuggestEvent) -> SuggestParams {
         let Self { context, prompt, command, error, tool, file, client_session, fresh, confirm_ms, .. } = self.clone();
         let (fresh, limit) = (fresh && event == self.event, BoundedNumber::new(event.max_lines()));
@@ -144,7 +144,7 @@ impl EventParams {
         }
     }
 
-    /// The end of the command, if the caller knows it.
+    /// Returns the outcome of the command; `None` when the caller does not know it.
     fn to_outcome(&self) -> Option<OutcomeParams> {
         let (command, code) = (self.command.clone()?, self.exit_code?);
         let ok = self.event != SuggestEvent::Failure;
@@ -166,14 +166,14 @@ pub struct EventService {
     threads: ThreadSlots,
 }
 
-/// The agent's folder, and the time for looks at its files.
+/// The agent's folder, and the deadline for reading its files.
 struct FolderLook {
     cwd: PathBuf,
     end: Instant,
 }
 
 impl EventService {
-    /// Answers with the lines of `suggest`; `hints` stores.
+    /// Makes the service: `suggest` chooses the lines, `hints` stores the hints of clones.
     pub fn new(suggest: Arc<SuggestService>, hints: Arc<dyn Service>) -> Self {
         Self { suggest, hints, threads: ThreadSlots::default() }
     }
@@ -190,21 +190,22 @@ impl EventService {
         if let Some(look) = look.as_ref().filter(|_| follows && tells_lines) {
             self.follow_clone(caller, look, &context);
         }
-        // The files may have brought hints with scopes that mention variables.
+        // The files may have added hints whose scopes mention variables.
         if caller.env {
             self.suggest.ask_env(&TABLE.0[0].method, raw)?;
         }
         if let Some(outcome) = params.to_outcome() {
-            // Hooks of the user and of a project hear of the same command, and each may say more than the other.
+            // The hooks of the user and of a project report the same command, and each may know more than the other.
+            // The identity of the call therefore covers only the command.
             let mut caller = caller;
             caller.call = caller.key.map(|_| CallIdentity::new(OUTCOME.name, &outcome.command));
-            // An outcome that is refused does not keep anything from being shown.
+            // Continues when the outcome is refused: that must not suppress the text.
             let _ = self.suggest.answer_outcome(caller, outcome);
         }
         if tells_lines { self.compose_text(params, question, look.as_ref()) } else { Ok(EventAnswer::default()) }
     }
 
-    /// Chooses the lines for `question`, and those of the start if the client session was told none.
+    /// Chooses the lines for `question`, and the lines of the start if the client session has not been told any.
     fn compose_text(
         &self,
         params: &EventParams,
@@ -227,15 +228,15 @@ impl EventService {
             Ok(started)
         };
         let started = add_lines(question)?;
-        // At the session's start no server may have run, or had any hints. A failure here does not lose the suggestions
-        // for the prompt.
+        // When the client session started, perhaps no server ran or there were no hints. A failure here must not lose
+        // the lines for the prompt.
         if params.event == SuggestEvent::Prompt && params.client_session.is_some() && !started {
             let _ = add_lines(params.to_question(SuggestEvent::Start));
         }
         Ok(EventAnswer { text: digest.finish(), ticket })
     }
 
-    /// Brings the hints of the clone's files in step with them, if the user wants that.
+    /// Updates the hints of the clone's files, if the user has switched that on.
     fn follow_clone(&self, caller: Caller<'_>, look: &FolderLook, context: &Context) {
         if !seeds::may_follow(&look.cwd) {
             return;
@@ -252,7 +253,7 @@ impl EventService {
         });
     }
 
-    /// Adds to each line the doubt that the agent's files cast on it.
+    /// Adds a note to each line that the agent's files cast doubt on.
     fn mark_doubts<I>(&self, answer: &mut SuggestAnswer<I>, look: &FolderLook) {
         let lines: Vec<_> = answer
             .suggestions
@@ -276,7 +277,8 @@ impl EventService {
         }
     }
 
-    /// Looks at the agent's files. `None` when the disk does not answer in time, or did not answer an earlier look.
+    /// Runs a look at the agent's files on a thread. Returns `None` when the disk does not answer in time, or still
+    /// has not answered an earlier look.
     fn run_look<T: Send + 'static>(
         &self,
         name: &str,
@@ -291,7 +293,7 @@ impl EventService {
 impl TableService for EventService {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // The outcome hands its key on to each source; the rest keeps only the lines that a client session was told.
+    // The outcome passes its key on to each source. The rest changes only the record of the told lines.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
