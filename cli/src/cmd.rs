@@ -57,7 +57,7 @@ pub struct CommandOutput {
     text: String,
     form: TextForm,
     code: u8,
-    /// The notes told on stderr beside it.
+    /// The notes for stderr.
     notes: Vec<String>,
 }
 
@@ -67,21 +67,21 @@ impl From<String> for CommandOutput {
     }
 }
 
-/// The kind of a text for stdout. All but the pretty one are written byte for byte, except to a terminal,
-/// which a stored value must not control.
+/// The format of a text for stdout. All formats except the pretty one are written byte for byte, except to a
+/// terminal, which a stored value must not control.
 #[derive(Clone, Copy)]
 enum TextForm {
-    /// Coloured text for people, in which control characters are escaped already.
+    /// Coloured text for people; its control characters are already escaped.
     Pretty,
     /// JSON for programs.
     Json,
-    /// A value as it is stored.
+    /// A value exactly as stored.
     Bare,
 }
 
-/// Runs a command line. Data goes to stdout; on failure stdout stays empty, and one sentence or, with
-/// `--json`, the error object goes to stderr. An export of several pages is printed page by page, so a failure after the
-/// first leaves JSON without an end.
+/// Runs a command line. Data goes to stdout. On failure stdout stays empty, and stderr gets one sentence or, with
+/// `--json`, the error object. An export of several pages is printed page by page, so a failure after the first page
+/// leaves incomplete JSON.
 pub fn run_command_line(words: &[OsString]) -> ExitCode {
     let hook = words.get(1).is_some_and(|word| word == "hook");
     let (args, verb) = match usage::read(words) {
@@ -91,7 +91,7 @@ pub fn run_command_line(words: &[OsString]) -> ExitCode {
         }
         ParsedCommandLine::Wrong { error, json } => {
             let code = finish_command(Err(error), json, "");
-            // A client takes any other exit code of a hook for a failure of its own.
+            // A client treats any other exit code of a hook as a failure of the hook itself.
             return if hook { ExitCode::SUCCESS } else { code };
         }
     };
@@ -148,9 +148,9 @@ fn finish_command(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCo
             } else {
                 format!("nudge: {}", output::make_visible(&usage::describe_error(&error, verb)))
             };
-            // A closed stderr is ignored; the exit code still reports the error.
+            // Ignores a closed stderr; the exit code still reports the error.
             let _ = writeln!(std::io::stderr(), "{text}");
-            // `serve` exits with 1, as 3 means that no server runs.
+            // `serve` exits with 1, because 3 means that no server runs.
             let code =
                 if verb == "serve" && error.kind() == ErrorKind::Unavailable { 1 } else { output::exit_code(&error) };
             ExitCode::from(code)
@@ -158,8 +158,8 @@ fn finish_command(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCo
     }
 }
 
-/// Writes to stdout, with colours where it is a terminal. Returns false when the reader has gone, as in
-/// `nudge query | head`, which is no failure.
+/// Writes to stdout, with colours if it is a terminal. Returns false when the reader has gone, as in `nudge query |
+/// head`; that is no failure.
 fn print_text(text: &str, form: TextForm) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     let write = |out: &mut dyn Write, text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -176,7 +176,7 @@ fn print_text(text: &str, form: TextForm) -> std::io::Result<bool> {
     }
 }
 
-/// The refusal of a result for which there is no room.
+/// Returns the refusal of a result that the disk has no room for.
 fn unwritten(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
 }
@@ -195,7 +195,7 @@ fn render_answer<T: DeserializeOwned>(
     Ok(if session.json { to_raw_output(result) } else { pretty(&parsed_as(result)?).into() })
 }
 
-/// Puts the values of secrets, which only an export returns, into the rows of a result.
+/// Adds the values of secrets to the rows of a result. Only an export returns such values.
 fn reveal_secrets(session: &RunningSession, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
     let mut value = parse_value(result)?;
     let mut exports = BTreeMap::new();
@@ -240,7 +240,7 @@ fn parse_value(result: &RawValue) -> Result<Value> {
 /// Asks for consent, unless `yes`.
 ///
 /// # Errors
-/// `E_INVALID` when no user can be asked, or the user does not consent.
+/// `E_INVALID` when there is no user to ask, or the user does not consent.
 fn ask_consent(yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());
@@ -276,7 +276,7 @@ pub fn add_field(params: &mut Map<String, Value>, name: &str, value: impl Into<V
     }
 }
 
-/// Returns params with a component and a key, which most verbs begin with.
+/// Returns params with a component and a key; most verbs start with these two.
 fn to_name_params(name: &HintName) -> Map<String, Value> {
     let mut params = Map::new();
     add_field(&mut params, "component", name.component.clone());

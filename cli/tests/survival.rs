@@ -1,9 +1,8 @@
-//! Thirty-two clients go on while the PRIMARY under them is killed every two seconds: nothing that was
-//! acknowledged is lost, and all that is seen fits one store.
+//! Thirty-two clients continue while the test kills their PRIMARY every two seconds. No acknowledged change is lost,
+//! and all answers fit one store.
 //!
-//! The long form, which also demands a rate and a time to fail over:
-//! `NUDGE_SURVIVAL_SECONDS=1800 cargo test -p nudge-cli --test survival -- --nocapture`.
-//! `NUDGE_SEED` repeats the decisions of a run, though not its timing.
+//! The long form also requires a rate of calls and a time to fail over: `NUDGE_SURVIVAL_SECONDS=1800 cargo test -p
+//! nudge-cli --test survival -- --nocapture`. `NUDGE_SEED` repeats the decisions of a run, but not its timing.
 #![cfg(unix)]
 
 #[path = "kit/client.rs"]
@@ -31,15 +30,15 @@ const STDIO_CLIENTS: u16 = 16;
 const HTTP_CLIENTS: u16 = 10;
 const COMMAND_LINES: u16 = 6;
 const PERIOD: Duration = Duration::from_secs(2);
-/// Whoever calls a server that is stopped for longer may be refused.
+/// A server that is suspended for longer may lead to refused calls.
 const LONG_STOP: Duration = Duration::from_secs(5);
 const MIN_CALLS_A_SECOND: f64 = 500.0;
 const MAX_FAIL_OVER: Duration = Duration::from_millis(500);
-/// Clients leave keys behind of which they do not know what they hold.
+/// The limits are large, because clients leave keys behind whose state they do not know.
 const ROOM: [(&str, &str); 2] = [("NUDGE_MAX_HINTS", "1000000"), ("NUDGE_MAX_HINTS_PER_COMPONENT", "100000")];
 
 /// Promise (session): A session loses no acknowledged call, runs none twice and answers none out of order while its
-/// primary is killed every two seconds.
+/// PRIMARY is killed every two seconds.
 #[test]
 fn nothing_acknowledged_is_lost_while_one_serve_lives() {
     let seconds = std::env::var("NUDGE_SURVIVAL_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
@@ -57,7 +56,7 @@ fn nothing_acknowledged_is_lost_while_one_serve_lives() {
     };
     let duration = Duration::from_secs(seconds.unwrap_or(20));
     let (mut notes, killed) = thread::scope(|scope| {
-        // Whatever fails here ends the others, for which the scope waits.
+        // If an assertion fails here, this ends the other threads, for which the scope waits.
         let _over = Over(&world.over);
         let (world, session) = (&world, &session);
         let mut clients = Vec::new();
@@ -103,7 +102,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Who ends the PRIMARY, again and again.
+/// Ends the PRIMARY again and again.
 struct Disturbance<'a> {
     world: &'a World,
     session: &'a Session,
@@ -111,14 +110,14 @@ struct Disturbance<'a> {
     long: bool,
 }
 
-/// When a PRIMARY was killed.
+/// The times at which a PRIMARY was killed.
 type Killed = Vec<Nanos>;
 
 impl Disturbance<'_> {
     fn run(mut self, duration: Duration) -> Killed {
         let mut killed = Killed::new();
         let mut next = PERIOD / 2;
-        // The last one long enough before the end that it is seen what comes of it.
+        // The last disturbance comes early enough for the test to see its effects.
         while next + PERIOD / 2 < duration && !self.world.is_over() {
             thread::sleep(next.saturating_sub(self.world.begun.elapsed()));
             self.once(&mut killed);
@@ -135,7 +134,7 @@ impl Disturbance<'_> {
         if stopped {
             self.stop_for_a_while(&agent);
         }
-        // Not each stop ends with a death.
+        // A suspension does not always end with a death.
         if stopped && before.is_none() && self.rng.below(2) == 0 {
             agent.resume();
             let file = self.session.primary(|_| true);
@@ -154,12 +153,12 @@ impl Disturbance<'_> {
             }
             _ => {
                 agent.signal(Signal::KILL);
-                // Not before: what the dying one still answers says nothing of the next.
+                // Takes the time after the signal: an answer of the dying PRIMARY says nothing about the next one.
                 killed.push(self.world.now());
                 agent.ended(PATIENCE);
             }
         }
-        // Sometimes it starts while nobody is PRIMARY, and may become that itself.
+        // The new agent may start while there is no PRIMARY, and may become PRIMARY itself.
         let after = before.unwrap_or_else(|| {
             if self.rng.below(2) == 0 {
                 thread::sleep(self.rng.millis(1, 300));
@@ -169,7 +168,7 @@ impl Disturbance<'_> {
         *locked(&self.world.slots[slot]) = after;
     }
 
-    /// The one that `server.pid` names, which must be ours, and its slot.
+    /// Returns the agent that `server.pid` names, which must be one of the test's, and its slot.
     fn primary(&self) -> (usize, Arc<Agent>) {
         let slots = &self.world.slots;
         let mut named = 0;
@@ -183,7 +182,7 @@ impl Disturbance<'_> {
 
     fn another(&self) -> Arc<Agent> {
         let agent = Arc::new(Agent::spawn(self.session.command()));
-        // The number of one that is gone may be given to another.
+        // The system may give the process id of an ended agent to a new one.
         locked(&self.world.past).remove(&u64::from(agent.pid));
         agent
     }
@@ -194,7 +193,7 @@ impl Disturbance<'_> {
         } else {
             self.rng.millis(50, 3_000)
         };
-        // Until the end is known, it lasts.
+        // The suspension counts as endless until its end is known.
         locked(&self.world.stops).push((self.world.now(), Nanos::MAX));
         agent.stop();
         thread::sleep(patience);
@@ -202,10 +201,10 @@ impl Disturbance<'_> {
     }
 }
 
-/// Meanwhile one process at the most listens and holds the lock, and whoever was replaced does not
-/// answer again.
+/// Asserts meanwhile that at most one process listens and holds the lock, and that a replaced PRIMARY never answers
+/// again.
 fn watch(world: &World, session: &Session, id: &Value) {
-    // Whatever is wrong here is told at once.
+    // A failed assertion here ends the other threads at once.
     let _over = Over(&world.over);
     let mut raw = session.raw();
     raw.patience = Duration::from_millis(200);
@@ -214,7 +213,7 @@ fn watch(world: &World, session: &Session, id: &Value) {
     while !world.is_over() {
         let pids: Vec<_> = world.slots.iter().map(|slot| locked(slot).pid).collect();
         let many = |who: Option<Vec<u32>>| who.filter(|who| who.len() > 1);
-        // Looked at twice: no look at all of them is a single moment.
+        // Checks twice, because a check of all processes is not a single moment.
         if many(listening(&pids)).is_some() || many(holders(&pids, &lock)).is_some() {
             let again = (many(listening(&pids)), many(holders(&pids, &lock)));
             assert_eq!(again, (None, None), "two listen, or hold the lock");
@@ -233,7 +232,7 @@ fn watch(world: &World, session: &Session, id: &Value) {
     }
 }
 
-/// What each agent, plain HTTP and the command line show once nobody writes any more.
+/// Reads the final state over each agent, plain HTTP and the command line, after the last write.
 fn read_at_the_end(world: &World, session: &Session) -> Notes {
     let hows = (0..AGENTS).map(How::Stdio).chain([How::Http(session.raw()), How::CommandLine]);
     let mut all = Notes::default();
@@ -260,7 +259,7 @@ fn judge(world: &World, notes: Vec<Notes>, killed: &[Nanos], elapsed: Duration, 
     let excused = |begin: Nanos, end: Nanos| {
         let long = Nanos::try_from(LONG_STOP.as_nanos()).unwrap();
         let stops = stops.iter().filter(|(from, to)| to - from > long);
-        // The one call after a silent one has less patience.
+        // The call after an unanswered one has less patience.
         stops.into_iter().any(|(from, to)| begin <= to + long && end >= *from)
     };
     failures.retain(|(begin, end, _)| !excused(*begin, *end));
@@ -318,12 +317,12 @@ fn first<T>(all: &[T]) -> &[T] {
     &all[..all.len().min(10)]
 }
 
-/// The percentile of what is sorted.
+/// Returns a percentile of sorted times.
 fn at(times: &[Duration], part: usize) -> Option<&Duration> {
     times.get((times.len() * part / 100).min(times.len().saturating_sub(1)))
 }
 
-/// How long after a death the calls were answered that had begun before it.
+/// Returns, for the calls that were running at a death, the time from the death to the answer.
 fn in_flight(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<Duration> {
     let waited = |killed: &Nanos| {
         let killed = *killed;
@@ -333,18 +332,18 @@ fn in_flight(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<Duration> {
     killed.iter().flat_map(waited).collect()
 }
 
-/// Whether the next PRIMARY was stopped before it could answer: then the time says nothing of the
-/// fail-over, unless that was too slow already.
+/// Returns true when the next PRIMARY was suspended before it could answer. The time then says nothing about the
+/// fail-over, unless it was already too long.
 fn is_stopped_first(stops: &[(Nanos, Nanos)], killed: Nanos, time: Duration) -> bool {
     let within = killed..killed + Nanos::try_from(time.min(MAX_FAIL_OVER).as_nanos()).unwrap();
     stops.iter().any(|(from, _)| within.contains(from))
 }
 
-/// For each death the time until a call was answered that had begun after it.
+/// Returns for each death the time until a later call was answered.
 fn fail_over(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<(Nanos, Duration)> {
     let mut calls = calls.to_vec();
     calls.sort_unstable();
-    // The earliest end of all that begin there or later.
+    // Sets each end to the earliest end of this and all later calls.
     let mut earliest = Nanos::MAX;
     for (_, end) in calls.iter_mut().rev() {
         earliest = earliest.min(*end);

@@ -15,18 +15,18 @@ use serde_json::{Map, Value};
 
 use crate::args::GlobalFlags;
 
-/// The caller name of the command line, for `nudge undo --list` and `nudge watch`.
+/// The caller name of the command line in `nudge undo --list` and `nudge watch`.
 const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 
-/// Connects to the running session of the folder that the flags name.
+/// Connects to the running session of the runtime directory that the flags name.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when no server runs there, or not on the port that the flags name.
+/// `E_UNAVAILABLE` when no server runs in it, or when it does not use the port that the flags name.
 pub fn connect_session(global: &GlobalFlags) -> Result<RemoteServer> {
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
     let Some(asked) = global.port else { return Ok(RemoteServer::connect(&dir)?.with_name(NAME)) };
     let remote = RemoteServer::connect_by_port(&dir)?.with_name(NAME);
-    // The port cannot be chosen: the token is sent only to the port in server.pid.
+    // The flag cannot choose another port: the token is sent only to the port in server.pid.
     match dir.read_server_file() {
         Some(file) if file.port != asked => Err(Error::unavailable(format!(
             "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
@@ -40,13 +40,13 @@ pub fn connect_session(global: &GlobalFlags) -> Result<RemoteServer> {
 pub struct RunningSession {
     /// The connection.
     pub remote: RemoteServer,
-    /// Set when results are wanted as JSON.
+    /// True when the user wants results as JSON.
     pub json: bool,
     inference: ContextInference,
 }
 
 impl RunningSession {
-    /// Connects.
+    /// Connects to the running session.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no server runs.
@@ -54,18 +54,18 @@ impl RunningSession {
         Ok(Self { remote: connect_session(global)?, json: global.json, inference: ContextInference::default() })
     }
 
-    /// The same, which never starts git: for a caller that ends soon and must leave nothing behind.
+    /// Makes calls without starting git, for a caller that ends soon and must leave no process behind.
     #[must_use]
     pub fn without_git(self) -> Self {
         Self { inference: ContextInference::of_files_alone(), ..self }
     }
 
-    /// Has later calls send these environment variables.
+    /// Sets the environment variables that later calls send.
     pub fn set_env_names(&self, names: EnvNames) {
         self.inference.env().set_names(names);
     }
 
-    /// The repository that a folder lies in, if any.
+    /// Returns the repository of a folder, if any.
     pub fn find_repository(&self, cwd: &Path) -> Option<String> {
         self.inference.find_repository(cwd)
     }
@@ -78,7 +78,7 @@ impl RunningSession {
         self.remote.call(name, &to_raw(params)?)
     }
 
-    /// Calls a method, filling in what `context` leaves out.
+    /// Calls a method, and fills in the missing fields of `context`.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -92,7 +92,7 @@ impl RunningSession {
         self.call_in(name, context_use(name), &params, process_cwd().as_deref(), None)
     }
 
-    /// Calls a method as from `cwd`; `key` is the idempotency key.
+    /// Calls a method in the context of `cwd`; `key` is the idempotency key.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -106,7 +106,8 @@ impl RunningSession {
         parsed_as(&self.call_in(name, context_use(name), params, cwd, key)?)
     }
 
-    /// Calls a method with a context filled in, and a second time when the answer depends on variables that it lacks.
+    /// Calls a method with a filled-in context. Calls it again if the answer depends on variables that the context
+    /// lacks.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -126,7 +127,7 @@ impl RunningSession {
     }
 }
 
-/// Returns how the context of a method is filled in; for a method unknown here, only when one is given.
+/// Returns how to fill in the context of a method. For an unknown method it fills in only a given context.
 fn context_use(name: &str) -> ContextUse {
     let row = sources::find_method(name).or_else(|| EventService::TABLE.find_method(name));
     row.map_or(ContextUse::InferredIfGiven, |row| row.context)

@@ -1,12 +1,12 @@
-//! Notices an event loop that stands still, and places for calls that are all held by work that does not end: callers
-//! are not answered then, and no other process can take over, because this process keeps the lock.
+//! Detects an event loop that does not respond, and places that are all held by work past its deadline. In both cases
+//! callers get no answers, and no other process can take over, because this process holds the lock.
 //!
-//! A process that is merely busy is left alone: an interval in which it got a processor, or waited for one, counts as
-//! one in which the loop stood still only after `MISSED_WHILE_BUSY` of them.
+//! A busy process is no defect. In an interval in which this process used or waited for a processor, the loop counts
+//! as hanging only after `MISSED_WHILE_BUSY` such intervals.
 //!
-//! A loop that hangs, in a disk that does not answer for instance, cannot hand anything over. If a PROXY is connected,
-//! the process ends at once, on the path that `kill -9` takes, and the PROXY goes on with all that was acknowledged.
-//! Alone the process only says so in the log.
+//! A hanging loop, for example on a disk that does not answer, cannot hand its work over. If a PROXY is connected,
+//! the process ends at once, as after `kill -9`, and the PROXY continues with all acknowledged changes. Without a
+//! PROXY, the process only writes to the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,21 +19,21 @@ use tokio::task::JoinHandle;
 use super::session::proxies::ConnectedProxies;
 use super::work::WorkPool;
 
-/// Interval at which the loop is asked for a sign of life.
+/// The interval at which the watchdog asks the loop for a sign of life.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Number of intervals without one after which the loop stands still.
+/// The number of silent intervals after which the loop counts as hanging.
 const MISSED: u32 = 2;
-/// The same, while the process is busy: its threads compute, or other processes do and leave it no processor.
+/// The number while the process is busy: its threads compute, or other processes leave it no processor.
 const MISSED_WHILE_BUSY: u32 = 30;
-/// The part of an interval that a busy process had a processor for: one of so many.
+/// The divisor of an interval: a process is busy when it used a processor for a quarter of the interval.
 const BUSY_SHARE: u32 = 4;
-/// How much longer than [`INTERVAL`] a pause of this thread may take; the whole process was suspended if it takes
-/// longer, and then the loop is not to blame.
+/// The most time by which a pause of this thread may exceed [`INTERVAL`]. After a longer pause, the whole process was
+/// suspended, and the loop is not to blame.
 const SLACK: Duration = Duration::from_millis(500);
-/// The status with which a process ends that hands its session over.
+/// The exit status of a process that hands its session over.
 const HANDED_OVER: i32 = 75;
 
-/// Watches the loop it was made on until it is dropped.
+/// Watches the event loop on which it was made, until it is dropped.
 pub struct Watchdog {
     watching: Arc<WatchdogState>,
     thread: Option<Thread>,
@@ -48,7 +48,7 @@ struct WatchdogState {
 }
 
 impl Watchdog {
-    /// Starts to watch the event loop that calls this, of a PRIMARY with these PROXYs.
+    /// Starts to watch the calling event loop, of a PRIMARY with these PROXYs.
     pub fn start(proxies: Arc<ConnectedProxies>, work: Arc<WorkPool>) -> Self {
         let watching = Arc::<WatchdogState>::default();
         let answers = Arc::clone(&watching);
@@ -61,7 +61,7 @@ impl Watchdog {
         let watches = Arc::clone(&watching);
         let loop_thread = LoopThread::from_current();
         let watch = move || watches.watch_loop(&loop_thread, &work, || !proxies.pids().is_empty());
-        // Without a thread to spare there is no watchdog, and everything else works.
+        // If the system cannot start a thread, there is no watchdog, and everything else works.
         let thread = std::thread::Builder::new().name("nudge-watchdog".into()).spawn(watch).ok();
         Self { watching, thread: thread.map(|thread| thread.thread().clone()), answering }
     }
@@ -122,14 +122,14 @@ impl WatchdogState {
     }
 }
 
-/// Ends the process as `kill -9` does: a PROXY goes on with all that was acknowledged.
+/// Ends the process as `kill -9` does: a PROXY continues with all acknowledged changes.
 fn hand_over(why: &str, seconds: u64) -> ! {
     tracing::error!(seconds, "{why}");
     nudge_os::process::end_all();
     std::process::exit(HANDED_OVER)
 }
 
-/// Intervals without a sign of life, one after the other.
+/// Counts consecutive intervals without a sign of life.
 #[derive(Debug, Default)]
 struct MissedIntervals {
     all: u32,
@@ -147,27 +147,27 @@ impl MissedIntervals {
     }
 }
 
-/// The time that this process had a processor for, on all its threads.
+/// Returns the processor time of all threads of this process.
 #[cfg(unix)]
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).expect("it counts up from zero")
 }
 
-/// Zero: here it is not asked for, and a process counts as idle.
+/// Returns zero: this system is not asked, so the process counts as idle.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     Duration::ZERO
 }
 
-/// The thread of the event loop, as the system knows it.
+/// The thread of the event loop, identified for the system.
 struct LoopThread {
     #[cfg(target_os = "linux")]
     id: rustix::process::Pid,
 }
 
 impl LoopThread {
-    /// The thread that calls this.
+    /// Identifies the calling thread.
     fn from_current() -> Self {
         Self {
             #[cfg(target_os = "linux")]
@@ -175,7 +175,8 @@ impl LoopThread {
         }
     }
 
-    /// Returns true when it computes, or would if it had a processor. A thread that waits for a disk or a lock does not.
+    /// Returns true when the thread computes or waits for a processor. A thread that waits for a disk or a lock
+    /// returns false.
     #[cfg(target_os = "linux")]
     fn wants_processor(&self) -> bool {
         use nudge_core::foreign::{LinkPolicy, read_text};
@@ -183,11 +184,11 @@ impl LoopThread {
         const MAX_BYTES: u64 = 4 << 10;
         let file = format!("/proc/self/task/{}/stat", self.id.as_raw_nonzero());
         let stat = read_text(std::path::Path::new(&file), LinkPolicy::Followed, MAX_BYTES);
-        // The name before the state may hold anything, a parenthesis too.
+        // The name before the state may contain any character, even a parenthesis.
         stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
     }
 
-    /// Returns false: the system is not asked here.
+    /// Returns false, because this system is not asked.
     #[cfg(not(target_os = "linux"))]
     #[allow(clippy::unused_self, reason = "it has something to ask on Linux")]
     fn wants_processor(&self) -> bool {

@@ -1,4 +1,4 @@
-//! An agent: a `nudge serve` of either role with MCP on its stdio, which many threads may use at once.
+//! An agent: a `nudge serve` of either role with MCP on its stdio. Many threads may use it at once.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,19 +16,19 @@ use serde_json::{Value, json};
 use super::mcp::{LEGACY, request};
 use super::{PATIENCE, wait_for};
 
-/// Longer than any call may take that is refused because nobody answers.
+/// A time longer than any call that is refused because no server answers.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, Clone)]
 pub enum Failure {
-    /// It was never sent.
+    /// The call was never sent.
     Unsent,
-    /// Refused with this error object.
+    /// The server refused the call with this error object.
     Refused(Value),
-    /// Whoever was to answer has ended.
+    /// The process that should answer has ended.
     Gone,
-    /// Nothing came in time.
+    /// No answer came in time.
     Silent,
 }
 
@@ -48,29 +48,29 @@ pub struct Agent {
     child: Mutex<Child>,
     stdin: Mutex<Option<ChildStdin>>,
     heard: Arc<Heard>,
-    /// What came unasked.
+    /// Messages that are no answers.
     unasked: Mutex<Receiver<Value>>,
     last_id: AtomicU64,
-    /// The test ends it, or stops it for long: what it does not answer proves nothing.
+    /// True when the test ends or long suspends the agent; a missing answer then proves nothing.
     pub doomed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Heard {
-    /// `None` once stdout is closed.
+    /// The calls that wait for an answer; `None` after stdout is closed.
     waiting: Mutex<Option<HashMap<u64, Sender<Value>>>>,
     stderr: Mutex<String>,
-    /// Nothing more comes on it.
+    /// True when stderr has ended.
     stderr_closed: AtomicBool,
-    /// A line on stdout that is no JSON.
+    /// A line on stdout that is not JSON.
     nonsense: Mutex<Option<String>>,
 }
 
-/// A call that was sent.
+/// A call whose answer is expected.
 pub struct Pending(Receiver<Value>);
 
 impl Pending {
-    /// The whole answer.
+    /// Waits for the whole answer.
     pub fn wait(self, patience: Duration) -> Result<Value, Failure> {
         self.0.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Disconnected => Failure::Gone,
@@ -78,7 +78,7 @@ impl Pending {
         })
     }
 
-    /// The result of a tool.
+    /// Waits for the result of a tool.
     pub fn tool(self, patience: Duration) -> Result<Value, Failure> {
         let answer = self.wait(patience)?;
         if answer["error"].is_object() {
@@ -94,7 +94,7 @@ impl Pending {
 }
 
 impl Agent {
-    /// Starts one and greets it, so that it serves somebody.
+    /// Starts an agent and greets it, so that it has a client.
     #[track_caller]
     pub fn start(runtime: &Path, args: &[&str]) -> Self {
         let mut command = super::command(runtime);
@@ -112,7 +112,7 @@ impl Agent {
         agent
     }
 
-    /// Starts one with pipes on all three streams, and says nothing yet.
+    /// Starts an agent with pipes on all three streams, without a greeting.
     pub fn launch(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let heard = Arc::new(Heard { waiting: Mutex::new(Some(HashMap::new())), ..Heard::default() });
@@ -126,7 +126,7 @@ impl Agent {
                     Err(_) => *locked(&told.nonsense) = Some(text),
                 }
             }
-            // Whoever waits hears that nothing comes.
+            // Ends all waiting calls, because no answer will come.
             *locked(&told.waiting) = None;
         });
         let told = Arc::clone(&heard);
@@ -148,7 +148,7 @@ impl Agent {
         }
     }
 
-    /// Greets as a client of 2025 does.
+    /// Sends the greeting of a client of 2025.
     pub fn greet(&self) -> Result<Value, Failure> {
         let hello = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
         let answer = self.ask("initialize", hello, LONG)?;
@@ -156,7 +156,7 @@ impl Agent {
         Ok(answer)
     }
 
-    /// Sends a request, and does not wait for the answer.
+    /// Sends a request without waiting for the answer.
     pub fn begin(&self, modern: bool, method: &str, params: Value) -> Result<(u64, Pending), Failure> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = channel();
@@ -178,7 +178,7 @@ impl Agent {
         self.begin_tool(name, arguments)?.tool(patience)
     }
 
-    /// The result of a tool that must have one.
+    /// Calls a tool that must succeed; returns its result.
     #[track_caller]
     pub fn result(&self, name: &str, arguments: &Value) -> Value {
         self.tool(name, arguments, LONG).unwrap_or_else(|why| {
@@ -186,7 +186,7 @@ impl Agent {
         })
     }
 
-    /// The next message that came unasked.
+    /// Returns the next message that is no answer.
     pub fn unasked(&self, patience: Duration) -> Option<Value> {
         locked(&self.unasked).recv_timeout(patience).ok()
     }
@@ -194,31 +194,31 @@ impl Agent {
     fn write(&self, message: &Value) -> Result<(), Failure> {
         let mut stdin = locked(&self.stdin);
         let Some(pipe) = stdin.as_mut() else { return Err(Failure::Unsent) };
-        // Half a line may have gone.
+        // A part of the line may already be written.
         pipe.write_all(format!("{message}\n").as_bytes()).map_err(|_| Failure::Gone)
     }
 
-    /// The end of file, as when the agent's client goes.
+    /// Closes stdin, as when the agent's client ends.
     pub fn close(&self) {
         drop(locked(&self.stdin).take());
     }
 
     pub fn signal(&self, signal: Signal) {
-        // A child that was waited for is no longer ours to signal.
+        // Checks that the child still runs: after a wait, its process id may belong to another process.
         let mut child = locked(&self.child);
         if child.try_wait().unwrap().is_none() {
             kill_process(Pid::from_child(&child), signal).unwrap();
         }
     }
 
-    /// Kills it and waits until it is gone, and its locks with it.
+    /// Kills the agent and waits for its end, after which its locks are free.
     #[track_caller]
     pub fn kill(&self) {
         self.signal(Signal::KILL);
         self.ended(PATIENCE);
     }
 
-    /// Stops it; when this returns, it does nothing more.
+    /// Suspends the agent; after the return it does nothing more.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
         let stat = format!("/proc/{}/stat", self.pid);
@@ -239,7 +239,7 @@ impl Agent {
         locked(&self.child).try_wait().unwrap().is_none()
     }
 
-    /// Whether it ends by itself within `patience`.
+    /// Returns true when the agent ends by itself within `patience`.
     pub fn ends_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         while self.is_running() {
@@ -251,7 +251,7 @@ impl Agent {
         true
     }
 
-    /// Waits for its end; what it said on stdout was JSON.
+    /// Waits for the agent's end; all its stdout must have been JSON.
     #[track_caller]
     pub fn ended(&self, patience: Duration) -> ExitStatus {
         let what = format!("the end of {}", self.pid);
@@ -262,7 +262,7 @@ impl Agent {
         status
     }
 
-    /// What it has said to people.
+    /// Returns everything that the agent wrote to stderr.
     pub fn stderr(&self) -> String {
         locked(&self.heard.stderr).clone()
     }
@@ -272,7 +272,7 @@ impl Heard {
     fn dispatch(&self, message: Value, unasked: &Sender<Value>) {
         let asked = || locked(&self.waiting).as_mut()?.remove(&message["id"].as_u64()?);
         match asked() {
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             Some(sender) => drop(sender.send(message)),
             None => drop(unasked.send(message)),
         }
@@ -287,7 +287,7 @@ impl Drop for Agent {
     }
 }
 
-/// Whoever panicked has failed the test already.
+/// Locks a mutex even if it is poisoned: the thread that panicked has already failed the test.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

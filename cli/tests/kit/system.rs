@@ -1,5 +1,5 @@
-//! What the security checklist needs of the system: the command line, other users, private mounts,
-//! somebody on a port, and processes seen from outside.
+//! Helpers of the security checklist for the system: the command line, other users, private mounts, a foreign process
+//! on a port, and processes seen from outside.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,11 +9,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The user that is somebody else: `nobody`.
+/// The id of another user of the machine: `nobody`.
 #[cfg(unix)]
 pub const STRANGER: u32 = 65_534;
 
-/// A nudge command with a clean environment and nothing on stdin.
+/// Returns a nudge command with a clean environment and an empty stdin.
 pub fn nudge(runtime: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nudge"));
     super::clean(&mut command);
@@ -21,7 +21,7 @@ pub fn nudge(runtime: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// The one sentence of a command that fails: nothing on stdout, one line on stderr.
+/// Returns the error sentence of a failed command, which has printed nothing on stdout and one line on stderr.
 pub fn sentence(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && output.status.code().is_some(), "{output:?}");
@@ -30,14 +30,14 @@ pub fn sentence(output: &Output) -> String {
     stderr
 }
 
-/// Listens, takes everybody in, answers nothing and remembers what was said.
+/// Accepts every connection, answers nothing and remembers the received bytes.
 pub struct Squatter {
     pub port: u16,
     heard: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Squatter {
-    /// On a port of its own (0) or on one that was somebody else's.
+    /// Listens on a free port (0), or on a port that another process had.
     pub fn on(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -62,12 +62,13 @@ impl Squatter {
         Self { port, heard }
     }
 
-    /// What each caller has said, lossily.
+    /// Returns what each caller has sent, as lossy text.
     pub fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap().iter().map(|said| String::from_utf8_lossy(said).into_owned()).collect()
     }
 
-    /// Nobody has so much as connected. Connects itself first, so that whoever came before was seen.
+    /// Asserts that no process has connected. It first connects itself and waits for that connection, so it has seen
+    /// every earlier caller.
     pub fn assert_lonely(&self, when: &str) {
         TcpStream::connect(("127.0.0.1", self.port)).unwrap().write_all(b"probe").unwrap();
         super::wait_for("the squatter", super::PATIENCE, || {
@@ -79,7 +80,7 @@ impl Squatter {
     }
 }
 
-/// Passes connections on to a server, and remembers what callers said.
+/// Passes connections on to a server, and remembers the bytes from the callers.
 pub struct Relay {
     pub port: u16,
     heard: Arc<Mutex<Vec<u8>>>,
@@ -103,7 +104,7 @@ impl Relay {
         Self { port, heard }
     }
 
-    /// All that callers have said, lossily.
+    /// Returns all bytes from callers, as lossy text.
     pub fn heard(&self) -> String {
         String::from_utf8_lossy(&self.heard.lock().unwrap()).into_owned()
     }
@@ -112,7 +113,7 @@ impl Relay {
 fn pass(mut from: TcpStream, mut to: TcpStream, note: impl Fn(&[u8])) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
-        // Before it is passed on: whoever has the answer finds the question noted.
+        // Notes the bytes before it passes them on, so that a test that has the answer finds the question too.
         note(&buffer[..read]);
         if to.write_all(&buffer[..read]).is_err() {
             return;
@@ -121,7 +122,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, note: impl Fn(&[u8])) {
     let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
-/// A figure in KiB from `/proc/PID/status`; `None` where there is no such thing.
+/// Returns a number in KiB from `/proc/PID/status`; `None` if the system has none.
 pub fn status_kib(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status
@@ -131,19 +132,19 @@ pub fn status_kib(pid: u32, name: &str) -> Option<u64> {
         .ok()
 }
 
-/// The most memory that a process has ever held is below the checklist's 200 MiB.
+/// Asserts that the peak memory of a process is below the checklist's 200 MiB.
 pub fn assert_modest(pid: u32) {
     if let Some(kib) = status_kib(pid, "VmHWM") {
         assert!(kib < 200 << 10, "{kib} KiB");
     }
 }
 
-/// Open descriptors of a process; `None` where there is no `/proc`.
+/// Returns the number of open descriptors of a process; `None` if the system has no `/proc`.
 pub fn descriptors(pid: u32) -> Option<usize> {
     Some(fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count())
 }
 
-/// All files below a folder, as (path, content).
+/// Returns all files below a folder, as (path, content).
 pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut out = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
@@ -163,8 +164,8 @@ pub fn signal(pid: u32, name: &str) {
     assert!(sent.success());
 }
 
-/// A folder that every user may enter, with a copy of the binary in it, for running things as
-/// [`STRANGER`]. `None`, with the reason printed, where this user cannot become another.
+/// Makes a folder that every user may enter, with a copy of the binary, for running programs as [`STRANGER`]. Prints
+/// the reason and returns `None` if this user cannot become another.
 #[cfg(unix)]
 pub fn stage() -> Option<(tempfile::TempDir, PathBuf)> {
     use std::os::unix::fs::PermissionsExt;
@@ -175,8 +176,8 @@ pub fn stage() -> Option<(tempfile::TempDir, PathBuf)> {
     let home = super::home();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = home.path().join("nudge-of-everybody");
-    // By another process: a program that is being written cannot be run, and whatever another test
-    // starts meanwhile would keep our descriptor a moment longer.
+    // Lets another process copy the binary. The system runs no file that is open for writing, and a child that
+    // another test starts meanwhile would inherit our open file.
     assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_nudge")).arg(&binary).status().unwrap().success());
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
     let mut probe = as_stranger(&binary);
@@ -184,7 +185,7 @@ pub fn stage() -> Option<(tempfile::TempDir, PathBuf)> {
     can("run the binary as another user", probe).then_some((home, binary))
 }
 
-/// A program run as [`STRANGER`].
+/// Returns a command that runs a program as [`STRANGER`].
 #[cfg(unix)]
 pub fn as_stranger(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
@@ -193,9 +194,9 @@ pub fn as_stranger(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// `nudge serve` behind a script that has mounts of its own. In the script `$1` is the folder given,
-/// and `/proc/self/fd/9` the binary, which stays reachable whatever is mounted over its folder.
-/// `None`, with the reason printed, where mounting is not permitted.
+/// Returns `nudge serve` behind a script with mounts of its own. In the script, `$1` is the given folder.
+/// `/proc/self/fd/9` is the binary, which stays reachable even if its folder is mounted over. Prints the reason and
+/// returns `None` if mounting is not permitted.
 #[cfg(unix)]
 pub fn with_mounts(folder: &Path, script: &str) -> Option<Command> {
     let mut probe = Command::new("unshare");
@@ -211,7 +212,7 @@ pub fn with_mounts(folder: &Path, script: &str) -> Option<Command> {
     Some(command)
 }
 
-/// A folder as a process with mounts of its own sees it.
+/// Returns the path of a folder as a process with mounts of its own sees it.
 #[cfg(unix)]
 pub fn seen_by(pid: u32, folder: &Path) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join("root").join(folder.strip_prefix("/").unwrap())
@@ -226,8 +227,8 @@ fn can(what: &str, mut probe: Command) -> bool {
     done
 }
 
-/// Runs something that a process must be done with in a second, by its processor time where the
-/// system tells it (a busy machine does not count), else by the clock.
+/// Runs `run` and asserts that the process needs less than a second for it. The limit applies to processor time if
+/// the system reports it, because a busy machine must not count; otherwise to elapsed time.
 pub fn assert_quick<T>(pid: u32, what: &str, run: impl FnOnce() -> T) -> T {
     let (begun, used) = (std::time::Instant::now(), processor_seconds(pid));
     let done = run();
@@ -240,7 +241,7 @@ pub fn assert_quick<T>(pid: u32, what: &str, run: impl FnOnce() -> T) -> T {
 }
 
 fn processor_seconds(pid: u32) -> Option<f64> {
-    // In hundredths of a second on every Linux; the name in the second field may hold anything.
+    // The times are in hundredths of a second on every Linux. The name in the second field may contain any character.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks: f64 = fields.get(11..13)?.iter().filter_map(|ticks| ticks.parse::<f64>().ok()).sum();

@@ -1,4 +1,4 @@
-//! Keeping (semantics section 12): with `keep`, hints with a duration are there again when all processes have ended.
+//! Keeping (semantics section 12): with `keep`, hints with a duration survive the end of all processes.
 #![cfg(unix)]
 
 use crate::kit;
@@ -12,7 +12,7 @@ use kit::pty::{Pty, asked, with_terminal};
 use kit::{PATIENCE, Serve, home, wait_for};
 use serde_json::{Value, json};
 
-/// A user with a folder for state, and sessions of theirs.
+/// A user with a state folder and several sessions.
 struct User(tempfile::TempDir);
 
 impl User {
@@ -47,7 +47,7 @@ impl User {
         Serve::spawn(self.command(session, true), &self.runtime(session))
     }
 
-    /// A PROXY of the session's PRIMARY.
+    /// Starts a PROXY of the session's PRIMARY.
     fn stand_by(&self, session: &str, first: &Serve) -> Serve {
         let mut serve =
             Serve::attach_to(self.command(session, true).spawn().unwrap(), &self.runtime(session), first.file.clone());
@@ -59,7 +59,7 @@ impl User {
         self.words(session, words).output().unwrap()
     }
 
-    /// A command with the variables of a server.
+    /// Returns a command with the environment variables of a server.
     fn words(&self, session: &str, words: &[&str]) -> Command {
         let serve = self.command(session, true);
         let mut command = Command::new(serve.get_program());
@@ -104,8 +104,8 @@ fn kill(mut serve: Serve) {
     serve.child.wait().unwrap();
 }
 
-/// Promise (kept hints): Hints with a duration come back in the next session with their counts. Without `keep` Nudge
-/// writes nothing and says so.
+/// Promise (kept hints): Hints with a duration come back in the next session with their counts. Without `keep`, Nudge
+/// writes no kept file and says so.
 #[test]
 fn a_hint_with_a_duration_is_there_again_with_its_counts() {
     let user = User::new();
@@ -152,7 +152,7 @@ fn a_kill_of_all_processes_loses_nothing_that_was_acknowledged() {
         assert_eq!(!get(&serve, key).is_null(), there, "{key}");
     }
     assert_eq!(kept_keys(&user), ["late"]);
-    // Another directory's session begins with it as well.
+    // A session of another directory starts with the hint too.
     serve.close();
     assert_eq!(get(&user.serve("else"), "late")["value"], "x");
 }
@@ -183,7 +183,7 @@ fn a_proxy_goes_on_keeping_and_reads_nothing_again() {
     first.close();
     let first = user.serve("run");
     let mut second = user.stand_by("run", &first);
-    // Deleted in this session: a file of the last one would bring it back.
+    // Deletes the hint in this session; the last session's file would bring it back.
     first.call("nudge.delete_hint", &json!({"component": "a", "key": "old"}));
     set(&first, "new", &json!({}));
     kill(first);
@@ -314,7 +314,7 @@ fn a_damaged_file_is_set_aside_and_named() {
     }
 }
 
-/// Puts an older file in the place of the kept one, as somebody does who restores a backup.
+/// Replaces the kept file with an older one, as a user does who restores a backup.
 type Put = fn(file: &Path, older: &str);
 
 const PUTS: [(&str, Put); 3] = [
@@ -332,8 +332,8 @@ const PUTS: [(&str, Put); 3] = [
     }),
 ];
 
-/// Promise (kept hints): A kept file that is put back while a session keeps is set aside and named, and never
-/// overwritten.
+/// Promise (kept hints): If another program replaces the kept file while a session keeps hints, the new file is set
+/// aside and named, and never overwritten.
 #[test]
 fn a_file_that_is_put_back_while_a_session_keeps_is_set_aside() {
     for (how, put) in PUTS {
@@ -363,7 +363,7 @@ fn a_file_that_is_put_back_while_a_session_keeps_is_set_aside() {
     }
 }
 
-/// Promise (kept hints): A session whose kept file, or the folder of it, is removed writes all that it keeps again.
+/// Promise (kept hints): If the kept file or its folder is removed, the session writes all kept hints again.
 #[test]
 fn a_file_that_is_removed_while_a_session_keeps_is_written_again() {
     let user = User::new();
@@ -378,11 +378,11 @@ fn a_file_that_is_removed_while_a_session_keeps_is_written_again() {
     until_kept(&user, &["first", "second", "third"]);
     let keeping = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
     assert_eq!((&keeping["aside"], &keeping["failed"]), (&Value::Null, &Value::Null), "{keeping}");
-    // It has the lock, so that another session does not write beside it.
+    // The session holds the new lock, so another session does not write too.
     let other = user.serve("else");
     assert_eq!(other.call("nudge.status", &json!({}))["result"]["keeping"]["on"], false);
     other.close();
-    // While another session has it, nothing of that one's is overwritten.
+    // While another session holds the lock, this one overwrites none of the other's files.
     std::fs::remove_dir_all(user.folder()).unwrap();
     let other = user.serve("else");
     set(&other, "other", &json!({}));
@@ -436,7 +436,7 @@ fn limits_that_leave_no_room_lose_nothing() {
     assert!(report.contains("! kept hints") && report.contains("room for 2 of its 3 hints"), "{report}");
 }
 
-/// Promise (kept hints): The most used hints stay when limits are lowered, and the others come back when there is
+/// Promise (kept hints): When limits are lowered, the most used hints stay, and the others come back when there is
 /// room.
 #[test]
 fn the_most_used_find_room_and_the_others_come_back() {
@@ -476,7 +476,8 @@ fn the_most_used_find_room_and_the_others_come_back() {
     assert!(!user.folder().join("kept-before.json").exists(), "forgotten is forgotten");
 }
 
-/// Promise (kept hints): A clock that is wrong for seconds destroys no hint, at the start of a session or within it.
+/// Promise (kept hints): A clock that is wrong for seconds destroys no hint, neither at the start of a session nor
+/// later.
 #[test]
 fn a_start_with_a_wrong_clock_loses_nothing() {
     const DAY: Duration = Duration::from_hours(24);
@@ -484,7 +485,7 @@ fn a_start_with_a_wrong_clock_loses_nothing() {
     let serve = user.serve("run");
     set(&serve, "month", &json!({"ttl": "P30D"}));
     serve.close();
-    // The kept hints were written forty days ago by a right clock; now the clock is forty days ahead.
+    // A correct clock wrote the kept hints forty days ago; now the clock is forty days fast.
     let text = std::fs::read_to_string(user.file()).unwrap();
     let stamp = |name: &str| text.split(name).nth(1).unwrap()[3..27].to_owned();
     let now = chrono_ms(&stamp("updated_at"));
@@ -540,16 +541,16 @@ fn forget_removes_the_kept_hints() {
     until_kept(&user, &["k1", "k2"]);
     let asked = String::from_utf8(refused.stderr).unwrap();
     assert!(asked.contains("hints are kept") && asked.contains("--yes"), "{asked}");
-    // Whatever session it is called for, the one that keeps is asked.
+    // `nudge forget` for any session calls the session that keeps hints.
     let said = user.said("elsewhere", &["forget", "--yes"]);
     assert!(said.starts_with("forgot 2 hints of ") && said.contains("what the running session holds"), "{said}");
     assert_eq!(kept_keys(&user), [""; 0]);
     assert_eq!(get(&serve, "k1")["value"], "x", "the session has it still");
-    // A count is no reason to keep it again; a new value is.
+    // A new count does not bring a forgotten hint back; a new value does.
     serve.call("nudge.bump", &json!({"component": "a", "key": "k1"}));
     set(&serve, "k2", &json!({}));
     until_kept(&user, &["k2"]);
-    // Also not by the next PRIMARY of the session.
+    // The next PRIMARY of the session does not bring the hint back either.
     let mut second = user.stand_by("run", &serve);
     kill(serve);
     let answer = second.tool("nudge_bump", &json!({"component": "a", "key": "k1"}));
@@ -558,7 +559,7 @@ fn forget_removes_the_kept_hints() {
     second.end(PATIENCE);
     assert_eq!(kept_keys(&user), ["k2"]);
 
-    // Without any session, and one that was killed before it had written all.
+    // Forgets without a session, after one was killed before it had written everything.
     let serve = user.serve("run");
     set(&serve, "k3", &json!({}));
     kill(serve);

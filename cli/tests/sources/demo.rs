@@ -1,4 +1,4 @@
-//! A source beside the hints, `tests/demo`, through every surface: what the seam promises (`nudge_core::source`).
+//! Tests a source besides the hints, `tests/demo`, through every surface: the promises of `nudge_core::source`.
 #![cfg(unix)]
 
 use crate::kit;
@@ -28,19 +28,19 @@ impl Desk {
         Self { _home: home, runtime, data }
     }
 
-    /// One that is PRIMARY at once.
+    /// Starts a server that becomes PRIMARY at once.
     fn primary(&self) -> Serve {
         Serve::spawn(with_demo(&self.runtime, &self.data, &["serve", "--port", "0"]), &self.runtime)
     }
 
-    /// One more agent: a PROXY, with the demo source or without.
+    /// Starts a PROXY for a further agent, with the demo source or without.
     fn proxy(&self, has_demo: bool) -> Serve {
         let command = if has_demo { with_demo(&self.runtime, &self.data, &["serve"]) } else { command(&self.runtime) };
         Serve::stand_by(command, &self.runtime)
     }
 
-    /// Returns the first line of `nudge watch` with these flags, while a command is run again and again: what it does
-    /// before the watch listens is not told.
+    /// Returns the first line of `nudge watch` with these flags. It repeats a command meanwhile, because `nudge
+    /// watch` does not report changes from before it listens.
     fn first_watched(&self, flags: &[&str], command: &[&str]) -> String {
         let args = [&["watch"], flags].concat();
         let mut watch = with_demo(&self.runtime, &self.data, &args).stdin(Stdio::null()).spawn().unwrap();
@@ -58,7 +58,7 @@ impl Desk {
         first
     }
 
-    /// What a command prints; it must work.
+    /// Runs a command that must succeed; returns its output.
     fn run(&self, args: &[&str]) -> String {
         let output = with_demo(&self.runtime, &self.data, args).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -76,8 +76,8 @@ fn has_demo(tools: &[String]) -> bool {
     tools.iter().any(|tool| tool == "nudge_demo_add")
 }
 
-/// Promise (server): A proxy lists and forwards the methods of its primary, known to it or not, and lists the tools
-/// of a source once it is in use.
+/// Promise (server): A proxy lists and forwards all methods of its primary, even unknown ones. It lists the tools of
+/// a source once the source is in use.
 #[test]
 fn it_is_served_at_a_primary_and_at_a_proxy_and_listed_once_in_use() {
     let desk = Desk::new();
@@ -85,7 +85,7 @@ fn it_is_served_at_a_primary_and_at_a_proxy_and_listed_once_in_use() {
     let hello = primary.initialize("2025-11-25");
     assert!(!hello["result"]["instructions"].as_str().unwrap().contains("demo"), "{hello}");
     assert!(!has_demo(&tools(&mut primary)), "it has nothing yet");
-    // A tool that is not listed is not there; the method is.
+    // An unlisted tool cannot be called; its method can.
     assert_eq!(primary.tool("nudge_demo_add", &json!({"name": "a", "text": "x"}))["error"]["code"], -32602);
     let added = primary.call("nudge.demo.add", &json!({"name": "a", "text": "one"}));
     assert_eq!(added["result"]["count"], 1, "{added}");
@@ -93,7 +93,7 @@ fn it_is_served_at_a_primary_and_at_a_proxy_and_listed_once_in_use() {
     let told = primary.tool("nudge_demo_get", &json!({"name": "a"}));
     assert_eq!(told["result"]["structuredContent"]["text"], "one", "{told}");
 
-    // A PROXY that knows the source, and one that does not: another build.
+    // Starts a PROXY whose build has the source, and one whose build does not.
     for knows in [true, false] {
         let mut proxy = desk.proxy(knows);
         let listed = tools(&mut proxy);
@@ -119,7 +119,7 @@ fn agents_are_told_when_a_source_comes_into_use() {
     primary.initialize("2025-11-25");
     let mut proxy = desk.proxy(true);
     assert!(!has_demo(&tools(&mut primary)) && !has_demo(&tools(&mut proxy)));
-    // The first tick has seen what is in use.
+    // The first tick has noted which sources are in use.
     wait_for("a tick", PATIENCE, || {
         let status = primary.call("nudge.status", &json!({}));
         (status["result"]["demo"]["ticks"].as_u64()? > 0).then_some(())
@@ -155,11 +155,11 @@ fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     let mut proxy = desk.proxy(true);
     assert!(!has_demo(&tools(&mut proxy)), "the PRIMARY does not have it");
     assert_eq!(plain.call("nudge.demo.list", &json!({}))["error"]["code"], -32601);
-    // A note from another session: the source is in use as soon as it is opened.
+    // Adds a note as from another session, so that the source is in use as soon as it opens.
     nudge_core::source::DataDir::new(&desk.data).create_folder().unwrap();
     std::fs::write(desk.data.join("demo.jsonl"), "{\"note\":{\"name\":\"old\",\"text\":\"kept\"}}\n").unwrap();
     plain.child.kill().unwrap();
-    // It is told that the list may be another.
+    // The proxy's client is notified that the list may have changed.
     wait_for("the news", PATIENCE, || {
         let heard = proxy.receive();
         (heard["method"] == "notifications/tools/list_changed").then_some(())
@@ -184,7 +184,7 @@ fn a_call_with_a_key_is_made_once_across_the_death_of_the_primary() {
     };
     let first = add(&primary, "one");
     assert_eq!(first["result"]["note"]["text"], "one", "{first}");
-    // Somebody writes the same note meanwhile.
+    // Another caller writes the same note meanwhile.
     primary.call("nudge.demo.add", &json!({"name": "a", "text": "newer"}));
     primary.child.kill().unwrap();
     primary.child.wait().unwrap();
@@ -205,7 +205,7 @@ fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     let primary = desk.primary();
     primary.call("nudge.demo.add", &json!({"name": "a", "text": "one"}));
     std::fs::remove_file(desk.runtime.join("primary.lock")).unwrap();
-    // Another has it before this one puts it back.
+    // Another process takes the lock before this PRIMARY puts the file back.
     let _next = nudge_client::RuntimeDir::open(Some(&desk.runtime)).unwrap().try_lock().unwrap().unwrap();
     let refused = primary.call("nudge.demo.add", &json!({"name": "b", "text": "two"}));
     assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{refused}");
@@ -236,11 +236,12 @@ fn a_slow_call_holds_up_no_other_call() {
     for call in slow {
         assert!(call.join().unwrap().contains("\"waited_ms\":300"));
     }
-    // On the event loop the four would stand in line, and nobody else would be answered meanwhile.
+    // On the event loop, the four calls would run one after the other, and no other caller would get an answer
+    // meanwhile.
     assert!(quick > 20, "{quick} quick calls beside them");
 }
 
-/// Promise (sources): Hints and another source are told together by one hook and one recall.
+/// Promise (sources): One hook and one recall return hints and items of another source together.
 #[test]
 fn its_offers_come_out_of_the_hook_beside_hints() {
     let desk = Desk::new();
@@ -263,13 +264,13 @@ fn its_offers_come_out_of_the_hook_beside_hints() {
         "{said}"
     );
     assert_eq!(says(&event("s1"), "2000"), "", "a session is told once");
-    // What is urgent comes before everything else, within the bytes.
+    // An urgent note comes before everything else, within the limit of bytes.
     desk.run(&["demo", "add", "stop", "the build of the api is broken, stop", "--urgent"]);
     let said = says(&event("s2"), "400");
     assert!(said.len() <= 400, "{} bytes", said.len());
     let lines: Vec<_> = said.lines().filter(|line| line.starts_with("- ")).collect();
     assert!(lines[0].starts_with("- note stop: the build of the api is broken"), "{said}");
-    // An outcome of a command that was suggested is counted for the session.
+    // The outcome of a suggested command is counted for the session.
     desk.run(&["call", "outcome", r#"{"command":"make api","ok":true,"client_session":"s1"}"#]);
     let stats: Value = serde_json::from_str(&desk.run(&["call", "stats"])).unwrap();
     assert_eq!(stats["followed"], 1, "{stats}");
@@ -282,7 +283,7 @@ fn it_is_recalled_beside_hints() {
     let _primary = desk.primary();
     desk.run(&["set", "api", "build", "make api"]);
     desk.run(&["demo", "add", "alpha", "the api needs node 20"]);
-    // Where much else runs, a source may be late, and the answer says so.
+    // On a busy machine a source may be late; the answer then says so.
     let recall = |words: &[&str]| {
         let said = || Some(desk.run(words)).filter(|said| !said.contains("in time") && !said.contains("\"late\""));
         wait_for("an answer in time", PATIENCE, said)
@@ -326,7 +327,7 @@ fn its_changes_are_watched_and_its_resources_are_read() {
 
     let mut ask = |method: &str, params: Value| {
         primary.send(&json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params}).to_string());
-        // Notifications may come before.
+        // Skips notifications that come first.
         let answer = wait_for("the answer", PATIENCE, || Some(primary.receive()).filter(|answer| answer["id"] == 5));
         answer["result"].clone()
     };
@@ -371,7 +372,7 @@ fn it_works_ticks_and_ends_and_its_settings_are_listed() {
 #[test]
 fn endless_calls_of_one_agent_leave_every_other_caller_as_it_was() {
     const CALLS: u64 = 560;
-    /// Most calls of a PROXY under way: places and calls that wait.
+    /// The most unanswered calls of a PROXY: running and waiting ones.
     const UNDER_WAY: u64 = 8 + 64;
     let desk = Desk::new();
     let primary = desk.primary();
@@ -387,7 +388,7 @@ fn endless_calls_of_one_agent_leave_every_other_caller_as_it_was() {
         let told = greedy.receive().to_string();
         refused += u64::from(told.contains("waiting already"));
     }
-    // Another agent, a program over TCP, a command, and whoever asks how things stand.
+    // Calls by another agent, over TCP, by commands and for the status all work.
     let mut other = desk.proxy(true);
     assert!(has_demo(&tools(&mut other)));
     assert_eq!(other.tool("nudge_demo_get", &json!({"name": "a"}))["result"]["structuredContent"]["text"], "one");

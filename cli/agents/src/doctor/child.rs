@@ -1,4 +1,5 @@
-//! A child process such as a client starts: a server to talk to, or a hook. Neither outlives its owner.
+//! A child process that the doctor starts as a client would: an MCP server, or a hook. Both end at the latest when
+//! their owner drops them.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -11,18 +12,18 @@ use nudge_os::process::{self, ChildProgram};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// Time limit of a server's greeting, a tool call or a hook.
+/// The time limit of a server's handshake, a tool call or a hook.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time to end after stdin has ended; a Nudge server needs less than one second.
+/// The time in which a server must end after its stdin ends; a Nudge server needs less than one second.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Largest amount of stdout that is read; Nudge writes less.
+/// The most bytes of stdout that are read; Nudge writes less.
 const MAX_BYTES: u64 = 4 << 20;
-/// Length of the end of stderr that is kept.
+/// The bytes that are kept from the end of stderr.
 const TAIL_BYTES: usize = 4 << 10;
 /// The MCP version that most clients speak.
 const PROTOCOL: &str = "2025-06-18";
 
-/// A child process. If it does not end by itself when dropped, it is killed, with all processes that it started.
+/// A child process. A child that does not end by itself on drop is killed, with all processes that it started.
 pub struct ChildProcess {
     program: process::RunningProgram,
     stdin: Option<ChildStdin>,
@@ -31,11 +32,11 @@ pub struct ChildProcess {
     /// Receives a message when stderr has ended.
     silent: Receiver<()>,
     deadline: Instant,
-    /// True for a server, which ends by itself when its stdin does.
+    /// True for a server, which ends by itself after its stdin ends.
     is_server: bool,
 }
 
-/// A server's description of itself.
+/// A server's own name, version and tools.
 pub struct ServerHello {
     pub name: String,
     pub version: String,
@@ -46,7 +47,7 @@ impl ChildProcess {
     /// Starts a program.
     ///
     /// # Errors
-    /// The system's error, when it cannot be started.
+    /// The system's error, when the program cannot be started.
     pub fn start(mut program: ChildProgram) -> Result<Self, String> {
         let mut program = program.start().map_err(|error| format!("it cannot be started: {error}"))?;
         let (sender, lines) = channel();
@@ -80,7 +81,7 @@ impl ChildProcess {
     /// Does the MCP handshake and lists the tools.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// The reason in words.
     pub fn shake_hands(&mut self) -> Result<ServerHello, String> {
         let client = json!({"name": "nudge-doctor", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
@@ -98,7 +99,7 @@ impl ChildProcess {
     /// Calls a tool and returns the text of its result.
     ///
     /// # Errors
-    /// The reason, in words, or the tool's own error.
+    /// The reason in words, or the tool's own error.
     pub fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
         self.deadline = Instant::now() + PATIENCE;
         let result = self.send_request(3, "tools/call", &json!({"name": name, "arguments": arguments}))?;
@@ -111,7 +112,7 @@ impl ChildProcess {
         Ok(text.to_owned())
     }
 
-    /// Writes a message. A failure is ignored: how the process ends will explain it.
+    /// Writes a message. Ignores a failure, because the exit status will explain it.
     fn send_message(&mut self, message: &Value) {
         if let Some(stdin) = self.stdin.as_mut() {
             let _ = stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush());
@@ -134,7 +135,7 @@ impl ChildProcess {
             let Ok(mut message @ Value::Object(_)) = serde_json::from_str::<Value>(&line) else {
                 return Err(format!("it says something else than MCP on stdout: {}", line.trim_end()));
             };
-            // The server's own requests and notifications are skipped.
+            // Skips the server's own requests and notifications.
             if message["id"] != id || message.get("method").is_some() {
                 continue;
             }
@@ -146,10 +147,10 @@ impl ChildProcess {
         }
     }
 
-    /// Writes `given` to stdin and closes it. Returns all of stdout, and the time from `begun` to its end.
+    /// Writes `given` to stdin and closes it. Returns all of stdout, and the time from `begun` to the end of stdout.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// The reason in words.
     pub fn read_answer(&mut self, begun: Instant, given: &Value) -> Result<(String, Duration), String> {
         self.send_message(given);
         drop(self.stdin.take());
@@ -195,7 +196,7 @@ impl ChildProcess {
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // A process that has not ended then is ended with `program`.
+        // Dropping `program` ends a process that is still running after this wait.
         let _ = self.wait_for_end(if self.is_server { FAREWELL } else { Duration::ZERO });
     }
 }

@@ -1,5 +1,5 @@
-//! The routes below `/api` serve records over plain HTTP to programs made for the upstream plugin. Each route is one
-//! method. The answer has the plugin's shape, and each refusal its own status.
+//! The routes below `/api` serve records over plain HTTP to programs made for the upstream plugin. Each route calls
+//! one method. The answer has the plugin's format, and each refusal has its own status.
 //!
 //! | route | method | answer |
 //! |---|---|---|
@@ -28,7 +28,7 @@ use crate::work::WorkDesk;
 
 const LIST: &str = "nudge.records.list";
 const UPSERT: &str = "nudge.records.upsert";
-/// Records that one call of a list reads.
+/// The records that one call reads for a list.
 const LISTED: u64 = 1_000;
 
 /// A route below `/api`.
@@ -45,7 +45,7 @@ pub enum ApiRoute {
 }
 
 impl ApiRoute {
-    /// The route of a path.
+    /// Finds the route of a path.
     pub fn from_path(path: &str) -> Option<Self> {
         match path.strip_prefix("/api/")? {
             "projects" => Some(Self::Projects),
@@ -59,7 +59,7 @@ impl ApiRoute {
         }
     }
 
-    /// Returns the HTTP methods that it takes, also as its `Allow`.
+    /// Returns the HTTP methods of the route, as a list and as the value of the `Allow` header.
     pub fn allowed_methods(self) -> (&'static [Method], &'static str) {
         match self {
             Self::Projects => (&[Method::GET], "GET"),
@@ -74,9 +74,9 @@ impl ApiRoute {
 pub struct ApiRequest {
     /// The route.
     pub api: ApiRoute,
-    /// The method of HTTP, one of the route's.
+    /// The HTTP method, one that the route allows.
     pub method: Method,
-    /// The text behind the `?`.
+    /// The text after the `?`.
     pub query: Option<String>,
     /// The body.
     pub body: Bytes,
@@ -94,14 +94,14 @@ pub async fn answer_api(
         Ok(answer) => answer,
         Err(error) => (to_status(&error), json!({"error": error.to_json()})),
     };
-    // A value is always JSON.
+    // A JSON value can always be serialized.
     (status, json_text(&body).into_bytes().into())
 }
 
-/// Returns the status that begins a code.
+/// Returns the HTTP status in the first digits of the error's code.
 fn to_status(error: &Error) -> StatusCode {
     let status = u16::try_from(error.code() / 100).ok().and_then(|status| StatusCode::from_u16(status).ok());
-    // No such method: a server without records.
+    // The code has no status when the server has no such method, because it has no records.
     status.filter(|status| status.is_client_error() || status.is_server_error()).unwrap_or(StatusCode::NOT_FOUND)
 }
 
@@ -116,7 +116,7 @@ impl ApiRequest {
             (ApiRoute::Projects, _) => Ok(part(call("nudge.records.projects", &Map::new())?, "projects")),
             (ApiRoute::Search, _) => {
                 let mut params = self.read_params()?;
-                // A search without a context asks every project alike.
+                // A search without a context covers every project equally.
                 if !params.contains_key("context") {
                     params.entry("project").or_insert("*".into());
                 }
@@ -150,7 +150,7 @@ impl ApiRequest {
         }
     }
 
-    /// Reads all pages: the plugin knows none.
+    /// Reads all pages, because the plugin's API has no pages.
     fn list_all(&self, call: impl Fn(&str, &Map<String, Value>) -> Result<Value>) -> Result<Value> {
         let mut params = self.read_filters()?;
         params.insert("limit".into(), LISTED.into());
@@ -168,7 +168,7 @@ impl ApiRequest {
         }
     }
 
-    /// Reads the filters for a list from the query.
+    /// Reads the filters of a list from the query.
     fn read_filters(&self) -> Result<Map<String, Value>> {
         let mut params = Map::from_iter([("project".to_owned(), "*".into())]);
         let pairs = self.query.iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());

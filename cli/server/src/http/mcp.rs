@@ -1,8 +1,8 @@
-//! `/mcp`: MCP over streamable HTTP. [`super::door`] has let the request in and its body has been read within
-//! the limits; rmcp implements both versions of the protocol.
+//! `/mcp`: MCP over streamable HTTP. [`super::door`] has accepted the request, and its body was read within the
+//! limits. rmcp implements both versions of the protocol.
 //!
-//! Clients of the 2025 protocol have sessions. The number and idle time of these are limited here. Clients of 2026 have
-//! none.
+//! Clients of the 2025 protocol have sessions. This module limits the number and the idle time of these sessions.
+//! Clients of 2026 have none.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -38,15 +38,15 @@ use crate::mcp::{CallerLeft, ClientTools};
 use crate::session::calls::MAX_INLINE_BYTES;
 use crate::work::{CallerId, WorkDesk};
 
-/// Request header with the session of a client of 2025.
+/// The request header with the session of a client of 2025.
 const SESSION_HEADER: &str = "mcp-session-id";
-/// Largest number of sessions; a further one ends the least recently used of the client that has the most.
+/// The most sessions. A further one ends the least recently used session of the client with the most sessions.
 const MAX_SESSIONS: usize = 128;
-/// Idle time after which a session ends; its client has to send `initialize` again.
+/// The idle time after which a session ends; its client must send `initialize` again.
 const SESSION_IDLE: Duration = Duration::from_hours(4);
-/// Largest message without the arguments of a tool call, which may fill a whole body.
+/// The most bytes of a message without the arguments of a tool call. The arguments may fill a whole body.
 const MAX_ENVELOPE_BYTES: usize = 1 << 20;
-/// Time to answer `subscriptions/listen` requests once the server is told to stop; then streams end.
+/// The time to answer `subscriptions/listen` requests after the server is told to stop; then all streams end.
 const FAREWELL: Duration = Duration::from_millis(50);
 
 type McpResponse = Response<BoxBody<Bytes, Infallible>>;
@@ -67,7 +67,7 @@ impl McpHttp {
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_ENVELOPE_BYTES)
-            // `super::door` has stricter checks of its own.
+            // Switches rmcp's checks off, because `super::door` has stricter ones.
             .disable_allowed_hosts()
             .disable_allowed_origins();
         let token = config.cancellation_token.clone();
@@ -78,11 +78,11 @@ impl McpHttp {
         });
         let tools = move || Ok(tools.for_another_client());
         let service = StreamableHttpService::new(tools, Arc::new(LimitedSessions::new(idle)), config);
-        // Half of all connections, so that there is always room for calls.
+        // Streams may use half of all connections, so there is always room for calls.
         Self { service, free_streams: Arc::new(Semaphore::new(accept::count_places() / 2)) }
     }
 
-    /// Answers a request that was let in; `body` is empty for other methods than POST.
+    /// Answers an accepted request; `body` is empty for any method other than POST.
     pub async fn answer_request(&self, head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
         if !stays_open(&head) {
             return self.pass_to_rmcp(head, body, desk).await;
@@ -127,7 +127,7 @@ tokio::task_local! {
     static CLIENT: Box<str>;
 }
 
-/// Tells clients apart: by their process over the local channel, and over TCP by the name that they give themselves.
+/// Identifies clients: by their process over the local channel, and by their own name over TCP.
 fn client_name(head: &Parts, caller: CallerId) -> Box<str> {
     let name = || head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default().into();
     match caller {
@@ -136,8 +136,8 @@ fn client_name(head: &Parts, caller: CallerId) -> Box<str> {
     }
 }
 
-/// Returns true when the answer is a stream without an end of its own. The header can be relied on: rmcp refuses a
-/// request if its header names another method than its body.
+/// Returns true when the answer is a stream that does not end by itself. The header is reliable: rmcp refuses a
+/// request whose header names another method than its body.
 fn stays_open(head: &Parts) -> bool {
     head.method == Method::GET || head.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen")
 }
@@ -150,7 +150,8 @@ async fn without_arguments(body: Bytes, desk: &WorkDesk) -> (Bytes, Option<Box<R
     if body.len() <= MAX_INLINE_BYTES {
         return split(body);
     }
-    // Without a place the message goes on whole, so that the call in it is refused, not taken for an empty message.
+    // Without a free place it passes the whole message on, so that the call gets a refusal and does not count as an
+    // empty message.
     let whole = body.clone();
     desk.run(CallLane::Vital, move || split(body)).await.unwrap_or((whole, None))
 }
@@ -211,7 +212,7 @@ fn refuse_unreadable(message: &[u8]) -> McpResponse {
     json_response(StatusCode::BAD_REQUEST, json_text(&error).into_bytes().into()).map(BodyExt::boxed)
 }
 
-/// rmcp's in-memory sessions, with a limit to their number.
+/// rmcp's sessions in memory, with a limit on their number.
 struct LimitedSessions {
     local: Arc<LocalSessionManager>,
     known: Mutex<HashMap<SessionId, KnownSession>>,
@@ -229,8 +230,8 @@ impl LimitedSessions {
         Self { local: Arc::new(local), known: Mutex::default() }
     }
 
-    /// Takes out a session when there is no room for another of `client`: the least recently used of the client that then
-    /// has the most.
+    /// Removes a session when there is no room for another one of `client`. It takes the least recently used session
+    /// of the client that would have the most.
     fn take_surplus(&self, client: &str) -> Option<SessionId> {
         let mut known = self.known.lock();
         if known.len() < MAX_SESSIONS {
@@ -258,7 +259,7 @@ impl SessionManager for LimitedSessions {
         let client = CLIENT.try_with(Clone::clone).unwrap_or_default();
         if let Some(surplus) = self.take_surplus(&client) {
             let local = Arc::clone(&self.local);
-            // Closing may wait for the session's client to read, so it runs in a task of its own.
+            // Closing may wait until the session's client reads, so it runs in a task of its own.
             tokio::spawn(async move { local.close_session(&surplus).await });
         }
         let (id, transport) = self.local.create_session().await?;
@@ -274,7 +275,7 @@ impl SessionManager for LimitedSessions {
         self.local.initialize_session(id, message).await
     }
 
-    /// Also notes the time of use: rmcp asks this first for every request of a session.
+    /// Also notes the time of use, because rmcp calls this first for every request of a session.
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
         if let Some(session) = self.known.lock().get_mut(id) {
             session.last_used = Instant::now();

@@ -1,7 +1,7 @@
-//! Profiles: instead of the tools of the sources, exactly those of another specification, under its names.
+//! Profiles: the tools of another specification, under its own names, instead of the tools of the sources.
 //!
-//! A profile is a matter of the surface alone. The tools call the same methods of the same session as any others. So a
-//! server with a profile is PRIMARY or PROXY like any other, and the things that it stores are there for all.
+//! A profile changes only the surface. Its tools call the same methods of the same session. A server with a profile
+//! is therefore PRIMARY or PROXY like any other, and all callers see what it stores.
 
 mod dude;
 mod nugget;
@@ -22,15 +22,15 @@ use super::fill_in::{self, ContextFiller, ToolCall};
 use super::tools;
 use crate::session::backend::CallBackend;
 
-/// The tools that a server offers in place of everything else.
+/// The tools that replace all others of a server.
 pub struct ServerProfile {
-    /// The name by which `nudge serve --profile` knows it, and that of the server.
+    /// The name for `nudge serve --profile`, also the name of the MCP server.
     pub name: &'static str,
     /// The name for people.
     pub title: &'static str,
     /// The instructions that a host shows to the model.
     pub instructions: &'static str,
-    /// The tools, in the order in which they are listed.
+    /// The tools, in the order of the list.
     pub tools: &'static [ProfileTool],
 }
 
@@ -40,17 +40,17 @@ pub struct ProfileTool {
     pub name: &'static str,
     /// A few words for people.
     pub title: &'static str,
-    /// The tool's effect, and when to call it, for models.
+    /// A description for models: the tool's effect, and when to call it.
     pub description: &'static str,
-    /// JSON Schema of its arguments.
+    /// Returns the JSON Schema of the arguments.
     pub params: fn() -> Value,
-    /// The method behind the tool; both change the same things.
+    /// The method that the tool calls; both have the same effect.
     pub method: &'static str,
     /// Answers a call.
     pub run: Run,
 }
 
-/// Answers a call of a tool, given its arguments, by calls of methods.
+/// Answers a call of a tool with these arguments, by calls of methods.
 pub type Run = for<'a> fn(&'a SessionMethods<'a>, &'a RawValue) -> Answer<'a>;
 
 /// The answer to a call of a tool.
@@ -59,24 +59,24 @@ pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Box<RawValue>>> + Send 
 /// Every profile.
 static PROFILES: &[&ServerProfile] = &[&dude::PROFILE, &nugget::PROFILE];
 
-/// The names of all profiles.
+/// Lists the names of all profiles.
 pub fn list_profile_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|profile| profile.name)
 }
 
-/// The profile of this name.
+/// Finds the profile with this name.
 pub fn find_profile(name: &str) -> Option<&'static ServerProfile> {
     PROFILES.iter().copied().find(|profile| profile.name == name)
 }
 
 impl ServerProfile {
-    /// The tool of this name.
+    /// Finds the tool with this name.
     pub fn find_tool(&self, name: &str) -> Option<&'static ProfileTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// A refusal, which names the profile's tools in place of the methods behind them, and the command in place of a
-    /// method that it has no tool for.
+    /// Rewrites a refusal for the profile's client: the profile's tools replace the methods behind them, and a
+    /// command replaces each method without a tool.
     pub fn in_its_words(&self, refused: Error) -> Error {
         let name_tool =
             |text: String, tool: &ProfileTool| text.replace(&format!("`{}`", tool.method), &format!("`{}`", tool.name));
@@ -88,7 +88,7 @@ impl ServerProfile {
         refused.with_message(sources::list_methods().into_iter().fold(told, name_others))
     }
 
-    /// The tools, as they are listed.
+    /// Returns the tools for `tools/list`.
     pub fn list_tools(&self) -> Vec<Tool> {
         self.tools.iter().map(ProfileTool::to_tool).collect()
     }
@@ -114,11 +114,11 @@ impl ProfileTool {
     }
 }
 
-/// The methods of the session, for one call of a tool.
+/// Calls methods of the session, on behalf of one call of a tool.
 pub struct SessionMethods<'a> {
-    /// The backend that answers them.
+    /// The backend that answers the methods.
     pub backend: &'a CallBackend,
-    /// Fills in their contexts.
+    /// Fills in the contexts of the calls.
     pub filler: Option<&'a ContextFiller>,
     /// The client's name.
     pub caller: &'a str,
@@ -127,10 +127,10 @@ pub struct SessionMethods<'a> {
 }
 
 impl SessionMethods<'_> {
-    /// Calls a method, in the context in which the client stands.
+    /// Calls a method, in the context of the client.
     ///
     /// # Errors
-    /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer, or knows no such method.
+    /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer, or does not have the method.
     pub async fn call<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T> {
         let unreadable = |_| {
             Error::unavailable(

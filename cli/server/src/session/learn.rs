@@ -1,5 +1,5 @@
-//! Learning: a command that failed, and a near one that then worked in the same folder, become a hint (semantics
-//! section 20). It hears the reports of hooks from the service that asks all sources.
+//! Learning: a command fails, then a similar one works in the same folder, and the pair becomes a hint (semantics
+//! section 20). The learner gets the reports of hooks from the service that asks all sources.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -19,30 +19,30 @@ use serde_json::{Map, Value, json};
 
 use super::lesson::is_lesson;
 
-/// The tag, and the signature, of learned hints.
+/// The tag of learned hints, also their author name.
 pub const LEARNED: &str = "learned";
-/// Time after a failure in which a command that works counts as its remedy.
+/// The time after a failure in which a command that works counts as its remedy.
 const PATIENCE_MS: Millis = 10 * 60 * 1000;
-/// Most hints that are learned of one client session.
+/// The most hints learned from one client session.
 const MAX_LEARNED: usize = 20;
-/// Most client sessions, failures of one, and calls' keys that are remembered.
+/// The most remembered client sessions, failures of one session, and keys of calls.
 const MAX_SESSIONS: usize = 256;
 const MAX_FAILURES: usize = 8;
 const MAX_KEYS: usize = 128;
-/// The confidence of a learned hint: at first, at most, the gain by a success, the loss by a failure, and the least
-/// before it is deleted.
+/// The confidence of a learned hint: the first value, the most, the gain by a success, the loss by a failure, and the
+/// least. A hint below the least is deleted.
 const FIRST: f64 = 0.3;
 const MOST: f64 = 0.8;
 const A_SUCCESS: f64 = 0.1;
 const A_FAILURE: f64 = 0.2;
 const LEAST: f64 = 0.1;
-/// Longest line, in bytes; longer ones are written for once.
+/// The most bytes of a line to learn; a longer one was written for a single use.
 const MAX_LINE: usize = 300;
-/// Longest command that failed in a reason, in characters.
+/// The most characters of a failed command in a reason.
 const MAX_TOLD: usize = 160;
-/// Most keys of one name.
+/// The most keys with the same name.
 const MAX_SAME: usize = 9;
-/// How a client begins an error in which it says the exit code.
+/// The beginning of an error in which a client names the exit code.
 const EXIT_CODE: &str = "Exit code ";
 
 /// A command that failed.
@@ -64,18 +64,18 @@ struct SessionLessons {
 #[derive(Default)]
 struct LearningState {
     sessions: HashMap<String, SessionLessons>,
-    /// The keys of seen calls, so that each counts once.
+    /// The keys of seen calls, so that each call counts once.
     keys: VecDeque<String>,
 }
 
-/// Makes hints of the commands that sessions are told of.
+/// Makes hints from the commands that hooks report.
 pub struct CommandLearner {
     hints: Arc<dyn Service>,
     clock: Arc<dyn Clock>,
     state: Mutex<LearningState>,
 }
 
-/// A hint that the store refuses is not learned, and the caller is not told: it asked for something else.
+/// A hint that the store refuses is not learned. The caller gets no error, because it asked for something else.
 impl CommandListener for CommandLearner {
     fn note_failure(&self, request: &SuggestRequest) {
         if let (Some(session), Some(command)) = (&request.client_session, &request.command) {
@@ -93,7 +93,7 @@ impl CommandListener for CommandLearner {
         if !ok {
             return self.remember_failure(session, command, context, exit_code);
         }
-        // A hint says the command already.
+        // A hint already has the command.
         if !matched.is_empty() {
             return;
         }
@@ -107,7 +107,7 @@ impl CommandListener for CommandLearner {
 }
 
 impl CommandLearner {
-    /// `hints` stores.
+    /// Makes the learner; `hints` stores its hints.
     pub fn new(hints: Arc<dyn Service>, clock: Arc<dyn Clock>) -> Self {
         Self { hints, clock, state: Mutex::default() }
     }
@@ -119,14 +119,14 @@ impl CommandLearner {
         self.state.lock().note_failure(session.to_owned(), failed);
     }
 
-    /// Raises or lowers the confidence of learned hints that have just been tried. A hint that worked in a second
-    /// client session is told as any other from then on.
+    /// Raises or lowers the confidence of learned hints that an agent has just used. After a hint has worked in a
+    /// second client session, it is told like any other.
     fn weigh_learned(&self, matched: &[Box<RawValue>], client_session: &str, ok: bool) {
         let hints = matched.iter().filter_map(|hint| serde_json::from_str::<Value>(hint.get()).ok());
         for hint in hints.filter(|hint| hint["meta"]["added_by"] == LEARNED) {
             let confidence = hint["meta"]["confidence"].as_f64().unwrap_or(FIRST);
             let next = if ok { (confidence + A_SUCCESS).min(MOST) } else { confidence - A_FAILURE };
-            // Another may change it at the same time; then that counts.
+            // Ignores a refusal: another caller may change the hint at the same time, and that change counts.
             let _ = if next < LEAST {
                 let which = json!({"component": hint["component"], "key": hint["key"], "variant": hint["variant"].as_str().unwrap_or("")});
                 self.call("nudge.delete_hint", &which)
@@ -189,7 +189,7 @@ impl CommandLearner {
 }
 
 impl LearningState {
-    /// Remembers the key of a call; false for one that is known.
+    /// Remembers the key of a call; returns false for a known key.
     fn note_key(&mut self, key: &str) -> bool {
         if self.keys.iter().any(|known| known == key) {
             return false;
@@ -201,7 +201,7 @@ impl LearningState {
         true
     }
 
-    /// Remembers a failure; of one that is told twice the exit code that is known.
+    /// Remembers a failure. A failure that is reported twice keeps the known exit code.
     fn note_failure(&mut self, session: String, failed: FailedCommand) {
         if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&session) {
             let oldest = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
@@ -222,7 +222,7 @@ impl LearningState {
         }
     }
 
-    /// The latest failure of which this line, which worked, is the remedy; it is remembered no more.
+    /// Removes and returns the latest failure that this successful line remedies.
     fn take_remedied(&mut self, session: &str, cwd: &str, worked: &str, now: Millis) -> Option<FailedCommand> {
         if worked.len() > MAX_LINE {
             return None;
@@ -235,18 +235,19 @@ impl LearningState {
     }
 }
 
-/// Reads the exit code in an error's first line, as clients write it.
+/// Reads the exit code in the first line of an error, in the format of clients.
 fn read_exit_code(error: &str) -> Option<i64> {
     error.lines().next()?.strip_prefix(EXIT_CODE)?.trim().parse().ok()
 }
 
-/// Why a command was learned, without a word of any output: a model reads it as ours.
+/// Describes why a command was learned. The text contains no output of a command, because a model would read it as
+/// Nudge's own words.
 fn describe_failure(failed: &FailedCommand) -> String {
     let exit = failed.exit_code.map_or_else(String::new, |code| format!(" (exit {code})"));
     format!("worked after `{}` failed{exit}", one_line(&failed.command, MAX_TOLD))
 }
 
-/// The key of a command: its program and the first word behind it.
+/// Returns the key for a command: its program and the first word after the program.
 fn name(line: &Line) -> String {
     let Some(command) = line.heads().last() else { return LEARNED.to_owned() };
     let program = after_mark(&command.program, &['/']);

@@ -1,4 +1,4 @@
-//! The sources of a PRIMARY: opened, asked, ticked, closed.
+//! The sources of a PRIMARY: opens them, runs their periodic work and closes them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,10 +18,10 @@ use super::journal::{SessionJournal, SessionRecords, SourceJournal};
 use super::learn::CommandLearner;
 use crate::memory;
 
-/// Milliseconds that a source may take to open, because callers wait; one that takes longer is named in the log.
+/// The milliseconds that a source may take to open while callers wait; the log names a slower source.
 const OPEN_MS: u128 = 20;
 
-/// The things that all sources are opened with.
+/// The things that every source gets when it opens.
 pub struct SourceSupplies<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -29,39 +29,40 @@ pub struct SourceSupplies<'a> {
     pub session: SessionIdentity,
     /// The journal and the fence.
     pub journal: Arc<SessionJournal>,
-    /// Takes the changes.
+    /// Receives the changes.
     pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
     pub data: DataDir,
-    /// The folder for files that can be made again.
+    /// The folder for files that sources can make again.
     pub cache: DataDir,
     /// The model, if there is one.
     pub models: Arc<dyn ModelProvider>,
     /// The values of the settings.
     pub settings: Arc<SettingValues>,
-    /// Returns true once the process has given the session up, while sources open.
+    /// Returns true when the process has given the session up while the sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
 
-/// Open sources, in the order of the list.
+/// The open sources, in the order of the list.
 pub struct OpenSources {
     all: Vec<(&'static SourceSpec, Arc<dyn Source>)>,
     clock: Arc<dyn Clock>,
     suggest: Arc<SuggestService>,
     events: Arc<EventService>,
-    /// The flags of the sources, in their order; each wakes its own source alone.
+    /// The stop flags of the sources, in their order. Each flag wakes only its own source.
     stops: Vec<StopFlag>,
     models: Arc<dyn ModelProvider>,
 }
 
 impl OpenSources {
-    /// Opens every source of the list, with its records in the session's journal. The first is that of the hints.
+    /// Opens every source of the list with its records from the session's journal. The first source is that of the
+    /// hints.
     ///
     /// # Errors
-    /// The error of the first source when it cannot be opened.
+    /// The error of the first source, when that cannot be opened.
     ///
     /// # Panics
-    /// For an empty list.
+    /// Panics for an empty list.
     pub fn open(lent: &SourceSupplies<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
         let mut records = SessionRecords::new(records);
         let mut all: Vec<(&SourceSpec, Arc<dyn Source>)> = Vec::with_capacity(list.len());
@@ -82,7 +83,7 @@ impl OpenSources {
                 settings: Arc::new(lent.settings.select(spec.settings)),
             };
             let opened = match (spec.open)(host) {
-                // The session is about the first source; it can do without one of the others.
+                // The session cannot work without the first source, but without any other.
                 Err(error) if !all.is_empty() => {
                     tracing::error!(source = spec.name, error = error.message(), "cannot be opened");
                     Arc::new(UnopenedSource { spec, error })
@@ -109,7 +110,7 @@ impl OpenSources {
         Ok(Self { all, clock: Arc::clone(&lent.clock), suggest, events, stops, models: Arc::clone(&lent.models) })
     }
 
-    /// Starts [`Source::work`] of the sources that have any, each on a thread of its own.
+    /// Runs [`Source::work`] of each source that has such work, on a thread of its own.
     pub fn begin_work(&self) {
         let working = self.all.iter().zip(&self.stops).filter(|((spec, _), _)| spec.works);
         for ((spec, source), stop) in working {
@@ -121,35 +122,35 @@ impl OpenSources {
         }
     }
 
-    /// The services that answer calls: the suggestions of all sources, then each by itself.
+    /// Lists the services that answer calls: first those that combine all sources, then each source.
     pub fn list_services(&self) -> Vec<Arc<dyn Service>> {
         let shared = [Arc::clone(&self.suggest) as Arc<dyn Service>, Arc::clone(&self.events) as _];
         let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
         shared.into_iter().chain(each).collect()
     }
 
-    /// The methods that all of them answer together.
+    /// Lists the methods that combine all sources.
     pub fn shared_methods(&self) -> Vec<&'static MethodSpec> {
         self.suggest.methods().into_iter().chain(self.events.methods()).collect()
     }
 
-    /// Every source with its spec.
+    /// Iterates over every source with its spec.
     pub fn iter(&self) -> impl Iterator<Item = (&'static SourceSpec, &dyn Source)> {
         self.all.iter().map(|(spec, source)| (*spec, &**source))
     }
 
-    /// The names of those in use.
+    /// Returns the names of the sources in use.
     pub fn in_use(&self) -> Vec<&'static str> {
         self.iter().filter(|(_, source)| source.in_use()).map(|(spec, _)| spec.name).collect()
     }
 
-    /// The number of hints.
+    /// Returns the number of hints.
     pub fn count_hints(&self) -> usize {
         let count = |(_, source): (&SourceSpec, &dyn Source)| source.report_status().get(nudge::HINTS)?.as_u64();
         self.iter().find_map(count).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     }
 
-    /// The change that tells that a source has come into use, or is no longer.
+    /// Makes the change that reports that a source has started or stopped being in use.
     pub fn in_use_event(&self, source: &'static str) -> ChangeEvent {
         ChangeEvent {
             source,
@@ -161,7 +162,7 @@ impl OpenSources {
         }
     }
 
-    /// Lets every source do its overdue work.
+    /// Runs the overdue work of every source.
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
         self.all.iter().for_each(|(_, source)| source.tick(now));
@@ -170,21 +171,21 @@ impl OpenSources {
         }
     }
 
-    /// Ends their work; nothing is acknowledged any more.
+    /// Ends the work of the sources. From now on they refuse every change.
     pub fn close(&self) {
         self.stops.iter().for_each(StopFlag::set);
         self.all.iter().for_each(|(_, source)| source.close());
     }
 }
 
-/// Wherever the server ends, also before it has begun to answer.
+/// Closes the sources wherever the server ends, even before it has begun to answer.
 impl Drop for OpenSources {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// A source that cannot be opened: its callers are told why, and the others go on.
+/// A source that could not be opened. Its callers get the error, and the other sources work.
 struct UnopenedSource {
     spec: &'static SourceSpec,
     error: Error,

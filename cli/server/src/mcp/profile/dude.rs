@@ -1,7 +1,7 @@
-//! The profile `dude`: records, under the names and in the forms of the Dude plugin for Claude.
+//! The profile `dude`: records under the names and in the formats of the Dude plugin for Claude.
 //!
-//! The specification leaves the judgement on near duplicates to a distance. Here every such change can be taken back
-//! (semantics section 17).
+//! By the specification, a distance decides which records are near duplicates. Nudge can undo every change that
+//! follows from that (semantics section 17).
 
 use nudge::Result;
 use nudge_core::limit::Limit;
@@ -22,9 +22,9 @@ const LIST: &str = "nudge.records.list";
 const DELETE: &str = "nudge.records.delete";
 const PROJECTS: &str = "nudge.records.projects";
 
-/// Entries that are asked for at once; a list has all of them.
+/// The entries that one call reads; a list has all of them.
 const LIST_PAGE: usize = 1_000;
-/// Every project alike.
+/// The project name that covers every project equally.
 const EVERY_PROJECT: &str = "*";
 
 /// The profile.
@@ -195,7 +195,8 @@ struct DudeListParams {
     project: Option<String>,
 }
 
-/// Reads a word that narrows; absent, null, "" and the specification's `both`, of when there were two kinds, do not.
+/// Reads a filter word. Absent, null, "" and `both` do not filter; `both` is from the time when the specification had
+/// two kinds.
 fn any<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let word: Option<String> = wire::given(deserializer)?;
     match word.filter(|word| !matches!(word.as_str(), "" | "both")) {
@@ -204,7 +205,7 @@ fn any<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(deserializer: D
     }
 }
 
-/// The named members of each object, and no others.
+/// Keeps the named members of each object and drops all others.
 fn keep_members(rows: Vec<Map<String, Value>>, members: &[&str]) -> Vec<Map<String, Value>> {
     let cut = |mut row: Map<String, Value>| {
         members.iter().map(|name| ((*name).to_owned(), row.remove(*name).unwrap_or_default())).collect()
@@ -221,7 +222,8 @@ async fn search_records(methods: &SessionMethods<'_>, params: &RawValue) -> Resu
     let ask = |project: Option<&str>| json!({"query": query, "kind": kind, "project": project, "limit": limit.get(), "whole": true});
     let mut found: DudeSearchResults = methods.call(SEARCH, &ask(project.as_deref())).await?;
     if found.results.is_empty() && project.as_deref().is_some_and(|name| name != EVERY_PROJECT) {
-        // A project without records counts no more than others; the method takes its name for a mistake.
+        // Searches all projects equally if the project has no records, since the method would refuse its name as a
+        // mistake.
         found = methods.call(SEARCH, &ask(Some(EVERY_PROJECT))).await?;
     }
     serialize_result(&keep_members(found.results, &["id", "project", "kind", "title", "body", "status", "similarity"]))
@@ -236,7 +238,7 @@ async fn upsert_record(methods: &SessionMethods<'_>, params: &RawValue) -> Resul
     }
     let params: DudeUpsertParams = wire::parse_params(params)?;
     let mut done: Map<String, Value> = methods.call(UPSERT, &MergingUpsert { params, dedup: "merge" }).await?;
-    // The record itself, with the outcome beside its fields.
+    // Returns the record itself, with the outcome beside its fields.
     if let Some(Value::Object(mut record)) = done.remove("record") {
         record.append(&mut done);
         done = record;
