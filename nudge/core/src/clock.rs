@@ -210,7 +210,7 @@ pub mod rfc3339 {
     }
 
     /// Returns the Gregorian date of a day since 1970. Years begin in March here, so that a leap day is the last day of
-    /// the year; then every five months have 153 days.
+    /// the year. The months March to July then have 153 days, and so have August to December.
     fn date_from_days(days: i64) -> (i64, i64, i64) {
         let day = days + EPOCH_DAYS;
         let (era, of_era) = (day.div_euclid(ERA_DAYS), day.rem_euclid(ERA_DAYS));

@@ -73,8 +73,8 @@ impl ContextSpec {
     pub const FIELDS: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
 
     /// Refuses a name that is not in [`FIELDS`](Self::FIELDS). Calls ignore an unknown field, because a newer caller
-    /// may send more fields (semantics section 2). A program that reads a context from this version calls this check
-    /// first: a misspelt field would lead to an answer for another context.
+    /// may send more fields (semantics section 2). Code that reads a context from a program of the same version calls
+    /// this check first: a misspelt field would lead to an answer for another context.
     ///
     /// # Errors
     /// `E_INVALID`, with the field that the caller probably meant.

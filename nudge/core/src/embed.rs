@@ -17,7 +17,8 @@ const PROMPT_CHARS: usize = 512;
 /// tuning half of `tests/records/`.
 const ALL_UNDERSTOOD: f64 = 1.4;
 const NOTHING_UNDERSTOOD: f64 = 2.5;
-/// Words of good prose that are added to those of a question, because a few words may all be long ones.
+/// The number of ordinary words that are added to a question's words, because all words of a short question may be
+/// long.
 const MORE_WORDS: f64 = 2.0;
 /// How many numbers are added in parallel, so that the compiler can use vector instructions.
 const LANES: usize = 16;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 pub struct MatchExplain {
     /// Is true when the thing fits the caller's context: every condition of its scope is met.
     pub matched: bool,
-    /// 0 to 1; four decimals on the wire.
+    /// The score, 0 to 1; it is sent with four decimals.
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
     /// The addends of the score.

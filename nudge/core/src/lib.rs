@@ -1,4 +1,4 @@
-//! The ground floor of Nudge: the parts that all sources share.
+//! The base crate of Nudge: the parts that all sources share.
 //!
 //! A *source* holds knowledge of one kind: hints, signals, records, code or notes. It answers the methods of a
 //! [`MethodTable`](table::MethodTable), [offers](suggest) lines when an event happens, and lives as long as the server

@@ -17,7 +17,7 @@ pub(crate) const RANGE_WORDS: &str = "x-range";
 
 /// A whole number from `MIN` to `MAX`. With a `MAX` of `usize::MAX` there is no upper bound.
 ///
-/// Any other number is refused: `confirm_ms` must be a whole number from 1 to 60000.
+/// Any other number is refused with a sentence such as "`confirm_ms` must be a whole number from 1 to 60000".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BoundedNumber<const MIN: usize, const MAX: usize>(usize);
 

@@ -29,7 +29,7 @@ const SMALL_RESULT: usize = 4 << 10;
 /// Makes calls once by key.
 pub trait OnceByKey {
     /// Makes a call once. If a call with this key was made before, returns its stored result; if that result was
-    /// dropped, `make` receives the rest of the earlier call.
+    /// dropped, `make` receives the remembered part of the earlier call.
     ///
     /// # Errors
     /// The errors of the call; `E_INVALID` when the key was used for another call.

@@ -287,8 +287,7 @@ impl StemIndex {
                 likenesses -= 1;
                 texts = self.texts_like(&term.word, &counts);
             }
-            // With few texts, even a word that all of them have may distinguish the wanted one, so `MIN_TEXTS` limits
-            // its loss.
+            // With few texts, a word that all of them have may still be the word that matters, so it keeps some weight.
             let rarity = compute_rarity(texts.len(), total.max(MIN_TEXTS));
             for (text, worth) in texts {
                 found.entry(text).or_default().push((term.weight * rarity * worth, term));

@@ -40,7 +40,8 @@ pub enum CallLane {
     Work,
     /// Questions of hooks and prompts: they compute for milliseconds, and their callers give up after that.
     Prompt,
-    /// Calls that ask for the state of the session. They wait for no lock that a call of `Work` holds.
+    /// Short calls, such as those that ask for the state of the session. They wait for no lock that a call of `Work`
+    /// holds.
     Vital,
     /// Calls that may take hours, such as the import of a large file. A call ends when its caller has gone.
     Long,
@@ -165,7 +166,7 @@ impl MethodSpec {
         }
     }
 
-    /// Sets the verb on the command line, which also takes the last word of the method's name.
+    /// Sets the verb for the command line. The command line also takes the last word of the method's name.
     #[must_use]
     pub const fn verb(self, verb: &'static str) -> Self {
         Self { verb: Some(verb), ..self }
@@ -317,7 +318,7 @@ pub struct Caller<'a> {
     pub inline: bool,
     /// The call that the key belongs to; set by [`TableService`](crate::table::TableService).
     pub call: Option<CallIdentity>,
-    /// The rest of an earlier call with this key whose result was not stored; set by
+    /// The remembered part of an earlier call with this key whose result was not stored; set by
     /// [`TableService`](crate::table::TableService).
     pub made: Option<EarlierCall>,
 }
@@ -340,7 +341,7 @@ impl<'a> Caller<'a> {
         Self { key, ..self }
     }
 
-    /// Sets the rest of an earlier call with this key.
+    /// Sets the remembered part of an earlier call with this key.
     #[must_use]
     pub const fn with_made(self, made: Option<EarlierCall>) -> Self {
         Self { made, ..self }
@@ -379,7 +380,7 @@ impl<'a> Caller<'a> {
 /// - The time comes from the source's [`Clock`](crate::clock::Clock), so that tests can move it.
 pub trait Service: Send + Sync {
     /// Returns the rows that this service answers, in the order in which surfaces list them. For a session in another
-    /// process, only the rows that this build knows; `nudge.methods` lists all.
+    /// process it returns only the rows that this build knows; `nudge.methods` lists all.
     fn methods(&self) -> Vec<&'static MethodSpec>;
 
     /// Returns the row with this name, if this service answers it.
@@ -469,7 +470,7 @@ impl CallIdentity {
     }
 }
 
-/// The rest of an earlier call whose result was not stored.
+/// The remembered part of an earlier call whose result was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlierCall {
     /// The call was about a secret, and another process made it: the journal holds only the version that the call made.

@@ -5,8 +5,8 @@
 //! removes `cd`, wrappers such as `sudo`, `time`, `timeout 60`, `env` and `bash -lc "..."`, redirections and groups. It
 //! returns the remaining simple commands, each with its variables, its folder and its position in the pipeline.
 //!
-//! The text of a line has no fixed form, so its length ([`MAX_BYTES`]) and the depth of its nesting have limits. For a
-//! line beyond these limits [`parse`] returns [`None`]. A line without quotes and operators does not need the parser.
+//! A line may be any text, so its length ([`MAX_BYTES`]) and the depth of its nesting have limits. For a line beyond
+//! these limits [`parse`] returns [`None`]. A line without quotes and operators does not need the parser.
 
 mod bounds;
 mod simple;
@@ -37,7 +37,7 @@ pub struct Line {
     pub background: bool,
 }
 
-/// One simple command of a [`Line`].
+/// A simple command of a [`Line`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// The program, by its last path component. `docker-compose` counts as `docker compose`, `python -m pytest` as

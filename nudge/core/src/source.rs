@@ -62,7 +62,7 @@ pub struct SourceSpec {
     /// Is true when the command line may open the source in its own process if no server runs: the data is in files
     /// that any process can read and write.
     pub alone: bool,
-    /// The commands that take more than one call. They run in the process of the command line, with a server or
+    /// The commands that consist of more than one call. They run in the process of the command line, with a server or
     /// without.
     pub commands: &'static [LongCommand],
     /// Is true when [`Source::work`] has anything to do.
@@ -71,8 +71,8 @@ pub struct SourceSpec {
     pub open: fn(SourceHost<'_>) -> Result<Arc<dyn Source>>,
 }
 
-/// A command of a source that takes more than one call, such as `nudge signals watch`. It may keep running and print
-/// events until it is stopped.
+/// A command of a source that consists of more than one call, such as `nudge signals watch`. It may keep running and
+/// print events until it is stopped.
 #[derive(Debug)]
 pub struct LongCommand {
     /// The name, params and words, as for a method; only the command line calls it.
@@ -178,7 +178,7 @@ pub trait Source: Service {
         false
     }
 
-    /// Counts how a command ended for the things that name the command.
+    /// Counts how a command ended, for each thing of the source that names the command.
     ///
     /// # Errors
     /// The error that prevents storing the count.
@@ -228,7 +228,7 @@ pub struct SourceHost<'a> {
     pub clock: Arc<dyn Clock>,
     /// The session that the source is opened for.
     pub session: SessionIdentity,
-    /// The folder for its files.
+    /// The folder for the source's files.
     pub data: DataDir,
     /// The folder for files that the source can make again: any program may remove them at any time.
     pub cache: DataDir,
@@ -256,7 +256,8 @@ pub struct SessionIdentity {
     pub created_at: Millis,
 }
 
-/// The fence around changes that a source stores in its own files. [`RecordJournal::append`] contains this check.
+/// The check at every commit that this process is still PRIMARY, for changes that a source stores in its own files.
+/// [`RecordJournal::append`] contains this check.
 pub trait Fence: Send + Sync {
     /// Runs `keep`, which stores one change. Refuses when this process has lost the session's lock or is ending. A
     /// process that ends waits for a running `keep` before it releases the lock, so that the next PRIMARY sees the

@@ -94,7 +94,7 @@ pub struct SuggestRequest {
     pub client_session: Option<String>,
     /// The time by the store's clock.
     pub now: Millis,
-    /// The time of the answer, which does not wait longer for a late source.
+    /// The time at which the answer is given, even if a source is late.
     pub deadline: Instant,
     /// The most offers that the answer can have.
     pub limit: usize,

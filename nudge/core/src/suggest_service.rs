@@ -22,7 +22,7 @@ use crate::suggest::{
 };
 use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
 
-/// Is informed how commands end, after the sources have counted it.
+/// Receives the ends of commands, after the sources have counted them.
 pub trait CommandListener: Send + Sync {
     /// A command failed, and its agent asks for lines that may repair it.
     fn note_failure(&self, request: &SuggestRequest);
@@ -110,7 +110,7 @@ impl SuggestService {
         Self { suggester: Suggester::new(max), clock, models, sources, listener: None }
     }
 
-    /// Sets the listener, which is informed how commands end.
+    /// Sets the listener, which receives the ends of commands.
     #[must_use]
     pub fn with_listener(self, listener: Arc<dyn CommandListener>) -> Self {
         Self { listener: Some(listener), ..self }

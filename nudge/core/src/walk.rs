@@ -38,7 +38,7 @@ const MAX_TIME: Duration = Duration::from_mins(1);
 const ASK_EVERY: usize = 256;
 const TIME_EVERY: usize = 16;
 
-/// The choices for a walk.
+/// The options of a walk.
 pub struct WalkPlan<'a> {
     /// Is true if the walk enters repositories below the top.
     pub enters_repositories: bool,

@@ -10,13 +10,13 @@
 //!    refs, index and work tree, as `git-new-workdir` makes them. It copies only settings that are data: how files are
 //!    compared, who commits, and the address of `origin`.
 //!
-//! | what could run | why it does not |
+//! | program | reason why it does not run |
 //! |---|---|
-//! | `git` itself from the checkout | Nudge starts git by an absolute path outside the checkout, with such a PATH |
+//! | `git` itself from the checkout | its path is absolute and outside the checkout; PATH lacks the checkout too |
 //! | filters, merge and diff drivers, text conversions | only settings define them; attributes just name them |
 //! | hooks, monitors, pagers, editors, aliases, signers | settings define them too, and there is no folder of hooks |
 //! | the repository's helpers for credentials, SSH or proxies | only the user's own settings are read, for a remote |
-//! | `ext::` and other helpers in a remote's address, programs of a promisor | a list of protocols; no lazy fetch |
+//! | `ext::`, other helpers in remotes' addresses, promisors' programs | git has a protocol list; no lazy fetch |
 //! | hooks and settings of a remote that is a folder of this machine | Nudge starts its side, with hooks off |
 //!
 //! On systems where not every user can make links (Windows), Nudge switches off each setting that may name a program.

@@ -383,7 +383,7 @@ fn sweep_folders(temporary: &Path, now: SystemTime) {
     }
 }
 
-/// Copies which branch the work tree is on now, because git accepts no link to a file as `HEAD`.
+/// Copies `HEAD`, which names the branch of the work tree, because git accepts no link to a file as `HEAD`.
 #[cfg(unix)]
 fn copy_head(theirs: &Path, own: &Path) -> std::io::Result<()> {
     match theirs.read_link() {

@@ -214,7 +214,7 @@ pub fn is_of_link(error: &io::Error) -> bool {
     }
 }
 
-/// Returns the names of a path; refuses a path that does not only go down.
+/// Returns the names of a path; refuses a path with any other part, such as `..`.
 fn names_of(below: &Path) -> io::Result<Vec<&std::ffi::OsStr>> {
     let name = |part| match part {
         Component::Normal(name) => Ok(name),

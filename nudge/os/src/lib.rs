@@ -9,7 +9,7 @@
 //! | [`lock`] | locks a file |
 //! | [`cpu`] | the processor time of a thread |
 //!
-//! The feature `process` contains processes and programs; the library of hints does not use it.
+//! The feature `process` contains the modules `process` and `programs`; the library of hints does not use it.
 //!
 //! **Architecture invariant:** this crate has no code about methods, sources or settings. It uses no other crate of
 //! Nudge.

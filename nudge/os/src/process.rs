@@ -418,7 +418,7 @@ mod tests {
         assert!(matches!(failure, RunFailure::TooLong(1_048_576)), "{failure}");
         ended("too much output");
 
-        // The time is over when the program hangs.
+        // The time limit ends while the program hangs.
         let (begun, mut time) = (Cell::new(false), Duration::from_millis(50));
         while !begun.get() {
             let failure = shell(&format!("{hanging}; wait")).run(limits(time)).unwrap_err();

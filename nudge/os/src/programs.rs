@@ -1,5 +1,5 @@
-//! Finds foreign programs by their names. It skips relative and empty parts of PATH: with them, a program in any
-//! current folder that another user can write could be chosen.
+//! Finds foreign programs by their names. It skips relative and empty parts of PATH: with such parts, Nudge could start
+//! a program from a current folder that another user can write.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -46,7 +46,7 @@ pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
         if promised == NamePromise::None && !is_note && !namer {
             continue;
         }
-        // A text with very many candidates: only the beginnings of later values are read.
+        // In a text with very many candidates, only the beginnings of later values are read.
         judged += 1;
         let limit = if judged > MANY { VALUE_LIMIT / 8 } else { VALUE_LIMIT };
         let value = value_after(text, i + 1, b, limit);

@@ -355,7 +355,7 @@ pub(super) fn is_random(value: &str, min: usize) -> bool {
     if mix.digit == 0 && mix.symbol * 10 > bytes.len() && bytes.len() < 32 {
         return mix.lower > 3 && mix.upper > 3 && wordy_share(bytes) < 30;
     }
-    // Scattered capitals are random. In a name a capital begins a word, so a run of small letters follows it.
+    // Scattered capitals show a random value. In a name a capital begins a word, so a run of small letters follows it.
     let share = wordy_share(bytes);
     if bytes.len() >= 16 && share < 70 && case_changes(bytes) * 3 >= bytes.len() {
         return true;
@@ -395,7 +395,8 @@ pub(super) fn is_passwordish(value: &str) -> bool {
         return odd > 0 && mix.digit > 3;
     }
     if mix.digit > 0 {
-        // A word with digits, such as `hunter2`, `maple5961.qda` or `Summer2024!`; but not `web-v2` or `api_2`.
+        // A word with digits, such as `hunter2`, `maple5961.qda` or `Summer2024!`, is a password; `web-v2` or `api_2`
+        // is not.
         return mix.digit >= 3 || odd > 0 || shares < 60 || (mix.symbol == 0 && mix.digit * 10 >= bytes.len());
     }
     odd > 0 && (shares < 90 || odd * 4 < bytes.len())

@@ -321,7 +321,7 @@ impl<'a> CommandState<'a> {
                 before == *option && word.split_once(*mark).is_some_and(|(_, pass)| is_flag_value(pass))
             }
         });
-        // A command that is not in the table: a user's name was given, and the word after `-p` is not a port.
+        // For a command that is not in the table: a user's name was given, and the word after `-p` is no port.
         let strong = before == "-p" && (self.user || self.login) && is_strong(word);
         if found || (strong && !is_reference(word) && !is_placeholder(word)) {
             return Some("password-flag");

@@ -417,7 +417,7 @@ fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         }
         // Twilio: exactly 32 small letters and digits.
         b"SK" => starts_token(bytes, start) && after(Word) == shortest && is_drawn_small(&bytes[end..end + shortest]),
-        // Mattermost
+        // Mattermost: exactly 26 letters and digits.
         b"/hooks/" => after(Alnum) == shortest && issued(shortest),
         // PagerDuty: exactly 18 characters that are not a part of longer base64.
         b"u+" => {

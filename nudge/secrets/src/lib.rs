@@ -132,7 +132,7 @@ impl SecretGuard {
     }
 }
 
-/// One step from a value to a value inside it.
+/// A step from a value to a value inside it.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     Key(&'a str),

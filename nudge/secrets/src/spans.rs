@@ -67,7 +67,7 @@ impl SecretGuard {
             let Some(rule) = self.check(None, &join_unmarked(text, lines, marks, 0..lines.len())) else { return };
             let hits = |part: Range<usize>| self.check(None, &join_unmarked(text, lines, marks, part)).is_some();
             let end = first_true(1..=lines.len(), |end| hits(0..end));
-            // The last line from which the text still matches.
+            // The last line at which a matching part can begin.
             let start = first_true(1..=end, |start| !hits(start..end)) - 1;
             let before = marks.len();
             // A rule may depend on the length of the text, so the smaller part need not match.

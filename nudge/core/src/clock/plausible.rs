@@ -54,7 +54,7 @@ struct ClockDoubt {
     lead: Millis,
     /// The uptime at which the difference began.
     since: Millis,
-    /// The time that callers read at that moment. Data with a later date was stored by the present clock.
+    /// The time that callers read at that moment. Data with a later date was stored after the clock jumped.
     read_from: Millis,
 }
 

@@ -74,9 +74,9 @@ pub enum GitAnswer {
 /// A repository as git sees it from one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitInfo {
-    /// Top of the work tree, as `git rev-parse --show-toplevel` prints it. In a bare repository and inside `.git` that
-    /// command fails, and this is the repository's own folder (`git rev-parse --absolute-git-dir`), and remote and
-    /// branch are known too.
+    /// Top of the work tree, as `git rev-parse --show-toplevel` prints it. This command fails in a bare repository and
+    /// inside `.git`: the root is then the repository's own folder (`git rev-parse --absolute-git-dir`), and remote and
+    /// branch are still known.
     pub root: PathBuf,
     /// Top of the main worktree, even for a folder in a linked worktree. If the main worktree is unknown: the folder
     /// that all worktrees share.

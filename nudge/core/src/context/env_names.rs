@@ -18,7 +18,7 @@ pub struct EnvNames {
 }
 
 impl EnvNames {
-    /// Adds the names of another value.
+    /// Adds all names of `other`.
     pub fn add_all(&mut self, other: Self) {
         self.names.extend(other.names);
         self.values.extend(other.values);

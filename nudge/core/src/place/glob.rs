@@ -113,8 +113,7 @@ impl Glob {
         check_pattern(&text).map_err(refuse)?;
         check_pairs(&text).map_err(refuse)?;
         let head = match text.find('{') {
-            // In an alternative, the first two `/` may become one, so the beginning of the text is not that of every
-            // match.
+            // In an alternative, the first two `/` may become one, so a match need not begin as the text does.
             _ if !is_collapsed(&text) || text.starts_with("//") => 0,
             _ if kind == GlobKind::Cwd && is_drive(&text) => 0,
             None => literal_head(&text),

@@ -40,8 +40,8 @@ fn read(line: &str) -> String {
     })
 }
 
-/// Lines with their commands. After the colon: what the exit code says about the command: success (s), failure (f), the
-/// code of the failure (c).
+/// Lines, each with its commands. The letters after a colon show what the line's exit code says about the command:
+/// success (s), failure (f), the code of the failure (c).
 const LINES: &[(&str, &str)] = &[
     // Plain lines.
     ("npm test", "npm test :sfc"),

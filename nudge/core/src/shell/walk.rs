@@ -90,8 +90,8 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Returns the position of a command before another. The line's result says nothing about it, unless the first
-    /// failure ends the line.
+    /// Returns the position of a command before another. The line's result says nothing about the command, unless the
+    /// first failure ends the line.
     fn before_another(&self, node: &Node, place: CommandPlace) -> CommandPlace {
         let told = Told { success: place.told.success && self.state.options.errexit, ..Told::NOTHING };
         let told = if is_plain(node) || is_sequence(node) { told } else { Told::NOTHING };

@@ -135,7 +135,8 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
         for SuggestedLine { source, name, line, more, .. } in told.suggestions {
             self.add_line(head, source, (&name, &line), more.method.replace('.', "_"));
         }
-        // Only the last answer counts: it is the start after a prompt, and it holds back the prompt's suggestions too.
+        // Only the last answer counts: when a start follows a prompt in one digest, it also holds back the prompt's
+        // lines that did not fit.
         self.held_back = told.held_back;
     }
 

@@ -71,7 +71,8 @@ struct ClientSession {
 /// A loan changes nothing else in the session, so a caller that could not show the lines leaves no trace.
 struct AnswerLoan {
     /// A fingerprint of the lent lines, the session and the time. Only answers that are shown together share a ticket.
-    /// Loans of another PRIMARY have other tickets, so that it cannot take this confirmation for one of its own.
+    /// Loans of another PRIMARY have other tickets, so another PRIMARY cannot take this confirmation for one of its
+    /// own.
     ticket: String,
     /// The time until which no other call of the session is told these lines.
     until: Millis,
@@ -83,7 +84,7 @@ struct AnswerLoan {
 /// The lines of one answer.
 struct AnswerTelling {
     event: SuggestEvent,
-    /// The hash of the command line that failed; of no words for other events.
+    /// The hash of the command line that failed; for other events, the hash of no words.
     failure: u64,
     offers: Vec<(&'static str, Box<str>, u64)>,
     /// The told changes, each with the stamp of the new content, if there is any.
@@ -127,8 +128,8 @@ impl ClientSession {
         self.loans.iter().filter(move |loan| now < loan.until)
     }
 
-    /// Returns the number of suggestions that the session may still be told within the window. Earlier lines do not
-    /// reduce it for lines that may repair a failure.
+    /// Returns the number of suggestions that the session may still be told within the window. For a failure, earlier
+    /// lines do not reduce this number.
     fn count_allowed(&self, event: SuggestEvent, max: usize, now: Millis) -> usize {
         let lent: usize = self.open_loans(now).map(|loan| loan.told.count_limited()).sum();
         if event == SuggestEvent::Failure { max } else { max.saturating_sub(self.times.len() + lent) }

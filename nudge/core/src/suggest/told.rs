@@ -75,7 +75,7 @@ pub struct SessionPlace {
 }
 
 impl SessionPlace {
-    /// Reads them from a context, and leaves out very long texts.
+    /// Reads the folder, the repository and the branch from a context, and leaves out very long texts.
     pub(super) fn from_context(context: &Context) -> Self {
         let short = |text: &str| (text.len() <= MAX_PLACE_BYTES).then(|| text.into());
         Self {
@@ -102,7 +102,7 @@ pub struct LoggedLine {
     /// Is true for a line about a change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
-    /// The end of the line's command, when the session ran it afterwards; absent if it did not run it.
+    /// How the line's command ended, when the session ran it afterwards; absent if the session did not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LineOutcome>,
 }

@@ -1,4 +1,4 @@
-//! The syntax of git's configuration files: bytes in, flat entries out.
+//! Parses the syntax of git's configuration files into a flat list of entries.
 //!
 //! The grammar is that of `git_parse_source` in git's `config.c`, with all its details: a section may share a line with
 //! its first key; `[a.b]` names the same keys as `[a "b"]`, in lower case; a carriage return is dropped before a line

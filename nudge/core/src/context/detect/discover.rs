@@ -233,8 +233,8 @@ fn git_directory(probe: &mut FileProbe, dir: &Path) -> Res<Option<CommonFolder>>
         match probe.stat(&common.path.join(name)) {
             PathSight::There(stamp) if stamp.kind == PathKind::Dir && stamp.open_to_all => {}
             PathSight::There(stamp) if stamp.kind == PathKind::Dir => {
-                // Only some users can search the folder. This user can if the mode lets the owner and this user is the
-                // owner or root; else git must decide.
+                // Only some users can search the folder. This process can if its user is root or the owner, and the
+                // mode allows the owner; else git must decide.
                 let mine = effective_uid().is_some_and(|uid| uid == 0 || uid == stamp.uid);
                 if !(mine && stamp.open_to_owner) {
                     return Err(DetectStop::Unsure("a folder of git's may be closed"));
@@ -348,7 +348,7 @@ impl RepoFormat {
         format.read_place(config)?;
         match version {
             Some(0) if needs_version_one => Err(DetectStop::Unsure("an extension its repository format forbids")),
-            // Git then ignores these settings, at least in some versions.
+            // Without a format version git ignores these settings, at least in some versions.
             None if extended || format.bare || format.work_tree.is_some() => {
                 Err(DetectStop::Unsure("no repositoryformatversion"))
             }

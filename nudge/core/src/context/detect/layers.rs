@@ -140,7 +140,7 @@ fn join_text(base: &Path, rest: &str) -> PathBuf {
 }
 
 /// Returns the entries of a file; `None` without such a file. A file outside the repository that may not be read is
-/// skipped, as git does; any other such file is an error.
+/// skipped, as git does. A file of the repository that may not be read is an error.
 pub(super) fn read_config(probe: &mut FileProbe, path: &Path, scope: ConfigScope) -> Res<Option<Vec<ConfigEntry>>> {
     match probe.read(path, FILE_MAX_BYTES)? {
         FileText::Absent => Ok(None),
@@ -153,7 +153,7 @@ pub(super) fn read_config(probe: &mut FileProbe, path: &Path, scope: ConfigScope
     }
 }
 
-/// Returns true when an entry of a file that git may not read could change the answer.
+/// Returns true when an entry of a doubtful file (git may or may not read it) could change the answer.
 fn may_matter(entry: &ConfigEntry) -> bool {
     let relevant: [&[u8]; 5] = [b"include", b"includeif", b"remote", b"safe", b"url"];
     entry.split_name().is_none_or(|(section, ..)| relevant.contains(&section))

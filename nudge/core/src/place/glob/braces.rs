@@ -95,7 +95,7 @@ impl<'a> BraceAlternatives<'a> {
     }
 }
 
-/// Returns the length up to the `}` of the braces around `text`, with that `}`.
+/// Returns the length of `text` up to and with the `}` that closes the braces around it.
 fn find_closing(text: &str) -> usize {
     let (mut depth, mut position) = (1, 0);
     while let Some(found) = text[position..].find(['[', '{', '}']) {
