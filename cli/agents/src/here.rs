@@ -7,16 +7,16 @@ use nudge_os::programs;
 
 use super::clients::{self, ClientFolders, ClientSpec};
 
-/// Returns the path of the program that runs.
+/// Returns the path of the running program.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when the system does not tell it.
+/// `E_UNAVAILABLE` when the system does not report it.
 pub fn find_binary() -> Result<PathBuf> {
     std::env::current_exe()
         .map_err(|error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path.")))
 }
 
-/// The paths for `nudge init`: the user's, or a project's.
+/// The paths for `nudge init`: those of the user or of a project.
 pub struct InitPaths {
     pub place: ClientFolders,
     /// The file in which `nudge init` records its changes.
@@ -27,7 +27,8 @@ impl InitPaths {
     /// Finds the paths; with `project`, those of the project in the current folder.
     ///
     /// # Errors
-    /// `E_INVALID` when there is no home, or no folder; `E_UNAVAILABLE` when the binary cannot find itself.
+    /// `E_INVALID` when there is no home folder or no current folder; `E_UNAVAILABLE` when the binary cannot find
+    /// itself.
     pub fn find(project: bool) -> Result<Self> {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let home = std::env::home_dir().filter(|home| home.is_absolute());
@@ -37,7 +38,7 @@ impl InitPaths {
             return Err(Error::invalid(message));
         }
         let exe = find_binary()?;
-        // A link in PATH is preferred: it stays valid when the version behind it changes.
+        // Prefers a link in PATH, because it stays valid after an update.
         let links = || programs::find_all("nudge");
         let is_it = |link: &PathBuf| link.canonicalize().is_ok_and(|path| path == exe);
         let binary = links().find(is_it).unwrap_or_else(|| exe.clone());
@@ -46,24 +47,25 @@ impl InitPaths {
             let message = format!("The name of {} is not UTF-8; move it to a folder whose name is.", exe.display());
             Error::invalid(message)
         })?;
-        // A relative folder would be another one in each folder that this runs in.
+        // Ignores a relative folder, because it would mean another folder in each current folder.
         let folder = |name: &str| env(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
         let state = folder("XDG_STATE_HOME").or_else(|| folder("LOCALAPPDATA"));
         let state = state.unwrap_or_else(|| home.join(".local/state"));
         let record = state.join("nudge/init.json");
         let folder = || nudge_client::process_cwd().ok_or_else(|| Error::invalid("Go to the project's folder."));
         let project = project.then(folder).transpose()?;
-        // Users may share a project; the others cannot change files that root writes.
+        // Several users may share a project, and the others cannot change files that root has written.
         if let Some(project) = project.as_deref().filter(|project| is_root() && is_of_another(project)) {
             let message = format!("{} belongs to another user; run this as that user.", project.display());
             return Err(Error::invalid(message));
         }
-        // People with binaries in different places share a project's files.
+        // The users of a project have the binary in different places.
         let binary = if project.is_some() { "nudge".into() } else { binary };
         Ok(Self { place: ClientFolders { home, project, binary, env }, record })
     }
 
-    /// Returns true when the client's own command can make the change. It cannot change a project's files.
+    /// Returns true when the client's own command can make the change. A client's command cannot change a project's
+    /// files.
     pub fn has_program(&self, client: &ClientSpec) -> bool {
         self.place.project.is_none() && client.program.is_some_and(|program| programs::find_program(program).is_some())
     }
@@ -71,7 +73,7 @@ impl InitPaths {
     /// Returns the named clients, or those that are installed.
     ///
     /// # Errors
-    /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when none is there.
+    /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when no client is installed.
     pub fn choose_clients(&self, names: &[String], all: bool) -> Result<Vec<&'static ClientSpec>> {
         if all {
             return Ok(clients::ALL.iter().collect());
@@ -83,7 +85,7 @@ impl InitPaths {
             })
         };
         if !names.is_empty() {
-            // Each client comes once, in the order of the table.
+            // Lists each client once, in the order of the table.
             let asked: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
             let is_named = |client: &&ClientSpec| asked.iter().any(|asked| asked.name == client.name);
             return Ok(clients::ALL.iter().filter(is_named).collect());
@@ -101,7 +103,7 @@ impl InitPaths {
     }
 }
 
-/// Returns true for a folder of another user: files that we make there would be ours, not its owner's.
+/// Returns true for a folder of another user: files that this user makes there would not belong to the owner.
 #[cfg(unix)]
 fn is_of_another(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

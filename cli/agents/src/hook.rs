@@ -1,7 +1,7 @@
 //! `nudge hook`: one command for every event of every client.
 //!
-//! An agent waits for it, so it never fails and never blocks: its exit code is 0, and it prints nothing
-//! when there is nothing to say, or when it would take too long.
+//! An agent waits for the hook, so the hook never fails and never blocks. The exit code is always 0. It prints
+//! nothing when there is nothing to tell, or when the answer would take too long.
 
 use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +20,15 @@ use super::event::{self, HookEvent, HookMoment};
 use crate::args::GlobalFlags;
 use crate::running::RunningSession;
 
-/// Largest event that is read; clients send less.
+/// The most bytes of an event that are read; clients send less.
 const MAX_EVENT_BYTES: u64 = 8 << 20;
-/// Stack of the watching thread; the system rounds it up where it needs more.
+/// The stack size of the watching thread; the system rounds it up if it needs more.
 const WATCH_STACK_BYTES: usize = 64 << 10;
-/// Further time for the end of a session: no user waits for a prompt then, and an end that is not noted is lost.
+/// The additional time at the end of a session. No user waits for a prompt then, and an end that is not recorded is
+/// lost.
 const MORE_FOR_AN_END: Duration = Duration::from_secs(1);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
-/// The variable of Claude Code that is 0 where a program reads its answer, as under `claude -p`.
+/// A variable of Claude Code; 0 means that a program reads the answer, as with `claude -p`.
 const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 
 /// Reads an event from stdin and answers it.
@@ -35,8 +36,8 @@ pub fn run_hook(global: &GlobalFlags) -> ! {
     let values = read_values();
     let patience_ms = patience_ms(&values);
     let deadline = Instant::now() + Duration::from_millis(patience_ms);
-    // The watching thread ends the process when a read or a call hangs. It does nothing else: doing the work on a
-    // second thread would cost as much as the calls.
+    // The watching thread ends the process when a read or a call hangs. It does no other work: starting a second
+    // thread for the work would cost as much as the calls.
     let watch = move || {
         std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
         if IS_ENDING.load(Ordering::Relaxed) {
@@ -52,7 +53,7 @@ pub fn run_hook(global: &GlobalFlags) -> ! {
     std::process::exit(0);
 }
 
-/// Prints the output, if there is any, and confirms it.
+/// Prints the output, if any, and confirms it.
 fn answer_event(global: &GlobalFlags, values: &SettingValues, patience_ms: u64) -> Option<()> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
@@ -72,10 +73,10 @@ fn answer_event(global: &GlobalFlags, values: &SettingValues, patience_ms: u64) 
     if let Some(notice) = notice {
         said["systemMessage"] = notice.into();
     }
-    // A single write prints the text in one piece, or not at all.
+    // A single write prints the whole text or nothing.
     let mut stdout = std::io::stdout();
     stdout.write_all(format!("{said}\n").as_bytes()).and_then(|()| stdout.flush()).ok()?;
-    // Lines without a confirmation, because the process ends here, are told once more: better twice than never.
+    // If the process ends here without a confirmation, the lines are told once more, which is better than never.
     asked?.confirm()
 }
 
@@ -87,7 +88,7 @@ fn build_notice(event: &HookEvent, values: &SettingValues) -> Option<String> {
     (!all.is_empty()).then(|| all.join("\n"))
 }
 
-/// The server's answer to an event, and the connection by which it is confirmed.
+/// The server's answer to an event, and the connection for confirming it.
 struct HookRun {
     session: RunningSession,
     answer: EventAnswer,
@@ -95,28 +96,28 @@ struct HookRun {
 }
 
 impl HookRun {
-    /// Asks the server. `None` when none runs, and at an end of a turn that no user watches.
+    /// Calls the server. Returns `None` when no server runs, and at the end of a turn that no user watches.
     fn ask(global: &GlobalFlags, event: &HookEvent, max_bytes: usize, patience_ms: u64) -> Option<Self> {
         let HookMoment::Ask(params) = &event.moment else { return None };
-        // No user is there to read a further turn, and the caller would get it in the place of the answer.
+        // No user would read a further turn, and the calling program would get it instead of the answer.
         if params.event == SuggestEvent::Stop && std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") {
             return None;
         }
-        // No longer than this process lives: after that no process shows the answer.
+        // The server must not wait longer than this process lives.
         let confirm_ms = usize::try_from(patience_ms).unwrap_or(MAX_CONFIRM_MS).clamp(1, MAX_CONFIRM_MS);
         let max_bytes = Limit::new(max_bytes).expect("any number of bytes is in the range");
         let params = EventParams { max_bytes, confirm_ms: BoundedNumber::new(confirm_ms), ..(**params).clone() };
         let Ok(Value::Object(params)) = serde_json::to_value(params) else { return None };
-        // The end of the process does not wait for git.
+        // The process must be able to end without waiting for git.
         let session = RunningSession::open(global).ok()?.without_git();
         let cwd = event.cwd.clone().or_else(nudge_client::process_cwd);
-        // The key makes an outcome count once when hooks are in the settings of both the user and the project.
+        // With the key, an outcome counts once even if both the user's and the project's settings have hooks.
         let key = event.key.as_deref();
         let answer = session.call_from(cwd.as_deref(), EVENT, &params, key).ok()?;
         Some(Self { session, answer, client_session: event.session.clone() })
     }
 
-    /// Tells the server that the answer was shown.
+    /// Confirms to the server that the answer was shown.
     fn confirm(&self) -> Option<()> {
         let confirmed = json!({"client_session": self.client_session, "ticket": self.answer.ticket.as_ref()?});
         self.session.call("nudge.told", confirmed.as_object()?).ok().map(drop)
@@ -128,8 +129,8 @@ pub fn patience_ms(values: &SettingValues) -> u64 {
     values.get_count("hook.ms") as u64
 }
 
-/// Returns the configured values. The hook has no flags, as clients decide how it is called. An invalid setting does
-/// not fail the agent; `nudge config` and `nudge serve` refuse it.
+/// Returns the configured values. The hook has no flags, because clients decide how they call it. An invalid setting
+/// does not stop the agent; `nudge config` and `nudge serve` refuse it.
 pub fn read_values() -> SettingValues {
     settings::read().unwrap_or_else(|_| settings::load_defaults())
 }

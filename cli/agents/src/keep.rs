@@ -1,5 +1,5 @@
-//! Plans the changes of `nudge init` in the user's own settings: hints that are kept for next time (semantics section
-//! 12), records (section 17), the capture of sessions (section 19), and learning (section 20).
+//! Plans the changes of `nudge init` in the user's own settings: hints that outlive a session (semantics section 12),
+//! records (section 17), the capture of sessions (section 19), and learning (section 20).
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use super::plan::FileChange;
 
-/// The setting that keeps hints.
+/// The setting that keeps hints for later sessions.
 const KEEP: &str = "keep";
-/// The settings of records: whether their tools are offered, and when an agent hears that it saved none.
+/// The settings of records: whether their tools are offered, and when an agent is reminded that it saved no record.
 const RECORDS: &str = "records.on";
 const CAPTURE: &str = "records.capture";
-/// The setting that makes knowledge of sessions that end.
+/// The setting that captures notes from ended sessions.
 const SESSIONS: &str = "capture";
-/// The setting that makes hints of commands that worked where near ones had failed.
+/// The setting that learns hints from commands that worked after similar ones had failed.
 const LEARN: &str = "learn";
 
 /// A change that the user may agree to.
@@ -26,17 +26,18 @@ const LEARN: &str = "learn";
 pub struct KeepChoice {
     /// The question for the user.
     pub question: &'static str,
-    /// Is true when the command line says so: the user is not asked.
+    /// True when the command line makes the choice, so the user is not asked.
     pub said: bool,
     values: Vec<(&'static str, Value)>,
 }
 
-/// Lists the choices that the user has not made yet. `capture` is the command line's word on records. `sessions` is
-/// true when it captures sessions that end, `learn` when it learns commands. The user is not asked about these, and
-/// they are off unless the command line says so.
+/// Lists the choices that the user has not made yet. `capture` is the command line's choice for records. `sessions`
+/// captures ended sessions and `learn` learns commands; the user is not asked about these two, and they stay off
+/// unless the command line sets them.
 ///
 /// # Errors
-/// `E_INVALID` for settings that make no sense; `E_UNAVAILABLE` to capture sessions where they could go nowhere.
+/// `E_INVALID` for settings that are not valid; `E_UNAVAILABLE` when it should capture sessions but there is no brain
+/// for the notes.
 pub fn list_open_choices(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<KeepChoice>> {
     let values = settings::read()?;
     if sessions && sources::capture::find_brain_root(&values).is_none() {
@@ -72,10 +73,10 @@ pub fn list_open_choices(capture: Option<&str>, sessions: bool, learn: bool) -> 
     Ok(choices)
 }
 
-/// Plans the change; `None` when there is none.
+/// Plans the change of the settings file; `None` without choices.
 ///
 /// # Errors
-/// `E_INVALID` for a file that cannot be changed; `E_UNAVAILABLE` for one that cannot be read.
+/// `E_INVALID` for a file that cannot be changed; `E_UNAVAILABLE` for a file that cannot be read.
 pub fn plan_settings(choices: &[KeepChoice]) -> Result<Option<FileChange>> {
     let Some(path) = settings::file_path().filter(|_| !choices.is_empty()) else { return Ok(None) };
     let mut config = ConfigFile::read(&path, ConfigFormat::Toml)?;
@@ -85,7 +86,7 @@ pub fn plan_settings(choices: &[KeepChoice]) -> Result<Option<FileChange>> {
     Ok(Some(to_file_change(&config)))
 }
 
-/// Returns true where hints are kept once these choices are made.
+/// Returns true when hints are kept after these choices.
 pub fn is_on(made: &[KeepChoice]) -> bool {
     made.iter().flat_map(|choice| &choice.values).any(|(name, _)| *name == KEEP)
         || settings::read().is_ok_and(|values| values.is_on(KEEP))
@@ -96,7 +97,7 @@ pub fn is_settings(path: &Path) -> bool {
     settings::file_path().is_some_and(|file| file == path)
 }
 
-/// Plans to take the change out of settings that somebody has changed since.
+/// Plans to remove the settings from a file that has changed since.
 ///
 /// # Errors
 /// As [`Config::read`].

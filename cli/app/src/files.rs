@@ -1,4 +1,4 @@
-//! Writing the user's files and Nudge's own: atomically, through links, with the rights that they had.
+//! Writes the user's files and Nudge's own: atomically, through links, and with their earlier permissions.
 
 use std::fs;
 use std::io;
@@ -8,16 +8,16 @@ use nudge::{Error, Result};
 use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
 use nudge_os::dir::{advise_on_disk, create_private};
 
-/// Replaces a file atomically, following links; its permissions stay.
+/// Replaces a file atomically. Follows links and keeps the permissions.
 ///
 /// # Errors
-/// `E_UNAVAILABLE`; the file is as it was.
+/// `E_UNAVAILABLE` when the file cannot be written; then it is unchanged.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     replace(path, text, FileAccess::Usual)
 }
 
-/// Replaces a file of Nudge's own atomically, following links; its permissions stay. A new one is readable by the user
-/// alone, and so is its folder.
+/// Replaces one of Nudge's own files atomically. Follows links and keeps the permissions. Only the user can read a
+/// new file and its folder.
 ///
 /// # Errors
 /// As [`write()`].
@@ -25,7 +25,7 @@ pub fn write_own(path: &Path, text: &str) -> Result<()> {
     replace(path, text, FileAccess::Own)
 }
 
-/// Replaces a file atomically; it is readable by the user alone.
+/// Replaces a file atomically; only the user can read it afterwards.
 ///
 /// # Errors
 /// As [`write()`].
@@ -33,10 +33,10 @@ pub fn write_private(path: &Path, text: &str) -> Result<()> {
     replace(path, text, FileAccess::Private)
 }
 
-/// Removes a file, if it is there; links to it stay.
+/// Removes a file, if it exists. Links to it stay.
 ///
 /// # Errors
-/// `E_UNAVAILABLE`.
+/// `E_UNAVAILABLE` when the file cannot be removed.
 pub fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(resolve_target(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable_error(path, &error)),
@@ -44,14 +44,14 @@ pub fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-/// The permissions that a file has once it is written.
+/// The permissions of a file after it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileAccess {
-    /// Keeps the rights of before; a new file has those that the umask leaves.
+    /// Keeps the earlier permissions; a new file gets those that the umask leaves.
     Usual,
-    /// Keeps the rights of before; a new file is the user's alone.
+    /// Keeps the earlier permissions; only the user can read a new file.
     Own,
-    /// It is the user's alone.
+    /// Only the user can read the file.
     Private,
 }
 
@@ -71,9 +71,10 @@ fn replace(path: &Path, text: &str, access: FileAccess) -> Result<()> {
     written().map_err(|error| unwritable_error(path, &error))
 }
 
-/// Resolves links in a path, also when the target does not exist yet: the links stay.
+/// Follows the links of a path, even if the target does not exist yet, so that a write replaces the target and not a
+/// link.
 pub fn resolve_target(path: &Path) -> PathBuf {
-    /// Longest chain of links, as of the kernel's.
+    /// The longest chain of links, as in the kernel.
     const MAX_LINKS: usize = 40;
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {

@@ -1,4 +1,4 @@
-//! The one list of sources.
+//! The only list of sources.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,12 +8,12 @@ use nudge_core::embed::ModelProvider;
 use nudge_core::settings::SettingValues;
 use nudge_core::source::{DataDir, SourceResources, SourceSpec};
 
-/// The work of hooks at the ends of sessions.
+/// Capture, the work of hooks at the end of a session.
 pub use nudge_brain::capture;
 
-/// The sources of this binary, in the order in which surfaces list them and in which ties are broken. The first was
-/// there before there were others: its records, methods, settings and words on the command line bear no name, and a
-/// server does not start without it.
+/// The sources of this binary. Surfaces list them in this order, and an earlier source wins a tie. The first source
+/// has no name in its records, methods, settings and commands, because it is the oldest. A server does not start
+/// without it.
 static SOURCES: &[&SourceSpec] = &[
     &nudge::SOURCE,
     &nudge_signals::SOURCE,
@@ -23,20 +23,20 @@ static SOURCES: &[&SourceSpec] = &[
     &nudge_brain::SOURCE,
 ];
 
-/// The folder of the models that were added, in that of the sources' files.
+/// Returns the folder of added models, inside the sources' data folder.
 #[cfg(feature = "model")]
 pub fn model_folder(data: &DataDir) -> nudge_embed::ModelFolder {
     nudge_embed::ModelFolder::new(data.path().join("models"))
 }
 
-/// The model that sources may ask, if its user has added one: in the folder named by `model_dir`, else that of the name
-/// `model` among those that were added.
+/// Opens the model for the sources, if the user has added one: the model in the folder `model_dir`, else the added
+/// model with the name `model`.
 #[cfg(feature = "model")]
 pub fn open_models(values: &SettingValues, data: &DataDir, clock: Arc<dyn Clock>) -> Arc<dyn ModelProvider> {
     Arc::new(nudge_embed::ModelLender::new(choose_model(values, data), clock))
 }
 
-/// The id of that model by its files, of which none is loaded.
+/// Returns the id of this model from its files, without loading it.
 #[cfg(feature = "model")]
 pub fn model_id(values: &SettingValues, data: &DataDir) -> nudge::Result<Option<String>> {
     choose_model(values, data).find_id()
@@ -52,13 +52,13 @@ fn choose_model(values: &SettingValues, data: &DataDir) -> nudge_embed::ModelCho
     }
 }
 
-/// This binary can run none.
+/// This binary cannot run a model.
 #[cfg(not(feature = "model"))]
 pub fn open_models(_: &SettingValues, _: &DataDir, _: Arc<dyn Clock>) -> Arc<dyn ModelProvider> {
     Arc::new(nudge_core::embed::NoModels)
 }
 
-/// There is none.
+/// This binary has no model.
 #[cfg(not(feature = "model"))]
 pub fn model_id(_: &SettingValues, _: &DataDir) -> nudge::Result<Option<String>> {
     Ok(None)
@@ -66,42 +66,42 @@ pub fn model_id(_: &SettingValues, _: &DataDir) -> nudge::Result<Option<String>>
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
 
-/// Every source. A PROXY opens none of them, but lists them all.
+/// Lists every source. A PROXY opens none of them, but lists all.
 pub fn list_sources() -> &'static [&'static SourceSpec] {
     LIST.get_or_init(|| SOURCES)
 }
 
-/// Replaces the list, for a binary of the tests that has one source more. Without effect once the list was read.
+/// Replaces the list, for a test binary with one more source. It has no effect after the first read of the list.
 pub fn replace_sources(list: &'static [&'static SourceSpec]) {
     let _ = LIST.set(list);
 }
 
-/// The source of this name, if there is one.
+/// Finds the source with this name.
 pub fn find_source(name: &str) -> Option<&'static SourceSpec> {
     list_sources().iter().copied().find(|source| source.name == name)
 }
 
-/// The sources that have resources.
+/// Lists the sources that have resources.
 pub fn with_resources() -> impl Iterator<Item = (&'static SourceSpec, &'static SourceResources)> {
     list_sources().iter().filter_map(|source| Some((*source, source.resources?)))
 }
 
-/// The environment variables of a caller that some source's answers depend on.
+/// Lists the caller's environment variables on which some source's answers depend.
 pub fn list_env_names() -> impl Iterator<Item = &'static str> {
     list_sources().iter().flat_map(|source| source.env).copied()
 }
 
-/// The methods of every source.
+/// Lists the methods of every source.
 pub fn list_methods() -> Vec<&'static MethodSpec> {
     list_sources().iter().flat_map(|source| (source.methods)()).collect()
 }
 
-/// The method of this name, if a source has it.
+/// Finds the method with this name.
 pub fn find_method(name: &str) -> Option<&'static MethodSpec> {
     list_methods().into_iter().find(|row| row.name == name)
 }
 
-/// The command that calls a method of a source with a name of its own: `nudge.records.search` is `nudge records search`.
+/// Returns the command that calls a method of a named source: `nudge.records.search` is `nudge records search`.
 pub fn name_command(method: &str) -> Option<String> {
     let (source, own) = method.strip_prefix("nudge.")?.split_once('.')?;
     Some(format!("nudge {source} {}", own.replace(['.', '_'], "-")))
@@ -111,7 +111,7 @@ pub fn name_command(method: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What [`SourceSpec`] says of names and lengths.
+    /// Checks the rules of [`SourceSpec`] for names and lengths.
     ///
     /// Promise (sources): The specs of sources keep to their names and lengths.
     #[test]
@@ -120,9 +120,9 @@ mod tests {
             let name = source.name;
             assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
             assert!(source.guide.len() <= 160, "{name}: {} bytes", source.guide.len());
-            // Hooks name it to models.
+            // Hooks name this method to models.
             assert!(find_method(source.list).is_some_and(|row| row.tool), "{name}");
-            // The hints were there first, and have no prefix.
+            // The methods of the hints, the first source, have no prefix.
             if index > 0 {
                 assert!((source.methods)().iter().all(|row| row.name.starts_with(&format!("nudge.{name}."))), "{name}");
                 assert!(source.settings.iter().all(|own| own.name.starts_with(&format!("{name}."))), "{name}");

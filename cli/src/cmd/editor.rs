@@ -1,4 +1,5 @@
-//! A text in the user's editor. A text that cannot be stored is kept in its file, so that nothing typed is lost.
+//! Edits a text in the user's editor. A text that cannot be stored stays in its file, so that the user's work is not
+//! lost.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,11 +11,11 @@ use tempfile::TempDir;
 use super::{CommandOutput, print_note};
 use crate::output;
 
-/// Opens a text in the editor, as a file of this name, and has it stored; again while the text is refused and the user
-/// goes on. A text that `says_secret` is not kept on disk.
+/// Opens a text in the editor as a file with this name, and stores the result. Opens the editor again while the text
+/// is refused and the user continues. A text for which `says_secret` is true does not stay on disk.
 ///
 /// # Errors
-/// The last error of `store`, with the file that has the text; `E_INVALID` for an editor that fails.
+/// The last error of `store`, with the path of the file; `E_INVALID` when the editor fails.
 pub fn edit_text(
     name: &str,
     before: &str,
@@ -39,7 +40,7 @@ pub fn edit_text(
             Ok(stored) => return Ok(stored),
             Err(error) => error,
         };
-        // A conflict with another change cannot be mended by further editing.
+        // Editing again cannot resolve a conflict with another change.
         if error.kind() == ErrorKind::Conflict || !std::io::stdin().is_terminal() || !edits_again(&error) {
             return Err(file.keep_file(&error, is_secret(&error)));
         }
@@ -52,19 +53,19 @@ pub fn report_unchanged() -> CommandOutput {
     String::new().into()
 }
 
-/// Returns true when an editor can be used: a variable names one, or there is a terminal for the usual one.
+/// Returns true when an editor can be used: a variable names one, or there is a terminal for the default editor.
 pub fn is_there() -> bool {
     find_editor().is_some() || std::io::stdin().is_terminal()
 }
 
-/// The file that is edited, in a folder of its own; both are removed on drop.
+/// The edited file, in a folder of its own; both are removed on drop.
 struct DraftFile {
     folder: TempDir,
     path: PathBuf,
 }
 
 impl DraftFile {
-    /// Writes the file, readable by the user alone, whatever the umask.
+    /// Writes the file, readable only by the user, whatever the umask.
     fn write(name: &str, text: &str) -> std::io::Result<Self> {
         let mut folder = tempfile::Builder::new();
         folder.prefix("nudge-edit-");
@@ -85,7 +86,7 @@ impl DraftFile {
         } else if let Err(failed) = for_us_alone(&self.path) {
             format!("{said}; your text could not be kept ({failed}).")
         } else {
-            // The whole folder stays, with an editor's backup of the text.
+            // Keeps the whole folder, which may hold an editor's backup of the text.
             let _ = self.folder.keep();
             format!("{said}; your text is in {}.", self.path.display())
         };
@@ -93,7 +94,7 @@ impl DraftFile {
     }
 }
 
-/// Makes the file readable by the user alone; an editor may have replaced it by a new one.
+/// Makes the file readable only by the user, because an editor may have replaced it.
 fn for_us_alone(file: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -102,9 +103,9 @@ fn for_us_alone(file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes this process survive the terminal's signals, so that it can tidy up or keep the text: Ctrl-C is meant for
-/// the editor, and is no answer at the prompt. A handler, unlike an ignored signal, is not inherited by the editor;
-/// it stays until the process ends.
+/// Makes this process survive the terminal's signals, so that it can remove or keep the text. Ctrl-C is for the
+/// editor, and is no answer to a question. Unlike an ignored signal, a handler is not inherited by the editor. It
+/// stays until the process ends.
 #[cfg(unix)]
 fn ignore_interrupts() -> impl Sized {
     use tokio::signal::unix::{SignalKind, signal};
@@ -119,13 +120,13 @@ fn ignore_interrupts() -> impl Sized {
     Some(runtime)
 }
 
-/// Makes this process survive Ctrl-C, which on Windows lasts only while the result is kept.
+/// Makes this process survive Ctrl-C; on Windows only as long as the result lives.
 #[cfg(not(unix))]
 fn ignore_interrupts() -> impl Sized {
     tokio::signal::windows::ctrl_c().ok()
 }
 
-/// The editor that a variable names.
+/// Returns the editor that a variable names.
 fn find_editor() -> Option<String> {
     let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     named("VISUAL").or_else(|| named("EDITOR"))
@@ -149,8 +150,8 @@ fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     command
 }
 
-/// Builds the command line for `cmd`, which must be passed raw: `cmd` strips one pair of quotes from the whole and
-/// knows no backslash escapes. A file name on Windows holds no quote.
+/// Builds the command line for `cmd`, to be passed raw: `cmd` removes one pair of quotes around the whole and has no
+/// backslash escapes. A file name on Windows contains no quote.
 #[cfg(windows)]
 fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     use std::os::windows::process::CommandExt as _;
@@ -160,7 +161,7 @@ fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     command
 }
 
-/// Asks whether to edit again. Anything but `n` and the end of file is a yes.
+/// Asks whether to edit again. Any answer except `n` and the end of input counts as yes.
 fn edits_again(error: &Error) -> bool {
     let mut stderr = std::io::stderr();
     let _ = write!(stderr, "nudge: {}\n[Enter] edits again, n gives up: ", output::make_visible(error.message()));

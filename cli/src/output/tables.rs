@@ -14,7 +14,7 @@ use super::{
 };
 use crate::usage::name_commands;
 
-/// Characters to which a value is cut in a line; `get` prints all of it.
+/// The characters to which a value is cut in a line; `get` prints the whole value.
 const VALUE_CHARS: usize = 60;
 
 /// Returns the first line, cut to [`VALUE_CHARS`].
@@ -25,7 +25,7 @@ pub(super) fn one_line(text: &str) -> String {
     if cut { format!("{line}…") } else { line }
 }
 
-/// The output of `ls`.
+/// Writes the output of `ls`.
 pub fn render_components(result: &Value) -> String {
     let row = |row: &Value| (vec![to_text(&row["name"]), to_text(&row["hint_count"])], false);
     let mut rows: Vec<_> = result["components"].as_array().into_iter().flatten().map(row).collect();
@@ -36,17 +36,17 @@ pub fn render_components(result: &Value) -> String {
     render_fitting(&[cut_column("COMPONENT", 12, 0), whole_column("HINTS", 0)], rows)
 }
 
-/// The output of `ls` where there are few hints: all of them.
+/// Writes the output of `ls` for few hints: all of them.
 pub fn all_hints(result: &Value) -> String {
     render_hint_rows(result, true, false)
 }
 
-/// The output of `ls COMPONENT`: every variant with its scope, age and use.
+/// Writes the output of `ls COMPONENT`: every variant with its scope, age and use.
 pub fn render_hints(result: &Value, reveal: bool) -> String {
     render_hint_rows(result, false, reveal)
 }
 
-/// The output of `seed`: component, key, command, and the files' words on each.
+/// Writes the output of `seed`: component, key, command, and the reason from the file.
 pub fn render_seeds<'a>(wanted: impl Iterator<Item = [&'a str; 4]>) -> String {
     let rows: Vec<_> = wanted.map(|row| (row.map(make_visible).to_vec(), false)).collect();
     if rows.is_empty() {
@@ -63,7 +63,7 @@ pub fn render_seeds<'a>(wanted: impl Iterator<Item = [&'a str; 4]>) -> String {
     )
 }
 
-/// The output of `doctor --hints`: component, key, fault, advice.
+/// Writes the output of `doctor --hints`: component, key, fault, advice.
 pub fn render_findings<'a>(found: impl Iterator<Item = [&'a str; 4]>) -> String {
     let rows = found.map(|row| (row.map(make_visible).to_vec(), false)).collect();
     render_fitting(
@@ -77,7 +77,8 @@ pub fn render_findings<'a>(found: impl Iterator<Item = [&'a str; 4]>) -> String 
     )
 }
 
-/// The columns of a list of hints. If there is no room for all, use goes first, then age, then the variant's name.
+/// The columns of a list of hints. In a narrow terminal the use is left out first, then the age, then the variant's
+/// name.
 const COLUMNS: [TableColumn<'_>; 9] = [
     cut_column("COMPONENT", 16, 0),
     cut_column("KEY", 24, 0),
@@ -121,7 +122,7 @@ fn render_hint_rows(result: &Value, with_component: bool, reveal: bool) -> Strin
     render_fitting(&COLUMNS[from..], rows)
 }
 
-/// The order in which people look for names: `k2` before `k10`.
+/// Compares names in the order that people expect: `k2` before `k10`.
 fn compare_natural(a: &str, b: &str) -> std::cmp::Ordering {
     natord::compare(a, b).then_with(|| a.cmp(b))
 }
@@ -150,7 +151,7 @@ pub(super) fn describe_scope(hint: &Value) -> String {
     scope.iter().map(field).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns how long ago a time is, by this machine's clock.
+/// Returns the age of a time, by this machine's clock.
 fn show_age(time: &Value) -> String {
     let Some(then) = time.as_str().and_then(nudge::parse_time) else { return String::new() };
     match time::now().saturating_sub(then) {
@@ -170,7 +171,7 @@ fn describe_usage(hint: &Value) -> String {
     out
 }
 
-/// Returns `age` in words.
+/// Returns the age of a time in words.
 pub fn describe_age(time: &Value) -> String {
     match show_age(time).as_str() {
         "now" => "just now".into(),
@@ -191,14 +192,14 @@ struct MatchRow {
     match_explain: MatchVerdict,
 }
 
-/// Says whether a hint applies here: one that does not has the reason against it.
+/// Says whether a hint applies here. A hint that does not apply has the reason.
 #[derive(Deserialize)]
 struct MatchVerdict {
     matched: bool,
     reasons: Vec<String>,
 }
 
-/// The output of `query`: name, score and value, aligned.
+/// Writes the output of `query`: name, score and value, aligned.
 pub fn render_matches(result: &MatchesAnswer, reveal: bool) -> String {
     let rows = &result.hints;
     let names: Vec<_> = rows.iter().map(|row| name(&row.hint)).collect();
@@ -236,7 +237,7 @@ struct ConditionRow {
     reason: String,
 }
 
-/// The output of `why`.
+/// Writes the output of `why`.
 pub fn render_why(result: &WhyAnswer, reveal: bool) -> String {
     let mut out = format!("{}\n", make_visible(&name_commands(&result.verdict)));
     for (index, VariantRow { hint, conditions, match_explain: explain }) in result.variants.iter().enumerate() {
@@ -264,7 +265,7 @@ pub struct DeletionsAnswer {
     deletions: Vec<DeletionRow>,
 }
 
-/// A call that deleted hints, or replaced one.
+/// A call that deleted hints or replaced a hint.
 #[derive(Deserialize)]
 pub struct DeletionRow {
     id: u64,
@@ -275,7 +276,7 @@ pub struct DeletionRow {
     pub hints: Vec<Value>,
 }
 
-/// The output of `undo --list`.
+/// Writes the output of `undo --list`.
 pub fn render_deletions(result: &DeletionsAnswer) -> String {
     let mut out = String::new();
     for deletion in &result.deletions {
@@ -293,7 +294,7 @@ pub fn render_deletions(result: &DeletionsAnswer) -> String {
 }
 
 impl DeletionRow {
-    /// Returns how something went, when, and by which client.
+    /// Returns the kind of the change, its time and the client.
     pub fn how_and_who(&self) -> String {
         let client = self.by.as_deref().map_or_else(|| "an unnamed client".into(), make_visible);
         let what = self.what.as_deref().map_or_else(|| "deleted".into(), make_visible);

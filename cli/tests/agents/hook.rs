@@ -1,4 +1,4 @@
-//! `nudge hook` as the clients call it: the event on stdin, what the model reads on stdout.
+//! `nudge hook` as the clients call it: an event on stdin, the text for the model on stdout.
 #![cfg(unix)]
 
 use crate::kit;
@@ -15,7 +15,7 @@ use kit::system::nudge;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Stores a hint for the branch of the [`Workspace`].
+/// The flag that limits a hint to the branch of the [`Workspace`].
 const HERE: &str = "--scope-branch=dev";
 
 /// A repository on the branch `dev`.
@@ -38,7 +38,7 @@ impl Workspace {
         Self { _home: home, path }
     }
 
-    /// A call of the shell that Claude Code made.
+    /// Makes the event of a shell command in Claude Code.
     fn shell(&self, name: &str, session: &str, command: &str, more: &Value) -> Value {
         let mut event = self.event(name, session, more);
         event["tool_name"] = json!("Bash");
@@ -46,7 +46,7 @@ impl Workspace {
         event
     }
 
-    /// An event of Claude Code's.
+    /// Makes an event of Claude Code.
     fn event(&self, name: &str, session: &str, more: &Value) -> Value {
         let mut event = json!({"hook_event_name": name, "session_id": session, "cwd": self.path});
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -54,27 +54,27 @@ impl Workspace {
     }
 }
 
-/// What a hook prints; it must end with 0 and have nothing to complain about.
+/// Runs a hook, which must end with 0 and print nothing on stderr; returns its output.
 #[track_caller]
 fn says(runtime: &Path, given: &[u8]) -> String {
     says_within(runtime, given, 2_000)
 }
 
-/// The same with another limit of bytes.
+/// Runs a hook with another limit of bytes.
 #[track_caller]
 fn says_within(runtime: &Path, given: &[u8], bytes: usize) -> String {
     let mut hook = nudge(runtime, &["hook"]);
-    // On a busy machine too.
+    // The time limit is long enough for a busy machine.
     hook.env("NUDGE_HOOK_MS", "20000").env("NUDGE_HOOK_BYTES", bytes.to_string());
     let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // One that has had enough may be gone.
+    // A hook whose time is over may have ended already.
     let _ = child.stdin.take().unwrap().write_all(given);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The text that reaches the model, or nothing.
+/// Returns the text that reaches the model, or nothing.
 #[track_caller]
 fn told(session: &Session, event: &Value) -> String {
     let said = says(&session.runtime, event.to_string().as_bytes());
@@ -108,7 +108,7 @@ fn input_that_is_no_event_is_answered_with_nothing() {
     for given in [&b""[..], b"x", b"{", b"[1]", b"null", b"\xff\xfe", &vec![b'['; 100_000], &vec![b' '; 9 << 20]] {
         assert_eq!(says(&session.runtime, given), "");
     }
-    // Flags that it does not have are a mistake of the settings, not of the agent.
+    // Unknown flags are a mistake in the settings, and must not fail the agent.
     let output = nudge(&session.runtime, &["hook", "--bogus"]).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
     session.end();
@@ -142,7 +142,7 @@ fn a_session_is_told_at_its_start_or_at_the_first_prompt() {
     let prompt = |who: &str, text: &str| work.event("UserPromptSubmit", who, &json!({"prompt": text}));
     assert_eq!(told(&session, &prompt("s", "please build the api")), "", "it knows that");
 
-    // The server was not there yet when this one began; a prompt of any kind brings the digest, once.
+    // No server ran when this session began. Any later prompt brings the digest, once.
     let text = told(&session, &prompt("late", "hello"));
     assert!(text.contains("make api"), "{text}");
     assert_eq!(told(&session, &prompt("late", "hello again")), "");
@@ -201,7 +201,7 @@ fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
     );
     assert_eq!(hint()["failure_count"], 3, "not found, so it does not work here");
     let before = hint();
-    // Codex tells no exit code: nothing is guessed.
+    // Codex reports no exit code, so Nudge guesses nothing.
     told(
         &session,
         &bash("PostToolUse", "cargo test -p api --locked", &json!({"tool_response": "error: no lock file"})),
@@ -233,7 +233,7 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
         };
         let worked = json!({"tool_response": {"interrupted": false}});
         let failed = json!({"error": "Exit code 2\nno rule"});
-        // The last is no key: it counts as often as it comes.
+        // The last id makes no valid key, so its outcome counts each time.
         for (id, uses) in [("toolu_1", 1), ("toolu_1", 1), ("toolu_2", 2), ("é", 3), ("é", 4)] {
             ran("PostToolUse", id, &worked);
             assert_eq!(hint()["use_count"], uses, "{who}: {id}");
@@ -242,7 +242,7 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
             ran("PostToolUseFailure", id, &failed);
             assert_eq!(hint()["failure_count"], failures, "{who}: {id}");
         }
-        // Where an answer depends on the environment, the server asks for that first.
+        // If an answer depends on the environment, the server first asks the hook for the variables.
         let other =
             json!({"component": "api", "key": "other", "value": "x", "meta": {"scope": {"env_required": ["CI"]}}});
         session.raw().result("nudge.set_hint", &other);
@@ -250,7 +250,8 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
     session.end();
 }
 
-/// Promise (agents): A hook asks the session once, also in a clone with seeds, and confirms the text that it printed.
+/// Promise (agents): A hook makes one call for the text and one to confirm that it printed it, also in a clone with
+/// seeds.
 #[test]
 fn a_hook_asks_once_and_confirms_once() {
     let desk = Desk::new();
@@ -316,7 +317,7 @@ fn secrets_and_excess_stay_away() {
         "the cut is announced: {text}"
     );
 
-    // There is allowance left for a failure.
+    // The failure still has its own budget of bytes.
     set(&session, &["api", "fix", "cargo test --locked", "--priority", "1"]);
     let failed = work.shell("PostToolUseFailure", "s", "cargo test", &json!({"error": "Exit code 1\nlock"}));
     let text = told(&session, &failed);
@@ -333,7 +334,7 @@ fn a_value_does_not_end_what_a_client_wraps_it_in() {
     session.end();
 }
 
-/// The folder's name may not stand in a context; what applies everywhere applies there too.
+/// The folder's name is not allowed in a context. Hints that apply everywhere apply there too.
 #[test]
 fn a_folder_with_an_odd_name_gets_what_applies_everywhere() {
     let (session, home) = (Session::start(0), kit::home());

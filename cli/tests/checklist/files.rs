@@ -22,7 +22,7 @@ fn private(path: &Path) {
     fs::DirBuilder::new().mode(0o700).create(path).unwrap();
 }
 
-/// Starts one that must be PRIMARY within the checklist's 4 seconds.
+/// Starts a server, which must be PRIMARY within the checklist's 4 seconds.
 fn starts(runtime: &Path, after: &str) -> Serve {
     let begun = Instant::now();
     let serve = Serve::start(runtime);
@@ -31,7 +31,7 @@ fn starts(runtime: &Path, after: &str) -> Serve {
     serve
 }
 
-/// A server that must not start: what it says, in one sentence, soon.
+/// Runs a server that must soon refuse to start; returns its sentence.
 fn refuses(runtime: &Path, after: &str) -> String {
     let begun = Instant::now();
     let said = sentence(&run_to_end(command(runtime)));
@@ -39,12 +39,12 @@ fn refuses(runtime: &Path, after: &str) -> String {
     said
 }
 
-/// A process that has nothing to do with us.
+/// An unrelated process.
 struct Innocent(Child);
 
 impl Innocent {
     fn new() -> Self {
-        // Ends when the test does, however that ends.
+        // The process ends with the test, however the test ends.
         Self(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
     }
 
@@ -70,7 +70,7 @@ fn row_5_another_user_reads_no_token_and_gets_no_answer() {
     let read = as_stranger("cat").arg(&file).output().unwrap();
     assert!(!read.status.success() && read.stdout.is_empty(), "{read:?}");
 
-    // The port is open to all users of the machine.
+    // All users of the machine can connect to the port.
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"nudge.list_components"}"#;
     let length = body.len();
     for authorization in ["", "Authorization: Bearer\r\n", "Authorization: Bearer 0\r\n"] {
@@ -89,7 +89,7 @@ fn row_5_another_user_reads_no_token_and_gets_no_answer() {
         assert!(answer.starts_with("HTTP/1.1 401 ") && !answer.contains(serve.token()), "{answer}");
     }
 
-    // Nor does the command line help.
+    // The command line does not help the stranger either.
     for args in [&["status"][..], &["stop"], &["get", "a", "b"], &["serve"]] {
         let said = sentence(&as_stranger(&binary).args(args).env("NUDGE_RUNTIME_DIR", &runtime).output().unwrap());
         assert!(said.contains("belongs to another user"), "{said}");
@@ -97,7 +97,7 @@ fn row_5_another_user_reads_no_token_and_gets_no_answer() {
     assert_eq!(serve.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
 }
 
-/// A command as it is, with a umask that takes no permission away.
+/// Returns a command that runs with a umask that removes no permission.
 fn with_empty_umask(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
@@ -111,7 +111,7 @@ fn with_empty_umask(command: &Command) -> Command {
     shell
 }
 
-/// Files and folders below a folder that another user may read or write, whatever the folders around them allow.
+/// Lists the files and folders below a folder that another user may read or write, whatever the folders above permit.
 fn open_to_others(folder: &Path) -> Vec<String> {
     let mut open = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -212,7 +212,7 @@ fn row_6_a_directory_open_to_others_is_refused() {
     assert_eq!(fs::read_to_string(victim.join("server.pid")).unwrap(), "precious");
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
 
-    // Made anew it is ours alone.
+    // A new directory belongs to this user alone.
     let serve = starts(&home.path().join("deep/er/run"), "a fresh directory");
     assert_eq!(fs::metadata(&serve.runtime).unwrap().permissions().mode() & 0o7777, 0o700);
 }
@@ -220,7 +220,7 @@ fn row_6_a_directory_open_to_others_is_refused() {
 #[test]
 fn row_6_a_directory_made_by_another_user_is_refused() {
     let Some((home, binary)) = stage() else { return };
-    // As in /tmp: everybody may make things, only their makers may remove them.
+    // Makes a shared folder like /tmp: every user may create files, and only their owner may remove them.
     let shared = home.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -240,7 +240,7 @@ fn row_6_a_directory_made_by_another_user_is_refused() {
         assert_eq!(fs::read_dir(place).unwrap().count(), 0);
     }
 
-    // The other way round: ours, and they come.
+    // The stranger tries to use this user's directory.
     let ours = shared.join("ours");
     private(&ours);
     for (place, reason) in [(ours.clone(), "belongs to another user"), (home.path().join("new"), "Permission denied")] {
@@ -248,7 +248,7 @@ fn row_6_a_directory_made_by_another_user_is_refused() {
         assert!(said.contains(reason), "{said}");
     }
     assert!(!home.path().join("new").exists());
-    // A directory of theirs in which they may write nothing.
+    // Makes a directory of the stranger that is not writable.
     fs::set_permissions(&theirs, fs::Permissions::from_mode(0o500)).unwrap();
     let said = sentence(&as_stranger(&binary).arg("serve").env("NUDGE_RUNTIME_DIR", &theirs).output().unwrap());
     assert!(said.contains("Permission denied"), "{said}");
@@ -256,7 +256,7 @@ fn row_6_a_directory_made_by_another_user_is_refused() {
 
 #[test]
 fn row_6_a_foreign_usual_place_is_stepped_around() {
-    // Planted in a /tmp of the test's own, whose it is, and what then happens to whom.
+    // Each row plants a directory in a private /tmp, names its owner, and says which user then gets which directory.
     let plant = "mkdir -m 700 /tmp/nudge && chown 65534 /tmp/nudge";
     let link = "mkdir -m 700 /tmp/real && ln -s /tmp/real /tmp/nudge && chown -h 65534 /tmp/nudge";
     let ours = "mkdir -m 700 /tmp/nudge";
@@ -281,7 +281,7 @@ fn row_6_a_foreign_usual_place_is_stepped_around() {
         assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o700, "{script}");
         assert_eq!(fs::read_dir(place.with_file_name("real")).map_or(0, Iterator::count), 0, "{script}");
         let mut serve = Serve { stdin: None, lines: std::sync::mpsc::channel().1, file, runtime: place, child };
-        // The command line goes the same way.
+        // The command line chooses the same directory.
         let pid = serve.child.id().to_string();
         if run == root {
             let mut there = nudge(&serve.runtime, &[]);
@@ -301,7 +301,7 @@ fn row_6_a_foreign_usual_place_is_stepped_around() {
         drop(serve.child.stdin.take());
         assert!(serve.child.wait().unwrap().success());
     }
-    // Nowhere to go: one sentence.
+    // No directory is left, so the server refuses in one sentence.
     for plant in [
         format!("{plant} && mkdir -m 700 /tmp/nudge-{us} && chown 65534 /tmp/nudge-{us}"),
         format!("{plant} && ln -s /tmp/nudge /tmp/nudge-{us}"),
@@ -317,7 +317,7 @@ fn row_6_a_foreign_usual_place_is_stepped_around() {
 #[test]
 fn row_6_a_full_disk_is_told_and_survived() {
     let home = home();
-    // Full from the start: no room for the name, then for the content.
+    // The disk is full from the start: first without room for the file name, then for the content.
     for (options, fill) in [
         ("mode=700,nr_inodes=2", "touch \"$1\"/filler"),
         ("mode=700,size=4k", "dd if=/dev/zero of=\"$1\"/filler bs=4k count=1 2>/dev/null"),
@@ -330,7 +330,7 @@ fn row_6_a_full_disk_is_told_and_survived() {
         assert!(said.contains("No space left"), "{options}: {said}");
     }
 
-    // Full later on.
+    // The disk becomes full later.
     let script =
         "mount -t tmpfs -o mode=700,size=64k tmpfs \"$1\" && NUDGE_RUNTIME_DIR=\"$1\" exec /proc/self/fd/9 serve -p 0";
     let Some(mut full) = with_mounts(home.path(), script) else { return };
@@ -342,7 +342,7 @@ fn row_6_a_full_disk_is_told_and_survived() {
     let filler = fs::write(runtime.join("filler"), vec![0; 1 << 20]);
     assert_eq!(filler.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     for number in 1..200 {
-        // Stored, or refused in one sentence.
+        // The server stores the hint, or refuses it in one sentence.
         let answer = serve.call("nudge.set_hint", &set(number));
         let said = answer["error"]["message"].as_str().map(str::to_owned);
         assert!(answer["result"].is_object() || said.is_some_and(|said| said.lines().count() == 1), "{answer}");
@@ -353,13 +353,13 @@ fn row_6_a_full_disk_is_told_and_survived() {
     assert!(serve.end(PATIENCE).success());
 }
 
-/// As a server of ours would write it, but for the mode.
+/// Writes a file as a server would, but with another mode.
 fn with_mode(path: &Path, content: &str, mode: u32) {
     fs::write(path, content).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Puts something where a file is expected.
+/// Puts another kind of file in the place of an expected file.
 type Plant<'a> = &'a dyn Fn(&Path);
 
 #[test]
@@ -414,7 +414,7 @@ fn row_7_links_pipes_and_directories_in_the_place_of_files() {
     assert!(!home.path().join("made-by-link").exists());
 }
 
-/// What may stand in a `server.pid` that no living server wrote.
+/// Lists contents of a `server.pid` that no living server wrote.
 fn bodies(pid: u32, port: u16) -> Vec<(&'static str, Vec<u8>)> {
     let text = |name, text: &str| (name, text.as_bytes().to_vec());
     let file = |name, pid: Value, port: Value| {

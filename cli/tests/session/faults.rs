@@ -1,4 +1,4 @@
-//! What the system or somebody else does to the journal and the descriptors of a running session.
+//! Faults of the journal and the descriptors of a running session, caused by the system or by other programs.
 #![cfg(unix)]
 
 use crate::kit;
@@ -19,17 +19,17 @@ use kit::wait_for;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// The folder of a test that runs again in a process of its own.
+/// The variable with the folder for a test that runs again in its own process.
 const FOLDER: &str = "NUDGE_TEST_FOLDER";
 
-/// Hints that were acknowledged, with their values.
+/// The acknowledged hints, with their values.
 type Acknowledged = BTreeSet<(String, String)>;
 
 fn all(agent: &Agent) -> Acknowledged {
     shown(agent).into_iter().collect()
 }
 
-/// Sets a hint, and remembers it when that is acknowledged; else it must be refused in one sentence.
+/// Sets a hint, and remembers it if the server acknowledges it. Otherwise the refusal must be one sentence.
 fn try_set(agent: &Agent, key: &str, value: &str, acknowledged: &mut Acknowledged) -> Option<String> {
     match agent.tool("nudge_set_hint", &set(key, value), LONG) {
         Ok(_) => {
@@ -48,7 +48,7 @@ fn sentence(error: &Value) -> String {
     message.to_owned()
 }
 
-/// Until a change is taken.
+/// Repeats a set until the server accepts it.
 fn set_until_taken(agent: &Agent, key: &str, acknowledged: &mut Acknowledged) {
     wait_for("changes to be taken again", LONG, || try_set(agent, key, "x", acknowledged).is_none().then_some(()));
 }
@@ -57,7 +57,7 @@ fn journal(session: &Session) -> PathBuf {
     session.runtime.join("journal")
 }
 
-/// Stops the PROXYs, kills the PRIMARY, does something and lets the PROXYs go on.
+/// Suspends the PROXYs, kills the PRIMARY, calls `act`, and resumes the PROXYs.
 fn between(session: &Session, act: impl FnOnce()) {
     let first = session.primary(|_| true).pid;
     let others: Vec<_> = session.agents.iter().filter(|agent| agent.pid != first && agent.is_running()).collect();
@@ -71,7 +71,7 @@ fn between(session: &Session, act: impl FnOnce()) {
     }
 }
 
-/// An agent that lives.
+/// Returns a running agent.
 fn survivor(session: &Session) -> &Arc<Agent> {
     session.agents.iter().find(|agent| agent.is_running()).expect("somebody lives")
 }
@@ -84,8 +84,8 @@ fn can(what: &str, command: &mut Command) -> bool {
     done
 }
 
-/// Runs a test again on a small file system of its own, where this user may mount one; in that process,
-/// its folder.
+/// Runs a test again in a process with a small file system of its own, if this user may mount one. In that process,
+/// returns its folder.
 fn on_a_small_disk(test: &str) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return Some(folder.into());
@@ -112,7 +112,7 @@ fn on_a_small_disk(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// Takes all the space there is.
+/// Fills the file system.
 fn fill_up(folder: &Path) -> PathBuf {
     let ballast = folder.join("ballast");
     let mut file = fs::File::create(&ballast).unwrap();
@@ -120,14 +120,14 @@ fn fill_up(folder: &Path) -> PathBuf {
     ballast
 }
 
-/// A session on a disk that gets full under it: what was acknowledged.
+/// Fills the disk of a session; returns the ballast file and the acknowledged hints.
 fn full(session: &Session, folder: &Path) -> (PathBuf, Acknowledged) {
     let mut acknowledged = Acknowledged::new();
     for (number, agent) in session.agents.iter().enumerate() {
         assert_eq!(try_set(agent, &format!("before{number}"), "x", &mut acknowledged), None);
     }
     let ballast = fill_up(folder);
-    // What is left of the last page takes some more.
+    // The rest of the last page takes a few more changes.
     let proxy = &session.agents[1];
     let refused = (0..200).find_map(|number| {
         let key = format!("filling{number}");
@@ -138,8 +138,8 @@ fn full(session: &Session, folder: &Path) -> (PathBuf, Acknowledged) {
     (ballast, acknowledged)
 }
 
-/// Promise (session): A session refuses changes and goes on reading when the disk is full, and needs no restart
-/// afterwards.
+/// Promise (session): A session with a full disk refuses changes and still answers reads. When there is space again,
+/// it needs no restart.
 #[test]
 fn a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing() {
     let Some(folder) = on_a_small_disk("a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing") else {
@@ -162,7 +162,7 @@ fn a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing() {
             assert_eq!(all(agent), acknowledged, "reads are served, and what is refused is not there");
         }
         fs::remove_file(ballast).unwrap();
-        // Without a restart, at once.
+        // The session accepts changes at once, without a restart.
         for agent in &session.agents {
             assert_eq!(try_set(agent, "after", &format!("{round}"), &mut acknowledged), None);
             acknowledged.retain(|(key, value)| key != "after" || *value == format!("{round}"));
@@ -203,13 +203,13 @@ fn a_primary_that_dies_on_a_full_disk_is_followed_once_there_is_space() {
     session.end();
 }
 
-/// Sets a limit of a running process, such as `--fsize=65536:`. Returns false where that is not permitted.
+/// Sets a limit of a running process, such as `--fsize=65536:`. Returns false if that is not permitted.
 fn limit(agent: &Agent, limit: &str) -> bool {
     let pid = agent.pid.to_string();
     can("limit a running process", Command::new("prlimit").args(["--pid", &pid, limit]))
 }
 
-/// Lets a process open nothing more, or as much as before.
+/// Limits the descriptors of a process: to none beyond the open ones, or to as many as before.
 fn allow_descriptors(agent: &Agent, most: &str) -> bool {
     limit(agent, &format!("--nofile={most}:"))
 }
@@ -230,7 +230,7 @@ fn a_primary_without_descriptors_recovers_and_loses_nothing() {
         return;
     }
     for (number, agent) in session.agents.iter().enumerate() {
-        // Taken or refused.
+        // The server may accept or refuse the change.
         try_set(agent, &format!("meanwhile{number}"), "x", &mut acknowledged);
     }
     let found = kept.attempt("nudge.get_hint", &get("before0"), None).expect("a connection that was there");
@@ -238,7 +238,7 @@ fn a_primary_without_descriptors_recovers_and_loses_nothing() {
     let mut late = session.raw();
     late.patience = Duration::from_millis(500);
     for _ in 0..5 {
-        // Nobody can come in; whoever tries does no harm.
+        // No new connection can succeed; a try does no harm.
         let _ = late.attempt("nudge.status", &json!({}), None);
     }
     assert!(session.agents.iter().all(|agent| agent.is_running()));
@@ -266,7 +266,7 @@ fn a_proxy_without_descriptors_is_primary_once_it_has_some_again() {
     std::thread::sleep(Duration::from_secs(1));
     assert!(session.agents[1].is_running());
     assert!(allow_descriptors(&session.agents[1], ENOUGH));
-    // Answered after all, or refused.
+    // The call may succeed in the end, or be refused.
     if pending.tool(LONG).map_err(|why| assert_eq!(why.reason(), "E_UNAVAILABLE")).is_ok() {
         acknowledged.insert(("meanwhile".into(), "x".into()));
     }
@@ -316,7 +316,7 @@ fn a_limit_of_file_size_refuses_changes_and_ends_nothing() {
     session.end();
 }
 
-/// The command that runs `nudge serve` within limits, such as `--nofile=32:32`.
+/// Returns a command that runs `nudge serve` within limits, such as `--nofile=32:32`.
 fn serve_within(runtime: &Path, limits: &[&str]) -> Command {
     let serve = kit::command(runtime);
     let mut command = Command::new("prlimit");
@@ -347,7 +347,7 @@ fn too_few_descriptors_are_raised_or_refused_in_a_sentence() {
     assert!(status.status.success(), "others are answered, too: {status:?}");
 }
 
-/// A user of these tests alone, so that the processes of others do not count.
+/// The id of a user that only these tests use, so that other processes do not count.
 const LIMITED_USER: u32 = 54_322;
 
 #[test]
@@ -381,7 +381,7 @@ fn no_limit_of_threads_aborts_a_server_that_begins_to_follow_a_brain() {
         command.env_clear().env("HOME", &place).env("NUDGE_RUNTIME_DIR", place.join(format!("run{threads}")));
         command.env("NUDGE_BRAIN_ROOT", place.join("brain")).current_dir(&place);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // A server that refuses to start has closed its end.
+        // A server that refuses to start has already closed its stdin.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let ended = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&ended.stderr);
@@ -419,7 +419,7 @@ fn a_user_without_a_home_is_told_and_nothing_is_kept_where_the_system_clears() {
     assert!(left.iter().all(|name| name == "run"), "{left:?}");
 }
 
-/// Puts something in the journal's place; `victim` is the journal that was there.
+/// Puts another file or folder in the place of the journal; `victim` is the old journal.
 type Plant = fn(place: &Path, victim: &Path);
 
 const PLANTS: [(&str, Plant); 6] = [
@@ -443,7 +443,7 @@ fn plant(session: &Session, plant: Plant) -> (PathBuf, Vec<u8>) {
     (victim, before)
 }
 
-/// A directory is the one thing that is not replaced: changes are refused until it is gone.
+/// A server replaces every planted file except a directory, and refuses changes until that is gone.
 fn refused_until_it_is_gone(session: &Session, acknowledged: &mut Acknowledged) {
     if journal(session).is_dir() {
         for _ in 0..2 {
@@ -516,7 +516,7 @@ fn whatever_the_next_primary_finds_it_serves_and_keeps_what_is_acknowledged_then
     }
 }
 
-/// Where a journal is cut, given how long it was after each change.
+/// Returns the length to which a test cuts the journal, given its length after each change.
 type Cut = fn(&[u64]) -> u64;
 
 const CUTS: [Cut; 20] = [
@@ -562,7 +562,7 @@ fn a_journal_that_is_cut_anywhere_gives_back_all_that_is_whole_before() {
         let mut expected: Vec<_> =
             sets.into_iter().zip(&ends).filter(|(_, end)| **end <= bytes).map(|(set, _)| set).collect();
         assert_eq!(shown(&session.agents[1]), expected, "cut {number} at {bytes} of {ends:?}");
-        // And goes on from there.
+        // The session continues from that state.
         session.agents[1].result("nudge_set_hint", &set("next", "x"));
         expected.push(("next".into(), "x".into()));
         let heir = Agent::spawn(session.command());

@@ -9,19 +9,20 @@ use nudge_os::process::ChildProgram;
 use nudge_os::programs;
 use serde_json::Value;
 
-/// Longest foreign text that is shown, in characters.
+/// The most characters of a foreign text that are shown.
 const MAX_CHARS: usize = 200;
-/// Shortest value of a variable that is hidden as a possible secret; shorter ones would be found in every text.
+/// The least bytes of a variable's value that is hidden as a possible secret; a shorter value would occur in every
+/// text.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// The command of an entry.
+/// The command of a server's entry.
 pub struct LaunchCommand {
     pub command: String,
     pub args: Vec<String>,
     env: Vec<(String, String)>,
 }
 
-/// Returns true when an entry's server is reached over HTTP, in the format of any client.
+/// Returns true when the server of an entry is reached over HTTP, in the format of any client.
 pub fn is_remote(entry: &Value) -> bool {
     ["url", "httpUrl", "serverUrl"].iter().any(|name| entry[name].is_string())
 }
@@ -34,7 +35,7 @@ impl LaunchCommand {
         };
         let (command, args, env) = match &entry["command"] {
             Value::String(command) => (command.clone(), texts(&entry["args"]), &entry["env"]),
-            // opencode has the command and its arguments in one list; older versions of Zed had an object.
+            // opencode has the command and its arguments in one list; older versions of Zed have an object.
             Value::Array(_) => {
                 let mut words = texts(&entry["command"]);
                 (if words.is_empty() { return None } else { words.remove(0) }, words, &entry["environment"])
@@ -67,13 +68,13 @@ impl LaunchCommand {
         self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the path of the program, looked up in PATH where necessary.
+    /// Returns the path of the program; looks it up in PATH if necessary.
     pub fn find_program(&self) -> Option<PathBuf> {
         let path = self.find_variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
         find_as_client(&self.command, path.as_deref())
     }
 
-    /// Returns the server, to be started in the session of `runtime`.
+    /// Returns the command that starts the server in the session of `runtime`.
     pub fn to_server(&self, path: &Path, runtime: &Path) -> ChildProgram {
         let mut program = ChildProgram::new(path);
         program.args(&self.args);
@@ -86,7 +87,7 @@ impl LaunchCommand {
         program
     }
 
-    /// Shortens a text of the process and replaces the values of its variables, which may be secret.
+    /// Shortens a text of the process, and replaces the values of its variables because they may be secret.
     pub fn redact(&self, text: &str) -> String {
         let secrets = self.env.iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES);
         let text = secrets.fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("[{name}]")));
@@ -94,16 +95,17 @@ impl LaunchCommand {
     }
 }
 
-/// Finds a program as a client does that is started here: in the folders of a PATH, or where its own path leads.
+/// Finds a program as a client in the current folder does: in the folders of PATH, or by the path itself.
 fn find_as_client(command: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     which::which_in(command, path.map(programs::whole_path), here).ok()
 }
 
-/// Returns a hook's handler as a client starts it: directly when it has `args`, else by a shell.
+/// Returns the program of a hook's handler as a client starts it: directly if the handler has `args`, else by a
+/// shell.
 ///
 /// # Errors
-/// The reason, in words, when it has no command or there is no such program.
+/// The reason in words, when the handler has no command or the program does not exist.
 pub fn to_program(handler: &Value) -> Result<ChildProgram, String> {
     let line = handler["command"].as_str().ok_or("it names no command")?;
     let Some(args) = handler["args"].as_array() else { return shell_program(line) };
@@ -113,7 +115,7 @@ pub fn to_program(handler: &Value) -> Result<ChildProgram, String> {
     Ok(program)
 }
 
-/// Adapts a hook to run in the session of `runtime`.
+/// Changes a hook's environment so that it runs in the session of `runtime`.
 pub fn adapt_hook(mut program: ChildProgram, runtime: &Path, patience_ms: u64) -> ChildProgram {
     remove_own_variables(&mut program);
     program.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
@@ -123,7 +125,7 @@ pub fn adapt_hook(mut program: ChildProgram, runtime: &Path, patience_ms: u64) -
 #[cfg(windows)]
 fn shell_program(line: &str) -> Result<ChildProgram, String> {
     let mut program = ChildProgram::new(&programs::find_program("cmd").ok_or("there is no cmd")?);
-    // The line is passed unquoted, as `cmd` has its own quoting rules.
+    // Passes the line unquoted, because `cmd` has its own quoting rules.
     program.arg("/C").raw_arg(line);
     Ok(program)
 }
@@ -135,15 +137,14 @@ fn shell_program(line: &str) -> Result<ChildProgram, String> {
     Ok(program)
 }
 
-/// Keeps a child from the kept hints of the user's sessions, whatever its settings say, and has it store for every
-/// folder.
+/// Keeps a child away from the user's kept hints, whatever its settings are. Its hints apply in every folder.
 fn isolate_state(program: &mut ChildProgram, runtime: &Path) {
     program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
-    // The flag `--keep` of an entry counts more than the variable.
+    // Sets a state folder too, because the flag `--keep` of an entry overrides the variable.
     program.env("XDG_STATE_HOME", runtime.with_file_name("state"));
 }
 
-/// Removes all `NUDGE_` variables, which could lead the child to the user's session.
+/// Removes all `NUDGE_` variables, because they could lead the child to the user's session.
 fn remove_own_variables(program: &mut ChildProgram) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().to_ascii_uppercase().starts_with("NUDGE_") {
@@ -152,7 +153,7 @@ fn remove_own_variables(program: &mut ChildProgram) {
     }
 }
 
-/// Shortens a foreign text; one that looks like it holds a credential is not shown at all.
+/// Shortens a foreign text. Hides the whole text if it looks like a credential.
 pub fn shorten_foreign(text: &str) -> String {
     if SecretGuard::new().check(None, text).is_some() {
         return "[what it says looks like a credential]".into();
@@ -193,7 +194,7 @@ mod tests {
     fn texts_of_others_are_cut_and_keep_their_secrets() {
         assert_eq!(shorten_foreign("short"), "short");
         assert_eq!(shorten_foreign(&"é".repeat(300)).chars().count(), MAX_CHARS + 1);
-        // The parts are joined here, so that the source holds nothing that looks like a credential.
+        // Joins the parts here, so that the source contains no text that looks like a credential.
         let token = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
         assert!(!shorten_foreign(&format!("bad key {token}")).contains(&token));
     }

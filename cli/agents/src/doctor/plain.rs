@@ -1,6 +1,6 @@
 //! Recognises the commands of a project's settings that are plainly Nudge.
 //!
-//! A project's settings may be written by any user. Clients start its commands only when the user agrees. The doctor
+//! Any user may have written a project's settings. Clients start its commands only if the user agrees. The doctor
 //! does not ask, so it starts nothing but Nudge itself, without a shell.
 
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::launch::{LaunchCommand, shorten_foreign};
 
-/// The reason why a command is not started.
+/// The reason why a command was not started.
 pub enum NotStarted {
-    /// The name is right, but PATH does not have it.
+    /// The name is right, but PATH has no such program.
     Missing(String),
-    /// The command may be something else.
+    /// The command may be another program.
     Unclear(String),
 }
 
@@ -28,16 +28,16 @@ impl NotStarted {
     }
 }
 
-/// Returns the program of a server, if its only argument is `serve` and its variables are all Nudge's.
+/// Returns the program of a server if its only argument is `serve` and all its variables are Nudge's.
 ///
 /// # Errors
-/// The reason why it is not started.
+/// The reason why the doctor does not start it.
 pub fn find_server_program(launch: &LaunchCommand, exe: &Path) -> Result<PathBuf, NotStarted> {
     if let Some(name) = launch.variable_names().find(|name| !name.starts_with("NUDGE_")) {
         return Err(NotStarted::Unclear(format!("{} with a variable {name}", launch.command)));
     }
     if launch.args != ["serve"] {
-        // The arguments are not shown, as they may hold a secret.
+        // Does not show the arguments, because they may contain a secret.
         return Err(NotStarted::Unclear(format!("{} with other words than `serve`", launch.command)));
     }
     find_program(&launch.command, exe)
@@ -46,13 +46,13 @@ pub fn find_server_program(launch: &LaunchCommand, exe: &Path) -> Result<PathBuf
 /// Returns the program of a hook, if its only argument is `hook`.
 ///
 /// # Errors
-/// The reason why it is not started.
+/// The reason why the doctor does not start it.
 pub fn find_hook_program(handler: &Value, exe: &Path) -> Result<PathBuf, NotStarted> {
     let Some(line) = handler["command"].as_str() else { return Err(NotStarted::Unclear(String::new())) };
     let command = match handler.get("args") {
         Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
         None => line.strip_suffix(" hook").and_then(|path| match path.strip_prefix('"') {
-            // Within quotes these characters have no meaning to a shell.
+            // Inside quotes, these characters have no meaning to a shell.
             Some(quoted) => quoted.strip_suffix('"').filter(|path| is_plain(path, " ()'&;,=@+~#")),
             None => Some(path).filter(|path| is_plain(path, "")),
         }),
@@ -60,13 +60,13 @@ pub fn find_hook_program(handler: &Value, exe: &Path) -> Result<PathBuf, NotStar
     find_program(command.ok_or_else(|| NotStarted::Unclear(line.into()))?, exe)
 }
 
-/// Returns true when a shell takes a path literally; `more` are further harmless characters.
+/// Returns true when a shell reads a path literally; `more` are further harmless characters.
 fn is_plain(path: &str, more: &str) -> bool {
     let separator = if cfg!(windows) { '\\' } else { '/' };
     path.chars().all(|c| c.is_alphanumeric() || "/._-:".contains(c) || c == separator || more.contains(c))
 }
 
-/// Returns this binary, or the `nudge` in PATH, when the command is one of them.
+/// Returns this binary or the `nudge` in PATH, if the command is one of them.
 fn find_program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
     let path = Path::new(command);
     let is_name = ["nudge", "nudge.exe"].contains(&command);
@@ -76,11 +76,11 @@ fn find_program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
         path.to_owned()
     };
     let unclear = || NotStarted::Unclear(command.into());
-    // A relative path depends on the folder, which is the project's.
+    // Refuses a relative path, which would depend on the project's folder.
     let real = Some(found).filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
     let real = real.ok_or_else(unclear)?;
     let known = programs::find_program("nudge").into_iter().chain([exe.to_owned()]);
-    // The known path is returned, as the given one could be a link that is changed before the start.
+    // Returns the known path, because the given one may be a link that another user changes before the start.
     known.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real)).ok_or_else(unclear)
 }
 

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: turns a request body into a response body. Ids, params and results are copied as raw JSON text.
+//! JSON-RPC 2.0: turns a request body into a response body. Copies ids, params and results as raw JSON text.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ use crate::session::changes::CHANGES;
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
-/// Largest number of calls in one batch.
+/// The most calls in one batch.
 const MAX_BATCH: usize = 1000;
-/// Size of the answers after which the rest of a batch is refused; no single answer comes near it.
+/// The bytes of answers after which the rest of a batch is refused; no single answer comes near this size.
 const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 
 /// A request, with its parts as raw JSON text.
@@ -24,7 +24,7 @@ const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 pub struct RpcRequest<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
-    /// The id; absent in a notification, while `null` is an id.
+    /// The id; absent in a notification. A `null` counts as an id.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     /// The name of the method.
@@ -41,32 +41,32 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 impl<'a> RpcRequest<'a> {
     /// Parses a body; `None` when it is not a single request.
     pub fn read(body: &'a [u8]) -> Option<Self> {
-        // The JSON parser looks at no text that it passes over.
+        // Checks the encoding first, because the JSON parser does not check text that it skips.
         serde_json::from_str(str::from_utf8(body).ok()?).ok()
     }
 
-    /// The id as it may stand in an answer: of an illegal one nothing is repeated.
+    /// Returns the id for an answer; an illegal id is not repeated.
     fn answer_id(&self) -> &'a str {
         self.id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null")
     }
 
-    /// Returns the params; both absent and null mean that there are none.
+    /// Returns the params; absent and null params count as empty.
     pub fn params(&self) -> &'a RawValue {
         self.params.unwrap_or_else(|| serde_json::from_str("{}").unwrap_or(RawValue::NULL))
     }
 
-    /// Makes the call and writes the answer; `None` for a notification, which has none.
+    /// Makes the call and returns the answer; `None` for a notification.
     pub fn answer(&self, service: &dyn Service, caller: Caller<'_>) -> Option<Bytes> {
         let mut out = Vec::with_capacity(512);
         answer_request(service, caller, self, &mut out).then(|| out.into())
     }
 
-    /// Returns true for a request by the rules of JSON-RPC.
+    /// Returns true when the request is legal in JSON-RPC.
     pub fn is_legal(&self) -> bool {
         self.jsonrpc == "2.0" && self.id.is_none_or(|id| is_id(id.get()))
     }
 
-    /// Writes an error as the answer; `None` for a notification.
+    /// Returns an error as the answer; `None` for a notification.
     pub fn refuse(&self, error: &impl Serialize) -> Option<Bytes> {
         self.id?;
         let mut out = Vec::new();
@@ -74,14 +74,14 @@ impl<'a> RpcRequest<'a> {
         Some(out.into())
     }
 
-    /// Writes the result of the call as the answer; `None` for a notification.
+    /// Returns the result of the call as the answer; `None` for a notification.
     pub fn write_answer(&self, result: Result<Box<RawValue>, Error>) -> Option<Bytes> {
         let mut out = Vec::with_capacity(512);
         write_result(&mut out, self, result).then(|| out.into())
     }
 }
 
-/// Answers a body with a request, a batch or neither; `None` when it holds notifications only.
+/// Answers a body that has a request, a batch or neither; `None` when it has only notifications.
 pub fn answer_rpc_body(service: &dyn Service, caller: Caller<'_>, body: &[u8]) -> Option<Bytes> {
     if let Some(request) = RpcRequest::read(body) {
         return request.answer(service, caller);
@@ -102,14 +102,14 @@ pub fn answer_rpc_body(service: &dyn Service, caller: Caller<'_>, body: &[u8]) -
     answered.then(|| out.into())
 }
 
-/// Writes an error that answers no particular request.
+/// Returns an error that answers no particular request.
 pub fn to_failure_body(error: &impl Serialize) -> Bytes {
     let mut out = Vec::new();
     write_error(&mut out, "null", error);
     out.into()
 }
 
-/// Appends the answer; false for a notification, which has none.
+/// Appends the answer; returns false for a notification, which gets none.
 fn answer_request(service: &dyn Service, caller: Caller<'_>, request: &RpcRequest<'_>, out: &mut Vec<u8>) -> bool {
     if !request.is_legal() {
         write_fault(
@@ -124,7 +124,7 @@ fn answer_request(service: &dyn Service, caller: Caller<'_>, request: &RpcReques
     write_result(out, request, service.call_by(caller, &request.method, request.params()))
 }
 
-/// Appends a result; false for a notification, which has none.
+/// Appends a result; returns false for a notification, which gets none.
 fn write_result(out: &mut Vec<u8>, request: &RpcRequest<'_>, result: Result<Box<RawValue>, Error>) -> bool {
     let Some(id) = request.id.map(RawValue::get) else { return false };
     match result {
@@ -148,14 +148,15 @@ fn answer_batch(service: &dyn Service, caller: Caller<'_>, batch: &RawValue, out
     }
     let mut separator = b'[';
     for request in requests {
-        // The caller has gone: no further call is begun.
+        // The caller has gone, so no further call starts.
         if patience::is_over() {
             break;
         }
         let before = out.len();
         out.push(separator);
         let answered = match serde_json::from_str::<RpcRequest<'_>>(request.get()) {
-            // `nudge.changes` is refused: a thousand waits one after the other would hold a watcher's place for hours.
+            // Refuses `nudge.changes` in a batch: a thousand waits in sequence would hold a watcher's place for
+            // hours.
             Ok(request) if before > MAX_BATCH_ANSWER_BYTES || request.method == CHANGES => {
                 let message = match &*request.method {
                     CHANGES => "A call that waits must not stand in a batch; send this request alone.",
@@ -183,7 +184,7 @@ fn answer_batch(service: &dyn Service, caller: Caller<'_>, batch: &RawValue, out
     any
 }
 
-/// Refuses JSON that is no request, with its id if it has one.
+/// Refuses JSON that is no request, with the id if it has one.
 fn write_invalid(out: &mut Vec<u8>, json: &RawValue) {
     #[derive(Deserialize)]
     struct InvalidRequestId<'a> {
@@ -204,12 +205,12 @@ fn write_fault(out: &mut Vec<u8>, id: &str, code: i32, reason: &str, message: &s
     write_error(out, id, &RpcFault { code, message, data: FaultData { reason } });
 }
 
-/// An error object that is not the library's.
+/// An error object that does not come from the library.
 #[derive(Serialize)]
 pub struct RpcFault<'a> {
-    /// A code outside the library's.
+    /// A code outside the library's range.
     pub code: i32,
-    /// A sentence that says how to go on.
+    /// A sentence that tells the user what to do.
     pub message: &'a str,
     /// The part for programs.
     pub data: FaultData<'a>,

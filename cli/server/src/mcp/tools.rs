@@ -1,5 +1,5 @@
-//! The tools that a client is offered: the rows of `nudge.methods`, from any server that answers. So a PROXY offers the
-//! methods of its PRIMARY, also those unknown to itself, and after a promotion those of the next PRIMARY.
+//! The tools for a client: the rows of `nudge.methods` from the server that answers. So a PROXY offers the methods of
+//! its PRIMARY, even unknown ones, and after a promotion the methods of the new PRIMARY.
 
 use std::sync::Arc;
 
@@ -15,33 +15,33 @@ use serde_json::{Map, Value};
 use crate::session::backend::CallBackend;
 use crate::session::status::to_methods_params;
 
-/// The tools that one server offers.
+/// The tools of one server.
 #[derive(Debug, Default)]
 pub struct OfferedTools {
-    /// The method behind each.
+    /// The method behind each tool.
     methods: Vec<ToolMethod>,
     /// The lines that the sources in use add to the instructions.
     pub guides: Vec<String>,
-    /// Is true when hints are kept for next time, if the server says so.
+    /// True when the server keeps hints for later sessions; `None` when it does not say.
     pub keeps: Option<bool>,
 }
 
 /// The method behind a tool.
 #[derive(Debug, Clone)]
 pub struct ToolMethod {
-    /// The method that it calls.
+    /// The method that the tool calls.
     pub method: String,
-    /// How its context is filled in.
+    /// How to fill in the method's context.
     pub context: ContextUse,
 }
 
 impl OfferedTools {
-    /// Asks for the tools that are offered now.
+    /// Reads the backend's current tools.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no server answers.
     pub async fn ask_backend(backend: &CallBackend) -> Result<Self> {
-        /// The part of each row that is kept.
+        /// The needed fields of each row.
         #[derive(Deserialize)]
         struct MethodsAnswer {
             methods: Vec<MethodRow>,
@@ -60,7 +60,7 @@ impl OfferedTools {
         Ok(Self { methods, guides, keeps })
     }
 
-    /// Asks the same with the list of tools: their schemas are large, and are not kept.
+    /// Reads the tools and returns them for `tools/list` too. The list is not kept, because its schemas are large.
     ///
     /// # Errors
     /// As [`ask_backend`](Self::ask_backend).
@@ -75,7 +75,7 @@ impl OfferedTools {
         Self { methods, guides: told.guides.clone(), keeps: told.keeps }
     }
 
-    /// Returns the method behind a name: that of the tool, or that of the method itself, for clients that know it.
+    /// Finds a method by its tool's name, or by its own name for clients that use that.
     pub fn find_method(&self, name: &str) -> Option<&ToolMethod> {
         let is_named = |tool: &&ToolMethod| {
             tool.method == name || tool.method.len() == name.len() && tool_name(&tool.method) == name
@@ -84,7 +84,7 @@ impl OfferedTools {
     }
 }
 
-/// Asks the server for its methods.
+/// Reads the server's list of methods.
 async fn ask_methods<T: DeserializeOwned>(backend: &CallBackend, schemas: bool) -> Result<T> {
     let told = backend.call(METHODS, &to_methods_params(schemas)).await?;
     serde_json::from_str(told.get()).map_err(|_| {
@@ -105,8 +105,8 @@ fn to_tool(row: MethodInfo) -> Tool {
     if row.frequent { at_once(tool) } else { tool }
 }
 
-/// Returns the params as a model reads them, without those for people and programs: a model pays for each of them at
-/// every start. Only the first source's tools describe the context.
+/// Returns the params that a model sees, without those for people and programs, because a model pays for each one at
+/// every start. Only the tools of the first source describe the context.
 fn for_models(mut params: Map<String, Value>, is_further: bool) -> Map<String, Value> {
     if let Some(Value::Object(properties)) = params.get_mut("properties") {
         properties.retain(|_, schema| schema[NOT_FOR_MODELS] != true);
@@ -117,7 +117,7 @@ fn for_models(mut params: Map<String, Value>, is_further: bool) -> Map<String, V
     params
 }
 
-/// A tool that is loaded at once: otherwise Claude Code hides tools until they are searched for.
+/// Marks a tool for loading at the start. Otherwise Claude Code hides a tool until the model searches for it.
 pub fn at_once(tool: Tool) -> Tool {
     tool.with_meta(MetaObject(Map::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))])))
 }

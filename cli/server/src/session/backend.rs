@@ -1,6 +1,6 @@
-//! Routes calls to this process's own store or to the PRIMARY elsewhere. The route changes when a PROXY becomes PRIMARY,
-//! or goes over to the session that took the place of its own; a call under way is then sent again, with the same
-//! idempotency key.
+//! Routes calls to this process's own store or to a PRIMARY elsewhere. The route changes when a PROXY becomes
+//! PRIMARY, or joins the session that replaced its own. A running call is then sent again with the same idempotency
+//! key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,13 +18,13 @@ use super::calls;
 use crate::memory;
 use crate::work::{self, CallerId, MAX_WAITING, PLACES_OF_A_CALLER, WorkDesk};
 
-/// Most calls of a PROXY that the PRIMARY has not answered. Calls that it can answer at once are not counted.
+/// The most calls of a PROXY that the PRIMARY has not answered. Calls that it can answer at once do not count.
 const MAX_FORWARDED: usize = PLACES_OF_A_CALLER + MAX_WAITING;
 
-/// Time for which a call waits until its PROXY belongs to the session that took the place of its own.
+/// The time for which a call waits until its PROXY has joined the session that replaced its own.
 const DISPLACED_PATIENCE: Duration = Duration::from_secs(6);
 
-/// The target of the calls of one caller.
+/// The route for the calls of one caller.
 pub struct CallBackend {
     route: Arc<watch::Sender<AnsweringSide>>,
     desk: WorkDesk,
@@ -52,24 +52,24 @@ impl CallBackend {
         Self { route: Arc::new(watch::Sender::new(target)), desk, forwarded: AtomicUsize::new(0) }
     }
 
-    /// The same target, with the places of another caller.
+    /// Returns the same route with the places of another caller.
     #[must_use]
     pub fn for_caller(&self, caller: CallerId) -> Self {
         let (route, desk) = (Arc::clone(&self.route), self.desk.for_caller(caller));
         Self { route, desk, forwarded: AtomicUsize::new(0) }
     }
 
-    /// The places of its caller.
+    /// Returns the work desk of the caller.
     pub fn desk(&self) -> &WorkDesk {
         &self.desk
     }
 
-    /// Routes calls to the store of this process, which has become PRIMARY.
+    /// Routes calls to the store of this process after it has become PRIMARY.
     pub fn promote(&self, service: Arc<dyn Service>) {
         self.route.send_replace(AnsweringSide::Here(service));
     }
 
-    /// Routes calls to the PRIMARY of another session, to which this PROXY belongs now.
+    /// Routes calls to the PRIMARY of another session, which this PROXY has joined.
     pub fn go_over(&self, client: Arc<Client>) {
         self.route.send_replace(AnsweringSide::There(client));
     }
@@ -95,7 +95,7 @@ impl CallBackend {
                 return calls::call(&self.desk, Arc::clone(service), caller, method, params).await;
             }
         };
-        // All tries carry one idempotency key, as the dead PRIMARY may have done and journalled the change.
+        // All tries have the same idempotency key, because a dead PRIMARY may have made and journalled the change.
         let key = new_key();
         let caller = caller.with_key(Some(&key));
         loop {
@@ -121,14 +121,14 @@ impl CallBackend {
     }
 }
 
-/// Resolves when the route has changed; never where it cannot change any more.
+/// Resolves when the route changes; never resolves if the route cannot change any more.
 async fn has_changed(route: &mut watch::Receiver<AnsweringSide>) {
     if route.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// A call that the PRIMARY has, counted until this is dropped.
+/// Counts a call that the PRIMARY has not answered, until this value is dropped.
 struct ForwardedCall<'a>(&'a AtomicUsize);
 
 impl<'a> ForwardedCall<'a> {
@@ -145,7 +145,7 @@ impl Drop for ForwardedCall<'_> {
     }
 }
 
-/// Returns true for a method that waits for no work, as far as this process knows it.
+/// Returns true for a method that waits for no work, as far as this process has the method.
 fn is_vital(method: &str) -> bool {
     sources::find_method(method).is_some_and(|row| row.lane == CallLane::Vital)
 }

@@ -1,4 +1,4 @@
-//! The last changes of all sources in order, for watchers, and a call that waits for the next one.
+//! The last changes of all sources, in order, for watchers; and a call that waits for the next change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use tokio::time::timeout;
 
 use super::changes::{CHANGES, IN_USE, TOUCHED_CAPACITY, TouchedThing};
 
-/// Largest number of remembered changes.
+/// The most changes to remember.
 const MAX_EVENTS: usize = 1_000;
-/// Longest wait; clients ask again.
+/// The longest wait, in seconds; clients call again.
 const MAX_WAIT_S: f64 = 5.0;
-/// Largest number of waiting callers. Each holds a connection, and other callers need some too.
+/// The most waiting callers. Each one holds a connection, and other callers need some too.
 const MAX_WATCHERS: usize = 128;
-/// Event numbers reserved for each millisecond; fewer changes happen, so a later process starts higher.
+/// The change numbers reserved for each millisecond. Fewer changes happen, so a later process starts with a higher
+/// number.
 const NUMBERS_OF_A_MS: u64 = 2_048;
 
 const ABOUT: &str = "\
@@ -39,10 +40,10 @@ static TABLE: MethodTable<ChangeHistory> = MethodTable(&[&TableRow {
     },
 }]);
 
-/// The last changes, and the callers that wait for the next.
+/// The last changes, and the callers that wait for the next one.
 pub struct ChangeHistory {
     state: Mutex<HistoryState>,
-    /// Sends the number of the next change to waiting callers; `None` once [`ChangeHistory::end_waits`] was called.
+    /// Sends the number of the next change to waiting callers; `None` after [`ChangeHistory::end_waits`].
     news: watch::Sender<Option<u64>>,
     watchers: Semaphore,
     touched: broadcast::Sender<TouchedThing>,
@@ -62,10 +63,10 @@ impl Default for ChangeHistory {
 
 struct HistoryState {
     events: VecDeque<Arc<ChangeEvent>>,
-    /// The number of the first change. It is derived from the time, so that numbers of an earlier PRIMARY are lower
-    /// and can be told apart.
+    /// The number of the first change. It derives from the time, so the numbers of an earlier PRIMARY are lower and
+    /// can be recognised.
     first: u64,
-    /// Number of the next event.
+    /// The number of the next change.
     next: u64,
 }
 
@@ -97,12 +98,12 @@ struct ChangesAnswer {
 }
 
 impl ChangeHistory {
-    /// Returns the channel that tells which resources change.
+    /// Returns the channel that reports which resources change.
     pub fn touched(&self) -> &broadcast::Sender<TouchedThing> {
         &self.touched
     }
 
-    /// Starts new event numbers, higher than those of the PRIMARY before, when this process becomes PRIMARY.
+    /// Starts new change numbers when this process becomes PRIMARY, higher than those of the last PRIMARY.
     pub fn begin_numbers(&self) {
         let mut state = self.state.lock();
         let next = first_number();
@@ -111,15 +112,15 @@ impl ChangeHistory {
         self.news.send_replace(Some(next));
     }
 
-    /// Ends all waits, also future ones.
+    /// Ends all current and future waits.
     pub fn end_waits(&self) {
         self.news.send_replace(None);
     }
 
-    /// Waits as the params of a call to [`CHANGES`] ask; the call itself, which follows, does not wait.
+    /// Waits as long as the params of a [`CHANGES`] call ask. The call itself comes afterwards and does not wait.
     ///
     /// # Errors
-    /// `E_QUOTA` when too many callers wait already. Wrong params are not refused here but by the call.
+    /// `E_QUOTA` when too many callers wait already. It does not refuse wrong params, because the call does.
     pub async fn wait_for_change(&self, params: &RawValue) -> Result<()> {
         let Ok(ChangesParams { since, wait_s: Some(wait) }) =
             wire::parse_params(params).and_then(ChangesParams::into_checked)
@@ -143,7 +144,7 @@ impl ChangeHistory {
         let (first, next) = (*first, *next);
         let oldest = next - events.len() as u64;
         let since = since.unwrap_or(next);
-        // A number of another server's does not denote a place in this one's changes.
+        // A number from another server has no meaning in this server's changes.
         let (from, missed) = match since {
             ours if (first..=next).contains(&ours) => (ours.max(oldest), Some(oldest.saturating_sub(ours))),
             _ => (oldest, None),
@@ -164,7 +165,7 @@ impl ChangeSink for ChangeHistory {
             }
             for touch in &event.touched {
                 let name = Arc::clone(&touch.resource);
-                // An error means only that no task is listening.
+                // An error means only that no task listens.
                 let _ = self.touched.send(TouchedThing::Resource {
                     source: event.source,
                     name,
@@ -186,7 +187,7 @@ impl ChangeSink for ChangeHistory {
 impl TableService for ChangeHistory {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // `nudge.changes` only reads, so repeating it is harmless.
+    // `nudge.changes` only reads, so repeating a call is harmless.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(all["changes"][999]["n"], 1_099);
         let none = ask(&history, &json!({"since": all["next"]}));
         assert_eq!((&none["changes"], &none["missed"]), (&json!([]), &json!(0)));
-        // The numbers come from an earlier server, and from one whose clock was ahead.
+        // The numbers come from an earlier server, and from one with a clock that was ahead.
         for other in [0, start - 1, start + 1_101] {
             let all = ask(&history, &json!({"since": other}));
             assert_eq!((&all["missed"], all["changes"].as_array().unwrap().len()), (&Value::Null, 1_000));

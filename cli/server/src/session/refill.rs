@@ -1,5 +1,5 @@
-//! Fills a session with the hints that were kept: in pieces, and where the limits do not leave room for all, those of
-//! most use first.
+//! Fills a session with the kept hints, in pieces. If the limits have no room for all, the most used hints come
+//! first.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -9,26 +9,26 @@ use nudge_app::kept::KeptDocument;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Most bytes of hints in one import, which is one record of the journal.
+/// The most bytes of hints in one import, which is one record of the journal.
 pub const MAX_PIECE_BYTES: usize = 8 << 20;
 
 /// A kept hint with its component and key.
 pub type KeptHint<'a> = (&'a str, &'a str, &'a RawValue);
 
-/// The result of reading the hints back.
+/// The result of importing the kept hints.
 #[derive(Debug)]
 pub struct RefillResult<'a> {
-    /// Most bytes of hints in one import.
+    /// The most bytes of hints in one import.
     piece_bytes: usize,
-    /// Hints for which there is no room.
+    /// The hints that did not fit.
     pub left: Vec<KeptHint<'a>>,
-    /// How many make no sense.
+    /// The number of wrong hints.
     pub wrong: usize,
-    /// Nothing more fits.
+    /// True when no further hint fits.
     is_full: bool,
-    /// Components into which no further hint fits.
+    /// The components into which no further hint fits.
     full: HashSet<&'a str>,
-    /// No further component fits beside those that are there.
+    /// True when no further component fits.
     has_all_components: bool,
     components: HashSet<&'a str>,
 }
@@ -48,21 +48,21 @@ impl Default for RefillResult<'_> {
 }
 
 impl<'a> RefillResult<'a> {
-    /// Imports pieces of at most so many bytes.
+    /// Imports in pieces of at most this many bytes.
     pub fn in_pieces_of(piece_bytes: usize) -> Self {
         Self { piece_bytes, ..Self::default() }
     }
 
-    /// All were taken, but for so many that make no sense.
+    /// Makes the result of an import that took all hints except `wrong` ones.
     pub fn with_all_taken(wrong: usize) -> Self {
         Self { wrong, ..Self::default() }
     }
 
-    /// Imports hints, the ones of most use first. `import` takes a payload of `nudge.import` and returns how many of its
-    /// hints are wrong.
+    /// Imports hints, the most used first. `import` takes a payload of `nudge.import` and returns the number of wrong
+    /// hints in it.
     ///
     /// # Errors
-    /// The first of `import` that is no `E_QUOTA`.
+    /// The first error of `import` other than `E_QUOTA`.
     pub fn import_hints(
         &mut self,
         mut hints: Vec<KeptHint<'a>>,
@@ -118,7 +118,7 @@ impl<'a> RefillResult<'a> {
             && (!self.has_all_components || self.components.contains(component))
     }
 
-    /// Notes the limit that a single hint has met, so that others like it are not tried.
+    /// Notes the limit that refused a hint, so that similar hints are not tried.
     fn note_limit(&mut self, component: &'a str, error: &Error) {
         match error.data().get("limit").and_then(|limit| limit.as_str()) {
             Some("hints_per_component") => drop(self.full.insert(component)),
@@ -128,7 +128,7 @@ impl<'a> RefillResult<'a> {
     }
 }
 
-/// How much a hint has been of use: first by how often it was used, then by when it was used or stored last.
+/// Rates how useful a hint was: first by its use count, then by the time of its last use or change.
 fn rate_usefulness(hint: &RawValue) -> (u64, Option<String>) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -137,11 +137,11 @@ fn rate_usefulness(hint: &RawValue) -> (u64, Option<String>) {
         last_used_at: Option<String>,
         updated_at: String,
     }
-    // A hint that cannot be read is of no use.
+    // A hint that cannot be read counts as useless.
     let Ok(UsedHint { use_count, last_used_at, updated_at }) = serde_json::from_str(hint.get()) else {
         return (0, None);
     };
-    // Times of one format sort as text.
+    // The times have one format, so they sort as text.
     (use_count, last_used_at.max(Some(updated_at)))
 }
 

@@ -1,4 +1,4 @@
-//! The PRIMARY as it describes itself: `nudge.status` and `nudge.methods`.
+//! The PRIMARY's description of itself: `nudge.status` and `nudge.methods`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ use super::open::OpenSources;
 use super::proxies::ConnectedProxies;
 use crate::work::WorkPool;
 
-/// Time that a source has to tell its status. Then the last status is told, and that it is late.
+/// The time in which a source must report its status. After that, the answer has the source's last status and names
+/// the source as late.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(1);
 
 const ABOUT_METHODS: &str =
@@ -46,27 +47,27 @@ static TABLE: MethodTable<ServerStatus> = MethodTable(&[
     },
 ]);
 
-/// The server as it describes itself.
+/// Describes the server.
 pub struct ServerStatus {
     /// The identity of the session.
     pub session: SessionIdentity,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// The sources that it serves.
+    /// The sources of the session.
     pub sources: Arc<OpenSources>,
-    /// The journal in which they record.
+    /// The journal in which the sources record changes.
     pub journal: Arc<SessionJournal>,
-    /// Keeps the hints for next time.
+    /// Keeps the hints for later sessions.
     pub keeper: Arc<HintKeeper>,
-    /// The PROXYs, which stand in line to take over.
+    /// The PROXYs that wait to take over.
     pub proxies: Arc<ConnectedProxies>,
-    /// The places of calls.
+    /// The places for calls.
     pub work: Arc<WorkPool>,
     /// The last status of each source.
     pub asked: Arc<AskedSources>,
-    /// Further rows of the server's own.
+    /// Further methods of the server itself.
     pub own: Vec<&'static MethodSpec>,
-    /// The port on which it answers; 0 until it does.
+    /// The port of the server; 0 until it answers.
     pub port: AtomicU16,
 }
 
@@ -79,12 +80,12 @@ struct MethodsAsked {
     schemas: Option<bool>,
 }
 
-/// Returns params of `nudge.methods` that ask for schemas or not.
+/// Returns params of `nudge.methods`, with or without schemas.
 pub fn to_methods_params(schemas: bool) -> Box<RawValue> {
     raw_json(&json!({"schemas": schemas}))
 }
 
-/// Returns the params of a method that takes none.
+/// Returns the params for a method without params.
 pub fn asked_nothing() -> Box<RawValue> {
     raw_json(&Map::new())
 }
@@ -109,11 +110,11 @@ impl ServerStatus {
         tell("uptime_s", ((self.clock.now() - self.session.created_at).max(0) / 1000).into());
         tell("pid", std::process::id().into());
         tell("port", self.port.load(Ordering::Relaxed).into());
-        // The processes of the session that are known: this one and its PROXYs.
+        // Lists the known processes of the session: this one and its PROXYs.
         let proxies = self.proxies.pids();
         tell("members", (1 + proxies.len()).into());
         tell("proxies", proxies.into());
-        // Null when no journal is kept.
+        // The value is null when the server keeps no journal.
         tell("journal_bytes", json!(self.journal.bytes()));
         tell("keeping", self.keeper.describe_status());
         if let Some(since) = self.journal.put_back_since() {
@@ -123,8 +124,8 @@ impl ServerStatus {
         out
     }
 
-    /// Asks each source for its status: the first here, as it answers from memory, and each other on a thread of its
-    /// own. Returns the answers in their order, and the names of sources that are late.
+    /// Asks each source for its status: the first one on this thread, because it answers from memory, and each other
+    /// one on a thread of its own. Returns the answers in the order of the sources, and the names of late sources.
     fn ask_sources(&self) -> (Vec<Map<String, Value>>, Vec<&'static str>) {
         let (tell, told) = channel();
         let mut standings: Vec<Option<Map<String, Value>>> = Vec::new();
@@ -180,7 +181,7 @@ impl ServerStatus {
         for spec in sources::list_sources() {
             let is_in_use = in_use.contains(&spec.name);
             for row in (spec.methods)() {
-                // Methods that the server answers itself, such as `nudge.status` of the hints, are listed once.
+                // Lists a method only once if the server answers it itself, such as `nudge.status` of the hints.
                 if !methods[..own].iter().any(|known| known.name == row.name) {
                     methods.push(MethodInfo::new(row, Some(spec.name), is_in_use, schemas));
                 }
@@ -192,8 +193,8 @@ impl ServerStatus {
     }
 }
 
-/// The last status of each source, and the sources that are being asked. A source that does not answer is asked by one
-/// thread alone.
+/// The last status of each source, and the sources with an open question. At most one thread waits for a source that
+/// does not answer.
 #[derive(Default)]
 pub struct AskedSources(Mutex<BTreeMap<&'static str, AskedSource>>);
 
@@ -204,7 +205,7 @@ struct AskedSource {
 }
 
 impl AskedSources {
-    /// Begins to ask a source; `None` when it is being asked already.
+    /// Opens a question to a source; `None` when one is already open.
     fn begin_question(all: &Arc<Self>, name: &'static str) -> Option<OpenQuestion> {
         let was_asked = std::mem::replace(&mut all.0.lock().entry(name).or_default().is_asked, true);
         (!was_asked).then(|| OpenQuestion { all: Arc::clone(all), name })
@@ -215,7 +216,7 @@ impl AskedSources {
     }
 }
 
-/// A question that is open until this is dropped, in a panic too.
+/// A question to a source that stays open until this value is dropped, even by a panic.
 struct OpenQuestion {
     all: Arc<AskedSources>,
     name: &'static str,
@@ -236,7 +237,7 @@ impl Drop for OpenQuestion {
 impl TableService for ServerStatus {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // It changes nothing.
+    // The methods change nothing, so repeating a call is harmless.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
