@@ -13,19 +13,19 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use nudge_core::explain::ScoreParts;
 
-/// By meaning: weight of the share of the words that a text holds, beside the cosine.
+/// Part of meaning: the weight of the share of words that a text holds, added to the cosine.
 const WORDS_BESIDE: f64 = 0.2;
-/// Weight of the question's names that a text holds letter by letter, by meaning and by words alike: a model splits a
-/// name into pieces that mean something else, and by words alone the rest of a sentence weighs more than the one word
-/// that only this text has.
+/// Weight of the question's names that a text holds letter by letter, in the parts of meaning and of words alike. A
+/// model splits a name into pieces that mean something else; and by words alone, the rest of a sentence weighs more
+/// than a name that only one text holds.
 const NAMES: f64 = 0.2;
-/// Weight of a text of the project in which the question is asked.
+/// Weight of a text from the project in which the question is asked.
 const PROJECT: f64 = 0.1;
-/// By words alone: the weights of their stems, of their share, and of their trigrams.
+/// Part of words alone: the weights of stems, of the share of words, and of trigrams.
 const STEMS: f64 = 0.6;
 const WORDS: f64 = 0.4;
 const GRAMS: f64 = 0.3;
-/// The weights at which half of that is reached.
+/// The FTS5 weights at which the stems and the trigrams reach half of their weight.
 const HALF_STEMS: f64 = 5.0;
 const HALF_GRAMS: f64 = 10.0;
 /// The facts about a text and a question.

@@ -57,7 +57,7 @@ pub const COMMON_SHARE: usize = 3;
 const MIN_TEXTS: usize = 64;
 /// Number of words that are searched even if they are common.
 const MIN_WORDS: usize = 2;
-/// Weight of a word that is found only by similar words.
+/// Weight of a word that was found only by similar terms.
 const NEAR: f64 = 0.75;
 
 /// The FTS5 tables that a search looks into.

@@ -4,8 +4,8 @@ use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-#[cfg(unix)]
 use parking_lot::Mutex;
+#[cfg(unix)]
 use tokio::signal::unix::SignalKind;
 
 #[cfg(unix)]

@@ -17,22 +17,22 @@ use super::rank::{RankReason, RankedHint, is_behind, weigh_relevance, weigh_scor
 use crate::hint::Hint;
 use crate::store::HintHit;
 
-/// Strength of a hint whose command is near the failed one, without and with all of its words.
+/// Strength of a hint with a command near the failed one, and the part that is added for shared words.
 const NEAR: f64 = 0.3;
 const NEAR_WORDS: f64 = 0.3;
-/// Strength of a fix: one that repeats the error's text, one that the error names, one that the program names, any.
+/// Strength of a fix: it repeats the error's text, the error names it, the program names it, or it is any other fix.
 const FIX_OF_THE_MESSAGE: f64 = 0.6;
 const FIX_OF_THE_ERROR: f64 = 0.3;
 const FIX_OF_THE_PROGRAM: f64 = 0.2;
 const A_FIX: f64 = 0.1;
-/// The least likeness of a command that is near.
+/// The least likeness of a command that counts as near.
 const LEAST_LIKENESS: f64 = 0.2;
-/// The relevance from which a fix is told that the error or the program names: less than that of a component of which
-/// few hints speak.
+/// The least relevance of a fix that the error or the program names. It is lower than the relevance of a component with
+/// few hints.
 const NAMED_FLOOR: f64 = 0.28;
-/// Strength of a hint that runs the program that was not found, without and with all of the words behind it.
+/// Strength of a hint that runs the missing program; shared words add to it.
 const PROGRAM: f64 = 0.35;
-/// The relevance from which a fix is told that nothing in the failure names.
+/// The least relevance of a fix that nothing in the failure names.
 const FIX_FLOOR: f64 = 0.6;
 /// Texts of errors about a missing program or module.
 const NOT_FOUND: [&str; 6] =

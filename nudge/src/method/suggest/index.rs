@@ -14,8 +14,9 @@ use crate::cache::Nudge;
 use crate::hint::Hint;
 use crate::store::{HintFilter, HintStore};
 
-/// The weights of the fields. A word of a key or a tag was chosen to find the hint by; the component is also that of
-/// others, so that it takes another word beside it; one of a command was chosen at least to work.
+/// The weights of the fields. A key or tag was chosen so that the hint is found by it. Other hints share the component,
+/// so a word of the component needs another word besides. A word of a command has little weight, because the command
+/// was written to work.
 const NAME: f32 = 1.5;
 const COMPONENT: f32 = 0.7;
 const COMMAND: f32 = 0.8;

@@ -24,24 +24,24 @@ use crate::store::{HintFilter, HintHit, Only};
 pub(in crate::method) const IMPORTANT: u8 = 8;
 /// The highest priority with which an unused hint from a file ranks behind all others ([`is_behind`]).
 const BEHIND: u8 = 2;
-/// A hint that stays behind loses this much at a start, and its words count this share.
+/// A hint that ranks behind loses this strength at a start; at a prompt, its words count with this factor.
 const BEHIND_AT_A_START: f64 = -0.2;
 const BEHIND_BY_WORDS: f64 = 0.8;
-/// Score at which a hint's standing is a half of the most that it can be. It is the score of a hint of default priority
-/// and confidence that was just set and has one condition on its scope.
+/// Score at which the score's part of the strength is half of its maximum. It is the score of a new hint with default
+/// priority and confidence, and one condition in its scope.
 const HALF_SCORE: f64 = 1.0 / 3.0;
-/// Relevance at which words count half of the most that they can.
+/// Relevance at which the words' part of the strength is half of its maximum.
 const HALF_RELEVANCE: f64 = 0.7;
-/// Strength when a prompt names a hint's component as a path or an identifier.
+/// Relevance that is added when a prompt names the hint's component as a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
-/// The share that words count which may be there by chance: a single one in a prompt that says much else, and those
-/// that stand in names of code alone, if they are this few.
+/// Factor for words that may match by chance: a single word of a long prompt, or at most this many words that occur
+/// only in names of code.
 const BY_CHANCE: f64 = 0.55;
 const FEW: usize = 2;
 /// Number of bytes of a value that are read to detect its language.
 const LANGUAGE_BYTES: usize = 256;
-/// Weight of the cosine of a hint and a prompt; then the least cosine, the least lead over the next hint, and the least
-/// cosine for a question on purpose. Unasked, only the nearest hint counts: an unrelated prompt is about equally far
+/// Weight of the cosine between a hint and a prompt; the least cosine; its least lead over the next hint; and the least
+/// cosine for a question. At a prompt only the nearest hint counts, because an unrelated prompt is about equally far
 /// from all hints.
 const MEANING: f64 = 1.2;
 const NEAR: f64 = 0.335;
