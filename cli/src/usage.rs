@@ -11,7 +11,7 @@ use crate::args::{CliArgs, build_command, parse_quick};
 
 pub use flags::{describe_error, name_commands};
 
-/// Words that people try for a command that has another name, where no letters lead there.
+/// Words that users try for a command with another name, when the two do not look alike.
 const MEANT: [(&str, &str); 15] = [
     ("add", "set"),
     ("put", "set"),
@@ -39,9 +39,9 @@ pub enum ParsedCommandLine {
         /// The name of the command.
         verb: String,
     },
-    /// The help or the version, to be printed.
+    /// The help or the version to print.
     Tell(clap::builder::StyledStr),
-    /// A command line that cannot be understood.
+    /// A command line that cannot be parsed.
     Wrong {
         /// The error, in one sentence.
         error: Error,
@@ -50,7 +50,7 @@ pub enum ParsedCommandLine {
     },
 }
 
-/// Parses a command line, which begins with the program's name.
+/// Parses a command line. The first word is the program's name.
 pub fn read(words: &[std::ffi::OsString]) -> ParsedCommandLine {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     if let Some((args, verb)) = parse_quick(words) {
@@ -73,12 +73,12 @@ pub fn read(words: &[std::ffi::OsString]) -> ParsedCommandLine {
     match parsed {
         Ok((args, verb)) => ParsedCommandLine::Run { args, verb },
         Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => {
-            // The list of all commands has its groups only now: they take longer than the rest.
+            // Builds the groups in the list of all commands only now, because they take longer than the rest.
             let told = build_command().try_get_matches_from(words).err().unwrap_or(error);
             ParsedCommandLine::Tell(told.render())
         }
         Err(error) => {
-            // A source's own commands are built when the words before them were read.
+            // clap builds a source's own commands only after it has read the words before them.
             let verb = name_command(&plain, &words[1..]);
             let said = no_command(&error, &plain, &before).or_else(|| no_verb(&error, &plain, &verb));
             let said = said.unwrap_or_else(|| to_sentence(&error, &verb));
@@ -92,7 +92,7 @@ pub fn read(words: &[std::ffi::OsString]) -> ParsedCommandLine {
     }
 }
 
-/// The command that the words name, and a source's own behind it, each with a space after it.
+/// Returns the command that the words name, and the source's verb after it, each followed by a space.
 fn name_command(command: &clap::Command, words: &[std::ffi::OsString]) -> String {
     let (mut within, mut verb) = (command, String::new());
     for word in words.iter().filter_map(|word| word.to_str()) {
@@ -104,8 +104,8 @@ fn name_command(command: &clap::Command, words: &[std::ffi::OsString]) -> String
     verb
 }
 
-/// Says which command is meant by a word that is none. `before` are the words before the verb: behind it, a word that is
-/// none is a source's.
+/// Suggests a command for a word that is none. `before` has the words before the verb; an unknown word after the verb
+/// belongs to a source.
 fn no_command(error: &clap::Error, command: &clap::Command, before: &[String]) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     if !before.contains(word) {
@@ -119,7 +119,7 @@ fn no_command(error: &clap::Error, command: &clap::Command, before: &[String]) -
     Some(format!("There is no command `{word}`; did you mean `nudge {meant}`?"))
 }
 
-/// Names the verbs of a command that was given none.
+/// Lists the verbs of a command if the user gave no verb.
 fn no_verb(error: &clap::Error, command: &clap::Command, verb: &str) -> Option<String> {
     if !matches!(error.kind(), Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand) {
         return None;
@@ -130,20 +130,20 @@ fn no_verb(error: &clap::Error, command: &clap::Command, verb: &str) -> Option<S
     Some(format!("Say what to do: {}; see `nudge {verb}--help`.", verbs.join(", ")))
 }
 
-/// Turns clap's paragraphs into one sentence: the error, its tips, and where to read on.
+/// Turns clap's paragraphs into one sentence: the error, its tips, and the page with more help.
 fn to_sentence(error: &clap::Error, verb: &str) -> String {
     let text = error.render().to_string();
     let wrong = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<_> = wrong.map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = parts.join("; ").replace(":; ", ": ").replace("; tip: ", "; ").replace("; <", ", <");
-    // Rust's messages about numbers are replaced by clearer ones.
+    // Replaces Rust's messages about numbers with clearer ones.
     let said = said.replace("invalid digit found in string", "write a whole number");
     let said = said.replace("number too large to fit in target type", "that is too large");
     let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
     let mut said = said.chars();
     let first = said.next().into_iter().flat_map(char::to_uppercase).collect::<String>();
     let said = format!("{first}{}", said.as_str());
-    // A user with a component and no key may be looking for its keys.
+    // A user who gives a component but no key may be looking for its keys.
     let keys = if error.kind() == Kind::MissingRequiredArgument && said.ends_with(" <KEY>") {
         "`nudge ls COMPONENT` lists the keys of one, "
     } else {

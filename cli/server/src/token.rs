@@ -1,4 +1,4 @@
-//! The token that callers over TCP must show.
+//! The token that TCP callers must send.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -10,18 +10,18 @@ use nudge_core::foreign::{self, LinkPolicy};
 use subtle::ConstantTimeEq;
 
 const TOKEN_BYTES: usize = 32;
-/// Shortest token that is taken: shorter ones can be guessed.
+/// The least bytes of an accepted token; a shorter one could be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
 const MAX_TOKEN_BYTES: usize = 512;
-/// Most that is read of a file with a token: white space may stand around it.
+/// The most bytes that are read of a token's file, which may have white space around the token.
 const MAX_FILE_BYTES: u64 = 4 << 10;
 
-/// A token. Never printed.
+/// A token, which is never printed.
 #[derive(Clone)]
 pub struct AccessToken(String);
 
 impl AccessToken {
-    /// A new one.
+    /// Makes a new random token.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the operating system gives no random bytes.
@@ -34,10 +34,10 @@ impl AccessToken {
         Ok(Self(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit).collect()))
     }
 
-    /// A given one.
+    /// Makes a token from a given text.
     ///
     /// # Errors
-    /// `E_INVALID` when it is short, or cannot stand in a header.
+    /// `E_INVALID` when the text is too short or too long, or not allowed in a header.
     pub fn from_text(text: String) -> Result<Self> {
         if (MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
         {
@@ -48,10 +48,11 @@ impl AccessToken {
         )))
     }
 
-    /// Reads one from a file that only its owner can read.
+    /// Reads a token from a file that only its owner can read.
     ///
     /// # Errors
-    /// `E_INVALID` when the file cannot be read, is no regular file, or is open to others; and as [`AccessToken::from_text`].
+    /// `E_INVALID` when the file cannot be read, is no regular file or is open to others; and as
+    /// [`AccessToken::from_text`].
     pub fn from_file(path: &Path) -> Result<Self> {
         let unusable = |what: &dyn fmt::Display| {
             Error::invalid(format!("The token file {} cannot be used: {what}.", path.display()))
@@ -68,12 +69,12 @@ impl AccessToken {
         Self::from_text(text.trim().to_owned())
     }
 
-    /// For the files that hold it.
+    /// Returns the text of the token, for the files that store it.
     pub fn as_text(&self) -> &str {
         &self.0
     }
 
-    /// Compares a text with it in constant time.
+    /// Compares a text with the token in constant time.
     pub fn is_equal_to(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }
@@ -91,7 +92,7 @@ fn is_open_to_others(meta: &Metadata) -> bool {
     meta.mode() & 0o077 != 0
 }
 
-/// The user's own folder is the protection.
+/// Here the user's own folder protects the file.
 #[cfg(not(unix))]
 fn is_open_to_others(_: &Metadata) -> bool {
     false

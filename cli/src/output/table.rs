@@ -1,5 +1,5 @@
-//! Tables that fit the terminal: one line for each row, under a head that is never cut. Wide cells are cut where that
-//! hurts least. If that is not enough, whole columns are left out. In a pipe neither happens.
+//! Tables that fit the terminal: one line for each row, under heads that are never cut. Wide cells are cut where that
+//! loses least. If the table is still too wide, whole columns are left out. In a pipe, neither happens.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
@@ -7,9 +7,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{FAINT, STRONG, with_style};
 
-/// Spaces between two columns.
+/// The spaces between two columns.
 const GAP: usize = 2;
-/// Most characters of a cell in a pipe, which `--json` has no limit for.
+/// The most characters of a cell in a pipe; `--json` has no limit.
 const MOST_CHARS: usize = 1000;
 
 /// A column.
@@ -17,42 +17,42 @@ const MOST_CHARS: usize = 1000;
 pub struct TableColumn<'a> {
     /// The head above it.
     pub head: &'a str,
-    /// To how many columns of the terminal it may be cut.
+    /// The least width of the column after a cut, in terminal columns.
     pub least: usize,
-    /// If there is no room for all, columns with the highest number are left out first, and 0 never.
+    /// The order in which columns are left out: the highest number goes first, and 0 never goes.
     pub goes: u8,
 }
 
-/// A column that is never cut.
+/// Makes a column that is never cut.
 pub const fn whole_column(head: &str, goes: u8) -> TableColumn<'_> {
     TableColumn { head, least: usize::MAX, goes }
 }
 
-/// A column that may be cut.
+/// Makes a column that may be cut.
 pub const fn cut_column(head: &str, least: usize, goes: u8) -> TableColumn<'_> {
     TableColumn { head, least, goes }
 }
 
-/// The cells of a row, and whether it is shown faintly.
+/// The cells of a row, and true if the row is shown faintly.
 pub type Cells = (Vec<String>, bool);
 
-/// The width of the terminal on stdout; `None` for a pipe or a file.
+/// Returns the width of the terminal on stdout; `None` for a pipe or a file.
 pub fn terminal_width() -> Option<usize> {
     let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(std::io::stdout())?;
     Some(usize::from(width)).filter(|width| *width > 0)
 }
 
-/// Prints a table that fits whatever stdout is.
+/// Prints a table that fits stdout.
 pub fn render_fitting(columns: &[TableColumn<'_>], rows: Vec<Cells>) -> String {
     render_within(columns, rows, terminal_width())
 }
 
-/// Prints a table that is at most so wide.
+/// Prints a table of at most this width.
 fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<usize>) -> String {
     let shown = choose_columns(columns, &rows, width);
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(shown.iter().map(|(index, _)| columns[*index].head));
-    // No word is wrapped: a cell is cut where the room ends.
+    // Cuts a cell at the end of its width instead of wrapping words.
     table.set_delimiter('\0');
     let most = width.unwrap_or(MOST_CHARS);
     let mut faint = Vec::with_capacity(rows.len());
@@ -88,14 +88,14 @@ fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<us
     out
 }
 
-/// The columns for which there is room, each with the least that it needs.
+/// Chooses the columns that fit, each with its least width.
 fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
     let content = |index: usize| {
         rows.iter().filter_map(|(cells, _)| cells.get(index)).map(|cell| cell.width()).fold(0, usize::max)
     };
     let least = |(index, column): (usize, &TableColumn<'_>)| {
         let content = content(index);
-        // A column in which nothing stands says nothing.
+        // Leaves out an empty column.
         (content > 0 || column.goes == 0).then(|| (index, content.min(column.least).max(column.head.width())))
     };
     let mut shown: Vec<_> = columns.iter().enumerate().filter_map(least).collect();
@@ -105,7 +105,7 @@ fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usi
         let next = shown.iter().map(|(index, _)| *index).max_by_key(|index| columns[*index].goes);
         match next.filter(|index| columns[*index].goes > 0) {
             Some(next) => shown.retain(|(index, _)| *index != next),
-            // Columns that never go are cut as far as their heads allow.
+            // If only columns remain that must stay, each is cut to the width of its head.
             None => return shown.into_iter().map(|(index, _)| (index, columns[index].head.width())).collect(),
         }
     }
@@ -113,7 +113,7 @@ fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usi
 }
 
 fn shorten_cell(mut cell: String, most: usize) -> String {
-    // A character more than fits, so that the cut is still seen.
+    // Keeps one character more than fits, so that the table shows the cut.
     if let Some((end, _)) = cell.char_indices().nth(most) {
         cell.truncate(end);
         cell.push('…');
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(heads(46), ["KEY", "VALUE", "SCOPE", "VARIANT"]);
         assert_eq!(heads(34), ["KEY", "VALUE", "SCOPE"]);
         assert_eq!(heads(24), ["KEY", "VALUE"]);
-        // Less than that there is not.
+        // The table cannot become narrower.
         assert_eq!(heads(5), ["KEY", "VALUE"]);
     }
 

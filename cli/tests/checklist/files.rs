@@ -256,7 +256,8 @@ fn row_6_a_directory_made_by_another_user_is_refused() {
 
 #[test]
 fn row_6_a_foreign_usual_place_is_stepped_around() {
-    // Each row plants a directory in a private /tmp, names its owner, and says which user then gets which directory.
+    // Each row has the script that plants a directory in a private /tmp, the server's command, and the directory that
+    // the server then uses.
     let plant = "mkdir -m 700 /tmp/nudge && chown 65534 /tmp/nudge";
     let link = "mkdir -m 700 /tmp/real && ln -s /tmp/real /tmp/nudge && chown -h 65534 /tmp/nudge";
     let ours = "mkdir -m 700 /tmp/nudge";

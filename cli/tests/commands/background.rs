@@ -20,14 +20,14 @@ use nudge_client::{RuntimeDir, ServerFile};
 use rustix::process::{Pid, getsid};
 use serde_json::{Value, json};
 
-/// A server in the background, which is stopped whatever becomes of the test.
+/// A server in the background, which is stopped however the test ends.
 struct Background {
     runtime: PathBuf,
     file: ServerFile,
 }
 
 impl Background {
-    /// Starts one, and expects it to answer at once.
+    /// Starts a server and expects an answer at once.
     fn start(runtime: &Path, args: &[&str]) -> Self {
         let out = detach(runtime, args).output().unwrap();
         assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
@@ -38,7 +38,7 @@ impl Background {
         Self { runtime: runtime.to_owned(), file }
     }
 
-    /// No waiting here: `--detach` has returned.
+    /// Connects without waiting, because `--detach` has returned.
     fn answers(runtime: &Path) -> ServerFile {
         let file = RuntimeDir::open(Some(runtime)).unwrap().read_server_file().expect("server.pid");
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", file.port)).expect("a server");
@@ -51,7 +51,7 @@ impl Background {
         file
     }
 
-    /// Stops it; how long that took.
+    /// Stops the server; returns the time that this took.
     fn stop(&self) -> Duration {
         let dir = RuntimeDir::open(Some(&self.runtime)).unwrap();
         let begun = Instant::now();
@@ -95,14 +95,14 @@ fn it_answers_at_once_and_stop_leaves_nothing_but_the_log() {
     let times: Vec<_> = (0..3)
         .map(|_| {
             let server = Background::start(&runtime, &[]);
-            // Somebody who keeps a connection open does not hold it up.
+            // A client that keeps a connection open does not delay the end.
             let _idle = std::net::TcpStream::connect(("127.0.0.1", server.file.port)).unwrap();
             let took = server.stop();
             assert_eq!(names(&runtime), ["members.lock", "primary.lock", "server.log"]);
             took
         })
         .collect();
-    // The best of three: other tests run beside this one.
+    // Takes the best of three times, because other tests run at the same time.
     assert!(times.iter().min().unwrap() < &Duration::from_millis(500), "{times:?}");
 
     let out = detach(&runtime, &["--json"]).output().unwrap();
@@ -111,7 +111,7 @@ fn it_answers_at_once_and_stop_leaves_nothing_but_the_log() {
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(told, json!({"pid": file.pid, "port": file.port, "role": "PRIMARY"}));
 
-    // Further ones stand by.
+    // A further server becomes a PROXY.
     let second = detach(&runtime, &[]).output().unwrap();
     let said = String::from_utf8(second.stdout).unwrap();
     let behind = format!("behind http://127.0.0.1:{} (pid {}); `nudge stop` ends both", file.port, file.pid);
@@ -129,7 +129,7 @@ fn it_survives_the_terminal_and_the_folder_it_came_from() {
     let (runtime, folder) = (home.path().join("run"), home.path().join("folder"));
     fs::create_dir(&folder).unwrap();
     let (pty, end) = Pty::open();
-    // A shell on a terminal of its own starts it, and goes.
+    // A shell on its own terminal starts the server and ends.
     let mut shell = Command::new("sh");
     shell.args(["-c", "cd \"$0\" && \"$1\" serve --detach --port 0", folder.to_str().unwrap()]);
     shell.arg(env!("CARGO_BIN_EXE_nudge")).env("NUDGE_RUNTIME_DIR", &runtime);
@@ -149,7 +149,7 @@ fn it_survives_the_terminal_and_the_folder_it_came_from() {
     if let Ok(cwd) = fs::read_link(format!("/proc/{}/cwd", server.file.pid)) {
         assert_eq!(cwd, Path::new("/"), "it holds a folder");
     }
-    // What would have ended it has been delivered by the time another process has come and gone.
+    // A signal that could end the server has arrived before these other processes have run and ended.
     for _ in 0..3 {
         assert!(nudge(&runtime, &["set", "a", "k", "x"]).output().unwrap().status.success());
     }
@@ -216,7 +216,7 @@ fn what_keeps_it_from_starting_is_one_sentence() {
         }
         assert!(!path_of(name).join("server.pid").exists(), "{name} {args:?}");
     }
-    // A port that is taken is no obstacle: the next ones are tried.
+    // If a port is taken, the server tries the next ones.
     let _server = Background::start(&path_of("run"), &["--port", &port]);
 }
 
@@ -230,7 +230,7 @@ fn each_level_logs_what_it_says() {
             let runtime = home.path().join(format!("{level}-{by_flag}"));
             let mut command = detach(&runtime, if by_flag { &["--log-level"] } else { &[] });
             if by_flag {
-                // The flag goes before the variable.
+                // The flag overrides the variable.
                 command.arg(level).env("NUDGE_LOG_LEVEL", if level == "debug" { "error" } else { "debug" });
             } else {
                 command.env("NUDGE_LOG_LEVEL", level);
@@ -265,7 +265,7 @@ fn a_variable_that_is_no_text_is_refused() {
         assert_eq!(out.status.code(), Some(2), "{name}");
         assert!(sentence(&out).starts_with(&format!("nudge: {name} is not UTF-8 text")), "{out:?}");
     }
-    // Other people's variables may hold anything, and so may the name of a folder.
+    // Variables of other programs may contain any bytes, and so may the name of a folder.
     let runtime = home.path().join(no_text);
     let mut command = detach(&runtime, &[]);
     assert!(command.env("OTHER", no_text).output().unwrap().status.success());
@@ -297,7 +297,7 @@ fn a_log_that_leads_elsewhere_is_not_followed() {
         server.stop();
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{kind}");
         assert!(!home.path().join("new").exists(), "{kind}");
-        // A server for an agent starts all the same, too.
+        // A server for an agent starts all the same.
         let serve = Serve::start(&runtime);
         assert!(serve.close().contains("server.log"), "{kind}");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{kind}");
@@ -314,7 +314,7 @@ fn the_log_stays_small() {
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, runtime.join("server.log.1")).unwrap();
     for _ in 0..2 {
-        // As after a long life.
+        // Makes a log as large as after a long life.
         fs::write(runtime.join("server.log"), "x".repeat((1 << 20) + 1)).unwrap();
         fs::set_permissions(runtime.join("server.log"), fs::Permissions::from_mode(0o600)).unwrap();
         let server = Background::start(&runtime, &["--log-level", "debug"]);
@@ -329,7 +329,7 @@ fn the_log_stays_small() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
-/// What must be in no log: values, secrets, tokens, environments and params of every way in.
+/// The log must contain no values, secrets, tokens, environments or params, whichever way they came in.
 #[test]
 fn nothing_that_was_said_is_in_the_log() {
     const TOKEN: &str = "canary-token-0123456789";
@@ -367,7 +367,7 @@ fn nothing_that_was_said_is_in_the_log() {
         client.ask("resources/read", json!({"uri": "nudge://component/canary-component"}));
         client.ask("canary/method", json!({"canary-param": 1}));
     }
-    // What is refused at the door, and what is no JSON.
+    // Sends requests that the server refuses by their head, and a body that is not JSON.
     serve.post("canary-value {");
     serve.raw(serve.head().replace(TOKEN, "canary-other-token") + "Content-Length: 2\r\n\r\n{}");
     serve.raw(serve.head().replace("Host: ", "Host: canary-host.") + "Content-Length: 2\r\n\r\n{}");
@@ -390,17 +390,17 @@ fn nothing_that_was_said_is_in_the_log() {
     }
 }
 
-/// The parent waits for nothing but the answer: its pipes are not held by the server.
+/// The parent waits only for the answer: the server does not hold its pipes.
 #[test]
 fn a_pipe_it_was_started_from_closes() {
     let home = home();
     let runtime = home.path().join("run");
     let begun = Instant::now();
-    // `output` reads to the end of both pipes, which a server that held one would never reach.
+    // `output` reads to the end of both pipes. It would never return if the server held one of them.
     let out: Output = detach(&runtime, &[]).stdin(Stdio::piped()).output().unwrap();
     assert!(out.status.success() && begun.elapsed() < PATIENCE);
     let server = Background { runtime: runtime.clone(), file: Background::answers(&runtime) };
-    // End of file on a stdin that is not read ends nothing.
+    // The end of a stdin that the server does not read ends nothing.
     assert!(nudge(&runtime, &["status"]).output().unwrap().status.success());
     server.stop();
 }

@@ -1,4 +1,4 @@
-//! Clients of a session that ask and change hints at random, and note what they saw.
+//! Clients of a session that read and change hints at random, and record the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use crate::kit::rng::Rng;
 use crate::kit::session::run;
 use crate::kit::system::nudge;
 
-/// The keys that all use.
+/// The keys that all clients use.
 pub const KEYS: u16 = 16;
-/// Longer than anybody is stopped.
+/// A time longer than any suspension.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What clients and those who disturb them share.
+/// The state shared by the clients and the threads that disturb them.
 pub struct World {
     pub runtime: PathBuf,
-    /// The agents; one that ends is replaced.
+    /// The agents; a new agent replaces one that ends.
     pub slots: Vec<Mutex<Arc<Agent>>>,
     pub begun: Instant,
     pub over: AtomicBool,
-    /// When a PRIMARY was stopped.
+    /// The times at which a PRIMARY was suspended, each with its end.
     pub stops: Mutex<Vec<(Nanos, Nanos)>>,
-    /// The processes that were PRIMARY and are it no more.
+    /// The processes that were PRIMARY and no longer are.
     pub past: Mutex<BTreeSet<u64>>,
     pub seed: u64,
 }
@@ -45,9 +45,9 @@ impl World {
     }
 }
 
-/// How a client calls.
+/// The way in which a client calls.
 pub enum How {
-    /// Over the stdio of the agent in a slot, which others use as well.
+    /// Over the stdio of the agent in a slot; other clients use it too.
     Stdio(usize),
     Http(Raw),
     CommandLine,
@@ -56,11 +56,11 @@ pub enum How {
 #[derive(Default)]
 pub struct Notes {
     pub events: Vec<Event>,
-    /// Calls that somebody should have answered who lived.
+    /// Failed calls that a living server should have answered.
     pub failures: Vec<(Nanos, Nanos, String)>,
-    /// What contradicts itself for one client alone.
+    /// Contradictions that one client alone can see.
     pub wrong: Vec<String>,
-    /// Acknowledged calls of all kinds: begin and end.
+    /// The begin and end of each acknowledged call, of all kinds.
     pub calls: Vec<(Nanos, Nanos)>,
 }
 
@@ -73,7 +73,7 @@ pub struct Client<'a> {
     last_value: u64,
     /// The last version seen of each key.
     seen: BTreeMap<u16, u32>,
-    /// The key that nobody else touches, and what it holds.
+    /// The key that only this client uses, and its value.
     own: (u32, Option<String>),
 }
 
@@ -91,7 +91,7 @@ impl<'a> Client<'a> {
         Self { world, number, how, rng, notes, last_value: 0, seen: BTreeMap::new(), own: (0, None) }
     }
 
-    /// Calls until the run is over.
+    /// Makes calls until the run is over.
     pub fn run(mut self) -> Notes {
         while !self.world.is_over() {
             let key = u16::try_from(self.rng.below(u64::from(KEYS))).unwrap();
@@ -103,7 +103,7 @@ impl<'a> Client<'a> {
                 90..95 => self.read_all(),
                 _ => self.own(),
             }
-            // A pace, not a wait: the load stays what it is on every machine that can bear it.
+            // Sets the pace, so that the load is the same on every machine that is fast enough.
             let (from, to) = if matches!(self.how, How::CommandLine) { (150, 350) } else { (5, 25) };
             thread::sleep(self.rng.millis(from, to));
         }
@@ -122,7 +122,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// All keys by one call.
+    /// Reads all keys in one call.
     pub fn read_all(&mut self) {
         let (begin, told) = self.call("query", &json!({"component": "shared", "limit": 100}));
         match told {
@@ -175,8 +175,8 @@ impl<'a> Client<'a> {
         self.note(key, Kind::Bump, begin, 0, outcome);
     }
 
-    /// Sets, deletes and reads a key that nobody else touches: nothing but the last may be seen. After a
-    /// change that may or may not have happened, another key.
+    /// Sets, deletes and reads a key that only this client uses; it must always see the last change. After a change
+    /// with an unknown outcome, it chooses another key.
     fn own(&mut self) {
         let name = json!({"component": format!("own{}", self.number), "key": format!("k{}", self.own.0)});
         let (_, told) = self.call("get_hint", &name);
@@ -240,7 +240,7 @@ impl<'a> Client<'a> {
                 (result, agent.doomed.load(Ordering::Relaxed))
             }
             How::Http(raw) => {
-                // Sometimes again before the first try was answered.
+                // Sends the call a second time before the first try is answered, for every eighth call.
                 raw.patience = Duration::from_millis(if number.is_multiple_of(8) { 100 } else { 3_000 });
                 raw.long = PATIENCE;
                 let key = format!("{}-{number:x}", self.number);

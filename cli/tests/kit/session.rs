@@ -1,4 +1,4 @@
-//! A session: several `nudge serve` of one runtime directory, one of them PRIMARY.
+//! A session: several `nudge serve` processes of one runtime directory, one of them PRIMARY.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use super::agent::{Agent, LONG};
 use super::raw::Raw;
 use super::{PATIENCE, wait_for};
 
-/// What may stay in a runtime directory when a session is over.
+/// The files that may stay in a runtime directory after a session.
 const STAYS: [&str; 4] = ["members.lock", "primary.lock", "server.log", "server.log.1"];
 
 pub struct Session {
@@ -31,7 +31,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The first agent is PRIMARY.
+    /// Starts a session; the first agent is PRIMARY.
     #[track_caller]
     pub fn start(proxies: usize) -> Self {
         Self::with(&[], proxies)
@@ -44,14 +44,14 @@ impl Session {
         session
     }
 
-    /// Nobody belongs to it yet.
+    /// Makes a session without members.
     pub fn empty(variables: &[(&str, &str)]) -> Self {
         let home = super::home();
         let session = Self::at(&home.path().join("run"), variables);
         Self { home: Some(home), ..session }
     }
 
-    /// As [`empty`](Self::empty), in a directory that the caller removes.
+    /// Makes a session as [`empty`](Self::empty) does, in a directory that the caller removes.
     pub fn at(runtime: &Path, variables: &[(&str, &str)]) -> Self {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self {
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// Starts the PRIMARY, and then PROXYs.
+    /// Starts the PRIMARY, then the PROXYs.
     #[track_caller]
     pub fn fill(&mut self, proxies: usize) {
         let first = self.join();
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// How one of its agents is started.
+    /// Returns the command that starts an agent of the session.
     pub fn command(&self) -> Command {
         let mut command = super::command(&self.runtime);
         command.args(&self.flags).envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -96,14 +96,14 @@ impl Session {
         RuntimeDir::open(Some(&self.runtime)).unwrap()
     }
 
-    /// What `server.pid` says, once it says what is awaited.
+    /// Waits until `server.pid` is as `awaited` demands; returns its content.
     #[track_caller]
     pub fn primary(&self, awaited: impl Fn(&ServerFile) -> bool) -> ServerFile {
         let dir = wait_for("the runtime directory", PATIENCE, || RuntimeDir::open(Some(&self.runtime)).ok());
         wait_for("server.pid", LONG, || dir.read_server_file().filter(|file| awaited(file)))
     }
 
-    /// The PRIMARY that comes after another.
+    /// Waits for the PRIMARY that follows another.
     #[track_caller]
     pub fn next_primary(&self, last: u32) -> ServerFile {
         let file = self.primary(|file| file.pid != last);
@@ -119,12 +119,12 @@ impl Session {
         self.raw().result("nudge.status", &json!({}))
     }
 
-    /// A command of this session.
+    /// Runs a command of this session.
     pub fn nudge(&self, args: &[&str]) -> Output {
         run(super::system::nudge(&self.runtime, args), LONG)
     }
 
-    /// Kills whoever is PRIMARY; the next.
+    /// Kills the PRIMARY; returns the next one.
     #[track_caller]
     pub fn kill_primary(&self) -> ServerFile {
         let last = self.primary(|_| true).pid;
@@ -132,7 +132,7 @@ impl Session {
         self.next_primary(last)
     }
 
-    /// `nudge stop`, and all end; how long that took.
+    /// Runs `nudge stop` and waits for the end of all agents; returns the time that this took.
     #[track_caller]
     pub fn end(&self) -> Duration {
         let begun = Instant::now();
@@ -147,7 +147,7 @@ impl Session {
     }
 }
 
-/// Nothing of a session that is over stays, except locks and logs.
+/// Asserts that an ended session has left only locks and logs.
 #[track_caller]
 pub fn assert_nothing_left(runtime: &Path) {
     let left: Vec<_> = names(runtime).into_iter().filter(|name| !STAYS.contains(&&**name)).collect();
@@ -161,8 +161,8 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A port that the system gives nobody by itself, with free ones behind it: so that a PRIMARY that
-/// comes next finds it free, whatever connections there are.
+/// Returns a port that the system never chooses by itself, followed by free ones. A next PRIMARY therefore finds the
+/// port free, whatever connections exist.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let by_process = u16::try_from(std::process::id() % 250).unwrap() * 64;
@@ -174,7 +174,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Runs a command that says little; killed, and a failure, when it takes longer.
+/// Runs a command with little output; kills it and fails if it takes longer than `patience`.
 pub fn run(mut command: Command, patience: Duration) -> Output {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + patience;
@@ -195,7 +195,7 @@ pub fn run(mut command: Command, patience: Duration) -> Output {
     Output { status, stdout, stderr }
 }
 
-/// Which of these processes listen on a port at one moment; `None` where the system does not tell.
+/// Returns the processes that listen on a port at this moment; `None` if the system does not report it.
 pub fn listening(pids: &[u32]) -> Option<Vec<u32>> {
     let table = fs::read_to_string("/proc/net/tcp").ok()?;
     let listening: BTreeSet<_> = table
@@ -212,7 +212,7 @@ pub fn listening(pids: &[u32]) -> Option<Vec<u32>> {
     Some(pids.iter().copied().filter(listens).collect())
 }
 
-/// Which of these processes hold a lock file exclusively, by the kernel's account.
+/// Returns the processes that hold a lock file exclusively, as the kernel reports.
 pub fn holders(pids: &[u32], lock: &Path) -> Option<Vec<u32>> {
     let inode = fs::metadata(lock).ok()?.ino();
     let marks = [" WRITE ".to_owned(), format!(":{inode} ")];
@@ -234,14 +234,14 @@ pub fn get(key: &str) -> Value {
     json!({"component": "c", "key": key})
 }
 
-/// The values of all hints of the component `c`, by an agent of the session.
+/// Returns the values of all hints of the component `c`, read through an agent of the session.
 #[track_caller]
 pub fn shown(agent: &Agent) -> Vec<(String, String)> {
     let found = agent.result("nudge_query", &json!({"component": "c", "limit": 1000}));
     hints(&found)
 }
 
-/// Key and value of each hint of a query, by key.
+/// Returns key and value of each hint of a query, by key.
 pub fn hints(found: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned();
     let rows = found["hints"].as_array().unwrap_or_else(|| panic!("no rows: {found}"));

@@ -1,6 +1,6 @@
-//! A disk that fails while what must last is written: input and output errors, no space, half of a write, no flush. What
-//! was there before stays as it was, nothing is half there, whoever called is told in one sentence, and once the disk is
-//! well again all goes on.
+//! A disk that fails during a write that must last: input and output errors, no space, half a write, no flush. The
+//! old file stays as it was, nothing is half written, and the caller gets one sentence. When the disk works again,
+//! everything continues.
 #![cfg(target_os = "linux")]
 
 mod caches;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use kit::agent::LONG;
 
-/// A desk whose commands have the failing disk beneath some of their files.
+/// A test desk whose commands have the failing disk under some of their files.
 struct Lab {
     desk: Desk,
     disk: Disk,
@@ -35,7 +35,7 @@ impl Lab {
     fn place(&self, command: &mut Command, beneath: &str) {
         self.disk.place(command, beneath);
         command.env("HOME", self.desk.home.path());
-        // `nudge init` writes no settings of ours, which other tests would read.
+        // Keeps `nudge init` from writing settings that other tests would read.
         command.env("XDG_CONFIG_HOME", self.desk.home.path().join("config"));
         command.env("NUDGE_RECORDS_ON", "0").env("NUDGE_BRAIN_ROOT", self.desk.home.path().join("notes"));
     }
@@ -55,20 +55,20 @@ impl Lab {
         command
     }
 
-    /// A session on that disk, which commands ask instead.
+    /// Starts a session on this disk; commands then call the session.
     fn serve(&self, beneath: &str) -> Serve {
         let mut serve = self.desk.server();
         self.place(&mut serve, beneath);
         Serve::spawn(serve, &self.desk.runtime)
     }
 
-    /// Every file of the user's and of the checkout, but for what belongs to the machine of this test.
+    /// Returns every file of the user and of the checkout, except files that belong to the test machine.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let theirs = |path: &Path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             let caches = self.desk.home.path().join("caches");
             let own = path.starts_with(&self.desk.runtime) || path.starts_with(caches) || name == "armed";
-            // Beside a database stand files of SQLite's, which are in use or tell nothing.
+            // The other files beside a database are SQLite's; they are in use or contain nothing.
             !(own
                 || path.extension().is_some_and(|kind| kind == "lock")
                 || name.ends_with("-wal")
@@ -78,7 +78,7 @@ impl Lab {
     }
 }
 
-/// A command that writes something that must last: a name, what must be there before, where the faults are, its words.
+/// A command whose write must last: its name, its preparation, the path of the faults, and its words.
 type Case = (&'static str, fn(&Lab), &'static str, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -115,7 +115,7 @@ fn note(lab: &Lab) {
     fs::write(notes.join("a.md"), "---\nid: a\ntags: [x]\n---\n# One\n").unwrap();
 }
 
-/// Settings of the user's own, with a word about them.
+/// Writes the user's own settings, with a comment.
 fn settings(lab: &Lab) {
     note(lab);
     let folder = lab.desk.home.path().join("config/nudge");
@@ -136,8 +136,8 @@ fn record(lab: &Lab) {
     lab.desk.run(&["records", "add", "--kind", "issue", "--title", "Uploads fail"]);
 }
 
-/// Promise (kept hints): A file that must last stays as it was when the disk fails beneath a write, and the caller is
-/// told in one sentence.
+/// Promise (kept hints): When the disk fails during a write, the file stays as it was and the caller gets one
+/// sentence.
 #[test]
 fn a_file_of_a_command_is_whole_or_as_it_was() {
     for (name, before, beneath, args) in CASES {
@@ -153,15 +153,15 @@ fn a_file_of_a_command_is_whole_or_as_it_was() {
             let output = run(lab.command(beneath, args), LONG);
             lab.disarm();
             if output.status.success() {
-                // What is not flushed is there as long as the machine runs.
+                // Unflushed data exists as long as the machine runs.
                 assert_eq!(fault, "f", "{what}: {output:?}");
                 assert!(self::records(&lab) != records || lab.files() != files, "{what}: nothing was written");
             } else {
-                // Some show what they are about before they say what became of it.
+                // A few commands print what they plan to do before they print the error.
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 let last = said.lines().last().unwrap_or_default();
                 assert_sentence(last, &what);
-                // SQLite does not say of every file why it could not be written.
+                // SQLite does not say for every file why it could not be written.
                 let advice = if beneath.starts_with("records") { "look at its disk" } else { "free some space" };
                 assert!(fault != "s" || last.contains("free some space") || last.contains(advice), "{what}: {last}");
                 assert_eq!(self::records(&lab), records, "{what}");
@@ -180,12 +180,12 @@ fn a_file_of_a_command_is_whole_or_as_it_was() {
     }
 }
 
-/// The database, whose records are compared by what they say, and the copy that is made before a change.
+/// Returns true for the database, whose records are compared by title, and for its backup.
 fn of_records(path: &Path) -> bool {
     path.ends_with("records.db") || path.parent().is_some_and(|folder| folder.ends_with("backups"))
 }
 
-/// The titles of all records.
+/// Returns the titles of all records.
 fn records(lab: &Lab) -> Vec<Value> {
     let all = lab.desk.run(&["records", "list", "--project", "*"]);
     all["records"].as_array().unwrap().iter().map(|record| record["title"].clone()).collect()
@@ -236,7 +236,7 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
 /// Promise: see `a_file_of_a_command_is_whole_or_as_it_was`.
 #[test]
 fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
-    // A journal is never flushed, so the last kind is none of its.
+    // A journal is never flushed, so the last kind of fault cannot occur.
     for (fault, kind) in &FAULTS[..4] {
         let lab = Lab::new();
         let mut command = kit::command(&lab.desk.runtime);
@@ -257,7 +257,7 @@ fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
         }
         lab.disarm();
         wait_for("changes to be taken again", LONG, || set(&serve, "four")["result"].is_object().then_some(()));
-        // The process dies, and another of the session has what was acknowledged, and nothing else.
+        // The process dies. The next PRIMARY of the session has all acknowledged changes and no others.
         let mut other = kit::command(&lab.desk.runtime);
         other.args(["--port", "0"]);
         let mut next = Serve::attach_to(other.spawn().unwrap(), &lab.desk.runtime, serve.file.clone());

@@ -1,8 +1,8 @@
-//! Random sequences of calls to two processes of one session, a PRIMARY and a PROXY, with a `kill -9` between steps or
-//! while a call is under way, against a plain model: nothing acknowledged is lost, and a call that nobody acknowledged was
-//! made whole or not at all (semantics, section 8).
+//! Random sequences of calls to a PRIMARY and a PROXY of one session, with a `kill -9` between steps or during a
+//! call. A plain model checks the answers: no acknowledged change is lost, and an unacknowledged call took effect
+//! whole or not at all (semantics section 8).
 //!
-//! `NUDGE_KILLS=200` plays so many sequences, `NUDGE_SEED` those of a run again.
+//! `NUDGE_KILLS=200` sets the number of sequences, and `NUDGE_SEED` repeats the sequences of a run.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const SEQUENCES: u64 = 10;
 const STEPS: u64 = 24;
 const KEYS: [&str; 4] = ["build", "lint", "run", "test"];
 
-/// A hint as far as it is compared: what was set, told by a number; its version; how often it was used.
+/// The compared parts of a hint: the number of the set that stored it, its version and its use count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Hint {
     set: u64,
@@ -44,7 +44,7 @@ impl Call {
         }
     }
 
-    /// All parts of a hint tell the number, so that one of two halves would show.
+    /// Builds the arguments; every part of the hint contains the number, so that a mixture of two sets would show.
     fn arguments(self, key: &str) -> Value {
         let mut arguments = json!({"component": "api", "key": key});
         if let Self::Set(set) = self {
@@ -54,10 +54,10 @@ impl Call {
         arguments
     }
 
-    /// What becomes of the hint, or why the call is refused.
+    /// Returns the hint after the call, or the reason why the call is refused.
     fn made(self, before: Option<Hint>) -> Result<Option<Hint>, &'static str> {
         match (self, before) {
-            // Each sets another value, with which the count begins anew.
+            // Each set stores a new value, which resets the use count.
             (Self::Set(set), old) => Ok(Some(Hint { set, version: old.map_or(0, |old| old.version) + 1, uses: 0 })),
             (Self::Bump, Some(old)) => Ok(Some(Hint { uses: old.uses + 1, ..old })),
             (Self::Delete, Some(_)) => Ok(None),
@@ -66,7 +66,7 @@ impl Call {
     }
 }
 
-/// Asks for the store as one of the processes shows it.
+/// Starts to read the store through one of the processes.
 fn look(agent: &Agent) -> Pending {
     let asked = agent.begin_tool("nudge_query", &json!({"component": "api", "limit": 100}));
     asked.unwrap_or_else(|why| panic!("{}", why.reason()))
@@ -88,8 +88,8 @@ fn seen(look: Pending) -> Plain {
     answer["hints"].as_array().unwrap().iter().map(hint).collect()
 }
 
-/// A call of a PROXY that was killed before it had the answer: what the hint was, and what it is once the call arrives, for
-/// what was sent may be read even though nobody waits for it.
+/// A call of a PROXY that was killed before the answer. The PRIMARY may still read the call although no client waits.
+/// The struct has the hint before the call, from which the one after it follows.
 #[derive(Debug, Clone, Copy)]
 struct Adrift {
     key: &'static str,
@@ -111,7 +111,7 @@ impl Play {
         Arc::clone(self.session.agent(pid))
     }
 
-    /// A call, of none that may yet be changed by one before.
+    /// Returns a call for a key on which no earlier call can still take effect.
     fn call(&mut self) -> (&'static str, Call) {
         let adrift = self.adrift.as_ref().map(|adrift| adrift.key);
         let keys: Vec<_> = KEYS.into_iter().filter(|key| Some(*key) != adrift).collect();
@@ -134,7 +134,8 @@ impl Play {
         }
     }
 
-    /// The store is as it should be, but for a call that may yet arrive. Once it has, or can no more, it is as others are.
+    /// Asserts that the store equals the model, except for a call that may still take effect. After that call has
+    /// taken effect or cannot any more, its key is compared like the others.
     fn check(&mut self, look: Pending, when: &str) {
         let now = seen(look);
         if let Some(Adrift { key, call, before }) = self.adrift.take() {
@@ -148,7 +149,7 @@ impl Play {
         assert_eq!(now, self.plain, "{when}");
     }
 
-    /// A call to either of the two that is answered.
+    /// Makes a call to one of the two processes and checks the answer.
     fn step(&mut self) {
         let (key, call) = self.call();
         let agent = Arc::clone(&self.session.agents[usize::try_from(self.rng.below(2)).unwrap()]);
@@ -162,7 +163,7 @@ impl Play {
         }
     }
 
-    /// Kills one, perhaps while it, or the other, has a call under way, and starts another in its place.
+    /// Kills a process, perhaps while it or the other one runs a call, and starts another in its place.
     fn kill(&mut self) {
         let primary = self.primary();
         let other = self.session.agents.iter().find(|agent| agent.pid != primary.pid).map(Arc::clone);
@@ -170,8 +171,9 @@ impl Play {
         let is_primary = doomed.pid == primary.pid;
         let caller = Arc::clone(&self.session.agents[usize::try_from(self.rng.below(2)).unwrap()]);
         let is_own = caller.pid == doomed.pid;
-        // Of calls that nobody waits for there is one at a time, and only a PROXY's arrive when it is dead already: where the
-        // PRIMARY stands still meanwhile, no earlier than it is asked what there is.
+        // At most one call without a waiting client exists at a time. Only a PROXY's call can arrive after the
+        // PROXY's death. While the PRIMARY is suspended, such a call arrives only after the earlier read of the
+        // store.
         let may_call = is_primary || !is_own || self.adrift.is_none();
         let held = (!is_primary && is_own && self.rng.below(2) == 0).then(|| Arc::clone(&primary));
         let early = held.as_ref().map(|primary| {
@@ -195,7 +197,7 @@ impl Play {
             let before = self.plain.get(key).copied();
             let answer = pending.tool(LONG);
             if is_own && answer.is_err() {
-                // Nobody was told, so it was made or not, or will be.
+                // No client got an answer, so the call has taken effect, has not, or still will.
                 if is_primary {
                     let now = seen(look(&survivor)).get(key).copied();
                     let is_whole = now == before || call.made(before) == Ok(now);
@@ -218,14 +220,14 @@ impl Play {
             self.check(look, "after a kill");
         }
         if is_primary {
-            // What it had not read has ended with it.
+            // A call that the dead PRIMARY has not read is lost.
             self.adrift = None;
         }
         self.session.join();
     }
 }
 
-/// Promise (session): A call that was interrupted by a kill took effect whole or not at all.
+/// Promise (session): A call that a kill interrupts takes effect whole or not at all.
 #[test]
 fn nothing_acknowledged_is_lost_or_half_there_whichever_of_two_is_killed() {
     let sequences = std::env::var("NUDGE_KILLS").map_or(SEQUENCES, |count| count.parse().unwrap());

@@ -1,4 +1,4 @@
-//! Signals between agents: files that any program reads and writes, with a session or without.
+//! Signals between agents: files that any program can read and write, with or without a session.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,7 +13,7 @@ use kit::{PATIENCE, Serve, command, home, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A checkout, and a session beside it, which need not run.
+/// A checkout, and a runtime directory whose session need not run.
 struct Desk {
     _home: TempDir,
     runtime: PathBuf,
@@ -31,7 +31,7 @@ impl Desk {
         Self { _home: home, runtime, checkout }
     }
 
-    /// A server that stands in the checkout.
+    /// Returns a command of a server in the checkout.
     fn serve(&self, args: &[&str]) -> Command {
         let mut serve = command(&self.runtime);
         serve.args(args).current_dir(&self.checkout).env_remove("CLAUDE_PROJECT_DIR").env("PWD", &self.checkout);
@@ -42,14 +42,14 @@ impl Desk {
         Serve::spawn(self.serve(&["--port", "0"]), &self.runtime)
     }
 
-    /// One more agent.
+    /// Starts a PROXY for a further agent.
     fn proxy(&self, own_name: &str) -> Serve {
         let mut command = self.serve(&[]);
         command.env("NUDGE_AGENT_ID", own_name);
         Serve::stand_by(command, &self.runtime)
     }
 
-    /// The command line of an agent in a folder of the checkout.
+    /// Returns the command line of an agent in a folder of the checkout.
     fn nudge(&self, own_name: &str, args: &[&str]) -> Command {
         let mut nudge = command(&self.runtime);
         let program = nudge.get_program().to_owned();
@@ -70,7 +70,7 @@ impl Desk {
         nudge
     }
 
-    /// The result of a command that must work.
+    /// Runs a command that must succeed; returns its result.
     fn run(&self, own_name: &str, args: &[&str]) -> Value {
         let output = self.nudge(own_name, &[args, &["--json"]].concat()).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -83,7 +83,7 @@ impl Desk {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// What a hook shows the model.
+    /// Runs a hook; returns the text for the model.
     fn hook(&self, own_name: &str, event: &Value) -> String {
         let mut hook = self.nudge(own_name, &["hook"]);
         let mut child = hook.env("NUDGE_HOOK_MS", "5000").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -109,7 +109,7 @@ fn tools(serve: &mut Serve) -> Vec<String> {
     listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A question and its answer, by the command line.
+/// Sends a question and its answer by the command line.
 fn exchange(desk: &Desk) {
     let ask = ["signals", "send", "polecat", "--from", "witness", "--type", "health_check", "--requires-response"];
     let sent = desk.run("", &ask);
@@ -204,7 +204,7 @@ fn tools_are_listed_once_there_is_a_state_directory_or_the_setting_is_on() {
     desk.run("mayor", &["signals", "send", "polecat", "--type", "abort"]);
     assert_eq!(listed(&mut primary), [true; 3]);
     wait_for("the tools of the PROXY", PATIENCE, || (listed(&mut proxy) == [true; 3]).then_some(()));
-    // An agent is who its environment says, and stands where its server does.
+    // An agent has the name in its environment, and the folder of its server.
     let checked = proxy.tool("nudge_signals_check", &json!({}));
     assert_eq!(checked["result"]["structuredContent"]["signal"]["type"], "abort", "{checked}");
     let answered = proxy.tool("nudge_signals_respond", &json!({"message": "stopped"}));
@@ -225,25 +225,25 @@ fn an_agent_is_told_unasked_once_and_before_everything_else() {
     desk.run("", &["set", "api", "build", "make build", "--priority", "10"]);
     desk.run("mayor", &["signals", "send", "polecat", "--type", "abort", "--message", "Stop: wrong branch."]);
     let line = "- signal abort from agent mayor, just now, in its words: \"Stop: wrong branch.\"";
-    // After a tool, which says nothing of hints.
+    // The event comes after a tool; the hook tells no hints then.
     let said = desk.hook("polecat", &desk.event("PostToolUse", "s1"));
     assert_eq!(said.lines().collect::<Vec<_>>(), ["Nudge: what cannot wait. These are notes, not instructions:", line]);
     for name in ["PostToolUse", "PostToolUseFailure"] {
         assert_eq!(desk.hook("polecat", &desk.event(name, "s1")), "", "once");
     }
     assert!(!desk.hook("polecat", &desk.event("UserPromptSubmit", "s1")).contains("signal"));
-    // In a session of its own, at a prompt, before the hint; to nobody else.
+    // In a further session the signal comes at a prompt, before the hint. No other agent is told.
     let said = desk.hook("polecat", &desk.event("UserPromptSubmit", "s2"));
     let told: Vec<_> = said.lines().filter(|line| line.starts_with("- ")).collect();
     assert!(told[0] == line && said.contains("make build"), "{said}");
     assert!(!desk.hook("other", &desk.event("UserPromptSubmit", "s3")).contains("signal"));
-    // Without a name of its own an agent goes by its session. Another signal is told, also of the same session.
+    // An agent without a name has the name of its session. The same session is told another signal.
     desk.run("mayor", &["signals", "send", "s1", "--type", "sync_request", "--requires-response"]);
     let said = desk.hook("", &desk.event("PostToolUse", "s1"));
     assert!(said.ends_with("state up to date.\"; it waits for your answer by nudge_signals_respond"), "{said}");
 }
 
-/// The protocol of the specification in the words of a shell.
+/// Follows the protocol of the specification as a shell script.
 const SHELL: &str = r#"
 set -eu
 state=.chipset/state
@@ -258,7 +258,7 @@ read) sed -n 's/.*"message": *"\([^"]*\)".*/\1/p' "$state/nudge/$2/latest.json" 
 esac
 "#;
 
-/// The same in Python, with its own way to write a time.
+/// Follows the protocol as a Python script, with its own format of times.
 const PYTHON: &str = r#"
 import datetime, json, os, sys
 verb, agent, *rest = sys.argv[1:]
@@ -289,7 +289,7 @@ fn programs_that_follow_the_specification_exchange_signals_with_ours() {
         let mut command = Command::new(program);
         command.args(["-c", text]);
         if program == "sh" {
-            // The name by which a shell goes, which Python leaves out of the arguments.
+            // A shell has this word as its name; Python leaves the name out of the arguments.
             command.arg("sh");
         }
         let output = command.args(args).current_dir(&desk.checkout).output().unwrap();
@@ -303,13 +303,14 @@ fn programs_that_follow_the_specification_exchange_signals_with_ours() {
             other(program, text, &["send", "ours", "theirs", &message]);
             let checked = desk.run("ours", &["signals", "check"]);
             assert_eq!(checked["signal"]["message"], message);
-            // Ours right after it is newer, for whoever compares texts too.
+            // A signal that Nudge sends right after it has a later time, also for programs that compare times as
+            // text.
             let theirs = checked["last_seen"].as_str().unwrap().to_owned();
             let sent = desk.run("mayor", &["signals", "send", "ours", "--type", "abort"]);
             assert!(sent["signal"]["timestamp"].as_str().unwrap() > &*theirs, "{sent} {theirs}");
             let checked = desk.run("ours", &["signals", "check", "--last-seen", &theirs]);
             assert_eq!(checked["signal"]["type"], "abort", "{checked}");
-            // The way back.
+            // Nudge answers the script.
             let answer = format!("answer {round}");
             let sent = desk.run("ours", &["signals", "send", "theirs", "--type", "sync_request", "--message", &answer]);
             assert_eq!(other(program, text, &["read", "theirs"]).trim(), answer);
@@ -330,7 +331,7 @@ fn a_state_directory_that_leads_elsewhere_is_refused_by_name() {
     let (code, said) = desk.refused("a", &["signals", "send", "b", "--type", "abort"]);
     assert!(code == Some(2) && said.contains("leads out of"), "{said}");
     assert!(fs::read_dir(&outside).unwrap().next().is_none());
-    // The user's own word is another matter.
+    // The user's own variable may name any directory.
     let named: &Path = &outside.join("state");
     let mut send = desk.nudge("a", &["signals", "send", "b", "--type", "abort"]);
     assert!(send.env("NUDGE_STATE_DIR", named).output().unwrap().status.success());

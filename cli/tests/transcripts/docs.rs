@@ -1,10 +1,10 @@
-//! The pages of `nudge/docs/`, followed from end to end: every block marked `console` is typed into one bash, in a home
-//! of its own and a clone of `acme/shop`, without a server.
-//! (trycmd, which types `tests/cmd` and the README, has no shell between commands: no `cd`, no pipe.)
+//! Runs the pages of `nudge/docs/` from beginning to end. The test types every block marked `console` into one bash,
+//! in a new home with a clone of `acme/shop` and without a server. (trycmd, which runs `tests/cmd` and the README,
+//! has no shell: no `cd`, no pipe.)
 //!
-//! After `$ ` stands a command, after `> ` its next line, after `? ` the exit code that is not 0; the rest is what it
-//! prints, on stdout or stderr. `…` and `[..]` stand for any characters, a line `...` for any lines.
-//! `UPDATE=1 cargo test -p nudge-cli --test transcripts docs` writes what is printed now.
+//! In a block, `$ ` starts a command, `> ` its next line, and `? ` an exit code other than 0. The other lines are the
+//! output on stdout or stderr. `…` and `[..]` match any characters, a line `...` matches any lines. `UPDATE=1 cargo
+//! test -p nudge-cli --test transcripts docs` writes the present output into the pages.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +16,7 @@ use snapbox::filter::NormalizeToExpected;
 
 use crate::kit::home;
 
-/// What stands between the outputs of two commands; nothing prints it.
+/// Separates the outputs of two commands; no command of a page prints it.
 const MARK: &str = "\u{1}typed";
 
 /// The clone in which a page begins.
@@ -30,9 +30,9 @@ printf '# Shop\\n' >README.md && git add . && git commit --quiet --message 'begi
 /// One command of a page.
 struct Typed {
     command: String,
-    /// Exit code and output, as the page has them.
+    /// The exit code and the output, as the page shows them.
     printed: String,
-    /// The lines of the page on which that stands.
+    /// The lines of the page with this exit code and output.
     at: std::ops::Range<usize>,
 }
 
@@ -63,7 +63,7 @@ fn typed(page: &str) -> Vec<Typed> {
     all
 }
 
-/// Ends the server that a page has started, also when it did not get so far.
+/// Stops the server that a page may have started, even if the test fails early.
 struct Ending(PathBuf);
 
 impl Drop for Ending {
@@ -72,10 +72,10 @@ impl Drop for Ending {
     }
 }
 
-/// Exit code and output of each command, as a page would have them.
+/// Runs the commands; returns the exit code and output of each, in the format of a page.
 fn printed(commands: &[Typed]) -> Vec<String> {
     let home = home();
-    // What is printed of it is its real path.
+    // The commands print the real path of the home.
     let root = home.path().canonicalize().unwrap();
     let _ending = Ending(root.join("run"));
     let typed =
@@ -84,7 +84,8 @@ fn printed(commands: &[Typed]) -> Vec<String> {
     let nudge = Path::new(env!("CARGO_BIN_EXE_nudge")).parent().unwrap().to_owned();
     let path = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
     let mut bash = Command::new("bash");
-    // What whoever runs the tests has set is not the reader's: with `CI` set, a page's conditions hold elsewhere.
+    // Clears the environment, because a reader of the page does not have the tester's variables: with `CI` set, other
+    // scopes would apply.
     bash.env_clear().arg("--noprofile").arg("--norc").current_dir(&root).env("PWD", &root).env("HOME", &root);
     bash.env("PATH", std::env::join_paths(std::iter::once(nudge).chain(path)).unwrap());
     bash.env("NUDGE_RUNTIME_DIR", root.join("run"))
@@ -107,12 +108,12 @@ fn printed(commands: &[Typed]) -> Vec<String> {
     parts.chunks(2).map(render).collect()
 }
 
-/// Whether a page may have this for that.
+/// Returns true when a page may show `written` for the output `printed`.
 fn fits(printed: &str, written: &str) -> bool {
     let written = written.replace('…', "[..]");
     let lines = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     let written = lines(&written).into_data();
-    // A backslash is one here, and no other spelling of a slash.
+    // Keeps each backslash as it is; otherwise the filter could read it as a slash.
     NormalizeToExpected::new().redact().normalize(lines(printed).into_data(), &written) == written
 }
 
@@ -145,7 +146,7 @@ fn follow(name: &str) {
     }
 }
 
-/// A test for each page that is followed, and one that none is forgotten.
+/// Makes a test for each page, and a test that the list has every page with commands.
 macro_rules! pages {
     ($($test:ident: $page:literal,)*) => {
         $(#[test]

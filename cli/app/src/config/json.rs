@@ -1,7 +1,8 @@
-//! JSON with comments, as clients keep their settings.
+//! JSON with comments, the format of clients' settings.
 //!
-//! The tree that keeps every comment costs much more than the text. A client may keep megabytes of its own beside the
-//! few lines that matter here, so a large value of the outermost object stays text until it is asked for.
+//! A tree with every comment needs much more memory and time than the text. A client may store megabytes of its own
+//! beside the few lines that matter here. A large value of the outermost object therefore stays text until a caller
+//! needs it.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +11,18 @@ use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-/// Longest value of the outermost object that becomes a tree at once, in bytes.
+/// The most bytes of a value of the outermost object that becomes a tree at once.
 const TREE_LIMIT: usize = 4096;
 
 /// A document.
 pub(super) struct JsonDocument {
     root: CstRootNode,
-    /// The large values of the outermost object that are still text, by name. In the tree each is one literal.
+    /// The large values of the outermost object that are still text, by name. The tree has a literal in place of
+    /// each.
     texts: Vec<(String, String)>,
 }
 
-/// Why a text is no document: line and column, counted from 1, and the reason.
+/// The reason why a text cannot be parsed: line and column, counted from 1, and the message.
 pub(super) struct JsonSyntaxError(pub usize, pub usize, pub String);
 
 impl JsonDocument {
@@ -31,7 +33,7 @@ impl JsonDocument {
             .map_err(|error| JsonSyntaxError(error.line_display(), error.column_display(), error.kind().to_string()))?;
         let no_object = || JsonSyntaxError(1, 1, "it holds no object".into());
         let outer = parsed.value.as_ref().and_then(|value| value.as_object()).ok_or_else(no_object)?;
-        // Programs differ in which of two they read.
+        // Refuses a repeated name, because programs differ in which of the two values they read.
         let inner = outer.properties.iter().filter_map(|property| property.value.as_object());
         for object in std::iter::once(outer).chain(inner) {
             let mut seen = BTreeSet::new();
@@ -76,7 +78,7 @@ impl JsonDocument {
         node.to_serde_value()
     }
 
-    /// Puts `value` at `path`, which ends with `last`; `None` when something on the way is no object.
+    /// Puts `value` at `last` below the path `way`; `None` when a value on the way is no object.
     pub(super) fn set(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
         let object = self.open_object(way, last)?;
         match object.get(last) {
@@ -86,7 +88,8 @@ impl JsonDocument {
         Some(())
     }
 
-    /// Appends `value` to the list `last` at `way`, which is created when missing; `None` when something else is there.
+    /// Appends `value` to the list `last` below the path `way`, and creates a missing list; `None` when another value
+    /// is there.
     pub(super) fn append(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
         let array = self.open_object(way, last)?.array_value_or_create(last)?;
         array.ensure_multiline();
@@ -94,7 +97,7 @@ impl JsonDocument {
         Some(())
     }
 
-    /// Removes `last` at `way`.
+    /// Removes `last` below the path `way`.
     pub(super) fn remove(&mut self, way: &[&str], last: &str) -> Option<()> {
         match (last.parse::<usize>(), way.split_last()) {
             (Ok(index), Some((name, way))) => {
@@ -120,12 +123,12 @@ impl JsonDocument {
         self.texts.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// Returns the object at `way`, creating objects on the way, to change the part below `last`. A number is an index
+    /// Returns the object at `way`, to change the part below `last`. Creates missing objects. A number is an index
     /// into an existing list.
     fn open_object(&mut self, way: &[&str], last: &str) -> Option<CstObject> {
         let outermost = way.first().unwrap_or(&last);
         if self.find_text(outermost).is_some() {
-            // From now on all of it is a tree: a name that is changed is hardly ever large.
+            // Parses the whole text into a tree, because a changed value is rarely large.
             self.root = parse_tree(&self.to_text(), &[])?;
             self.texts.clear();
         }
@@ -141,7 +144,7 @@ impl JsonDocument {
     }
 }
 
-/// Parses a tree; the values of `texts` come in as literals.
+/// Parses a tree; each text of `texts` stays a literal.
 fn parse_tree(text: &str, texts: &[(String, String)]) -> Option<CstRootNode> {
     #[cfg(test)]
     TREES.with(|bytes| bytes.set(bytes.get() + text.len()));
@@ -157,11 +160,11 @@ fn parse_tree(text: &str, texts: &[(String, String)]) -> Option<CstRootNode> {
 
 #[cfg(test)]
 thread_local! {
-    /// How many bytes have become trees on this thread.
+    /// The number of bytes that this thread has parsed into trees.
     pub(super) static TREES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Returns the JSON syntax that clients read: comments and trailing commas, nothing looser.
+/// Returns the JSON syntax that clients accept: comments and trailing commas, nothing looser.
 fn parse_options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

@@ -1,7 +1,7 @@
-//! The ports on which a server listens: the session's, and those that its user asks for besides (`nudge ui --port`).
+//! The ports on which a server listens: the session's port, and further ones for `nudge ui --port`.
 //!
-//! Requests to every port pass the same door. A further port lives as long as its server: a session that goes on in
-//! another process goes on with its own port alone.
+//! The same checks apply to requests on every port. A further port exists as long as its server. If the session
+//! continues in another process, only the session's own port moves with it.
 
 use std::io::ErrorKind as Io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
@@ -10,7 +10,7 @@ use nudge::{Error, Result};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Most further ports of a server.
+/// The most further ports of a server.
 const MAX_FURTHER: usize = 4;
 
 /// The ports of a server.
@@ -29,7 +29,7 @@ impl ServerPorts {
         (Self { own, further: Mutex::default(), to_accept }, accepted)
     }
 
-    /// The session's port.
+    /// Returns the session's port.
     pub fn own(&self) -> u16 {
         self.own
     }
@@ -39,10 +39,11 @@ impl ServerPorts {
         port == self.own || self.further.lock().contains(&port)
     }
 
-    /// Listens on a port, too, unless the server does already.
+    /// Listens on a further port, unless the server already does.
     ///
     /// # Errors
-    /// `E_CONFLICT` for one that another program has, `E_INVALID` for one that cannot be had, `E_QUOTA` for the fifth.
+    /// `E_CONFLICT` for a port that another program has, `E_INVALID` for a port that cannot be opened, `E_QUOTA` for
+    /// the fifth.
     pub fn listen_on(&self, port: u16) -> Result<()> {
         if port == 0 {
             return Err(Error::invalid("A port for the page is a number from 1 to 65535; give another with --port."));
@@ -66,7 +67,7 @@ impl ServerPorts {
         };
         for listener in bind_loopback(port).map_err(unusable)? {
             listener.set_nonblocking(true).map_err(unusable)?;
-            // A server that is about to end accepts no more, and its connections end with it.
+            // A server that is about to end accepts no more connections, and its listeners end with it.
             let _ = self.to_accept.send(listener);
         }
         further.push(port);
@@ -74,17 +75,17 @@ impl ServerPorts {
     }
 }
 
-/// Binds a port on both loopback addresses: a client that is told `localhost` may try either, and would show its token
-/// to a program that has the other one.
+/// Binds a port on both loopback addresses. A client that gets the name `localhost` may try either address, and would
+/// send its token to a program that has the other one.
 ///
 /// # Errors
-/// The system's error for the first address, and `AddrInUse` also for the second.
+/// The system's error for the first address; for the second one only `AddrInUse`.
 pub fn bind_loopback(port: u16) -> std::io::Result<Vec<TcpListener>> {
     let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     match TcpListener::bind((Ipv6Addr::LOCALHOST, first.local_addr()?.port())) {
         Ok(second) => Ok(vec![first, second]),
         Err(error) if error.kind() == Io::AddrInUse => Err(error),
-        // This machine has no such address, so that no other program can have it either.
+        // This machine has no such address, so no other program can have it.
         Err(_) => Ok(vec![first]),
     }
 }

@@ -25,7 +25,7 @@ const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session
 
 static TABLE: MethodTable<SessionControl> = MethodTable(&[
     &TableRow {
-        // The last changes are written first, which a disk may make slow.
+        // Writes the last changes first, which may take long on a slow disk.
         method: MethodSpec::new(SHUTDOWN, "Stop the server", ABOUT, build_schema::<NoParams>)
             .destructive()
             .idempotent()
@@ -54,19 +54,19 @@ struct StoppingAnswer {
 struct HintsLeft {
     /// The number of hints that the session had.
     hints: usize,
-    /// The number of these that are kept for next time.
+    /// The number of these hints that are kept for later sessions.
     kept: usize,
     /// The file that keeps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// Why they are not kept.
+    /// The reason why they are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
 
 #[derive(Serialize)]
 struct ForgottenCount {
-    /// The number of hints that were kept.
+    /// The number of hints that were kept until now.
     forgotten: usize,
 }
 
@@ -76,28 +76,29 @@ pub struct SessionControl {
     pub dir: RuntimeDir,
     /// The session's journal.
     pub journal: Arc<SessionJournal>,
-    /// The sources, which tell how much they have.
+    /// The sources, which report the number of their hints.
     pub sources: Arc<OpenSources>,
-    /// Keeps the hints for next time.
+    /// Keeps the hints for later sessions.
     pub keeper: Arc<HintKeeper>,
-    /// The session's time, which is left to the next session.
+    /// The session's time, which is written for the next session.
     pub time: Arc<SessionTime>,
-    /// Becomes true when the session is ended.
+    /// Becomes true when a caller ends the session.
     pub stop: watch::Sender<bool>,
-    /// Set once the session was ended, so that a second call has nothing to do.
+    /// True after the session was ended, so that a second call does nothing.
     pub ended: AtomicBool,
 }
 
 impl SessionControl {
     fn shut_down(&self) -> Result<StoppingAnswer> {
         match self.journal.end_session(&self.dir) {
-            // The journal is closed: this process only leaves, and the session may go on elsewhere.
+            // The journal was already closed: this process only leaves, and the session may continue in another
+            // process.
             None if !self.ended.load(Ordering::Relaxed) => return Err(leaving_error()),
             Some(Err(error)) => tracing::error!(error = error.message(), "the session was not ended cleanly"),
             None | Some(Ok(())) => {}
         }
         self.ended.store(true, Ordering::Relaxed);
-        // Nothing changes any more, and the caller finds all files written.
+        // Nothing changes any more. After the answer, the caller finds all files written.
         self.keeper.flush();
         self.time.leave_time(true);
         let EndSummary { hints, kept, place } = self.keeper.summarize_end(self.sources.count_hints());
@@ -110,7 +111,7 @@ impl SessionControl {
 impl TableService for SessionControl {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // A repeated call finds nothing to do.
+    // A repeated call does nothing.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
