@@ -1,27 +1,27 @@
-//! Handles the limits that the system sets a process, or tells the user how to.
+//! Adapts to the system's limits on this process, or tells the user how to raise them.
 
 use nudge::{Error, Result};
 
-/// Least open files that a session serves its callers with: databases with their logs, the local channel, ports, and
-/// some connections. A session of all sources was tried with this many.
+/// The least open files with which a session serves its callers: databases with their logs, the local channel, ports,
+/// and some connections. The number was tried with a session of all sources.
 #[cfg(unix)]
 const MIN_DESCRIPTORS: u64 = 64;
 
-/// Most threads that a session has at once without a call that takes long: those of sources, the watcher of folders,
+/// The most threads that a session has at once without a long call: those of the sources, the watcher of folders,
 /// stdin, the keeper, the watchdog.
 #[cfg(unix)]
 const MIN_THREADS: usize = 16;
-/// A limit of processes above this one is no reason to try.
+/// The limit of processes above which the threads need no test.
 #[cfg(unix)]
 const PLENTY_OF_PROCESSES: u64 = 1_024;
 
-/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error, which is a refusal. By default the signal that
-/// comes with it ends the process.
+/// Turns a write beyond the limit of a file's size (`ulimit -f`) into an error, which the server can report. By
+/// default, the signal for such a write ends the process.
 pub fn survive_file_size_limit() {
     #[cfg(unix)]
     {
         let signal = rustix::process::Signal::XFSZ.as_raw();
-        // Any handler will do. Without one the process ends as before.
+        // Any handler is enough. If none can be set, the signal ends the process as before.
         let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
     }
 }
@@ -29,7 +29,7 @@ pub fn survive_file_size_limit() {
 /// Raises the limit of open files to the needs of a session, as far as the system allows it.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when a session cannot be served with so few.
+/// `E_UNAVAILABLE` when the limit stays too low for a session.
 pub fn require_descriptors() -> Result<()> {
     #[cfg(unix)]
     {
@@ -49,10 +49,10 @@ pub fn require_descriptors() -> Result<()> {
     Ok(())
 }
 
-/// Tries whether a session can have the threads that it needs, where the system limits a user's processes narrowly.
+/// Tests if a session can have the threads that it needs, if the system's limit of a user's processes is low.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when it cannot.
+/// `E_UNAVAILABLE` when it cannot have them.
 pub fn require_threads() -> Result<()> {
     #[cfg(unix)]
     {
@@ -71,7 +71,7 @@ pub fn require_threads() -> Result<()> {
     Ok(())
 }
 
-/// Returns true if this process can have as many threads as a session needs, all at once.
+/// Returns true if this process can have as many threads at once as a session needs.
 #[cfg(unix)]
 fn can_start_threads() -> bool {
     let gate = parking_lot::Mutex::new(());

@@ -1,4 +1,5 @@
-//! The offer of `nudge init`, in a clone: to tell agents the commands that its own files name (semantics section 20).
+//! The offer of `nudge init` in a clone: agents are told the commands that the clone's own files name (semantics
+//! section 20).
 
 use std::path::PathBuf;
 
@@ -6,7 +7,7 @@ use nudge::Result;
 use nudge_app::seed::{self, SeededClones};
 use nudge_client::process_cwd;
 
-/// A clone that is not seeded and could be.
+/// A clone without seeds that could have them.
 pub struct SeedOffer {
     top: PathBuf,
     repo: String,
@@ -14,7 +15,7 @@ pub struct SeedOffer {
 }
 
 impl SeedOffer {
-    /// Finds the offer for the folder this process is in, if there is any.
+    /// Finds the offer for the folder of this process, if any.
     pub fn find_here() -> Option<Self> {
         let (top, repo, count) = seed::find_offer(&process_cwd()?)?;
         Some(Self { top, repo, count })
@@ -36,7 +37,7 @@ impl SeedOffer {
         format!("Tell agents in {} the {what} own files name?", self.name())
     }
 
-    /// Has the clone seeded; returns a line about it.
+    /// Adds the clone to the seeded ones; returns a line about it.
     ///
     /// # Errors
     /// The errors of [`SeededClones`].
@@ -46,12 +47,12 @@ impl SeedOffer {
     }
 }
 
-/// Returns true when any offer was accepted.
+/// Returns true when the user has accepted any offer.
 pub fn is_any() -> bool {
     SeededClones::read_unlocked().is_ok_and(|clones| clones.is_by_init())
 }
 
-/// Ends the accepted seeds in every clone; returns a line about it.
+/// Ends the seeds from accepted offers in every clone; returns a line about it.
 ///
 /// # Errors
 /// As [`SeedOffer::accept`].

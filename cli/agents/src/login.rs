@@ -11,9 +11,9 @@ use nudge_os::programs;
 use super::clients::ClientFolders;
 use super::plan::FileChange;
 
-/// Time limit of the service manager.
+/// The time limit of the service manager.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Most bytes that the service manager may print; they are not shown.
+/// The most bytes of output of the service manager, which is not shown.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// Returns true when the system has a known service manager.
@@ -36,7 +36,7 @@ pub fn plan_unit(place: &ClientFolders) -> Result<Option<FileChange>> {
     Ok((before.as_deref() != Some(&after)).then_some(FileChange { path, before, after }))
 }
 
-/// Returns true when `path` is that of the unit.
+/// Returns true when `path` is the path of the unit.
 pub fn is_unit(place: &ClientFolders, path: &Path) -> bool {
     find_unit(place).is_some_and(|unit| unit == path)
 }
@@ -54,8 +54,8 @@ fn systemd_folder(place: &ClientFolders) -> PathBuf {
     given.unwrap_or_else(|| place.home.join(".config")).join("systemd/user")
 }
 
-/// Returns the unit for systemd, which stops the service by SIGTERM. This ends only this server: the session goes on
-/// with an agent's.
+/// Returns the unit for systemd. systemd stops the service by SIGTERM, which ends only this server: the session
+/// continues in an agent's server.
 fn build_systemd_unit(binary: &str) -> String {
     let quoted = binary.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!(
@@ -85,14 +85,14 @@ pub fn start_service() -> String {
     }
 }
 
-/// When the service manager ends the server.
+/// Says when the service manager ends the server.
 const UNTIL: &str = if cfg!(target_os = "macos") {
     "It ends when you log out, or by `nudge stop`."
 } else {
     "It ends when you log out, unless `loginctl enable-linger` lets it stay, or by `nudge stop`."
 };
 
-/// Stops the service before its unit is removed. A failure is ignored: it may not be running.
+/// Stops the service before its unit is removed. Ignores a failure, because the service may not be running.
 pub fn stop_service() {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["unload", "-w", PLIST] } else { &["--user", "disable", "--now", UNIT] };
@@ -100,7 +100,7 @@ pub fn stop_service() {
 }
 
 const UNIT: &str = "nudge.service";
-/// The unit's path, relative to the user's home, in which the service manager is started.
+/// The path of the unit, relative to the user's home, in which the service manager runs.
 const PLIST: &str = "Library/LaunchAgents/dev.nudge.serve.plist";
 
 /// Runs the service manager; returns the command line when it fails.

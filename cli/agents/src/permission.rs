@@ -1,5 +1,5 @@
-//! Writes the permission to use Nudge's tools unasked into a client's settings: `nudge init` adds it when the user
-//! wants it, and takes it away again.
+//! Edits the permission in a client's settings to use Nudge's tools without asking: `nudge init` adds it when the
+//! user agrees, and `--undo` removes it.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,30 @@ use nudge_app::config::{ConfigFile, ConfigFormat};
 use nudge_app::sources;
 use serde_json::Value;
 
-/// The place of a client's permission.
+/// The place of the permission in a client's settings.
 pub struct ToolPermission {
     pub file: PathBuf,
     pub form: ConfigFormat,
     pub grant: PermissionGrant,
 }
 
-/// The form of a permission.
+/// The format of a permission.
 pub enum PermissionGrant {
     /// Names in a list.
     Names {
         list: &'static [&'static str],
         names: Vec<String>,
-        /// Rules of the same list that allow all of the names.
+        /// Rules in the same list that allow all of the names.
         covered_by: Vec<String>,
-        /// Is true when a missing list may be made. It may not if it would replace the user's choice elsewhere.
+        /// True when a missing list may be created. It must not be created if it would replace the user's choice in
+        /// another place.
         makes: bool,
     },
-    /// Values, by path. A value that the user has set otherwise stays.
+    /// Values by path. If the user has set another value, that stays.
     Values(Vec<(Vec<String>, Value)>),
 }
 
-/// Lists every tool that this binary's server can offer, also those of sources not in use yet.
+/// Lists every tool that this binary's server can offer, including tools of sources that are not yet in use.
 pub fn list_tools() -> Vec<String> {
     let methods = sources::list_sources().iter().flat_map(|source| (source.methods)());
     let mut names: Vec<_> = methods.filter(|method| method.tool).map(MethodSpec::tool_name).collect();
@@ -39,7 +40,7 @@ pub fn list_tools() -> Vec<String> {
 }
 
 impl ToolPermission {
-    /// Returns the parts that are missing in the client's settings, in its own words.
+    /// Returns the parts of the permission that the client's settings lack, in the client's spelling.
     pub fn find_missing(&self, config: &ConfigFile) -> Vec<String> {
         let stood = self.find_present(config);
         match &self.grant {
@@ -49,12 +50,12 @@ impl ToolPermission {
         }
     }
 
-    /// Returns true when the user sets the client's rights elsewhere.
+    /// Returns true when the user manages the client's permissions in another place.
     pub fn is_elsewhere(&self, config: &ConfigFile) -> bool {
         matches!(&self.grant, PermissionGrant::Names { list, makes: false, .. } if config.get(list).is_none())
     }
 
-    /// Returns the permitting value where the user has set another one, which `nudge init` leaves alone.
+    /// Returns the permitting value when the user has set another value; `nudge init` does not change that.
     pub fn find_contradiction(&self, config: &ConfigFile) -> Option<String> {
         let PermissionGrant::Values(values) = &self.grant else { return None };
         let other =
@@ -62,7 +63,7 @@ impl ToolPermission {
         values.iter().find(other).map(|(path, value)| format!("{} = {value}", path.join(".")))
     }
 
-    /// Returns the parts that are there.
+    /// Returns the parts of the permission that the settings have.
     pub fn find_present(&self, config: &ConfigFile) -> Vec<String> {
         match &self.grant {
             PermissionGrant::Names { list, names, .. } => {
@@ -79,7 +80,7 @@ impl ToolPermission {
     /// Adds the missing parts.
     ///
     /// # Errors
-    /// `E_INVALID` when the place has neither a list nor an object.
+    /// `E_INVALID` when the place holds neither a list nor an object.
     pub fn add_missing(&self, config: &mut ConfigFile) -> Result<()> {
         let missing = self.find_missing(config);
         match &self.grant {
@@ -97,7 +98,7 @@ impl ToolPermission {
         }
     }
 
-    /// Removes the added parts; those that `stood` before remain.
+    /// Removes the added parts; the parts in `stood` were there before and stay.
     pub fn remove_added(&self, config: &mut ConfigFile, stood: &[String]) {
         match &self.grant {
             PermissionGrant::Names { list, names, .. } => {
@@ -126,7 +127,7 @@ impl ToolPermission {
     }
 }
 
-/// Reads a list in order; an element that is no text becomes empty.
+/// Reads a list in order; an element that is no text becomes an empty text.
 fn read_strings(config: &ConfigFile, list: &[&str]) -> Vec<String> {
     let there = config.get(list);
     there

@@ -1,5 +1,5 @@
-//! Checks a hint against the agent's checkout: whether the files and targets that it names are there, and whether the
-//! file that it came from has changed since.
+//! Checks a hint against the agent's checkout: do the files and targets that it names exist, and has its own source
+//! file changed since?
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 
 use crate::{committed, seed};
 
-/// Most folders between a cwd and the top of its repository.
+/// The most folders between a cwd and the top of its repository.
 const MAX_DEPTH: usize = 64;
 
-/// The folders of a repository that an agent is in, the innermost first; none outside a repository.
+/// The folders from the agent's cwd up to the top of its repository, innermost first; empty outside a repository.
 pub struct AgentCheckout(Vec<PathBuf>);
 
-/// A line that is told, as far as files can contradict it.
+/// The parts of a told line that files can contradict.
 pub struct LineSubject {
     /// The name of the hint, `component/key`.
     pub name: String,
-    /// The paths that it names.
+    /// The paths that the line names.
     pub paths: Vec<String>,
-    /// The command line that it tells to run.
+    /// The command line that the line recommends.
     pub command: Option<String>,
 }
 
-/// Hints by name (`component/key`), with the file that they came from and that says something else now.
+/// Hints by name (`component/key`), with the source file that now says something else.
 pub type Others = BTreeMap<String, String>;
 
 impl AgentCheckout {
-    /// The folders from `cwd` up to the top of its repository, which is the first that has a `.git`.
+    /// Lists the folders from `cwd` up to the top of its repository, the first folder with a `.git`.
     pub fn from_cwd(cwd: Option<&Path>) -> Self {
         let mut folders = Vec::new();
         for folder in cwd.into_iter().flat_map(Path::ancestors).take(MAX_DEPTH) {
@@ -39,13 +39,13 @@ impl AgentCheckout {
         Self::outside_repository()
     }
 
-    /// No repository: nothing is known to be missing.
+    /// Makes the checkout of an agent outside a repository, for whom no file counts as missing.
     pub fn outside_repository() -> Self {
         Self(Vec::new())
     }
 
-    /// Returns the hints of this checkout with files that have changed since. The hints stand as they are: a user
-    /// changed them, or has not looked at the file yet.
+    /// Returns the hints of this checkout whose source file has changed since. These hints stay as they are: a user
+    /// has changed them, or has not reviewed the file yet.
     pub fn find_changed(&self) -> Others {
         let Some(top) = self.0.last() else { return Others::new() };
         let seeded = seed::SeededClones::read_unlocked().ok().and_then(|clones| clones.get(top).cloned());
@@ -53,7 +53,7 @@ impl AgentCheckout {
         committed::list_changed(top).into_iter().map(|name| (name, committed::FILE.to_owned())).chain(seeded).collect()
     }
 
-    /// Returns the doubt about each line, if there is any.
+    /// Returns the doubt about each line, if any.
     pub fn find_doubts(&self, lines: &[LineSubject]) -> Vec<Option<String>> {
         if self.0.is_empty() {
             return Vec::new();
@@ -62,8 +62,8 @@ impl AgentCheckout {
         lines.iter().map(|line| self.find_doubt(line, &others)).collect()
     }
 
-    /// Returns the doubt about a line: the first of its paths that is in none of the folders, else a target that its file
-    /// does not know, else the file that says something else now.
+    /// Returns the doubt about a line: its first path that exists in none of the folders, else a target that its
+    /// build file lacks, else the source file that now says something else.
     fn find_doubt(&self, line: &LineSubject, others: &Others) -> Option<String> {
         let is_missing = |path: &&String| self.0.iter().all(|folder| is_gone(&folder.join(path)));
         let missing = || line.paths.iter().find(is_missing).map(|path| format!("{path} not found here"));
@@ -76,12 +76,12 @@ impl AgentCheckout {
     }
 }
 
-/// Returns true for a path that names nothing. A path that this process may not look at can name anything.
+/// Returns true for a path that does not exist. A path that this process may not read counts as existing.
 fn is_gone(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-/// The line with a word of doubt at its end.
+/// Returns the line with a doubt at its end.
 pub fn add_doubt(line: &str, doubt: &str) -> String {
     match line.strip_suffix(')') {
         Some(open) => format!("{open}; {doubt})"),

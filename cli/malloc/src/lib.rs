@@ -1,15 +1,15 @@
-//! Memory that was freed goes back to the system. It is a crate of its own because it takes `unsafe`, which the others
-//! forbid. glibc alone keeps so much that this is worth it; elsewhere it does nothing.
+//! Returns freed memory to the system. It is a crate of its own because it needs `unsafe`, which the others forbid.
+//! Only glibc keeps so much memory that this matters; on other systems it does nothing.
 
-/// The bytes that an arena keeps for later, and the size from which a block is the system's own.
+/// The bytes that an arena keeps, and the size from which a block comes directly from the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT_BYTES: std::ffi::c_int = 1 << 20;
-/// Most arenas; by default there are eight for each processor, and each keeps its own.
+/// The most arenas. By default there are eight for each processor, and each keeps memory of its own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const ARENAS: std::ffi::c_int = 4;
 
-/// Sets how little is kept. Without it glibc keeps as much as the largest block that was ever freed, in each arena. To
-/// be called before there are threads.
+/// Limits the memory that is kept. Otherwise each arena of glibc keeps as much as the largest block that was ever
+/// freed. The caller must do this before it starts threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn keep_little() {
     const M_TRIM_THRESHOLD: std::ffi::c_int = -1;
@@ -19,8 +19,8 @@ pub fn keep_little() {
     }
 }
 
-/// Has all threads share one arena, for a short process in which one thread allocates. Without it glibc maps another
-/// arena for the few bytes with which a second thread begins. To be called before there are threads.
+/// Makes all threads share one arena, for a short process in which one thread allocates. Otherwise glibc maps another
+/// arena for the few bytes that a second thread needs at its start. The caller must do this before it starts threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn share_one_arena() {
     set_option(M_ARENA_MAX, 1);
@@ -34,17 +34,17 @@ fn set_option(param: std::ffi::c_int, value: std::ffi::c_int) {
     unsafe extern "C" {
         fn mallopt(param: std::ffi::c_int, value: std::ffi::c_int) -> std::ffi::c_int;
     }
-    // SAFETY: glibc's function of this name and type, with params and values that it knows; it takes its own locks.
+    // SAFETY: the declaration has glibc's name and type, and the values are valid; the function takes its own locks.
     unsafe { mallopt(param, value) };
 }
 
-/// Gives back the pages between blocks that are in use, in every arena. It takes milliseconds where there are many.
+/// Returns the pages between used blocks to the system, in every arena. It takes milliseconds with many pages.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn trim_arenas() {
     unsafe extern "C" {
         fn malloc_trim(pad: usize) -> std::ffi::c_int;
     }
-    // SAFETY: glibc's function of this name and type; it may be called at any time, from any thread.
+    // SAFETY: the declaration has glibc's name and type; any thread may call the function at any time.
     unsafe { malloc_trim(0) };
 }
 

@@ -25,7 +25,7 @@ struct HintExportPage {
     next: Option<String>,
 }
 
-/// Prints only the payload, indented, as people read and edit it, page by page.
+/// Prints only the payload, page by page, indented for people to read and edit.
 pub fn run(args: ExportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
@@ -71,19 +71,19 @@ fn broken() -> Error {
     Error::unavailable("The server answered something else than an export; update it.")
 }
 
-/// A store that is printed while it is read from the session: one page is in memory at a time.
+/// A store that is printed while it is read: only one page is in memory at a time.
 struct StoreDocument {
     session: RunningSession,
     params: Map<String, Value>,
-    /// The `after` of the next page.
+    /// The `after` value for the next page.
     next: RefCell<Option<String>>,
     omitted_secrets: Cell<u64>,
-    /// The text that is not printed yet.
+    /// The text that is not yet printed.
     text: RefCell<Vec<u8>>,
     ended: RefCell<Option<EarlyEnd>>,
 }
 
-/// Why a document is not printed to its end.
+/// The reason why a document is not printed to its end.
 enum EarlyEnd {
     /// The reader has gone.
     NotRead,
@@ -105,7 +105,7 @@ impl StoreDocument {
         document.end()
     }
 
-    /// Prints the text of a page when another follows, and reads that; its components.
+    /// If another page follows, prints the text of this one, reads the next one and returns its components.
     fn turn_page(&self) -> Result<Option<Box<RawValue>>, EarlyEnd> {
         let Some(after) = self.next.take() else { return Ok(None) };
         let text = String::from_utf8(self.text.take()).expect("JSON is written as UTF-8");
@@ -158,7 +158,8 @@ impl Serialize for ComponentPages<'_> {
     }
 }
 
-/// Writes a member token by token, which keeps duplicate keys and the spelling of numbers; a parsed value would lose them.
+/// Writes a member token by token, to keep duplicate keys and the spelling of numbers; a parsed value would lose
+/// both.
 fn write_member<M: serde::ser::SerializeMap>(map: &mut M, name: &str, value: &RawValue) -> Result<(), M::Error> {
     map.serialize_entry(name, &Transcoder::new(&mut serde_json::Deserializer::from_str(value.get())))
 }

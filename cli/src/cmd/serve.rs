@@ -32,7 +32,7 @@ struct ServeArgs {
     log_level: LevelFilter,
     /// True for a server in the background, without stdin.
     detached: bool,
-    /// The profile offered to the client on stdin in place of everything else.
+    /// The profile that replaces all other tools for the client on stdin.
     profile: Option<&'static ServerProfile>,
 }
 
@@ -63,7 +63,7 @@ fn read(args: &ServeFlags, global: &GlobalFlags) -> Result<ServeArgs> {
         cache: settings::cache_dir(&values),
         values: Arc::new(values.clone()),
     };
-    // Allowed hosts are checked at the start, even when they are needed only after a promotion.
+    // Checks the allowed hosts at the start, even if they are needed only after a promotion.
     HttpDoor::new(
         Arc::new(ServerPorts::new(settings.port).0),
         None,
@@ -102,7 +102,7 @@ fn serve_until_stopped(args: ServeArgs) -> Result<()> {
     let history = Arc::new(ChangeHistory::default());
     let role = role::take_role(&settings, &history)?;
     if let Err(error) = logging {
-        // A server that cannot log still serves.
+        // A server that cannot write its log still answers calls.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
     let stdio = if args.detached || for_people {
@@ -114,21 +114,21 @@ fn serve_until_stopped(args: ServeArgs) -> Result<()> {
     run_server(role, &settings, &history, stdio)
 }
 
-/// Leaves the process group of the client on stdin. Ctrl-Z on its terminal would stop this process with it, and so
-/// every agent that this process answers. The end of stdin ends this process, however the client ended.
+/// Leaves the process group of the client on stdin. Otherwise Ctrl-Z on the client's terminal would also stop this
+/// process, and with it every agent that it answers. The end of stdin ends this process, however the client ended.
 fn leave_the_job() {
-    // A process that leads a group already has one of its own.
+    // A process that leads a group already has its own group.
     #[cfg(unix)]
     let _ = rustix::process::setpgid(None, None);
 }
 
-/// Returns the token that callers must show: none, a fixed one, or the session's own.
+/// Returns the token that callers must send: none, a fixed one, or the session's own.
 fn read_required_token(values: &SettingValues) -> Result<RequiredToken> {
     if !values.is_on("auth") {
         return Ok(RequiredToken::Nothing);
     }
     let path = values.get_text("token_file");
-    // The stronger origin wins: a token in a variable comes before a file that the settings file names.
+    // The stronger origin wins: a token in a variable overrides a file that the settings file names.
     if !path.is_empty() && values.get_origin("token_file") >= values.get_origin("token") {
         return AccessToken::from_file(Path::new(path)).map(RequiredToken::For);
     }

@@ -1,4 +1,4 @@
-//! The running server as people see it: `status` and `stats`.
+//! The running server in a form for people: `status` and `stats`.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ use super::tables::{self, describe_age};
 use super::time;
 use super::{FAINT, GOOD, STRONG, count_noun, join_list, make_visible, to_text, with_style};
 
-/// Columns of the longest bar.
+/// The width of the longest bar, in columns.
 const BAR: u64 = 20;
 
-/// The counts of `stats`. Bytes matter least.
+/// The columns with the counts of `stats`. The bytes are left out first.
 const COUNTS: [TableColumn<'static>; 4] =
     [whole_column("TOLD", 0), whole_column("FOLLOWED", 1), whole_column("FAILED", 1), whole_column("BYTES", 3)];
 
-/// Members of a `nudge.status` that people do not read: they are of no source.
+/// The members of `nudge.status` that are not printed: they belong to no source.
 const NOT_SHOWN: [&str; 3] = ["role", "uptime_s", "members"];
 
 /// A result of `nudge.status`.
@@ -30,7 +30,7 @@ pub struct StatusAnswer {
     pid: u64,
     port: u64,
     proxies: Vec<u64>,
-    /// Absent where the journal is off.
+    /// The size of the journal; absent when the journal is off.
     journal_bytes: Option<u64>,
     keeping: Option<KeepingPart>,
     files_put_back: Option<Value>,
@@ -55,7 +55,7 @@ struct KeepingPart {
 }
 
 impl KeepingPart {
-    /// Says which hints there are next time, and where.
+    /// Says which hints the next session gets, and from which file.
     fn describe_kept(&self) -> Option<String> {
         match self {
             Self { on: true, hints: Some(hints), file: Some(file), .. } => {
@@ -66,7 +66,7 @@ impl KeepingPart {
     }
 }
 
-/// The output of `status`.
+/// Writes the output of `status`.
 pub fn render_status(result: &StatusAnswer) -> String {
     let head = format!("Nudge {} runs on 127.0.0.1:{}", make_visible(&result.version), result.port);
     let since = match describe_age(&result.started).strip_suffix(" ago") {
@@ -116,14 +116,14 @@ pub fn render_status(result: &StatusAnswer) -> String {
     out
 }
 
-/// Says when somebody has removed files of the session, which are there again: at the time of `files_put_back`.
+/// Says when files of the session were removed and put back, from the time in `files_put_back`.
 pub fn files_put_back(put_back_at: &Value) -> Option<String> {
     put_back_at
         .is_string()
         .then(|| format!("somebody removed its files; they were put back {}", describe_age(put_back_at)))
 }
 
-/// Renders the members of a source in a line.
+/// Prints the members of a source on one line.
 pub fn render_members(value: &Value) -> String {
     let member =
         |(name, value): (&String, &Value)| format!("{} {}", make_visible(name).replace('_', " "), to_text(value));
@@ -133,7 +133,7 @@ pub fn render_members(value: &Value) -> String {
     }
 }
 
-/// Returns bytes in a unit in which they are a small number.
+/// Prints a number of bytes in the unit that makes it small.
 fn show_size(bytes: u64) -> String {
     match bytes {
         0..1024 => count_noun(bytes, "byte"),
@@ -168,7 +168,7 @@ struct HourRow {
     counts: SuggestCounts,
 }
 
-/// The output of `stats`.
+/// Writes the output of `stats`.
 pub fn render_stats(result: &StatsAnswer) -> String {
     let cells = |counts: &SuggestCounts| [counts.followed, counts.failed, counts.bytes].map(|count| count.to_string());
     let mut out = format!("{}, {}\n", count_noun(result.hints, "hint"), count_noun(result.hits, "hit"));
@@ -185,7 +185,7 @@ pub fn render_stats(result: &StatsAnswer) -> String {
     let hour = |HourRow { since, counts }: &HourRow| -> Cells {
         let told = counts.suggestions;
         let since = nudge::parse_time(since).map_or_else(|| make_visible(since), time::to_local);
-        // The number comes first: the bar is cut when there is little room.
+        // The number comes first, because a narrow terminal cuts the bar.
         ([since, format!("{told:<4} {}", draw_bar(told, most))].into_iter().chain(cells(counts)).collect(), false)
     };
     let hours: Vec<_> = result.hours.iter().map(hour).collect();
@@ -209,7 +209,7 @@ pub fn render_stats(result: &StatsAnswer) -> String {
     out
 }
 
-/// Returns a bar; every count but zero has one.
+/// Returns a bar; every count except zero has at least one column.
 fn draw_bar(count: u64, most: u64) -> String {
     let columns = count.saturating_mul(BAR).div_ceil(most.max(1)).min(BAR);
     (0..columns).map(|_| '█').collect()

@@ -1,7 +1,8 @@
-//! The messages of the library in the words of the command line.
+//! Rewrites the library's messages for the command line.
 //!
-//! An error says which fields of its method the message names, and an argument has the id of the field that it gives. So
-//! `variant` becomes `--variant`, and `nudge.why` becomes `nudge why`. Every other word between backticks stays as it is.
+//! An error names the fields of its method that its message contains, and an argument has the id of the field that it
+//! sets. So `variant` becomes `--variant`, and `nudge.why` becomes `nudge why`. Any other word between backticks
+//! stays as it is.
 
 use clap::{Arg, Command, CommandFactory as _};
 use nudge::Error;
@@ -9,24 +10,25 @@ use nudge_app::sources;
 
 use crate::args::CliArgs;
 
-/// Returns the message of an error for people who ran a verb. A verb of a source is named after that: `records search`.
+/// Returns an error's message for a user who ran a verb. A verb of a source has the source's name before it: `records
+/// search`.
 pub fn describe_error(error: &Error, verb: &str) -> String {
     let args = CliArgs::command();
     let (first, own) = verb.split_once(' ').map_or((verb, None), |(first, own)| (first, Some(own)));
-    // The caller of a method speaks of it in the method's own words.
+    // A caller of `nudge call` used the method's own names, so the message keeps them.
     let Some(verb) = args.find_subcommand(first).filter(|verb| verb.get_name() != "call") else {
         return error.message().to_owned();
     };
     let mut verb = verb.clone();
     if let Some(own) = own {
-        // The verbs of sources are made only where they are needed.
+        // Builds the verbs of a source only when they are needed.
         verb.build();
         verb = verb.find_subcommand(own).cloned().unwrap_or(verb);
     }
     name_commands(&error.message_in(|field| name_argument(find_argument(&verb, field)?)))
 }
 
-/// Replaces the methods that a text names between backticks by the commands that call them.
+/// Replaces each method between backticks in a text with the command that calls it.
 pub fn name_commands(text: &str) -> String {
     let args = CliArgs::command();
     sources::list_methods().into_iter().fold(text.to_owned(), |text, method| {
@@ -38,7 +40,7 @@ pub fn name_commands(text: &str) -> String {
     })
 }
 
-/// The command that calls a method: `nudge.records.search` is `nudge records search`.
+/// Returns the command that calls a method: `nudge.records.search` is `nudge records search`.
 fn name_command(args: &Command, method: &str) -> Option<String> {
     if let Some(command) = sources::name_command(method) {
         return Some(command);
@@ -48,12 +50,13 @@ fn name_command(args: &Command, method: &str) -> Option<String> {
     Some(format!("nudge {}", args.find_subcommand(name)?.get_name()))
 }
 
-/// The argument by which people give a field of the verb's method. Its id is the field without the object around it, such
-/// as `scope_repo` for `meta.scope.repo`; without one the argument of that object is meant: `value` for `value.cmd`.
+/// Finds the argument that sets a field of the verb's method. Its id is the field without the object around it, such
+/// as `scope_repo` for `meta.scope.repo`. If there is no such argument, it returns the one of the object: `value` for
+/// `value.cmd`.
 fn find_argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
     let inner = ["meta.", "context.", "value."].into_iter().find_map(|object| field.strip_prefix(object));
     let id = inner.unwrap_or(field).replace('.', "_");
-    // The params of a source's method are kept apart from the flags of every command.
+    // The params of a source's method have their own ids, apart from the flags of every command.
     let params = format!("param {id}");
     let own = verb.get_arguments().find(|arg| [&*id, &*params].contains(&arg.get_id().as_str()));
     own.or_else(|| find_argument(verb, field.rsplit_once('.')?.0))
@@ -115,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Promise (command line): A word of a refusal that is not the field it is about never becomes a flag.
+    /// Promise (command line): In a refusal, only the field that the error names becomes a flag.
     #[test]
     fn a_word_that_is_no_field_stays() {
         for (verb, error, told) in [
@@ -140,7 +143,8 @@ mod tests {
         }
     }
 
-    /// Every field that a command sends has words of ours, so that no refusal speaks of a field that nobody has typed.
+    /// Every field that a command sends has an argument, so that a refusal never names a field that the user has not
+    /// typed.
     ///
     /// Promise (command line): A refusal names the flag, for every field of a method.
     #[test]
@@ -162,7 +166,7 @@ mod tests {
             let method = nudge_app::sources::find_method(method).unwrap();
             let mut fields = Vec::new();
             leaves(&(method.params)(), "", &mut fields);
-            // `nudge set` finds out its context itself.
+            // `nudge set` infers its context itself.
             fields.retain(|field| verb.get_name() != "set" || !field.starts_with("context."));
             assert!(!fields.is_empty());
             for field in fields {
@@ -180,7 +184,7 @@ mod tests {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             match inner.get("properties") {
                 Some(_) => leaves(inner, &path, fields),
-                // Its schema does not say its fields.
+                // The schema of the context does not list its fields.
                 None if name == "context" => {
                     let own = ["cwd", "repo", "branch", "os", "env", "files_open"];
                     fields.extend(own.map(|field| format!("context.{field}")));

@@ -1,4 +1,5 @@
-//! Capture from the event of a session's end to a branch, as a user has it: the hook, the worker behind it, the commands.
+//! Capture as a user sees it, from the event of a session's end to a branch: the hook, the worker behind it, the
+//! commands.
 #![cfg(unix)]
 
 #[cfg(target_os = "linux")]
@@ -20,7 +21,7 @@ use tempfile::TempDir;
 const BODY: &str = "Clients that fail together must not retry together. Wait a random time between zero and a growing \
 ceiling, and cap the ceiling; the load of a whole fleet then spreads by itself.";
 
-/// A user with a brain in a repository, and a command for a model.
+/// A user with a brain in a repository, and a command in place of a model.
 struct User {
     home: TempDir,
     env: Vec<(&'static str, String)>,
@@ -82,7 +83,7 @@ impl User {
         self.command(args).output().unwrap()
     }
 
-    /// A session that is worth it.
+    /// Writes the transcript of a session that is worth capturing.
     fn session(&self, name: &str) -> PathBuf {
         let file = self.path(&format!("{name}.jsonl"));
         let said = |role: &str, text: &str| json!({"type": role, "sessionId": name, "cwd": self.path("work"), "message": {"role": role, "content": text}});
@@ -184,7 +185,7 @@ fn a_session_that_is_off_or_denied_or_the_engines_own_is_never_noted() {
         assert_eq!(user.hook(&json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": user.path("work"), "source": "startup"})), "");
         assert!(user.jobs().is_empty() && !user.path("data/capture/s-1.json").exists());
     }
-    // What the engine runs with capture on would be captured again, and again.
+    // Nudge must not capture the session of the engine itself; it would do so again and again.
     let user = User::new();
     let inner = user.path("inner.json");
     fs::write(&inner, user.end("inner", &user.session("inner")).to_string()).unwrap();
@@ -212,7 +213,7 @@ fn the_start_of_a_session_tells_its_user_once_and_goes_on_with_what_was_left() {
     for source in ["resume", "compact", "clear"] {
         assert_eq!(start(source), "");
     }
-    // A job that nobody finished, of an hour ago.
+    // Makes an unfinished job from an hour ago.
     let away = user.path("away");
     fs::rename(user.path("answer.json"), &away).unwrap();
     user.hook(&user.end("s-1", &user.session("s-1")));
@@ -279,7 +280,7 @@ fn init_switches_it_on_where_there_is_a_brain() {
     assert!(refused.contains("`nudge brain use DIR` names yours first"), "{refused}");
 }
 
-/// What a command prints when it sends nothing: everything that is there stays as it was.
+/// The dry run prints the request, sends nothing, and leaves every file as it was.
 #[test]
 fn a_dry_run_of_what_waits_sends_nothing_and_changes_nothing() {
     let user = User::new();
@@ -306,7 +307,7 @@ fn a_dry_run_of_what_waits_sends_nothing_and_changes_nothing() {
     let shown: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(user.nudge(&["brain", "capture"]).status.success());
     assert_eq!(shown["bytes"].as_str().unwrap(), fs::read_to_string(&log).unwrap(), "what is shown is what is sent");
-    // What nobody would be asked about is not shown as a request.
+    // A session that would not be sent is not shown as a request.
     let short = user.path("short.jsonl");
     fs::write(&short, json!({"type": "user", "sessionId": "x", "message": {"content": "hello there"}}).to_string())
         .unwrap();
@@ -315,7 +316,7 @@ fn a_dry_run_of_what_waits_sends_nothing_and_changes_nothing() {
     assert!(told.contains("nothing would be sent") && told.contains("too short") && !told.contains("hello"), "{told}");
 }
 
-/// A folder is the same by any of its names, and a session is in each folder that its transcript names.
+/// A folder is the same under each of its names, and a session belongs to each folder that its transcript names.
 #[test]
 fn a_denied_folder_is_never_sent_by_any_name() {
     let user = User::new();
@@ -368,8 +369,8 @@ fn a_denied_folder_is_never_sent_by_any_name() {
     assert_eq!(user.times_asked(), 0);
 }
 
-/// A worker is killed twice at moments that nobody chose, and the third one ends what it began: there is never a branch
-/// without its files, nothing of the checkout changes, and each session has one branch here and at the remote.
+/// Kills a worker twice at random moments; the third worker finishes the jobs. There is never a branch without its
+/// files, the checkout does not change, and each session has one branch here and at the remote.
 #[test]
 fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
     const JOBS: usize = 12;
@@ -398,7 +399,7 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
         )
     };
     let before = kept();
-    // The first one makes the index of the brain, too; the second is as long as the others.
+    // The first job also builds the index of the brain; the second takes as long as the later ones.
     let [_, usual] = ["k-a", "k-b"].map(|name| {
         let (transcript, since) = (user.session(name), std::time::Instant::now());
         assert!(user.nudge(&["brain", "capture", "--transcript", transcript.to_str().unwrap()]).status.success());
@@ -412,7 +413,7 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
             let words = ["brain", "capture", "--transcript", transcript.to_str().unwrap()];
             let mut worker = user.command(if attempt == 0 { &words } else { &words[..2] });
             let mut worker = worker.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            // The moment is what is tried.
+            // The kill comes at a random moment.
             std::thread::sleep(rng.millis(0, usual.max(2)));
             killed += usize::from(worker.try_wait().unwrap().is_none());
             let _ = worker.kill();
@@ -420,7 +421,7 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
             whole(&user.path("brain"));
             whole(&remote);
         }
-        // What the killed one has started may hold its files for a moment.
+        // Children of the killed worker may hold its files for a moment.
         wait_for("the end of the job", PATIENCE, || {
             user.nudge(&["brain", "capture", "--transcript", transcript.to_str().unwrap()]);
             user.nudge(&["brain", "capture"]);

@@ -1,4 +1,5 @@
-//! `nudge init` on a home of its own: what it writes, that twice is once, and that `--undo` brings every byte back.
+//! `nudge init` in a home of its own: the files that it writes, that a second run changes nothing, and that `--undo`
+//! restores every byte.
 #![cfg(unix)]
 
 mod allowed;
@@ -24,7 +25,7 @@ struct Home {
 }
 
 impl Home {
-    /// With traces of every client, and settings in some.
+    /// Makes a home with traces of every client, and settings of some.
     fn new() -> Self {
         let dir = kit::home();
         for folder in [
@@ -62,7 +63,7 @@ impl Home {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    /// Only what stands in `bin` can be run.
+    /// Returns the command; only programs in `bin` can be found.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.arg("init").args(args).env_clear().env("HOME", self.dir.path()).env("PATH", self.path("bin"));
@@ -84,18 +85,18 @@ impl Home {
         output
     }
 
-    /// Puts a program of the user's own beside what can be run.
+    /// Adds a program to the folder of programs.
     fn program(&self, name: &str, script: &str) {
         let text = format!("#!/bin/sh\n{script}\n");
         by_another("printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", &self.path("bin").join(name), &text);
     }
 
-    /// Asks on a terminal; presses the keys after each question.
+    /// Runs the command on a terminal, and presses the keys after each question.
     fn asked(&self, args: &[&str], answers: &[(&str, &str)]) -> (bool, String) {
         pty::asked(self.command(args), answers)
     }
 
-    /// Every file with its text.
+    /// Returns every file with its text.
     fn files(&self) -> BTreeMap<PathBuf, String> {
         fn walk(folder: &Path, into: &mut BTreeMap<PathBuf, String>) {
             for entry in fs::read_dir(folder).unwrap() {
@@ -113,8 +114,8 @@ impl Home {
     }
 }
 
-/// Makes a program by another process: one that this one had written could be busy, because it starts others
-/// meanwhile.
+/// Lets another process write a program. A file that this process has written could still be open in a child, and the
+/// system does not run such a file.
 fn by_another(script: &str, path: &Path, argument: &str) {
     let status = Command::new("sh").args(["-c", script]).arg(path).arg(argument).status().unwrap();
     assert!(status.success());
@@ -125,8 +126,8 @@ fn handlers(settings: &Value, event: &str) -> Vec<Value> {
     groups.iter().flat_map(|group| group["hooks"].as_array().cloned().unwrap_or_default()).collect()
 }
 
-/// Promise (agents): `nudge init` finds the clients, changes nothing of others, and changes nothing when run again.
-/// `--undo` restores every byte.
+/// Promise (agents): `nudge init` finds the clients, leaves foreign settings unchanged, and changes nothing when run
+/// again. `--undo` restores every byte.
 #[test]
 fn every_client_that_is_found_gets_its_entry_and_undo_brings_back_every_byte() {
     let home = Home::new();
@@ -218,7 +219,7 @@ fn after_the_binary_has_moved_the_paths_are_corrected() {
         assert_eq!(new[path], text.replace(from, to), "{}", path.display());
     }
     assert_eq!(home.init(&["--all", "--yes"]), "nothing to change\n");
-    // What the user adds to our entries stays.
+    // A field that the user adds to Nudge's entry stays.
     let mut entry = home.json(".claude.json");
     entry["mcpServers"]["nudge"]["env"]["NUDGE_MAX_HINTS"] = json!("10");
     home.write(".claude.json", &entry.to_string());
@@ -277,7 +278,7 @@ fn a_command_that_writes_the_file_of_the_hooks_too_loses_nothing() {
     assert_eq!(home.init(&["gemini", "--yes"]), "nothing to change\n");
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before);
-    // One that does nothing, and says that all is well.
+    // The client's own command does nothing and reports success.
     home.program("gemini", "");
     home.init(&["gemini", "--yes"]);
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["args"], json!(["serve"]));
@@ -294,7 +295,7 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     }
     let home = Home::new();
     home.program("systemctl", "echo \"$@\" >> \"$HOME/asked\"");
-    // Hints that are kept outlive the agents without it.
+    // Kept hints outlive the agents without a server at login.
     fs::create_dir_all(home.path(".config/nudge")).unwrap();
     home.write(".config/nudge/config.toml", "keep = false\nrecords.on = false\n");
     let before = home.files();
@@ -321,7 +322,7 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     assert_eq!(home.read("asked"), "--user enable --now nudge.service\n--user disable --now nudge.service\n");
     fs::remove_file(home.path("asked")).unwrap();
     assert_eq!(home.files(), before);
-    // Nobody was asked: it is only mentioned.
+    // The user was not asked, so init only prints a note.
     let output = home.command(&["codex", "--yes"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("`nudge init --login`"), "{output:?}");
     assert!(!home.path(UNIT).exists());
@@ -340,7 +341,7 @@ fn what_the_plugin_brings_is_not_put_in_twice() {
             .output()
             .unwrap()
     };
-    // All but the permission, which no plugin can give itself.
+    // The plugin provides everything except the permission, which no plugin can give itself.
     let said = String::from_utf8_lossy(&init().stdout).into_owned();
     assert_eq!(
         said.lines().filter(|line| line.contains("ready")).collect::<Vec<_>>(),
@@ -404,7 +405,7 @@ fn a_link_in_path_is_what_is_registered() {
         home.json(".cursor/mcp.json")["mcpServers"]["nudge"]["command"],
         home.path("bin/nudge").to_str().unwrap()
     );
-    // A folder with characters that mean something to a shell.
+    // The folder's name has characters that are special in a shell.
     let odd = home.path("a $HOME `id` 'x");
     fs::create_dir(&odd).unwrap();
     fs::remove_file(home.path("bin/nudge")).unwrap();

@@ -12,17 +12,18 @@ use kit::system::status_kib;
 use kit::{Response, Serve, command, home};
 use serde_json::{Map, Value, json};
 
-/// A folder of 4 KiB with as many segments as there can be.
+/// Returns a folder of 4 KiB with as many segments as possible.
 fn deep() -> String {
     "/x".repeat(2_000)
 }
 
-/// A folder of 4 KiB that no segment divides.
+/// Returns a folder of 4 KiB that is a single segment.
 fn long() -> String {
     format!("/{}", "a ".repeat(2_000))
 }
 
-/// The two findings: 2,500 hints of 16 globs, and a key with 199 variants whose braces multiply.
+/// Makes the contents of two attacks: 2,500 hints of 16 globs each, and a key with 199 variants whose globs have
+/// multiplying braces.
 fn costly() -> Value {
     let globs = |n: usize| (0..16).map(|g| format!("**/x{n}y{g}/**/z*")).collect::<Vec<_>>();
     let mut components = Map::new();
@@ -61,7 +62,7 @@ fn attacks() -> [(&'static str, Value); 8] {
     ]
 }
 
-/// While somebody makes each of these calls again and again, others are answered as ever.
+/// While a client makes each of these calls again and again, other callers get their answers as fast as before.
 #[test]
 fn row_20_costly_scopes_hold_up_no_other_call() {
     let (_home, serve) = start();
@@ -101,7 +102,7 @@ fn row_20_costly_scopes_hold_up_no_other_call() {
     }
 }
 
-/// Whoever asks for too much is told so, changes nothing, and a narrower call is answered.
+/// The server refuses a call of too many steps, changes nothing, and answers a narrower call.
 #[test]
 fn row_20_a_call_of_too_many_steps_is_refused_and_changes_nothing() {
     let (_home, mut serve) = start();
@@ -119,14 +120,14 @@ fn row_20_a_call_of_too_many_steps_is_refused_and_changes_nothing() {
     assert_eq!(store(), before);
     let near = json!({"component": "c0", "context": {"cwd": "/work/x3y5/a/z"}});
     assert_eq!(serve.call("nudge.query", &near)["result"]["hints"].as_array().unwrap().len(), 1);
-    // Over stdio, too.
+    // The server also refuses the call over stdio.
     serve.initialize("2025-11-25");
     let refused = serve.tool("nudge_query", &json!({"context": {"cwd": deep()}}));
     assert!(refused["result"]["isError"] == true && refused.to_string().contains("E_QUOTA"), "{refused}");
 }
 
-/// The resident memory, in KiB, once it is no more than `most`; what it was last where it stays above. `None` where the
-/// system does not tell.
+/// Waits until the resident memory is at most `most` KiB, and returns it; after 30 seconds it returns the larger
+/// value. Returns `None` if the system does not report it.
 fn settled(serve: &Serve, most: u64) -> Option<u64> {
     let resident = || status_kib(serve.child.id(), "VmRSS");
     let begun = Instant::now();
@@ -136,7 +137,8 @@ fn settled(serve: &Serve, most: u64) -> Option<u64> {
     resident()
 }
 
-/// Makes a call whose answer is large: `Response::read` looks at all of it again and again.
+/// Makes a call with a large answer and reads it to the end of the connection: `Response::read` would parse all bytes
+/// again after each read.
 fn large(serve: &Serve, method: &str, params: &Value) -> usize {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let mut stream = serve.connect();
@@ -151,7 +153,8 @@ fn large(serve: &Serve, method: &str, params: &Value) -> usize {
 /// Makes the hint of a number.
 type Hint = fn(usize) -> Value;
 
-/// Contents that take as much memory as they can for what they are: a name, and the hint of a number.
+/// Lists kinds of contents that take the most memory for their size: each is a name and a function that makes the
+/// hint with a number.
 fn contents() -> [(&'static str, Hint); 6] {
     fn scoped(scope: &Value) -> Value {
         json!({"value": "v", "meta": {"scope": scope}})
@@ -182,8 +185,8 @@ fn contents() -> [(&'static str, Hint); 6] {
     ]
 }
 
-/// Stores as much as is taken, then replaces it, so that as much can be undone as can be. The memory counts beside that
-/// of a server that has been used and is empty.
+/// Fills the store to its limit, then replaces everything, so that the remembered deletions are as large as they can
+/// be. The test compares the memory with that of the same server when it was used and empty.
 fn memory_is_at_most(limit: u64, contents: &[(&str, Hint)]) {
     for (name, hint) in contents {
         let home = home();
@@ -231,8 +234,8 @@ fn row_21_memory_is_at_most_three_times_the_default_limit() {
     memory_is_at_most(24 << 20, &contents()[..3]);
 }
 
-/// Calls of 20 MB leave nothing behind, over HTTP and over stdio. The memory counts beside that of a server that has had
-/// small ones of each kind: the pages of a program come in as it runs.
+/// Calls of 20 MB leave no memory behind, over HTTP and over stdio. The test compares the memory with that of the
+/// server after small calls of each kind, because the system loads a program's pages as it runs.
 #[test]
 fn row_21_memory_of_large_calls_is_given_back() {
     let home = home();
@@ -257,7 +260,7 @@ fn row_21_memory_of_large_calls_is_given_back() {
     let components: Map<_, _> = (0..8).map(|n| (format!("c{n}"), component(n))).collect();
     let payload = json!({"payload": {"components": components}});
     let bytes = 800 * text.len() as u64;
-    // What is stored, and a fifth of that between it.
+    // The limit is the stored bytes, a fifth more for the gaps between them, and 4 MiB.
     let most = at_start + (bytes + bytes / 5) / 1024 + (4 << 10);
     let given_back = |serve: &Serve, what: &str, most: u64| {
         let resident = settled(serve, most).unwrap();
@@ -276,7 +279,7 @@ fn row_21_memory_of_large_calls_is_given_back() {
         serve.tool(tool, arguments);
         given_back(&serve, tool, most);
     }
-    // A hundred deletions later that of everything is forgotten.
+    // After a hundred more deletions the store forgets the deletion of everything.
     serve.call("nudge.import", &json!({"payload": {"components": {}}, "mode": "replace"}));
     for n in 0..100 {
         let name = json!({"component": "a", "key": format!("k{n}"), "value": "v"});

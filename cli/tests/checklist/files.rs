@@ -1,5 +1,4 @@
-//! The security checklist, seen from outside: rows 5 to 8, which are about the runtime directory, its
-//! files and other users. `main.rs` lists all rows.
+//! The security checklist, rows 5 to 8: the runtime directory, its files and other users. `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;

@@ -1,5 +1,4 @@
-//! The security checklist, seen from outside: rows 15 to 17, which are about what is shown and told to
-//! whom. `main.rs` lists all rows.
+//! The security checklist, rows 15 to 17: which texts are shown, and to whom. `main.rs` lists all rows.
 
 use crate::kit;
 

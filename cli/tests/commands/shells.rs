@@ -1,4 +1,4 @@
-//! What shells and readers get: completions, man pages, and examples that work when they are copied.
+//! Completions, man pages, and examples that work when a user copies them.
 #![cfg(unix)]
 
 use crate::kit;
@@ -52,7 +52,7 @@ const VERBS: [&str; 37] = [
     "man",
 ];
 
-/// A folder with `nudge` in it, and what stands in for other programs of the examples.
+/// A folder with `nudge`, and with stand-ins for other programs of the examples.
 struct Desk {
     folder: PathBuf,
     runtime: PathBuf,
@@ -77,7 +77,7 @@ impl Desk {
         Self { folder, runtime: runtime.to_owned() }
     }
 
-    /// A line typed into a shell there.
+    /// Runs a line in a shell in this folder.
     fn shell(&self, shell: &str, args: &[&str], line: &str) -> Output {
         let mut command = nudge(&self.runtime, &[]);
         let path = std::env::var("PATH").unwrap();
@@ -93,7 +93,7 @@ impl Desk {
         typed.args(args).args(["-c", line]).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// What bash offers for the last of the words.
+    /// Returns the completions that bash offers for the last word.
     fn bash(&self, words: &[&str]) -> Vec<String> {
         let quoted: Vec<_> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
         let line = format!(
@@ -141,7 +141,7 @@ fn bash_completes_from_the_running_server() {
         put(&serve, component, key);
     }
     put(&serve, "@scope/pkg", "a");
-    // What a shell would read, or that would be read as a flag.
+    // A shell would interpret these names, or a command would read them as flags.
     let pwned = home.path().join("pwned");
     let touch = format!("$(touch {})", pwned.display());
     for name in [&*touch, "`id`", "a b", "*", "a;b", "a'b", "a\"b", "a\\b", "-x", "a&b", "~", "\u{202e}x", "a\u{b}b"] {
@@ -168,7 +168,7 @@ fn bash_completes_from_the_running_server() {
     }
     assert_eq!(desk.bash(&["get", "http-proxy", "b"]), ["build"]);
     assert_eq!(plain(&desk.bash(&["get", "odd", ""])), ["even"]);
-    // Who has typed such a name, in quotes, gets the keys of it.
+    // A user who types such a name in quotes gets its keys.
     assert_eq!(plain(&desk.bash(&["get", &touch, ""])), ["k"]);
     assert!(!pwned.exists(), "a name was run");
 
@@ -179,11 +179,11 @@ fn bash_completes_from_the_running_server() {
     assert!(VERBS.iter().all(|verb| verbs.iter().any(|offered| offered == verb)), "{verbs:?}");
     assert!(!desk.bash(&["serve", "--d"]).contains(&"--detached".to_owned()), "what is hidden stays hidden");
 
-    // Another session than that of the environment.
+    // The words name another session than the environment.
     let other = Desk { runtime: home.path().join("none"), folder: desk.folder.clone() };
     let run = serve.runtime.display().to_string();
     assert_eq!(other.bash(&["get", "--runtime-dir", &run, "http-proxy", "b"]), ["build"]);
-    // Without a server there is nothing to offer and nothing to complain of.
+    // Without a server there are no completions and no errors.
     for words in [&["get", ""][..], &["get", "http-proxy", ""], &["query", "--component", ""]] {
         assert_eq!(plain(&other.bash(words)), [""; 0], "{words:?}");
     }
@@ -200,7 +200,7 @@ fn other_shells_take_their_scripts() {
         let out = nudge(&serve.runtime, &["completions", shell]).output().unwrap();
         let script = String::from_utf8(out.stdout).unwrap();
         assert!(out.status.success() && script.contains("NUDGE_COMPLETE"), "{shell}: {script}");
-        // They name the command, not where it stands here.
+        // The script names the command without its present path.
         assert!(!script.contains(env!("CARGO_BIN_EXE_nudge")), "{shell}: {script}");
     }
     if has("zsh") {
@@ -239,7 +239,7 @@ fn every_verb_has_a_man_page_that_renders() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), fs::read_to_string(pages.join("nudge.1")).unwrap());
 }
 
-/// The examples in the help of a verb, without what is said beside them.
+/// Returns the examples in the help of a verb, without their descriptions.
 fn examples(verb: &str) -> Vec<String> {
     let out = nudge(Path::new("/nowhere"), &[verb, "--help"]).output().unwrap();
     let help = String::from_utf8(out.stdout).unwrap();
@@ -258,7 +258,7 @@ fn examples(verb: &str) -> Vec<String> {
     examples
 }
 
-/// Fills the store with what the examples speak of, and three deletions.
+/// Fills the store with the hints that the examples name, and makes three deletions.
 fn prepare(serve: &Serve) {
     let hint = |value: &str, scope: Value| json!({"value": value, "meta": {"tags": ["build"], "scope": scope}});
     let everywhere = |value| hint(value, json!({}));
@@ -282,7 +282,7 @@ fn the_examples_in_the_help_work() {
     let home = home();
     for verb in VERBS {
         let examples = examples(verb);
-        // These run until somebody ends them, or are tested as what they are.
+        // These commands run until a user ends them, or have tests of their own.
         if ["serve", "watch", "try", "stop", "completions", "man", "init", "doctor", "model"].contains(&verb) {
             continue;
         }
@@ -306,7 +306,7 @@ fn the_examples_in_the_help_work() {
                 assert!(out.status.success(), "{out:?}");
             }
             let out = desk.shell("bash", &["--norc", "--noprofile", "-o", "pipefail"], example);
-            // It names a variant that only a store of its own has.
+            // The example names a variant that this store does not have.
             let expected = i32::from(example.contains("--variant 3f2a"));
             assert_eq!(out.status.code(), Some(expected), "{example}: {out:?}");
         }

@@ -1,4 +1,4 @@
-//! A terminal that a test holds the other end of.
+//! A terminal whose other end belongs to the test.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// The end of the person, who reads all that is written.
+/// The person's end of the terminal, which reads all output.
 pub struct Pty {
     person: File,
     said: Arc<Mutex<Vec<u8>>>,
@@ -23,7 +23,7 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// A new terminal, and the end of the programs.
+    /// Opens a new terminal; also returns the programs' end.
     pub fn open() -> (Self, OwnedFd) {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         fcntl_setfd(&person, FdFlags::CLOEXEC).unwrap();
@@ -39,7 +39,7 @@ impl Pty {
             let moment = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
             while !stop.load(Ordering::SeqCst) {
                 let waiting = poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&moment)).unwrap_or(0);
-                // It fails once no program has the terminal open.
+                // The read fails when no program has the terminal open any more.
                 match if waiting == 0 { continue } else { from.read(&mut buffer) } {
                     Ok(read @ 1..) => memory.lock().unwrap().extend_from_slice(&buffer[..read]),
                     _ => return,
@@ -49,18 +49,18 @@ impl Pty {
         (Self { person: person.into(), said, closing, reader }, end)
     }
 
-    /// Makes the terminal so wide.
+    /// Sets the width of the terminal.
     pub fn resize(&self, columns: u16) {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&self.person, size).unwrap();
     }
 
-    /// What stands on it, with the line ends that programs wrote.
+    /// Returns the text on the terminal, with the line ends that programs wrote.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.said.lock().unwrap()).replace("\r\n", "\n")
     }
 
-    /// Waits until the text stands on it.
+    /// Waits until the text appears on the terminal.
     pub fn wait_for(&self, text: &str) -> String {
         super::wait_for(text, super::PATIENCE, || Some(self.said()).filter(|said| said.contains(text)))
     }
@@ -69,21 +69,21 @@ impl Pty {
         self.person.write_all(keys).unwrap();
     }
 
-    /// The person closes the window.
+    /// Closes the terminal, as a person closes a window.
     pub fn close(self) {
         self.closing.store(true, Ordering::SeqCst);
         self.reader.join().unwrap();
     }
 
-    /// All that was said; for when the programs are done.
+    /// Waits until the programs have ended; returns all output.
     pub fn finish(self) -> String {
         self.reader.join().unwrap();
         String::from_utf8_lossy(&self.said.lock().unwrap()).replace("\r\n", "\n")
     }
 }
 
-/// Runs a command with a terminal for all its streams, and presses the keys after each question: whether it worked, and
-/// what it said.
+/// Runs a command with a terminal for all its streams, and presses the keys after each question. Returns true if the
+/// command succeeded, and its output.
 pub fn asked(mut command: Command, answers: &[(&str, &str)]) -> (bool, String) {
     let (mut terminal, end) = Pty::open();
     command.stdin(end.try_clone().unwrap()).stdout(end.try_clone().unwrap()).stderr(end);
@@ -96,12 +96,12 @@ pub fn asked(mut command: Command, answers: &[(&str, &str)]) -> (bool, String) {
     (child.wait().unwrap().success(), terminal.finish())
 }
 
-/// Runs a command with a terminal as stdout and stderr; the rest as it is.
+/// Runs a command with a terminal as stdout and stderr; stdin stays as it is.
 pub fn on_terminal(command: Command) -> (ExitStatus, String) {
     on_terminal_of(command, None)
 }
 
-/// The same with a terminal of so many columns.
+/// Runs a command in the same way, with a terminal of this many columns.
 pub fn on_terminal_of(mut command: Command, columns: Option<u16>) -> (ExitStatus, String) {
     let (pty, end) = Pty::open();
     if let Some(columns) = columns {
@@ -109,13 +109,13 @@ pub fn on_terminal_of(mut command: Command, columns: Option<u16>) -> (ExitStatus
     }
     command.stdout(Stdio::from(end.try_clone().unwrap())).stderr(Stdio::from(end));
     let mut child = command.spawn().unwrap();
-    // It holds copies of the terminal, and the reader waits for them to be gone.
+    // Drops the command's copies of the terminal, because the reader waits until all are closed.
     drop(command);
     (child.wait().unwrap(), pty.finish())
 }
 
-/// A command in a session of its own, whose terminal is its stdin. `None`, with the reason printed,
-/// where there is no `setsid` that can do so.
+/// Returns a command in a session of its own, with stdin as its controlling terminal. Prints the reason and returns
+/// `None` if the system has no suitable `setsid`.
 pub fn with_terminal(program: &Command, end: &OwnedFd) -> Option<Command> {
     let help = Command::new("setsid").arg("--help").output();
     if !help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--ctty")) {

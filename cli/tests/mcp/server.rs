@@ -1,4 +1,4 @@
-//! The life of a server, JSON-RPC and MCP, seen from outside: real processes.
+//! The life of a server, JSON-RPC and MCP, tested from outside with real processes.
 
 use crate::kit;
 
@@ -25,7 +25,7 @@ fn modern(id: u64, method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// Runs a second server and returns what it says.
+/// Runs a second server that must refuse to start; returns its output.
 fn refused_start(runtime: &Path) -> String {
     let output = run_to_end(command(runtime));
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -85,7 +85,7 @@ fn a_runtime_directory_that_is_not_ours_alone_is_refused() {
     fs::remove_dir(&real).unwrap();
     assert!(refused_start(&link).contains("not a real directory"), "a dangling link is a link");
 
-    // The lock itself is never followed either.
+    // The server does not follow a link at the lock's path either.
     fs::create_dir(&real).unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).unwrap();
     symlink(&file, real.join("primary.lock")).unwrap();
@@ -121,7 +121,7 @@ fn signals_end_it_cleanly() {
 fn shutdown_replies_and_ends_within_half_a_second() {
     let home = home();
     let mut serve = Serve::start(&home.path().join("run"));
-    // An idle kept connection must not hold it up.
+    // An idle open connection must not delay the end.
     let _idle = serve.connect();
     let begun = Instant::now();
     assert_eq!(serve.call("nudge.shutdown", &json!({}))["result"], json!({"stopping": true}));
@@ -173,10 +173,10 @@ fn batches_notifications_and_ids() {
     assert_eq!(answer(&many).1.unwrap()["error"]["code"], -32600);
 }
 
-/// The tools of the other sources that nobody has to begin with.
+/// The tools of the source `code`, which is in use from the start.
 const CODE_TOOLS: [&str; 3] = ["nudge_code_node", "nudge_code_search", "nudge_code_tests"];
 
-/// How many tools there are in the beginning.
+/// Returns the number of tools at the start.
 fn tools_of_ours() -> usize {
     nudge::methods().into_iter().filter(|method| method.tool).count() + CODE_TOOLS.len()
 }
@@ -206,7 +206,7 @@ fn both_eras_of_mcp() {
     assert_eq!(set["result"]["resultType"], "complete");
     serve.close();
 
-    // A client that only looks, one that says nothing, and one that begins with a notification.
+    // Connects a client that only discovers, one that sends nothing, and one that starts with a notification.
     let mut serve = Serve::start(&runtime);
     serve.ask(&modern(1, "server/discover", json!({})));
     serve.close();
@@ -217,7 +217,7 @@ fn both_eras_of_mcp() {
     serve.close();
 }
 
-/// Promise (server): The server lists the tools of all sources in 16,000 bytes at most: 7,500 for the hints, 600 for
+/// Promise (server): The server lists the tools of all sources in at most 16,000 bytes: 7,500 for the hints, 600 for
 /// `nudge_recall`.
 #[test]
 fn tools_are_small_complete_and_stable() {
@@ -276,7 +276,7 @@ fn the_tools_of_all_sources_together_are_small() {
         assert!(line.contains(&format!("nudge_{source}")), "{source}");
     }
     assert!(line.len() <= 16_000, "{} bytes", line.len());
-    // What a model is not shown is taken all the same.
+    // The server accepts a param that models do not see.
     assert!(!line.contains("x-not-for-models") && !line.contains("\"hops\""));
     let asked = json!({"task_description": "deploy the router", "hops": 1});
     assert_eq!(serve.tool("nudge_brain_context", &asked)["result"]["isError"], false);
@@ -287,7 +287,7 @@ fn tool_calls_carry_exact_json() {
     let home = home();
     let mut serve = Serve::start(&home.path().join("run"));
     serve.initialize("2025-11-25");
-    // Key order survives, duplicate keys are seen.
+    // The order of keys is kept, and duplicate keys are detected.
     serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge.set_hint","arguments":{"component":"a","key":"b","value":{"type":"json","data":{"z":1,"a":2}}}}}"#);
     let line = serve.lines.recv_timeout(PATIENCE).unwrap();
     let (text, structured) = line.split_once("structuredContent").unwrap();
@@ -348,13 +348,13 @@ fn a_remote_is_a_service() {
     let missing = call("nudge.get_hint", json!({"component": "a", "key": "x"})).unwrap_err();
     assert_eq!((missing.kind(), missing.reason()), (ErrorKind::NotFound, "E_NOT_FOUND"));
     assert_eq!(call("nudge.nope", json!({})).unwrap_err().kind(), ErrorKind::UnknownMethod);
-    // Many threads share one connection.
+    // Many threads share the same connection.
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| (0..50).for_each(|_| drop(call("nudge.status", json!({})).unwrap())));
         }
     });
-    // The kept connection dies with the first server; the second one is found.
+    // The open connection ends with the first server; the client then finds the second one.
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     assert_eq!(call("nudge.status", json!({})).unwrap_err().kind(), ErrorKind::Unavailable);

@@ -1,4 +1,5 @@
-//! No process ends before the programs that it started, nor before what those have started, however it ends.
+//! A process never leaves a program behind that it has started, nor a program that this one has started, however the
+//! process ends.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,14 +14,14 @@ use kit::system::nudge;
 use kit::{PATIENCE, Serve, home, wait_for};
 use serde_json::json;
 
-/// A program that hangs, and has started another that hangs. Each writes down its process id.
+/// A program that hangs and has started another one that hangs. Each writes its process id to a file.
 struct Hanging {
     folder: PathBuf,
     ids: PathBuf,
 }
 
 impl Hanging {
-    /// `stubborn` programs do not end when they are asked to.
+    /// Makes the program; `stubborn` ones ignore the request to end.
     fn new(home: &Path, name: &str, stubborn: bool) -> Self {
         let (folder, ids) = (home.join("bin"), home.join("ids"));
         fs::create_dir_all(&folder).unwrap();
@@ -34,19 +35,20 @@ impl Hanging {
         Self { folder, ids }
     }
 
-    /// Puts it first in PATH. `GIT_DIR` makes git's files unsure, so that git is asked.
+    /// Puts the program first in PATH. `GIT_DIR` makes git's files unreliable, so that Nudge runs git.
     fn is_found_by(&self, command: &mut Command) {
         let path = format!("{}:{}", self.folder.display(), std::env::var("PATH").unwrap());
         command.env("GIT_DIR", "/nowhere").env("PATH", path);
     }
 
-    /// Waits until it hangs.
+    /// Waits until the program hangs; returns the process ids.
     fn ids(&self) -> Vec<String> {
         let text = wait_for("the program", PATIENCE, || fs::read_to_string(&self.ids).ok());
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// An orphan that has ended may have to wait for whoever adopts it, so zombies do not count.
+    /// Asserts that the programs have ended. An orphan that has ended may stay a zombie until its new parent collects
+    /// it, so zombies do not count.
     fn none_is_left(&self, what: &str) {
         for id in self.ids() {
             wait_for(&format!("the end of process {id} after {what}"), PATIENCE, || {
@@ -63,7 +65,7 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Promise (programs): A program that Nudge starts ends with Nudge, also when Nudge is killed (Unix).
+/// Promise (programs): A program that Nudge starts ends with Nudge, even when Nudge is killed (Unix).
 #[test]
 fn no_git_is_left_behind_by_a_command() {
     for stubborn in [false, true] {
@@ -76,7 +78,7 @@ fn no_git_is_left_behind_by_a_command() {
             git.is_found_by(&mut get);
             get.stdout(Stdio::piped()).spawn().unwrap()
         };
-        // Its patience ends.
+        // The time limit ends.
         let out = get().wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&out.stdout), "v\n");
         git.none_is_left("the end of patience");
@@ -141,7 +143,7 @@ fn no_program_of_a_client_is_left_behind() {
     }
 }
 
-/// `nudge model add`, while its curl has not begun to send.
+/// Ends `nudge model add` while its curl has not yet begun to send.
 ///
 /// Promise: see `no_git_is_left_behind_by_a_command`.
 #[test]
@@ -162,7 +164,7 @@ fn no_curl_is_left_behind() {
     }
 }
 
-/// A server that looks for what has changed in a checkout, while git does not answer.
+/// Ends a server that looks for changes in a checkout while git does not answer.
 ///
 /// Promise: see `no_git_is_left_behind_by_a_command`.
 #[test]

@@ -135,7 +135,7 @@ fn a_session_whose_place_another_has_leaves_its_hints_in_a_file() {
     assert_eq!(dir.read_server_file().map(|file| file.pid), Some(1), "nothing of the other is touched");
 }
 
-/// Promise (session): A PROXY whose session was replaced by another one joins that session. Its client notices only
+/// Promise (session): A PROXY whose session was replaced by another one joins that session. The client notices only
 /// that the hints differ (Linux).
 #[test]
 fn a_proxy_goes_over_to_the_session_that_took_the_place() {

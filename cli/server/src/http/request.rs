@@ -1,4 +1,4 @@
-//! A request over HTTP: its caller, and the calls in its body.
+//! An HTTP request: its caller, and the calls in its body.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::session::changes::CHANGES;
 use crate::session::history::ChangeHistory;
 use crate::work::WorkDesk;
 
-/// Length to which a caller's name is cut.
+/// The bytes to which a caller's name is cut.
 const MAX_NAME_BYTES: usize = 128;
 const MAX_KEY_BYTES: usize = 255;
 
@@ -26,7 +26,7 @@ pub struct CallerHeaders {
     key: Option<HeaderValue>,
     asks_env: bool,
     agent: bool,
-    /// The caller's protocol; `None` for a program that writes its own requests.
+    /// The version of the caller's protocol; `None` for a program that writes its own requests.
     protocol: Option<HeaderValue>,
 }
 
@@ -42,7 +42,7 @@ impl CallerHeaders {
         }
     }
 
-    /// Reads the page's headers: no agent, no environment asked for.
+    /// Reads the headers of the page, which is no agent and needs no environment variables.
     pub fn of_page(headers: &HeaderMap) -> Self {
         let name = Some(HeaderValue::from_static(page::NAME));
         Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false, protocol: None }
@@ -59,7 +59,7 @@ impl CallerHeaders {
                 return Err(other_protocol_error(PROTOCOL, number));
             }
         }
-        // `to_str` accepts only visible ASCII, so that the name can be cut anywhere.
+        // `to_str` accepts only visible ASCII, so the name can be cut at any byte.
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
         let caller = Caller::with_name(&name[..name.len().min(MAX_NAME_BYTES)]);
         let caller = if self.asks_env { caller.asking_env() } else { caller };
@@ -71,17 +71,17 @@ impl CallerHeaders {
     }
 }
 
-/// The service for a body, and the caller's places.
+/// The service that answers a body, and the places of its caller.
 pub struct CallTarget<'a> {
     /// The service that answers calls.
     pub service: Arc<dyn Service>,
     /// The last changes.
     pub history: &'a ChangeHistory,
-    /// The places of the caller.
+    /// The caller's work desk.
     pub desk: WorkDesk,
 }
 
-/// Answers an HTTP body; `None` when it holds notifications only.
+/// Answers an HTTP body; `None` when it has only notifications.
 pub async fn answer_http_body(asked: CallTarget<'_>, head: CallerHeaders, body: Bytes) -> Option<Bytes> {
     let CallTarget { service, history, desk } = asked;
     let is_large = body.len() > MAX_INLINE_BYTES || body.trim_ascii_start().starts_with(b"[");

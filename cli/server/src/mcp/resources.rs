@@ -1,4 +1,4 @@
-//! MCP resources, for people and hosts that browse: for each source a list, and the items in it.
+//! MCP resources, for people and for hosts that list them: for each source its list and its items.
 
 use nudge::{Error, ErrorKind};
 use nudge_app::sources;
@@ -16,13 +16,13 @@ use crate::session::changes::{list_resource_names as list_names, no_params};
 
 const MIME_TYPE: &str = "application/json";
 const PAGE_MIME_TYPE: &str = "text/markdown";
-/// Number of resources on one page of the list.
+/// The number of resources on one page of the list.
 const PAGE: usize = 100;
-/// Time for which clients may keep the templates, which never change within one process.
+/// The time for which clients may cache the templates. Templates never change within one process.
 const TEMPLATES_TTL_MS: u64 = 3_600_000;
-/// The characters to escape: all but those that RFC 6570 leaves as they are in a template's variable.
+/// The characters to escape: all except those that RFC 6570 leaves unescaped in a template's variable.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// The variable of every template.
+/// The name of the variable in every template.
 const NAME: &str = "name";
 
 /// The target of a URI.
@@ -32,11 +32,11 @@ pub enum ResourceTarget {
     List(&'static SourceSpec),
     /// The page of a source.
     Page(&'static SourceSpec, &'static SourcePage),
-    /// An item of a source, whether it exists or not.
+    /// An item of a source, which may not exist.
     Item(&'static SourceSpec, String),
 }
 
-/// A source's resources in their order.
+/// The order of a source's resources.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum ResourceSlot {
     List,
@@ -45,7 +45,7 @@ enum ResourceSlot {
 }
 
 impl ResourceTarget {
-    /// Parses a URI; `None` when it can never name anything here.
+    /// Parses a URI; `None` for a URI that can never name a resource of this server.
     pub fn parse(uri: &str) -> Option<Self> {
         sources::with_resources().find_map(|(source, resources)| {
             if uri == resources.list_uri {
@@ -68,13 +68,13 @@ fn template_uri(resources: &SourceResources) -> String {
     format!("{}{{{NAME}}}", resources.item_uri)
 }
 
-/// Returns one page of the resources: for each source its list, its page, then its items in byte order. A cursor is the URI
-/// before the page, so that pages stay right when resources come and go.
+/// Returns one page of the resources: for each source its list, its page, then its items in byte order. A cursor is
+/// the URI before the page, so the pages stay right when resources are added or removed.
 pub(super) async fn list_resources(
     backend: &CallBackend,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    // The sort key of an entry.
+    // Returns the sort key of an entry.
     let place = |source: &'static SourceSpec, slot: ResourceSlot| {
         (sources::list_sources().iter().position(|own| own.name == source.name), slot)
     };
@@ -170,13 +170,13 @@ async fn read_item(
         Ok(told) => {
             (resources.shown)(&told).ok_or_else(|| ErrorData::internal_error("The answer holds nothing to show.", None))
         }
-        // An invalid name is as unknown as one that does not exist.
+        // A client gets the same error for an invalid name and for a name that does not exist.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => Err(unknown_resource(uri)),
         Err(error) => Err(to_error_data(&error)),
     }
 }
 
-/// Completes the variable of a template; nothing for foreign templates.
+/// Completes the variable of a template; returns nothing for a foreign template.
 pub(super) async fn complete_name(
     backend: &CallBackend,
     reference: &Reference,
@@ -194,7 +194,7 @@ pub(super) async fn complete_name(
     Ok(CompleteResult::new(completion.expect("there are at most MAX_VALUES")))
 }
 
-/// The error for an unknown resource; rmcp gives it the code of the client's protocol version.
+/// Returns the error for an unknown resource; rmcp sets the code of the client's protocol version.
 fn unknown_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("There is no such resource; resources/list names them.", Some(json!({"uri": uri})))
 }

@@ -1,5 +1,5 @@
-//! Subscriptions of MCP clients to changes. Clients of the 2025 protocol subscribe to single resources, and the
-//! notifications go to the client; those of 2026 listen with a filter, and the notifications belong to that request.
+//! Subscriptions of MCP clients to changes. Clients of the 2025 protocol subscribe to single resources, and each
+//! client gets its notifications. Clients of 2026 listen with a filter, and the notifications belong to that request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,22 +16,23 @@ use tokio::task::AbortHandle;
 use super::resources::ResourceTarget;
 use crate::session::changes::{ChangeBatch, ChangeFeed, ChangeFeeds};
 
-/// Largest number of resources that one client may subscribe to, or one request listen for.
+/// The most resources of one client's subscriptions, or of one listening request.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
-/// Longest URI; the longest name fits even when all of it is percent-encoded.
+/// The most bytes of a URI; the longest name fits even if it is fully percent-encoded.
 const MAX_URI_BYTES: usize = 1_024;
-/// Largest number of `subscriptions/listen` requests of one client at a time.
+/// The most `subscriptions/listen` requests of one client at a time.
 const MAX_LISTENS: usize = 16;
 
-/// Targets by URI, as the client writes it; `None` for a URI that can never name anything.
+/// The targets by URI, in the client's spelling; `None` for a URI that can never name a resource.
 type Subscribed = Arc<Mutex<BTreeMap<String, Option<ResourceTarget>>>>;
 
 /// The subscriptions of one client.
 pub struct ClientSubscriptions {
     subscribed: Subscribed,
-    /// The task that notifies a client of 2025, started once it has asked for resources or tools.
+    /// The task that notifies a client of 2025, started when the client has asked for resources or tools.
     teller: OnceCell<NotifyingTask>,
-    /// Feeds of listening clients, each begun before its request is acknowledged, so that nothing is missed.
+    /// The feeds of listening clients. Each feed begins before its request is acknowledged, so that no change is
+    /// missed.
     feeds: Mutex<VecDeque<ChangeFeed>>,
     listens: Semaphore,
 }
@@ -47,7 +48,7 @@ impl Default for ClientSubscriptions {
     }
 }
 
-/// A notifying task, which is aborted when its client goes.
+/// A notifying task, aborted when its client goes.
 struct NotifyingTask(AbortHandle);
 
 impl Drop for NotifyingTask {
@@ -67,7 +68,7 @@ impl ClientSubscriptions {
         self.teller.get_or_init(start).await;
     }
 
-    /// Subscribes the client to a resource, whether it exists already or not.
+    /// Subscribes the client to a resource, even if it does not exist yet.
     pub fn subscribe(&self, uri: String) -> Result<(), ErrorData> {
         let mut subscribed = self.subscribed.lock();
         if uri.len() > MAX_URI_BYTES || (subscribed.len() >= MAX_SUBSCRIPTIONS && !subscribed.contains_key(&uri)) {
@@ -84,7 +85,7 @@ impl ClientSubscriptions {
         self.subscribed.lock().remove(uri);
     }
 
-    /// Returns the accepted part of a filter. A list with too many URIs is left out, as rmcp compares them one by one.
+    /// Returns the accepted part of a filter. Drops a list with too many URIs, because rmcp compares them one by one.
     pub fn accept_filter(&self, changes: &ChangeFeeds, requested: &SubscriptionFilter) -> SubscriptionFilter {
         self.feeds.lock().push_back(changes.open_feed());
         let mut accepted = requested.clone();
@@ -111,7 +112,7 @@ impl ClientSubscriptions {
                 () = context.cancelled() => return Ok(()),
             };
             let Some(batch) = batch else { return Ok(()) };
-            // An error means that the client no longer reads.
+            // An error means that the client reads no more.
             if report_batch(&context, &subscribed, &batch).await.is_err() {
                 return Ok(());
             }
@@ -137,7 +138,7 @@ async fn report_batch(
     Ok(())
 }
 
-/// Sends notifications to a client of 2025 until it is gone or the server stops.
+/// Sends notifications to a client of 2025 until the client goes or the server stops.
 async fn notify_client(
     mut feed: ChangeFeed,
     subscribed: Subscribed,

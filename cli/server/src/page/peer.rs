@@ -1,31 +1,33 @@
-//! Finds the user at the other end of a connection over TCP.
+//! Finds the user at the other end of a TCP connection.
 //!
-//! `nudge ui` hands the address with the code to a browser as an argument, which every user of the machine can read for
-//! a moment. So a code is taken from this user's processes alone, if the system tells their user: on Linux. On macOS
-//! the address is no argument (`cmd/ui/open.rs`), and on Windows arguments are not shown to other users.
+//! `nudge ui` passes the address with the code to a browser as an argument, which every user of the machine can read
+//! for a moment. On Linux the system reports the user of a process, so a code is accepted only from this user's
+//! processes. On macOS the address is no argument (`cmd/ui/open.rs`), and Windows does not show arguments to other
+//! users.
 
 use std::net::SocketAddr;
 
-/// Returns true unless the connection is known to be another user's. It reads a file of the system's, which takes
-/// milliseconds where there are many connections.
+/// Returns true unless the connection is known to belong to another user. It reads a file of the system, which takes
+/// milliseconds with many connections.
 #[cfg(target_os = "linux")]
 pub fn is_this_users(theirs: SocketAddr, ours: SocketAddr) -> bool {
     use nudge_core::foreign::{LinkPolicy, read_text};
     use std::path::Path;
 
-    /// More than the tables of a machine with a hundred thousand connections.
+    /// The limit is larger than the tables of a machine with a hundred thousand connections.
     const MAX_TABLE_BYTES: u64 = 32 << 20;
 
     let table = if theirs.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
     match read_text(Path::new(table), LinkPolicy::Followed, MAX_TABLE_BYTES) {
-        // Root can do all that this user can; in virtual machines it forwards connections from outside.
+        // Accepts root, which can do everything that this user can; in virtual machines, root forwards connections
+        // from outside.
         Ok(table) => find_owner(&table, theirs, ours).is_some_and(|uid| uid == 0 || uid == own_uid()),
-        // Such a system does not tell.
+        // This system does not report the user.
         Err(_) => true,
     }
 }
 
-/// Returns true: the system does not tell.
+/// Returns true, because this system does not report the user.
 #[cfg(not(target_os = "linux"))]
 pub fn is_this_users(_: SocketAddr, _: SocketAddr) -> bool {
     true
@@ -36,20 +38,21 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The user to whom the other end of an open connection belongs. A closed one, which the table gives to root, is none.
+/// Returns the user of the other end of an open connection. A closed connection has none; the table lists root for
+/// it.
 #[cfg(target_os = "linux")]
 fn find_owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
     let ends = (format_end(theirs), format_end(ours));
     table.lines().skip(1).find_map(|line| {
-        // Number, local end, other end, state, queues, timer, retransmits, user.
+        // The fields are number, local end, other end, state, queues, timer, retransmits, user.
         let fields: Vec<_> = line.split_ascii_whitespace().take(8).collect();
         let [_, local, other, ESTABLISHED, _, _, _, uid] = fields[..] else { return None };
         (local == ends.0 && other == ends.1).then(|| uid.parse().ok())?
     })
 }
 
-/// An end as the table writes it: the address as numbers of 32 bits in the machine's own order, then the port.
+/// Formats an end as the table does: the address as 32-bit numbers in the machine's byte order, then the port.
 #[cfg(target_os = "linux")]
 fn format_end(end: SocketAddr) -> String {
     let octets = match end.ip() {

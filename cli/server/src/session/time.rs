@@ -1,4 +1,4 @@
-//! The time of a session, which is compared with the time that the sessions before have seen: a clock that is wrong for
+//! The time of a session. It is compared with the times that earlier sessions saw, so that a clock that is wrong for
 //! seconds destroys nothing ([`PlausibleClock`]).
 
 use std::io;
@@ -13,28 +13,28 @@ use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
 
 use super::role::{ServeSettings, ServerClock};
 
-/// The file in the folder for state that holds the newest plausible time.
+/// The file in the state folder with the newest plausible time.
 const FILE: &str = "clock.json";
-/// Most that is read of it; it has less than a hundred bytes.
+/// The most bytes of the file that are read; it has less than a hundred.
 const MAX_BYTES: u64 = 1024;
-/// Time after which the file is written again while a session lives.
+/// The interval at which a living session writes the file again.
 const WRITE_EVERY_MS: Millis = 600_000;
 
 /// The time of a session.
 pub struct SessionTime {
-    /// The clock for whatever is stored.
+    /// The clock for all stored times.
     pub clock: Arc<PlausibleClock>,
-    /// The folder for state; `None` where the system has none.
+    /// The state folder; `None` when the system has none.
     folder: Option<PathBuf>,
     /// The folder for data.
     data: PathBuf,
-    /// The uptime at which the file was written last; `None` once the session has ended.
+    /// The uptime at the last write of the file; `None` after the session has ended.
     written: parking_lot::Mutex<Option<Millis>>,
 }
 
 impl SessionTime {
-    /// Begins with the time that an earlier session has left; without one, with the time at which the kept hints were
-    /// written.
+    /// Starts with the time that an earlier session wrote; without one, with the time of the last write of the kept
+    /// hints.
     pub fn from_last_session(clock: Arc<ServerClock>, settings: &ServeSettings) -> Self {
         let folder = settings::state_dir().filter(|_| is_compared());
         let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| kept_at(clock.now())));
@@ -43,8 +43,8 @@ impl SessionTime {
         Self { clock, folder, data: settings.data.path().to_owned(), written }
     }
 
-    /// Writes the newest plausible time when it is due, or at once at the `end` of the session, after which nothing is
-    /// written any more. Without kept data that could be destroyed, nothing is written either.
+    /// Writes the newest plausible time when it is due. At the `end` of the session it writes at once, and never
+    /// again. Without kept data that a wrong clock could destroy, it writes nothing.
     pub fn leave_time(&self, end: bool) {
         let uptime = self.clock.uptime();
         {
@@ -71,7 +71,7 @@ impl SessionTime {
     }
 }
 
-/// Returns false for a clock of tests that begins with 2026: it has nothing to do with the time of other sessions.
+/// Returns false for a test clock that begins with 2026: the times of other sessions do not apply to it.
 fn is_compared() -> bool {
     !cfg!(feature = "test-clock") || std::env::var_os("NUDGE_TEST_CLOCK_MS").is_some()
 }
@@ -81,7 +81,7 @@ fn read(folder: &Path) -> Option<TimeStamp> {
     serde_json::from_slice(&text).ok()
 }
 
-/// When the kept hints were written; `None` for a time that is still to come.
+/// Returns the time of the last write of the kept hints; `None` for a time in the future.
 fn kept_at(now: Millis) -> Option<TimeStamp> {
     let modified = KeptFolder::from_state_dir().ok()?.file_path().symlink_metadata().ok()?.modified().ok()?;
     let since_1970 = modified.duration_since(std::time::UNIX_EPOCH).ok()?;

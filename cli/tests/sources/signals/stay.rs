@@ -1,5 +1,4 @@
-//! The commands that stay: `nudge signals watch` and `nudge signals deacon`, as processes beside agents that are
-//! scripts.
+//! The long-running commands `nudge signals watch` and `nudge signals deacon`, beside agents that are scripts.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use super::Desk;
 use super::kit::PATIENCE;
 
-/// A command that stays, and the events that it tells.
+/// A running command, and the events that it prints.
 struct Stays {
     child: Child,
     lines: Receiver<String>,
@@ -28,13 +27,13 @@ impl Stays {
         Self { child, lines }
     }
 
-    /// The next event; it must come.
+    /// Waits for the next event, which must come.
     fn next(&self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("something is told");
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The next event of this kind and agent; what is told before it is passed over.
+    /// Waits for the next event of this kind and agent; skips all events before it.
     fn until(&self, event: &str, agent: &str) -> Value {
         loop {
             let told = self.next();
@@ -57,7 +56,7 @@ impl Drop for Stays {
     }
 }
 
-/// Writes the hook of an agent as a mayor's script does.
+/// Writes the hook file of an agent as a mayor's script does.
 fn hook(checkout: &Path, agent: &str, status: &str, last_activity: &str) {
     let hooks = checkout.join(".chipset/state/hooks");
     fs::create_dir_all(&hooks).unwrap();
@@ -70,8 +69,8 @@ fn hook(checkout: &Path, agent: &str, status: &str, last_activity: &str) {
 
 const LONG_AGO: &str = "2026-03-05T10:32:00Z";
 
-/// An agent that follows the specification: whenever its file asks for an answer, it answers, and notes its activity
-/// where it is told to.
+/// An agent that follows the specification: it answers each signal that requires a response, and writes its activity
+/// if `notes` is set.
 const AGENT: &str = r#"
 import datetime, json, os, sys, time
 me, notes = sys.argv[1], sys.argv[2] == "notes"
@@ -104,7 +103,7 @@ while True:
     time.sleep(0.02)
 "#;
 
-/// A script that runs until the test is over.
+/// A script that runs until the end of the test.
 struct Agent(Child);
 
 impl Agent {
@@ -145,14 +144,14 @@ fn the_living_answer_the_dead_are_reported_once_and_two_answer_at_once() {
     assert_eq!((&started["event"], &started["from"]), (&json!("started"), &json!("witness-1")));
     let escalated = deacon.until("escalated", "dead");
     assert_eq!(escalated["to"], "mayor-1");
-    // The others are asked again and again meanwhile; nobody else is ever reported.
+    // The other agents get their questions meanwhile, and none of them is reported.
     for _ in 0..4 {
         deacon.until("asked", "alpha");
     }
     let mails = mails(&desk.checkout);
     let told: Vec<_> = mails.iter().map(|mail| (&mail["type"], &mail["subject"], &mail["from"])).collect();
     assert_eq!(told, [(&json!("health_escalation"), &json!("dead does not answer"), &json!("witness-1"))]);
-    // It comes back by itself.
+    // The agent comes back by itself.
     let _back = Agent::start(&desk, "dead", "notes");
     deacon.until("active", "dead");
     deacon.signal(rustix::process::Signal::TERM);
@@ -183,7 +182,7 @@ fn a_deacon_that_is_killed_is_followed_by_one_that_knows_what_it_asked() {
     drop(first);
     let second = Stays::start(&desk, "", &DEACON);
     second.until("started", "");
-    // One for a state directory.
+    // Only one deacon may run for a state directory.
     let (code, said) = desk.refused("", &DEACON);
     assert!(code == Some(3) && said.contains("end that one first"), "{said}");
     assert_eq!(second.next()["event"], "escalated", "without asking again");
@@ -202,7 +201,7 @@ fn each_signal_is_watched_as_it_comes() {
     let all = Stays::start(&desk, "", &["signals", "watch"]);
     let of_b = Stays::start(&desk, "b", &["signal", "watch"]);
     assert_eq!((&all.next()["agent"], &of_b.next()["type"]), (&json!("b"), &json!("abort")));
-    // To an agent that nobody has heard of before.
+    // Sends a signal to an agent that is not known yet.
     desk.run("mayor", &["signals", "send", "c", "--type", "sync_request", "--message", "one"]);
     assert_eq!(all.next()["message"], "one");
     desk.run("mayor", &["signals", "send", "b", "--type", "sync_request", "--message", "two"]);
@@ -210,7 +209,7 @@ fn each_signal_is_watched_as_it_comes() {
     let fields: Vec<_> = told.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(fields, ["agent", "from", "message", "requires_response", "timestamp", "type"]);
     assert_eq!((&told["message"], &all.next()["message"]), (&json!("two"), &json!("two")));
-    // What was seen before is left out: the first thing that is told is the next one.
+    // Earlier signals are skipped: the first event is the next signal.
     let seen = told["timestamp"].as_str().unwrap();
     let later = Stays::start(&desk, "b", &["signals", "watch", "--last-seen", seen]);
     desk.run("mayor", &["signals", "send", "b", "--type", "sync_request", "--message", "three"]);
