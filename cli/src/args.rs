@@ -253,9 +253,11 @@ Nothing of them is run. What you or an agent changed is left as it is.")]
     /// Write the hints of this repository into its .nudge.json, to be committed.
     #[command(after_help = "\
 Examples:
-  nudge save               those that apply in this repository alone
-  nudge save http-proxy    those of a component, those for everywhere, too
-Without counts and times, so that it changes only when a hint does. No secret is written.")]
+  nudge save                      your changes to the hints that the file has
+  nudge save http-proxy build     this one, too
+  nudge save --all                all of this repository
+A hint that you name once is the team's: later changes and its deletion go with a plain `nudge save`. Others stay
+yours. No count, time or secret is written, and no file with hints that you have not loaded.")]
     Save(SaveArgs),
     /// Have agents in this clone told the hints of its .nudge.json: shows the changes, and asks.
     #[command(after_help = "\
@@ -387,8 +389,14 @@ pub struct SeedArgs {
 /// `nudge save`
 #[derive(Debug, ClapArgs)]
 pub struct SaveArgs {
-    /// This component only, with its hints for everywhere.
+    /// Put this component's hints into the file, too, also those for everywhere.
     pub component: Option<String>,
+    /// These keys of it alone.
+    #[arg(value_name = "KEY")]
+    pub keys: Vec<String>,
+    /// Put all hints of this repository into the file.
+    #[arg(long, conflicts_with = "component")]
+    pub all: bool,
 }
 
 /// `nudge trust`

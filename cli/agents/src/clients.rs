@@ -104,6 +104,11 @@ pub struct ClientHooks {
     pub trust: Option<PathBuf>,
 }
 
+/// The end of a hook's line in a project: for sh, Bash, Zsh, fish and PowerShell.
+const GUARD: &str = "; exit 0";
+/// The same for cmd too, in which Codex runs hooks on Windows; not for the PowerShell of Windows, which knows no `||`.
+const CMD_GUARD: &str = " || exit 0";
+
 /// Every client, in the order of reports.
 pub const ALL: &[ClientSpec] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
 
@@ -143,8 +148,14 @@ impl ClientFolders {
         self.project.is_none().then(|| all.map(str::to_owned).collect())
     }
 
-    /// Returns the command of a hook as one string for a shell.
-    fn build_hook_line(&self) -> String {
+    /// Returns the command of a hook as one string for a shell. In a project, which people without Nudge use, too, `guard`
+    /// follows: the hook of a program that is not there ends well then, and clients pass over its words on stderr.
+    fn build_hook_line(&self, guard: &str) -> String {
+        let line = self.build_bare_line();
+        if self.project.is_some() { line + guard } else { line }
+    }
+
+    fn build_bare_line(&self) -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:\\".contains(c);
         let binary = &self.binary;
         if binary.chars().all(plain) {
@@ -195,7 +206,11 @@ const CLAUDE: ClientSpec = ClientSpec {
     hooks: Some(|place| ClientHooks {
         file: claude_settings(place),
         events: CLAUDE_EVENTS,
-        handler: json!({"type": "command", "command": place.binary, "args": ["hook"], "timeout": 2}),
+        handler: if place.project.is_some() {
+            json!({"type": "command", "command": place.build_hook_line(GUARD), "timeout": 2})
+        } else {
+            json!({"type": "command", "command": place.binary, "args": ["hook"], "timeout": 2})
+        },
         grouped: true,
         version: None,
         trust: None,
@@ -250,7 +265,7 @@ const CODEX: ClientSpec = ClientSpec {
             ("PostToolUse", None),
             ("SessionEnd", None),
         ],
-        handler: json!({"type": "command", "command": place.build_hook_line(), "timeout": 2}),
+        handler: json!({"type": "command", "command": place.build_hook_line(CMD_GUARD), "timeout": 2}),
         grouped: true,
         version: None,
         trust: Some(codex_config(place)),
@@ -295,7 +310,7 @@ const CURSOR: ClientSpec = ClientSpec {
     hooks: Some(|place| ClientHooks {
         file: place.choose_file(".cursor/hooks.json", || place.home.join(".cursor/hooks.json")),
         events: &[("sessionStart", None)],
-        handler: json!({"command": place.build_hook_line()}),
+        handler: json!({"command": place.build_hook_line(GUARD)}),
         grouped: false,
         version: Some(1),
         trust: None,
@@ -361,7 +376,7 @@ const GEMINI: ClientSpec = ClientSpec {
         file: gemini_settings(place),
         events: &[("SessionStart", None), ("BeforeAgent", None), ("AfterTool", Some("run_shell_command"))],
         // Gemini CLI takes the timeout in milliseconds.
-        handler: json!({"type": "command", "command": place.build_hook_line(), "timeout": 2000}),
+        handler: json!({"type": "command", "command": place.build_hook_line(GUARD), "timeout": 2000}),
         grouped: true,
         version: None,
         trust: None,
@@ -443,10 +458,15 @@ fn zed_folder(place: &ClientFolders) -> PathBuf {
     }
 }
 
+/// Returns the line of a hook without the end that it has in a project.
+pub fn strip_guard(line: &str) -> &str {
+    [GUARD, CMD_GUARD].iter().find_map(|guard| line.strip_suffix(guard)).unwrap_or(line)
+}
+
 /// Returns true when a hook's handler runs Nudge, whatever the path of the binary.
 pub fn is_ours(handler: &Value) -> bool {
     let Some(command) = handler["command"].as_str() else { return false };
-    match command.strip_suffix(" hook") {
+    match strip_guard(command).strip_suffix(" hook") {
         Some(path) => is_nudge(path),
         None => is_nudge(command) && handler["args"] == json!(["hook"]),
     }
@@ -478,6 +498,8 @@ mod tests {
             "NUDGE_HOOK_MS=90 /x/nudge hook",
             "'/a $b/nudge' hook",
             "nudge hook",
+            "nudge hook; exit 0",
+            "NUDGE_HOOK_MS=90 nudge hook || exit 0",
             "/a/b/nudge hook",
             "\"/a b/nudge\" hook",
             "\"C:\\x\\nudge.exe\" hook",
@@ -485,9 +507,13 @@ mod tests {
             assert!(is_ours(&json!({"command": command})), "{command}");
         }
         assert!(is_ours(&json!({"command": "/x/nudge", "args": ["hook"]})));
-        for other in
-            [json!({"command": "nudge"}), json!({"command": "/x/nudger hook"}), json!({"command": "hook"}), json!({})]
-        {
+        for other in [
+            json!({"command": "nudge"}),
+            json!({"command": "/x/nudger hook"}),
+            json!({"command": "hook"}),
+            json!({"command": "nudge hook; exit 1"}),
+            json!({}),
+        ] {
             assert!(!is_ours(&other), "{other}");
         }
     }

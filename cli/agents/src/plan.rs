@@ -287,7 +287,10 @@ fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
         let path: Vec<_> = path.iter().map(String::as_str).collect();
         let stood = config.get(&path);
         for field in WORDS {
-            let Some(value) = hooks.handler.get(field) else { continue };
+            let Some(value) = hooks.handler.get(field) else {
+                config.remove(&[&path[..], &[field]].concat());
+                continue;
+            };
             let field = [&path[..], &[field]].concat();
             let stands = config.get(&field);
             config.set(&field, &with_variables(stands.as_ref(), value))?;

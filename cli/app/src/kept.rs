@@ -41,6 +41,9 @@ const DYING: Duration = Duration::from_secs(2);
 /// The advice for a state folder on a file system without locks.
 pub const NO_LOCKS: &str = "its file system has no locks, so set XDG_STATE_HOME to a folder on a disk of this machine";
 
+/// The ttl of hints that are stored without one in a session that keeps.
+pub const KEPT_TTL: &str = "P365D";
+
 /// The folder of the kept file.
 #[derive(Debug, Clone)]
 pub struct KeptFolder(PathBuf);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_agents::running::RunningSession;
-use nudge_app::committed::{self, CommittedFile, FILE, TrustFile};
+use nudge_app::committed::{self, CommittedFile, FILE, LoadedHints, TrustFile};
 use nudge_app::seed;
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -47,18 +47,26 @@ pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         Err(error) if error.kind() == ErrorKind::Unavailable => None,
         Err(error) => return Err(error),
     };
-    let (set, there, refused) = loaded.map_or((0, 0, Vec::new()), |loaded| (loaded.set, loaded.there, loaded.refused));
+    let LoadedHints { set, there, deleted, other, refused } = loaded.unwrap_or_default();
     if global.json {
         let refused: Vec<_> = refused.iter().map(|(name, why)| json!({"name": name, "why": why})).collect();
-        let all = json!({"hints": document.entries.len(), "sha256": document.sha256, "set": set, "there": there, "refused": refused});
+        let all = json!({"hints": document.entries.len(), "sha256": document.sha256, "set": set, "there": there, "deleted": deleted, "other": other, "refused": refused});
         return Ok(format!("{all}\n").into());
     }
     let mut text =
         if is_trusted { format!("{FILE} was trusted already") } else { format!("{FILE} is trusted as it stands") };
+    let gone = if deleted == 0 { String::new() } else { format!(", {deleted} deleted") };
     let _ = writeln!(
         text,
-        "; {set} stored now, {there} were there; each session loads it once, and any change of it asks again"
+        "; {set} stored now, {there} were there{gone}; each session loads it once, and any change of it asks again"
     );
+    for name in other {
+        let name = crate::output::make_visible(&name);
+        let _ = writeln!(
+            text,
+            "  {name} was changed here, too, and stays as it is here; `nudge save` writes it into the file"
+        );
+    }
     for (name, why) in refused {
         let _ = writeln!(
             text,

@@ -4,6 +4,7 @@
 
 mod allowed;
 mod kept;
+mod project;
 use crate::kit;
 
 use std::collections::BTreeMap;

@@ -11,4 +11,5 @@ mod init;
 mod learn;
 mod reach;
 mod seed;
+mod team;
 mod trust;

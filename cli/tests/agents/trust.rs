@@ -42,7 +42,7 @@ fn saved_hints_are_read_by_people_and_told_after_a_look() {
     );
     set(&author, "api", "test", "cargo nextest run -E unit", &[]);
     set(&author, "mine", "editor", "vim", &["--everywhere"]);
-    assert_eq!(author.run(&["save"])["hints"], 2);
+    assert_eq!(author.run(&["save", "--all"])["hints"], 2);
     let text = fs::read_to_string(author.checkout.join(FILE)).unwrap();
     author.run(&["bump", "api", "test"]);
     author.run(&["save"]);
@@ -95,12 +95,13 @@ fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
     set(&desk, "b", "open", &token, &["--allow-secret"]);
     set(&desk, "b", "shut", &token, &["--secret"]);
     let before = fs::read(desk.checkout.join(FILE)).unwrap();
-    let (code, said) = desk.refused(&["save"]);
+    let (code, said) = desk.refused(&["save", "b"]);
     assert_eq!(code, Some(4));
     assert!(said.contains("looks like a credential") && !said.contains(&token), "{said}");
     assert_eq!(fs::read(desk.checkout.join(FILE)).unwrap(), before);
     desk.run(&["delete", "b", "open"]);
-    desk.run(&["save"]);
+    set(&desk, "b", "plain", "make", &[]);
+    assert_eq!(desk.run(&["save", "b"])["added"], json!(["b plain"]));
     assert!(!fs::read_to_string(desk.checkout.join(FILE)).unwrap().contains(&token));
     let bad = json!({"components": {"a": {"hints": {"t": token, "u": "fine"}}}});
     fs::write(desk.checkout.join(FILE), bad.to_string()).unwrap();

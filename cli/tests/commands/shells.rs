@@ -302,7 +302,7 @@ fn the_examples_in_the_help_work() {
             }
             prepare(&serve);
             if ["save", "trust"].contains(&verb) {
-                let out = desk.shell("bash", &["--norc", "--noprofile"], "nudge set api test make && nudge save");
+                let out = desk.shell("bash", &["--norc", "--noprofile"], "nudge set api test make && nudge save --all");
                 assert!(out.status.success(), "{out:?}");
             }
             let out = desk.shell("bash", &["--norc", "--noprofile", "-o", "pipefail"], example);

@@ -84,7 +84,7 @@ type Case = (&'static str, fn(&Lab), &'static str, &'static [&'static str]);
 const CASES: &[Case] = &[
     ("seeds.json", make, "/state/nudge", &["seed"]),
     ("trust.json", commit, "/state/nudge", &["trust", "--yes"]),
-    (".nudge.json", store, "/checkout", &["save"]),
+    (".nudge.json", store, "/checkout", &["save", "--all"]),
     ("a client's settings", |_| (), "/.cursor", &["init", "cursor", "--yes"]),
     ("init.json", |_| (), "/state/nudge", &["init", "cursor", "--yes"]),
     (

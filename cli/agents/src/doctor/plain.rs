@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use nudge_os::programs;
 use serde_json::{Value, json};
 
+use super::super::clients::strip_guard;
 use super::launch::{LaunchCommand, shorten_foreign};
 
 /// The reason why a command was not started.
@@ -51,7 +52,7 @@ pub fn find_hook_program(handler: &Value, exe: &Path) -> Result<PathBuf, NotStar
     let Some(line) = handler["command"].as_str() else { return Err(NotStarted::Unclear(String::new())) };
     let command = match handler.get("args") {
         Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
-        None => line.strip_suffix(" hook").and_then(|path| match path.strip_prefix('"') {
+        None => strip_guard(line).strip_suffix(" hook").and_then(|path| match path.strip_prefix('"') {
             // Inside quotes, these characters have no meaning to a shell.
             Some(quoted) => quoted.strip_suffix('"').filter(|path| is_plain(path, " ()'&;,=@+~#")),
             None => Some(path).filter(|path| is_plain(path, "")),

@@ -26,8 +26,6 @@ use super::refill::{MAX_PIECE_BYTES, RefillResult};
 const DELAY: Duration = Duration::from_secs(1);
 /// The caller name of the keeper in the log and in `nudge watch`.
 const NAME: &str = "nudge-keep";
-/// The ttl of hints stored without one.
-pub const TTL: &str = "P365D";
 const OFF: &str = "keep is off; `nudge init` switches it on";
 /// The reason for setting the kept file aside.
 const REPLACED: &str = "somebody has put it there while this session kept its hints";

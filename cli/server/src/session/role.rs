@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nudge::Clock as _;
 use nudge::{Error, JoinedServices, Result};
+use nudge_app::kept::KEPT_TTL;
 use nudge_app::{settings, sources};
 use nudge_client::{
     MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
@@ -311,7 +312,7 @@ pub fn derive_values(settings: &ServeSettings, keeper: &HintKeeper) -> Arc<Setti
     let row = settings::list_settings().find(|setting| setting.name == TTL);
     if let Some(row) = row.filter(|_| keeper.is_on() && values.get_origin(TTL) == ValueOrigin::Default) {
         // A constant of this code passes the check.
-        let _ = values.set(row, ValueOrigin::Default, TTL, keeper::TTL.into());
+        let _ = values.set(row, ValueOrigin::Default, TTL, KEPT_TTL.into());
     }
     Arc::new(values)
 }

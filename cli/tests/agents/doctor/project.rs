@@ -131,9 +131,10 @@ fn a_hook_of_a_project_is_started_when_it_is_plainly_nudge() {
     let absolute = home.path("work/sub/nudge").display().to_string();
     let (codex, claude) = (".codex/hooks.json", ".claude/settings.json");
     let (whole, settings) = (home.read("work/.codex/hooks.json"), home.read("work/.claude/settings.json"));
-    let with = |line: &str| whole.replace("\"nudge hook\"", &json!(line).to_string());
+    let with = |line: &str| whole.replace("\"nudge hook || exit 0\"", &json!(line).to_string());
     for line in [
         "touch $HOME/PWNED; ./nudge hook",
+        "touch $HOME/PWNED; ./nudge hook; exit 0",
         "touch $HOME/PWNED\n./nudge hook",
         "touch $HOME/PWNED & /nudge hook",
         "sub/nudge hook",
@@ -165,7 +166,9 @@ fn a_hook_of_a_project_is_started_when_it_is_plainly_nudge() {
         assert!(told.contains(REFUSED), "{told}");
         home.assert_unharmed();
     }
-    for line in [format!("{BINARY} hook"), format!("\"{BINARY}\" hook"), "nudge hook".into()] {
+    for line in
+        [format!("{BINARY} hook"), format!("\"{BINARY}\" hook"), "nudge hook".into(), "nudge hook; exit 0".into()]
+    {
         home.project(codex, &with(&line));
         started("codex");
     }

@@ -1,0 +1,214 @@
+//! The form in which the hints of a file and those of a session can be compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nudge::{Config, ErrorKind, Nudge, Result, Service as _};
+use nudge_core::scope::{Scope, ScopeSpec};
+use nudge_core::wire::object_members;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{CommittedFile, CommittedHint};
+use crate::kept::KEPT_TTL;
+use crate::reach::SET_HINT;
+use crate::seed::{self, Call};
+use crate::wire::{parsed_as, to_raw};
+
+/// The fields of a hint in the file, besides its value; the rest is each session's own.
+pub(super) const META: [&str; 6] = ["reason", "tags", "priority", "confidence", "ttl", "scope"];
+
+/// The name of a hint in every clone: the repository of its scope is each clone's own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SharedName {
+    /// The component.
+    pub component: String,
+    /// The key.
+    pub key: String,
+    /// The variant of its scope without the repository.
+    pub variant: String,
+}
+
+/// A hint as it is written into the file: its value, or an object of `value` and `meta`.
+pub type WrittenForm = Value;
+
+/// The hints of a text by name, each with the form that a session would give it.
+pub type FileHints = BTreeMap<SharedName, (CommittedHint, WrittenForm)>;
+
+/// A hint of this repository in the session.
+#[derive(Debug, Clone)]
+pub struct SessionHint {
+    /// The form in which it is written.
+    pub form: WrittenForm,
+    /// The version.
+    pub version: u64,
+    /// The variant of its whole scope.
+    pub variant: String,
+    /// Is true for a command that the repository's own files name.
+    pub is_seed: bool,
+    /// Is true for a hint without a repository in its scope.
+    pub is_everywhere: bool,
+}
+
+/// The hints of some components in the session.
+#[derive(Debug, Default)]
+pub struct SessionHints {
+    /// The hints of this repository alone.
+    pub of_repository: BTreeMap<SharedName, SessionHint>,
+    /// The hints that name no repository.
+    pub everywhere: BTreeMap<SharedName, SessionHint>,
+    /// Components that hold secret hints, which are not read: a hint that is missing there may be one of them.
+    hiding: BTreeSet<String>,
+}
+
+impl SessionHints {
+    /// Reads the hints of these components.
+    ///
+    /// # Errors
+    /// The errors of the calls.
+    pub fn read(components: &BTreeSet<String>, repo: &str, call: Call<'_>) -> Result<Self> {
+        let mut found = Self::default();
+        for component in components {
+            let answer = match call("nudge.export", &object_members(json!({"component": component}))) {
+                Ok(answer) => answer,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if answer["omitted_secrets"] != 0 {
+                found.hiding.insert(component.clone());
+            }
+            for (key, hint) in list_hints(&answer["payload"]["components"][component]) {
+                found.add_hint(component, key, hint, repo);
+            }
+        }
+        Ok(found)
+    }
+
+    fn add_hint(&mut self, component: &str, key: &str, hint: &Value, repo: &str) {
+        let scope = &hint["meta"]["scope"];
+        let is_everywhere = scope.get("repo").is_none();
+        let is_here = scope["repo"] == repo || scope["repo"].as_array().is_some_and(|all| *all == [repo]);
+        if !is_here && !is_everywhere {
+            return;
+        }
+        let (Some(name), Some(variant)) = (name_hint(component, key, scope), find_variant(scope)) else { return };
+        let read = SessionHint {
+            form: to_written_form(hint),
+            version: hint["version"].as_u64().unwrap_or_default(),
+            variant,
+            is_seed: hint["meta"]["added_by"] == seed::ADDED_BY,
+            is_everywhere,
+        };
+        let group = if is_everywhere { &mut self.everywhere } else { &mut self.of_repository };
+        group.insert(name, read);
+    }
+
+    /// Returns true when a hint that was not found may be there nevertheless.
+    pub fn may_hide(&self, name: &SharedName) -> bool {
+        self.hiding.contains(&name.component)
+    }
+}
+
+/// Lists the hints of a component of an export or of a file.
+pub(super) fn list_hints(content: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let hints = content["hints"].as_object().into_iter().flatten();
+    let variants = content["variants"].as_object().into_iter().flatten();
+    hints.chain(variants.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint))))
+}
+
+/// Names the hints of a file as a session would, which knows one scope in any spelling.
+pub fn read_forms(file: &CommittedFile) -> FileHints {
+    let limit = file.entries.len() + 1;
+    let store = Nudge::new(Config {
+        secret_guard: false,
+        max_components: limit,
+        max_hints: limit,
+        max_hints_per_component: limit,
+        ..Config::default()
+    });
+    let store_hint = |entry: &CommittedHint| -> Result<(SharedName, WrittenForm)> {
+        let mut params = entry.to_params(None, 0);
+        params.remove("if_match_version");
+        let stored: Value = parsed_as(&store.call(SET_HINT, &to_raw(&params)?)?)?;
+        let hint = &stored["hint"];
+        let name = SharedName {
+            component: entry.component.clone(),
+            key: entry.key.clone(),
+            variant: hint["variant"].as_str().unwrap_or_default().to_owned(),
+        };
+        Ok((name, to_written_form(hint)))
+    };
+    let mut all = FileHints::new();
+    for entry in &file.entries {
+        // A session refuses it, too; the file has it under a name that no stored hint has.
+        let (name, form) = store_hint(entry).unwrap_or_else(|_| {
+            let variant = format!("?{}", entry.meta.get("scope").unwrap_or(&Value::Null));
+            let (component, key) = (entry.component.clone(), entry.key.clone());
+            (SharedName { component, key, variant }, entry.written.clone())
+        });
+        all.insert(name, (entry.clone(), form));
+    }
+    all
+}
+
+fn find_variant(scope: &Value) -> Option<String> {
+    let spec: ScopeSpec =
+        if scope.is_null() { ScopeSpec::default() } else { serde_json::from_value(scope.clone()).ok()? };
+    Some(Scope::new(&spec).ok()?.variant().to_owned())
+}
+
+/// Names a hint of a session in every clone; `None` for a scope that is none.
+pub fn name_hint(component: &str, key: &str, scope: &Value) -> Option<SharedName> {
+    let mut scope = scope.clone();
+    if let Some(fields) = scope.as_object_mut() {
+        fields.remove("repo");
+    }
+    Some(SharedName { component: component.to_owned(), key: key.to_owned(), variant: find_variant(&scope)? })
+}
+
+/// Returns the form in which a hint of a session is written, without the parts that are a session's own. Durations that
+/// every hint has by default are left out.
+fn to_written_form(hint: &Value) -> WrittenForm {
+    let mut meta: Map<String, Value> =
+        META.iter().filter_map(|name| Some(((*name).to_owned(), hint["meta"].get(*name)?.clone()))).collect();
+    if let Some(scope) = meta.get_mut("scope").and_then(Value::as_object_mut) {
+        scope.remove("repo");
+    }
+    let is_said = |value: &Value| {
+        !(value.is_null()
+            || value == "session"
+            || value == KEPT_TTL
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty))
+    };
+    meta.retain(|_, value| is_said(value));
+    if meta.is_empty() { hint["value"].clone() } else { json!({"value": hint["value"], "meta": meta}) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_of_a_session_and_of_a_file_have_one_name_and_form() {
+        let text = json!({"components": {"shop": {"hints": {
+            "a": {"value": "make", "meta": {"scope": {"os": "linux", "repo": "h/o/other"}, "tags": ["x"]}},
+            "b": "plain",
+        }}}});
+        let file = CommittedFile::from_text(text.to_string()).unwrap();
+        let forms = read_forms(&file);
+        let scope = json!({"repo": ["h/o/r"], "os": ["linux"]});
+        let hint = json!({"value": "make", "version": 3, "use_count": 9,
+            "meta": {"scope": scope, "ttl": KEPT_TTL, "tags": ["x"], "source": "user", "added_by": "ada"}});
+        let name = name_hint("shop", "a", &scope).unwrap();
+        assert_eq!(forms[&name].1, to_written_form(&hint), "{forms:?}");
+        let plain = name_hint("shop", "b", &json!({"repo": ["h/o/r"]})).unwrap();
+        assert_eq!(forms[&plain].1, json!("plain"));
+
+        let mut session = SessionHints::default();
+        session.add_hint("shop", "a", &hint, "h/o/r");
+        session.add_hint("shop", "c", &json!({"value": "x", "meta": {"scope": {"repo": ["h/o/x"]}}}), "h/o/r");
+        session.add_hint("shop", "d", &json!({"value": "x", "meta": {}}), "h/o/r");
+        assert_eq!(session.of_repository.keys().collect::<Vec<_>>(), [&name], "another repository's is not here");
+        assert_eq!(session.everywhere.len(), 1);
+    }
+}

@@ -1,0 +1,243 @@
+//! Plans the next text of the file: the changes of this session to the hints that it has, and the hints that a caller
+//! names. All else of the file stays.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use nudge::{Error, Result};
+use serde_json::{Map, Value, json};
+
+use super::form::{FileHints, SessionHints, SharedName, WrittenForm, read_forms};
+use super::load::find_session;
+use super::trust::{CloneTrust, TrustFile};
+use super::{CommittedFile, FILE};
+use crate::files;
+use crate::reach::SET_HINT;
+use crate::seed::Call;
+
+/// The hints that the caller wants in the file, beside those that are there.
+#[derive(Debug, Clone, Default)]
+pub struct SaveRequest {
+    /// A component, with its hints for everywhere.
+    pub component: Option<String>,
+    /// These keys of it alone; all where there are none.
+    pub keys: Vec<String>,
+    /// All hints of this repository.
+    pub all: bool,
+}
+
+impl SaveRequest {
+    fn names(&self, name: &SharedName, is_everywhere: bool) -> bool {
+        let is_component = self.component.as_ref().is_some_and(|component| {
+            name.component == *component && (self.keys.is_empty() || self.keys.contains(&name.key))
+        });
+        is_component || (self.all && !is_everywhere)
+    }
+
+    fn is_open(&self) -> bool {
+        self.component.is_none() && !self.all
+    }
+}
+
+/// The change of a file.
+#[derive(Debug, Default)]
+pub struct SavePlan {
+    /// The text; `None` when the file says it already.
+    pub text: Option<String>,
+    /// The number of hints in it.
+    pub count: usize,
+    /// Hints that are new in the file, other, or gone.
+    pub added: Vec<String>,
+    pub changed: Vec<String>,
+    pub removed: Vec<String>,
+    /// Hints of this repository that are not for the team.
+    pub private: Vec<String>,
+    entries: BTreeMap<SharedName, WrittenForm>,
+}
+
+/// A save that waits for its text to be written: no other process changes the trust meanwhile.
+pub struct PendingSave {
+    /// The change.
+    pub plan: SavePlan,
+    trust: TrustFile,
+    known: CloneTrust,
+    session: String,
+    here: SessionHints,
+}
+
+impl PendingSave {
+    /// Plans a save in a clone that has [loaded](super::load_trusted) its file.
+    ///
+    /// # Errors
+    /// `E_INVALID` for a file that is no file of hints; `E_CONFLICT` for one with hints that were not loaded here;
+    /// `E_NOT_FOUND` where there is nothing to save; the errors of the calls.
+    pub fn plan(top: &Path, repo: &str, request: &SaveRequest, call: Call<'_>) -> Result<Self> {
+        let trust = TrustFile::open()?;
+        let mut known = trust.get(top);
+        let file = CommittedFile::read(top)?;
+        let session = find_session(call)?;
+        match &file {
+            None => known = CloneTrust::default(),
+            Some(file) if known.trusted.as_deref() != Some(file.text.as_str()) => {
+                let how = if known.trusted.is_some() {
+                    "has changed since it was loaded here"
+                } else {
+                    "was not loaded here"
+                };
+                let message = format!("{FILE} {how}; `nudge trust` shows it, then save again.");
+                return Err(Error::conflict(message));
+            }
+            Some(_) if !known.is_loaded(&session) => {
+                return Err(Error::unavailable("The session has changed meanwhile; save again."));
+            }
+            Some(_) => {}
+        }
+        let theirs = file.as_ref().map(read_forms).unwrap_or_default();
+        let all = call("nudge.export", &Map::new())?;
+        let stored = all["payload"]["components"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        let components = theirs.keys().map(|name| name.component.clone()).chain(stored).collect();
+        let here = SessionHints::read(&components, repo, call)?;
+        let document = file.map_or_else(|| json!({"components": {}}), |file| file.document);
+        let plan = plan_text(&document, &theirs, &here, &known, request)?;
+        Ok(Self { plan, trust, known, session, here })
+    }
+
+    /// Writes the file, which the writer need not look at again. A hint for everywhere is for this repository, too, from
+    /// now on, as it is in every other clone.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when a file cannot be written; the errors of the calls.
+    pub fn write(mut self, top: &Path, repo: &str, call: Call<'_>) -> Result<SavePlan> {
+        let Some(text) = self.plan.text.clone() else { return Ok(self.plan) };
+        let file = CommittedFile::from_text(text.clone())?;
+        files::write(&top.join(FILE), &text)?;
+        let mut held = BTreeSet::new();
+        for (name, (entry, _)) in read_forms(&file) {
+            let is_held = self.here.of_repository.contains_key(&name)
+                || (self.here.everywhere.contains_key(&name)
+                    && call(SET_HINT, &entry.to_params(Some(repo), 0)).is_ok());
+            if is_held && !entry.is_timed() {
+                held.insert(name);
+            }
+        }
+        let deleted = self.known.deleted.into_iter().filter(|name| self.plan.entries.contains_key(name)).collect();
+        let known = CloneTrust {
+            trusted: Some(text.clone()),
+            base: Some(text),
+            session: self.session,
+            held,
+            deleted,
+            ..CloneTrust::default()
+        };
+        self.trust.put_known(top, known)?;
+        Ok(self.plan)
+    }
+}
+
+fn plan_text(
+    document: &Value,
+    theirs: &FileHints,
+    here: &SessionHints,
+    known: &CloneTrust,
+    request: &SaveRequest,
+) -> Result<SavePlan> {
+    let mut plan = SavePlan::default();
+    let say = |name: &SharedName| format!("{} {}", name.component, name.key);
+    for (name, (entry, form)) in theirs {
+        let written = match here.of_repository.get(name) {
+            Some(ours) if ours.form != *form => {
+                plan.changed.push(say(name));
+                ours.form.clone()
+            }
+            None if (known.deleted.contains(name) || known.held.contains(name)) && !here.may_hide(name) => {
+                plan.removed.push(say(name));
+                continue;
+            }
+            _ => entry.written.clone(),
+        };
+        plan.entries.insert(name.clone(), written);
+    }
+    for (name, ours) in here.of_repository.iter().chain(&here.everywhere) {
+        if ours.is_seed || plan.entries.contains_key(name) || theirs.contains_key(name) {
+            continue;
+        }
+        if request.names(name, ours.is_everywhere) {
+            plan.added.push(say(name));
+            plan.entries.insert(name.clone(), ours.form.clone());
+        } else if !ours.is_everywhere {
+            plan.private.push(say(name));
+        }
+    }
+    plan.check_request(request, !theirs.is_empty())?;
+    plan.count = plan.entries.len();
+    let is_changed = !(plan.added.is_empty() && plan.changed.is_empty() && plan.removed.is_empty());
+    plan.text = is_changed.then(|| write_document(document, &plan.entries));
+    Ok(plan)
+}
+
+impl SavePlan {
+    /// Refuses a request that names nothing that is there.
+    fn check_request(&self, request: &SaveRequest, has_file: bool) -> Result<()> {
+        let holds = |key: Option<&String>| {
+            let component = request.component.as_ref();
+            self.entries.keys().any(|name| Some(&name.component) == component && key.is_none_or(|key| name.key == *key))
+        };
+        if let Some(component) = &request.component {
+            let missing = request.keys.iter().find(|key| !holds(Some(key)));
+            if let Some(key) = missing {
+                let message = format!(
+                    "No hint {component} {key} is stored for this repository; `nudge ls {component}` lists them."
+                );
+                return Err(Error::not_found(message));
+            }
+            if request.keys.is_empty() && !holds(None) {
+                return Err(Error::not_found(format!(
+                    "No hint of {component} is stored for this repository or for everywhere; `nudge ls` lists all."
+                )));
+            }
+        }
+        if has_file || !self.entries.is_empty() {
+            return Ok(());
+        }
+        match self.private.first().filter(|_| request.is_open()) {
+            Some(first) => Err(Error::invalid(format!(
+                "Say which hints are for the team: `nudge save {first}`, or `nudge save --all` for all {} of this repository.",
+                self.private.len()
+            ))),
+            None => Err(Error::not_found(
+                "No hint is stored for this repository alone; `nudge set` stores one, and `nudge save COMPONENT` takes those for everywhere, too.",
+            )),
+        }
+    }
+}
+
+/// Writes the hints in the order of their names; members of the document that are no hints stay.
+fn write_document(document: &Value, entries: &BTreeMap<SharedName, WrittenForm>) -> String {
+    let mut by_component: BTreeMap<&str, BTreeMap<&str, Vec<&WrittenForm>>> = BTreeMap::new();
+    for (name, form) in entries {
+        by_component.entry(&name.component).or_default().entry(&name.key).or_default().push(form);
+    }
+    let mut components = Map::new();
+    for (component, keys) in by_component {
+        let mut content = document["components"][component].as_object().cloned().unwrap_or_default();
+        let (mut hints, mut variants) = (Map::new(), Map::new());
+        for (key, mut list) in keys {
+            list.sort_by_key(ToString::to_string);
+            let mut list = list.into_iter().cloned();
+            hints.extend(list.next().map(|form| (key.to_owned(), form)));
+            let further: Vec<_> = list.collect();
+            if !further.is_empty() {
+                variants.insert(key.to_owned(), Value::Array(further));
+            }
+        }
+        content.insert("hints".into(), Value::Object(hints));
+        content.remove("variants");
+        if !variants.is_empty() {
+            content.insert("variants".into(), Value::Object(variants));
+        }
+        components.insert(component.to_owned(), Value::Object(content));
+    }
+    let mut document = document.clone();
+    document["components"] = Value::Object(components);
+    format!("{document:#}\n")
+}
