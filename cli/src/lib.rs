@@ -1,6 +1,6 @@
-//! The command `nudge`: its arguments, its commands and what they print.
+//! The command `nudge`: its arguments, its commands and their output.
 //!
-//! The binary knows nothing of scoring: all of it hangs on [`nudge::Service`].
+//! This crate knows nothing about scoring: every answer comes from a [`nudge::Service`].
 
 pub mod args;
 pub mod cmd;

@@ -1,4 +1,4 @@
-//! Fifty agents start at once: one is PRIMARY, and every one is served.
+//! Fifty agents start at once: one becomes PRIMARY, and all are served.
 //!
 //! The long form: `NUDGE_ROUNDS=200 cargo test -p nudge-cli --test starts -- --nocapture`
 #![cfg(unix)]
@@ -17,7 +17,7 @@ use kit::wait_for;
 use serde_json::json;
 
 const AGENTS: usize = 50;
-/// For fifty processes on a busy machine.
+/// The time for fifty processes on a busy machine.
 const PATIENT: Duration = Duration::from_mins(1);
 
 /// Promise (session): Fifty processes that start at once get one primary, and all are served.
@@ -52,7 +52,7 @@ fn one_round(number: usize) {
                 scope.spawn(move || {
                     let (key, value) = (format!("k{}", agent.pid), format!("of {}", agent.pid));
                     let served = agent.greet().and_then(|_| agent.tool("nudge_set_hint", &set(&key, &value), PATIENT));
-                    // Whoever fails lets the others go on.
+                    // An agent that fails first lets the others pass the barrier.
                     all_set.wait();
                     let stored = served.unwrap_or_else(|why| panic!("{}: {why:?}: {}", agent.pid, agent.stderr()));
                     assert_eq!(stored["hint"]["version"], 1);
@@ -70,10 +70,10 @@ fn one_round(number: usize) {
         let status = session.status();
         let told = [&status["role"], &status["pid"]];
         assert_eq!(told, [&json!("PRIMARY"), &json!(named.first().unwrap())]);
-        // Each PROXY has called by now.
+        // By now each PROXY has made a call.
         assert_eq!(status["members"], AGENTS, "{status}");
     });
-    // Once by a word to all, once because the client of each goes.
+    // The session ends by `nudge stop` in every second round, otherwise because each client closes stdin.
     if number.is_multiple_of(2) {
         assert!(session.nudge(&["stop"]).status.success());
     } else {
@@ -86,7 +86,8 @@ fn one_round(number: usize) {
     assert_nothing_left(&session.runtime);
 }
 
-/// All that `server.pid` ever names. Meanwhile nobody else listens or holds the lock.
+/// Returns all process ids that `server.pid` names. Asserts meanwhile that no other process listens or holds the
+/// lock.
 fn watch(session: &Session, pids: &[u32], over: &AtomicBool) -> BTreeSet<u32> {
     let mut named = BTreeSet::new();
     let dir = wait_for("the runtime directory", LONG, || nudge_client::RuntimeDir::open(Some(&session.runtime)).ok());

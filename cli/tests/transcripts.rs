@@ -1,9 +1,9 @@
-//! What the command line prints, whole: `tests/cmd/*.md` are typed into a shell as they stand.
-//! `TRYCMD=overwrite cargo test -p nudge-cli --test transcripts` writes what it prints now.
+//! The whole output of the command line: the test types `tests/cmd/*.md` into a shell as they are. `TRYCMD=overwrite
+//! cargo test -p nudge-cli --test transcripts` writes the present output into the files.
 
 mod kit;
 
-// They say what is printed on Linux, whose paths and tools they use.
+// The pages show the output on Linux, and use its paths and tools.
 #[cfg(target_os = "linux")]
 #[path = "transcripts/docs.rs"]
 mod docs;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use kit::{Serve, home};
 use trycmd::TestCases;
 
-/// What is typed, in a home of its own.
+/// Returns the cases, which run in a home of their own.
 fn cases(home: &Path) -> TestCases {
     let nudge = Path::new(env!("CARGO_BIN_EXE_nudge"));
     let path = std::env::join_paths(
@@ -23,7 +23,7 @@ fn cases(home: &Path) -> TestCases {
     cases.env("PATH", path.unwrap().to_str().unwrap());
     cases.env("HOME", home.to_str().unwrap());
     cases.env("NUDGE_RUNTIME_DIR", home.join("run").to_str().unwrap());
-    // What an edit keeps goes with the rest.
+    // The folder for temporary files lies in the home, so drafts of `nudge edit` are removed with it.
     cases.env("TMPDIR", home.to_str().unwrap());
     for name in ["VISUAL", "NUDGE_TOKEN", "CLAUDE_PROJECT_DIR"] {
         cases.env(name, "");
@@ -37,7 +37,7 @@ fn typed(file: &str) {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let cases = cases(home.path());
-    // It is typed in a repository.
+    // The commands run in a repository.
     cases.env("NUDGE_DEFAULT_REACH", "everywhere");
     let word = |text: &str| text.to_owned();
     cases.insert_var("[PORT]", word(&serve.file.port.to_string())).unwrap();
@@ -53,7 +53,7 @@ fn verbs() {
     typed("tests/cmd/verbs.md");
 }
 
-/// Ends the server that a file has started, also when the file did not get so far.
+/// Stops the server that a file may have started, even if the test fails early.
 struct Ending(PathBuf);
 
 impl Drop for Ending {

@@ -1,6 +1,7 @@
-//! Different builds of Nudge: those of one protocol share a session, and one of another protocol says so and ends.
+//! Different builds of Nudge: builds of the same protocol share a session, and a build of another protocol says so
+//! and ends.
 //!
-//! `tests/upgrade` makes the other builds and runs this.
+//! `tests/upgrade` makes the other builds and runs these tests.
 #![cfg(unix)]
 
 mod kit;
@@ -15,10 +16,10 @@ use kit::agent::{Agent, LONG};
 use kit::session::{Session, set, shown};
 use serde_json::{Value, json};
 
-/// For a server that tries for some time before it gives up.
+/// The time for a server that tries for a while before it gives up.
 const PATIENT: Duration = Duration::from_secs(15);
 
-/// The command of a session, by another binary.
+/// Returns the command that starts an agent of the session with another binary.
 fn by(variable: &str, session: &Session) -> Command {
     let template = session.command();
     let mut command = Command::new(std::env::var(variable).expect("run tests/upgrade"));
@@ -36,9 +37,9 @@ fn by(variable: &str, session: &Session) -> Command {
     command
 }
 
-/// The next version, of the same protocol.
+/// The variable with the next version, of the same protocol.
 const NEXT: &str = "NUDGE_NEXT_BIN";
-/// A version of another protocol.
+/// The variable with a version of another protocol.
 const OTHER: &str = "NUDGE_OTHER_BIN";
 
 fn join(session: &mut Session, variable: &str) -> Arc<Agent> {
@@ -52,7 +53,7 @@ fn versions(session: &Session) -> (Value, Value) {
     (status["version"].clone(), status["pid"].clone())
 }
 
-/// Each agent changes a hint, and each sees what all have stored.
+/// Asserts that each agent can change a hint and sees the hints of all.
 fn all_serve(session: &Session, round: &str) {
     for agent in &session.agents {
         agent.result("nudge_set_hint", &set(&format!("{round}-{}", agent.pid), "x"));
@@ -64,7 +65,7 @@ fn all_serve(session: &Session, round: &str) {
     }
 }
 
-/// What has been told to people: on stderr, or in the log while stdout belongs to MCP.
+/// Returns the messages for people: from stderr, and from the log that is used while stdout belongs to MCP.
 fn told(session: &Session, agent: &Agent) -> String {
     agent.stderr() + &fs::read_to_string(session.runtime.join("server.log")).unwrap_or_default()
 }
@@ -104,7 +105,7 @@ fn an_upgrade_one_by_one_keeps_everything() {
     let mut session = Session::start(2);
     join(&mut session, NEXT);
     all_serve(&session, "first");
-    // Each old one ends, as its client is started anew, and a new one comes.
+    // Each old agent ends as if its client restarted, and a new one joins.
     for round in 0..3 {
         let before = shown(&session.agents[1]);
         let old = session.agents.remove(0);
@@ -157,7 +158,7 @@ fn a_start_beside_members_of_another_protocol_leaves_the_session_alone() {
     session.agents[1].stop();
     session.agents[0].kill();
     let other = Agent::launch(by(OTHER, &session));
-    // It gives up, or waits for somebody who can.
+    // The server gives up, or waits for one that can serve the session.
     let patience = std::time::Instant::now() + PATIENT;
     while other.is_running() && std::time::Instant::now() < patience {
         thread::sleep(Duration::from_millis(20));

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, Write as _};
 
-/// Asks the user at the terminal.
+/// Asks the user a yes-or-no question at the terminal; the default is no.
 pub fn ask_yes(question: &str) -> bool {
     is_yes(&ask_which(question, "y/N"))
 }

@@ -1,5 +1,5 @@
-//! Does a hook's work for captures. The end of a session is noted and worked on by a process that outlives the client;
-//! its start tells the user, and goes on with work that was left.
+//! The part of a hook that captures sessions. At the end of a session, the hook records a job and starts a process
+//! that outlives the client. At the start of a session, it tells the user, and resumes unfinished jobs.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use nudge_core::settings::SettingValues;
 
 use super::event::HookEvent;
 
-/// The source that sessions go to, and its command that works on noted sessions, in the background.
+/// The source of captured sessions, and its command that works on recorded jobs in the background.
 const SOURCE: &str = "brain";
 const WORDS: [&str; 2] = ["capture", "--detach"];
-/// How long after its beginning a job counts as left behind.
+/// The milliseconds after its start at which a job counts as abandoned.
 const LEFT_MS: i64 = 60_000;
 
 /// Returns the brain for sessions in this folder; `None` when they are not captured.
@@ -25,7 +25,7 @@ fn find_brain(values: &SettingValues, cwd: Option<&Path>) -> Option<std::path::P
     find_brain_root(values).filter(|_| is_wanted)
 }
 
-/// Notes the end of a session and starts the work on it.
+/// Records a job for an ended session and starts the work on it.
 pub fn note_end(event: &HookEvent, transcript: &Path, values: &SettingValues) -> Result<()> {
     let Some(brain) = find_brain(values, event.cwd.as_deref()) else { return Ok(()) };
     let end = SessionEnd {
@@ -37,7 +37,7 @@ pub fn note_end(event: &HookEvent, transcript: &Path, values: &SettingValues) ->
     if noted.is_some() { start_work() } else { Ok(()) }
 }
 
-/// Returns the text for the user when a session begins. Work that was left is begun again.
+/// Returns the text for the user at the start of a session. Resumes unfinished jobs.
 pub fn announce_capture(event: &HookEvent, values: &SettingValues) -> Option<String> {
     let brain = find_brain(values, event.cwd.as_deref())?;
     if let Ok(jobs) = JobFolder::open(&settings::data_dir(values))

@@ -1,4 +1,4 @@
-//! The parts that reach an agent unasked: the hooks of coding agents, and how they are put there.
+//! The parts that reach an agent without a call from it: the hooks of coding agents, and their installation.
 
 mod agents_md;
 pub mod args;

@@ -1,11 +1,13 @@
-//! Keeps to a project: a checkout may hold links to anywhere, such as the settings of the user's shell.
+//! Keeps `nudge init` inside a project, because a checkout may contain links to any file, such as the settings of the
+//! user's shell.
 
 use std::io;
 use std::path::Path;
 
 use nudge::{Error, Result};
 
-/// Refuses a file of a project that a link leads out of it; it need not exist. Without a project none is refused.
+/// Refuses a file of a project if a link leads out of the project. The file need not exist. Without a project it
+/// refuses nothing.
 ///
 /// # Errors
 /// `E_INVALID`, with the link and its target.
@@ -19,7 +21,7 @@ pub fn check_within(project: Option<&Path>, file: &Path) -> Result<()> {
         path.push(part);
         match path.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => {
-                // A link that leads nowhere would create the file that it names.
+                // A write through a link without a target would create the target.
                 if !path.canonicalize().is_ok_and(|target| target.starts_with(&top)) {
                     let target = path.read_link().map_err(unusable)?;
                     return Err(Error::invalid(format!(

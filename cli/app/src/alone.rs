@@ -1,4 +1,4 @@
-//! Lets one process work at a time: two would each write their own findings, and lose those of the other.
+//! Lets one process work at a time. Two would each write their own findings and lose those of the other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,26 +11,26 @@ use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
 use crate::kept;
 
-/// Time to wait for another process: `nudge init` may be asking its user.
+/// The time to wait for another process: `nudge init` may be asking its user.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Tries to make the lock's folder, which another process removes with its lock.
+/// The number of tries to make the lock's folder, which another process may remove together with its lock.
 const MAX_TRIES: u32 = 100;
 
-/// A lock file, which is removed with the lock.
+/// A lock file, removed when the lock is released.
 pub struct ProcessLock {
-    // The lock goes before its folder.
+    // The lock must be released before its folder is removed.
     _lock: FileLock,
     _folder: Option<EmptyFolder>,
 }
 
-/// A folder that is removed when dropped, unless something is in it.
+/// A folder that is removed on drop, if it is empty.
 struct EmptyFolder(PathBuf);
 
 impl ProcessLock {
-    /// Waits until no other process has the lock, or the caller of this thread's call has gone; makes its folder.
+    /// Waits until no other process has the lock, or until the caller of this call has gone. Creates the folder.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when another process keeps it, or the file cannot be made.
+    /// `E_UNAVAILABLE` when another process keeps the lock, or the file cannot be created.
     pub fn acquire(path: &Path) -> Result<Self> {
         let begun = Instant::now();
         let is_over = || begun.elapsed() > PATIENCE || patience::is_over();
@@ -46,7 +46,7 @@ impl ProcessLock {
                     let folder = path.parent().map(|folder| EmptyFolder(folder.to_owned()));
                     return Ok(Self { _lock: lock.with_removal(path), _folder: folder });
                 }
-                // The folder has just been removed by another.
+                // Another process has just removed the folder.
                 Err(LockRefusal::Failed(error))
                     if error.kind() == std::io::ErrorKind::NotFound && tries < MAX_TRIES => {}
                 Err(refusal) => break refusal,

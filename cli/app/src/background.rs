@@ -1,12 +1,12 @@
-//! Processes that outlast their caller and its terminal.
+//! Processes that outlive their caller and its terminal.
 
 use std::process::{Command, Stdio};
 
 use nudge::{Error, Result};
 use nudge_core::source::SourceSpec;
 
-/// Starts another command of a source in a process of its own. This process leaves the terminal first, so that the end
-/// of its caller, or of the caller's session, does not end the new one.
+/// Starts another command of a source in a process of its own. This process leaves the terminal first, so that the
+/// end of its caller, or of the caller's login session, does not end the new process.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the program cannot be started.
@@ -22,8 +22,8 @@ pub fn start_in_background(source: &SourceSpec, words: &[&str]) -> Result<()> {
     command.spawn().map(drop).map_err(failed)
 }
 
-/// Detaches this process from the terminal and its signals, and from the folder in which it was started, which can then
-/// be removed.
+/// Detaches this process from the terminal and its signals. It also leaves the folder in which it was started, so
+/// that the folder can be removed.
 pub fn leave_the_terminal() {
     #[cfg(unix)]
     let _ = rustix::process::setsid();
@@ -41,6 +41,6 @@ pub fn set_apart(command: &mut Command) {
     command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
 }
 
-/// Gives a program a process group of its own: here [`leave_the_terminal`] has done it.
+/// Does nothing: [`leave_the_terminal`] has already made a process group.
 #[cfg(not(windows))]
 pub fn set_apart(_: &mut Command) {}

@@ -1,5 +1,5 @@
-//! The parts that the server, the hooks and the commands of Nudge share: the one list of sources, the settings, the
-//! caller's context, the files of the user and of Nudge, and the seeds and hints that a repository brings along.
+//! The parts that the server, the hooks and the commands of Nudge share: the only list of sources, the settings, the
+//! caller's context, the files of the user and of Nudge, and the seeds and hints from a repository's files.
 
 pub mod alone;
 pub mod background;

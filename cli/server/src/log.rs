@@ -1,5 +1,5 @@
-//! The log: events, callers and durations; never the content of a call. Params, results, tokens and environments do not
-//! go in at any level.
+//! The log: events, callers and durations, never the content of a call. At no level does it contain params, results,
+//! tokens or environments.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The level of this name; `info` for any other.
+/// Returns the level with this name; `info` for any other name.
 pub fn parse_level(name: &str) -> LevelFilter {
     match name {
         "error" => LevelFilter::ERROR,
@@ -22,7 +22,7 @@ pub fn parse_level(name: &str) -> LevelFilter {
     }
 }
 
-/// Logs to `server.log` in the runtime directory, or to stderr where a person reads it.
+/// Writes the log to `server.log` in the runtime directory, or to stderr when a person reads it.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be used.
@@ -40,7 +40,7 @@ where
     W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
 {
     let format = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false).with_ansi(false);
-    // Our own lines alone: at debug level the libraries below print messages whole.
+    // Logs only Nudge's own lines: at debug level, the libraries below print whole messages.
     let ours = Targets::new().with_target("nudge_", level);
     let registry = tracing_subscriber::registry().with(ours);
     // A second start in one process, as in tests, keeps the first log.
@@ -61,7 +61,7 @@ impl Service for LoggedServices {
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let Some((service, row)) = self.0.find_service(method) else {
-            // The name is not logged: it may be anything.
+            // Does not log the name, because a caller may send any text.
             tracing::debug!(method = "an unknown method", by = ?caller.name, "call");
             return Err(unknown_method(method, &self.0.methods()));
         };

@@ -1,5 +1,5 @@
-//! Gives memory back after large calls. The C library keeps freed memory for each thread that made a call. So one
-//! import of 30 MB would count as in use for as long as the server runs.
+//! Returns memory to the system after large calls. The C library keeps freed memory for each thread that made a call.
+//! Without this, one import of 30 MB would count as used memory as long as the server runs.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-/// Size from which a call leaves enough behind.
+/// The bytes of a call from which returning memory is worthwhile.
 const LARGE_BYTES: usize = 256 << 10;
-/// Pause after a large call: most answers are read by then, and several calls are tidied up after at once.
+/// The pause after a large call. Most clients have read their answer by then, and one run covers several calls.
 const SOON: Duration = Duration::from_secs(1);
-/// Pause after which the last answers have been read, or their readers cut off.
+/// The pause after which every client has read its answer or was cut off.
 const LATER: Duration = Duration::from_secs(20);
 
 static USED: Notify = Notify::const_new();
 
-/// Notes that so many bytes were read, written or answered.
+/// Notes that this many bytes were read, written or answered.
 pub fn note_use(bytes: usize) {
     if bytes >= LARGE_BYTES {
         USED.notify_one();
     }
 }
 
-/// Gives memory back after each large call, for ever.
+/// Returns memory after each large call, for ever.
 pub async fn give_back() {
     loop {
         USED.notified().await;

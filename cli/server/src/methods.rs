@@ -1,5 +1,5 @@
-//! Lists the methods of a server for the files that describe them: types, an `OpenRPC` document, the page of the
-//! methods.
+//! Lists the methods of a server, for the generated files that describe them: types, an `OpenRPC` document, the page
+//! of the methods.
 
 use nudge::MethodSpec;
 use nudge_app::sources;
@@ -12,7 +12,7 @@ use super::session::event::EventService;
 use super::session::history::ChangeHistory;
 use super::session::status::ServerStatus;
 
-/// Every method that a server answers, once: those of the sources, then its own.
+/// Lists every method of a server once: those of the sources, then the server's own.
 pub fn list_methods() -> Vec<&'static MethodSpec> {
     let own = [
         SuggestService::TABLE.methods(),

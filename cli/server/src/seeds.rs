@@ -1,4 +1,4 @@
-//! The hints of the files of a clone that an agent works in (semantics section 20).
+//! Hints from the files of the clone in which an agent works (semantics section 20).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tokio::task::spawn_blocking;
 use super::StdioUse;
 use super::session::backend::CallBackend;
 
-/// Brings the hints of this process's clone in step with its files, beside everything else, for clients without hooks.
-/// If no clone was ever seeded, this is one look for a file.
+/// Updates the hints of this process's clone in the background, for clients without hooks. If no clone was ever
+/// seeded and this one has no `.nudge.json`, it only looks for two files.
 pub fn follow_clone_files(stdio: &StdioUse, backend: &Arc<CallBackend>) {
     if !matches!(stdio, StdioUse::Mcp { profile: None, .. }) {
         return;
@@ -36,7 +36,8 @@ pub fn follow_clone_files(stdio: &StdioUse, backend: &Arc<CallBackend>) {
     });
 }
 
-/// Brings the hints of a clone in step with its files, as far as its user wants that. `repo` names its repository.
+/// Updates the hints of a clone from its files, as far as the user wants that. `repo` returns the name of its
+/// repository.
 pub fn follow_clone(top: &Path, repo: impl FnOnce() -> Option<String>, call: Call<'_>) {
     if committed::is_there(top)
         && let Some(repo) = repo()
@@ -53,7 +54,7 @@ pub fn follow_clone(top: &Path, repo: impl FnOnce() -> Option<String>, call: Cal
     }
 }
 
-/// Returns true if the user wants a clone followed that a folder may lie in. No file of the clone is looked at for it.
+/// Returns true if the folder may lie in a clone whose files the user wants to follow. It reads no file of the clone.
 pub fn may_follow(cwd: &Path) -> bool {
     let has_seeds =
         || SeededClones::read_unlocked().is_ok_and(|clones| cwd.ancestors().any(|top| clones.get(top).is_some()));

@@ -1,4 +1,4 @@
-//! The session: the roles, the sources, the journal, change notifications, and the threads of calls.
+//! The session: the roles, the sources, the journal, change notifications, and the threads for calls.
 
 pub mod backend;
 pub mod calls;

@@ -7,8 +7,8 @@ use super::{CommandOutput, RunningSession, add_field, render_answer, to_name_par
 use crate::args::{BumpArgs, GlobalFlags};
 use crate::output;
 
-/// Bumps a hint. Without a context flag it bumps a sole variant wherever that applies, else the variant that `get`
-/// returns here.
+/// Bumps a hint. Without a context flag it bumps the only variant, wherever that one applies, or else the variant
+/// that `get` returns here.
 pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = to_name_params(&args.name);
@@ -16,7 +16,8 @@ pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut params, "variant", args.variant);
     let result = if args.here.to_context().is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
-            // `E_INVALID` may also mean several variants, where a context helps; any other cause repeats.
+            // `E_INVALID` may mean that there are several variants, and then a context helps. Any other cause leads
+            // to the same error again.
             ErrorKind::Invalid => {
                 session.call_in("nudge.bump", nudge::ContextUse::Inferred, &params, process_cwd().as_deref(), None)
             }

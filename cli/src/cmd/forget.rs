@@ -10,14 +10,14 @@ use super::{CommandOutput, ask_consent, parsed_as, to_raw};
 use crate::args::{ForgetArgs, GlobalFlags};
 use crate::output;
 
-/// Empties the kept hints: by the session that keeps now, else in the file.
+/// Empties the kept hints: through the session that keeps them now, else in the file.
 pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let folder = KeptFolder::from_state_dir()?;
     let file = folder.file_path();
     if !folder.is_there() {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
-    // The lock tells whether a session keeps; it is not held while people are asked.
+    // A free lock means that no session keeps hints. The lock is released while the user is asked.
     let keeper = match folder.lock(None)? {
         Some(_) => None,
         None => Some(connect_keeper(&folder, global)?),
@@ -59,7 +59,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
             |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
         folder.write(&mut lock, &KeptDocument::default().to_text(&[])).map_err(unwritable)?;
         folder.remove_others(&lock).map_err(unwritable)?;
-        // Else the next session would write that session's last hints from its journal.
+        // Ends a killed session; otherwise the next session would write its last hints from its journal.
         if let Some((dir, lock)) = self::find_killed(&folder) {
             dir.remove_session(&lock)?;
         }
@@ -70,7 +70,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(report_forgotten(global, forgotten, format!("forgot {count} of {shown}{beside}\n"), &folder))
 }
 
-/// The directory of the session that kept last, when its processes were killed, and its lock.
+/// Returns the runtime directory of the session that last kept hints, with its lock, if its processes were killed.
 fn find_killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
     let dir = RuntimeDir::open(Some(&folder.read_owner()?)).ok()?;
     let lock = dir.try_lock().ok()??;
@@ -79,7 +79,7 @@ fn find_killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
     (over && kept).then_some((dir, lock))
 }
 
-/// Connects to the session that has the lock.
+/// Connects to the session that holds the lock.
 fn connect_keeper(folder: &KeptFolder, global: &GlobalFlags) -> Result<RemoteServer> {
     let dir = RuntimeDir::open(folder.read_owner().as_deref().or(global.runtime_dir.as_deref()))?;
     RemoteServer::connect(&dir)

@@ -17,13 +17,14 @@ use super::{CommandOutput, RunningSession, ask_yes, parse_value, parsed_as, rend
 use crate::args::{GlobalFlags, ImportArgs, ImportModeFlag};
 use crate::output;
 
-/// Most that is read of a file: a device has no end.
+/// The most bytes of a file that are read, because a device has no end.
 const MAX_FILE_BYTES: u64 = 4 << 30;
-/// Longest params of one call: a server takes no larger body.
+/// The most bytes of one call's params, below the limit of the server's body.
 const MAX_CALL_BYTES: usize = MAX_BODY_BYTES - (64 << 10);
-/// Bytes of the hints of one call, where a file takes several: a server has seconds to answer, and others wait meanwhile.
+/// The bytes of hints in one call, when a file needs several calls. The server must answer within seconds, and other
+/// callers wait meanwhile.
 const PIECE_BYTES: usize = 1 << 20;
-/// Most wrong hints that are named, as in the answer of one call.
+/// The most wrong hints that the answer lists, as many as one call lists.
 const MAX_ERRORS: usize = 100;
 
 /// Params of `nudge.import`. The payload is raw JSON text, which keeps key order, duplicate keys and numbers.
@@ -40,7 +41,7 @@ pub fn run(args: &ImportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         "-" => (text_or_stdin("-".into())?, "Standard input"),
         file => {
             let mut text = String::new();
-            // The caller names it, so it may be a pipe.
+            // The caller chose this path, so any file is allowed, even a pipe.
             let read = File::open(file).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
             let wrong = |error| {
                 invalid_error(format!("{file} cannot be read: {error}; name a file that `nudge export` wrote."))
@@ -82,7 +83,7 @@ pub fn run(args: &ImportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &answer, output::render_imported)
 }
 
-/// Imports a store that is too large for one call, the hints of most use first. `import` imports a payload.
+/// Imports a store that is too large for one call, the most used hints first. `import` imports a payload.
 fn import_in_pieces(
     payload: &RawValue,
     name: &str,
@@ -90,7 +91,7 @@ fn import_in_pieces(
 ) -> Result<Box<RawValue>> {
     let no_store = |_| invalid_error(format!("{name} is no store; write it anew with `nudge export`."));
     let document = KeptDocument::read(payload.get()).map_err(no_store)?;
-    // The version is checked, and the payload's other members are stored, before any hint is.
+    // Checks the version and stores the payload's other members before it stores any hint.
     let mut others: BTreeMap<String, &RawValue> = serde_json::from_str(payload.get()).map_err(no_store)?;
     let none = to_raw_value(&Map::new()).expect("an empty object is JSON");
     others.insert("components".into(), &none);
@@ -138,7 +139,7 @@ impl ImportCounts {
     }
 }
 
-/// Writes JSON without the spaces that an export has for people.
+/// Removes the white space that an export has for people.
 fn without_spaces(payload: &RawValue) -> Result<Box<RawValue>> {
     let mut text = Vec::new();
     let mut from = serde_json::Deserializer::from_str(payload.get());
@@ -148,7 +149,8 @@ fn without_spaces(payload: &RawValue) -> Result<Box<RawValue>> {
     Ok(RawValue::from_string(text).expect("it was written as JSON"))
 }
 
-/// Asks the user at a terminal before stored hints are removed. Scripts are not asked: they have said it.
+/// Asks the user at a terminal before it removes stored hints. It does not ask a script: the script chose --mode
+/// replace itself.
 fn agree_to_replace(session: &RunningSession, args: &ImportArgs) -> Result<()> {
     if args.file == "-" || !stdin().is_terminal() || !stderr().is_terminal() {
         return Ok(());

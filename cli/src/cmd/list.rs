@@ -9,10 +9,10 @@ use super::{CommandOutput, RunningSession, add_field, parse_value, print_note, r
 use crate::args::{GlobalFlags, ListArgs};
 use crate::output;
 
-/// Largest number of hints that a query returns; a component holds fewer unless its limit was raised.
+/// The most hints that a query returns; a component holds fewer unless its limit was raised.
 const LIMIT: u64 = 1000;
 const TOO_MANY: u64 = LIMIT + 1;
-/// Most hints that are listed without a component; of more, the components say more.
+/// The most hints that the command lists without a component; if there are more, it lists the components.
 const FEW: u64 = 20;
 
 pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
@@ -54,7 +54,7 @@ pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &result, |result| output::render_hints(result, args.reveal))
 }
 
-/// Params for every hint, or every one of a component.
+/// Returns params for all hints, or for all of a component.
 fn query_params(component: Option<&str>) -> Map<String, Value> {
     let mut params = Map::new();
     add_field(&mut params, "component", component);
@@ -63,16 +63,17 @@ fn query_params(component: Option<&str>) -> Map<String, Value> {
     params
 }
 
-/// The components of a result, each with its number of hints.
+/// Lists the components of a result, each with its number of hints.
 fn read_counts(all: &Value) -> impl Iterator<Item = (&str, u64)> {
     let rows = all["components"].as_array().into_iter().flatten();
     rows.filter_map(|row| Some((row["name"].as_str()?, row["hint_count"].as_u64()?)))
 }
 
-/// The number of hints of a component; where it is not stored, a refusal that leads on to one that is.
+/// Returns the number of hints of a component. If the component is not stored, returns a refusal that names a similar
+/// one.
 ///
 /// # Errors
-/// The server's, when it cannot be asked.
+/// The server's error, when the call fails.
 pub(super) fn stored_in(session: &RunningSession, component: &str) -> Result<Result<u64>> {
     let all = parse_value(&session.call("nudge.list_components", &Map::new())?)?;
     if let Some((_, count)) = read_counts(&all).find(|(name, _)| *name == component) {

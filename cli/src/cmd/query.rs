@@ -8,7 +8,7 @@ use super::{CommandOutput, RunningSession, add_field, parse_value, render_answer
 use crate::args::{GlobalFlags, QueryArgs};
 use crate::output;
 
-/// Most rows that there are for one call, and how many people are shown if they name no number.
+/// The most rows of one call, and the rows that people see if they give no number.
 const MOST: u64 = 1000;
 const SHOWN: u64 = 10;
 
@@ -20,7 +20,8 @@ pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut params, "tags", args.tags);
     add_field(&mut params, "regex", args.regex);
     add_field(&mut params, "text", Some(args.text.join(" ")).filter(|text| !text.is_empty()));
-    // People are told how many rows are held back, so that all are asked for. An invalid limit is refused as it stands.
+    // For people, the command reads all rows, so that it can say how many it leaves out. It passes an invalid limit
+    // on, and the server refuses it.
     let counts = !session.json && args.limit.is_none_or(|limit| (1..=MOST).contains(&limit));
     let limit = if counts { Some(MOST) } else { args.limit };
     add_field(&mut params, "limit", limit);
@@ -43,13 +44,13 @@ pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { notes, ..done })
 }
 
-/// The rows of a search that are shown, and the numbers of those that are not.
+/// The shown rows of a search, and the numbers of the others.
 struct HeldBackRows {
     shown: Vec<Value>,
     all: u64,
-    /// Rows beyond the limit.
+    /// The number of rows beyond the limit.
     more: u64,
-    /// Rows that do not apply here and were not asked for.
+    /// The number of rows that do not apply here, and that the user did not ask for.
     elsewhere: u64,
 }
 

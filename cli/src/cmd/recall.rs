@@ -7,7 +7,7 @@ use super::{CommandOutput, RunningSession, add_field, parse_value, render_answer
 use crate::args::{GlobalFlags, RecallArgs};
 use crate::output;
 
-/// Least letters of a word to search for, unless no word has so many.
+/// The least letters of a word to search for. If no word has so many, shorter words count too.
 const TELLING: usize = 4;
 
 pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
@@ -26,15 +26,15 @@ pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { notes: describe_elsewhere(&session, args, found).into_iter().collect(), ..done })
 }
 
-/// Returns a note on hints with these words that do not apply here. If no hint was found at all, the note says how to
-/// go on.
+/// Returns a note about hints with these words that do not apply here. If no hint was found at all, the note says
+/// what to do next.
 fn describe_elsewhere(session: &RunningSession, args: &RecallArgs, found: bool) -> Option<String> {
     let words = args.words.join(" ");
     let words: Vec<_> = words.split_whitespace().collect();
     let telling: Vec<_> = words.iter().copied().filter(|word| word.chars().count() >= TELLING).collect();
     let text = if telling.is_empty() { words.join(" ") } else { telling.join(" ") };
     let Value::Object(params) = json!({"text": text, "include_ineligible": true, "limit": 1000}) else { return None };
-    // A search may refuse a long question.
+    // The server may refuse a search for a long question.
     let rows =
         session.call_here("nudge.query", params, args.here.to_context()).and_then(|rows| parse_value(&rows)).ok();
     let elsewhere = rows.iter().filter_map(|rows| rows["hints"].as_array()).flatten();

@@ -50,8 +50,8 @@ pub fn run(args: &SetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &stored, output::render_stored)
 }
 
-/// Says where a hint applies: replaces the shorthands for this repository and this folder. Returns the repository to which
-/// a hint without a scope is limited.
+/// Writes the scope for `--here` and `--scope-repo .` into `meta`. Returns the repository that a hint without a scope
+/// is limited to.
 fn place_hint(
     args: &SetArgs,
     meta: &mut Map<String, Value>,
@@ -89,7 +89,7 @@ fn scope_of(meta: &mut Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-/// The type that `--type` names, else the one that the other flags are for.
+/// Returns the type from `--type`, else the type that the other flags imply.
 fn choose_kind(args: &SetArgs) -> Result<ValueKind> {
     let mut kind = args.kind;
     for (flag, given, its) in [
@@ -106,17 +106,18 @@ fn choose_kind(args: &SetArgs) -> Result<ValueKind> {
     Ok(kind.unwrap_or(ValueKind::Text))
 }
 
-/// Builds the value in the form of its type.
+/// Builds the value in the format of its type.
 fn build_value(args: &SetArgs) -> Result<Box<RawValue>> {
     let kind = choose_kind(args)?;
     let from_stdin = args.value == "-";
     let mut text = text_or_stdin(args.value.clone())?;
     if from_stdin {
-        // A single line break is dropped, as `echo` and editors add it; a value that ends in one needs two.
+        // Drops a single line break at the end, because `echo` and editors add one. A value that ends with a line
+        // break needs two.
         let kept = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text).len());
         text.truncate(kept.unwrap_or(text.len()));
         if text.is_empty() {
-            // The value was lost on the way: the command before the pipe has failed, for instance.
+            // The value was lost before it arrived: for instance, the command before the pipe has failed.
             return Err(Error::invalid("Nothing came in on stdin; write the value there, or as an argument."));
         }
     }
@@ -148,7 +149,7 @@ fn build_value(args: &SetArgs) -> Result<Box<RawValue>> {
     to_raw(&typed)
 }
 
-/// Makes a path absolute from the command's own folder, or from the home folder for `~`. An absolute one of any system
+/// Makes a path absolute, from the current folder, or from the home folder for `~`. An absolute path of any system
 /// stays as it is. `..` means the same as for the shell's `cd`.
 fn to_absolute(text: String) -> Result<String> {
     let is_absolute = is_drive(&text) || text.starts_with(['/', '\\']) || Path::new(&text).is_absolute();
@@ -171,8 +172,8 @@ fn to_absolute(text: String) -> Result<String> {
     path.into_os_string().into_string().map_err(|_| Error::invalid("The path is not UTF-8; write an absolute one."))
 }
 
-/// Makes a pattern of folders begin where the command stands: no absolute folder is one of `src/**`. A pattern with
-/// alternatives first is left for the library to refuse.
+/// Puts the current folder before a relative pattern, because `src/**` alone matches no absolute folder. A pattern
+/// that begins with `{`, `!`, `~` or `\`, or that contains `..`, stays as it is, and the library decides.
 fn from_here(pattern: String) -> String {
     let is_plain = !pattern.is_empty() && !pattern.starts_with(['{', '!', '~', '\\']) && is_relative(&pattern);
     match process_cwd().and_then(|cwd| cwd.to_str().map(str::to_owned)) {

@@ -7,7 +7,7 @@ use nudge::{Error, ErrorKind, Result};
 use super::CommandOutput;
 use crate::args::{COMPLETE_VARIABLE, CliArgs, CompletionShell, CompletionsArgs, ManArgs};
 
-/// Prints the script that makes a shell ask `nudge` itself for completions.
+/// Prints the script that makes a shell call `nudge` for completions.
 pub fn print_completions(args: &CompletionsArgs) -> Result<CommandOutput> {
     let shell = match args.shell {
         CompletionShell::Bash => "bash",
@@ -27,7 +27,7 @@ pub fn print_completions(args: &CompletionsArgs) -> Result<CommandOutput> {
     }
 }
 
-/// Prints the page of `nudge`, or writes those of all verbs into a folder.
+/// Prints the page of `nudge`, or writes the pages of all verbs into a folder.
 pub fn print_manual(args: &ManArgs) -> Result<CommandOutput> {
     let mut command = CliArgs::command().disable_help_subcommand(true);
     command.build();
@@ -48,7 +48,7 @@ pub fn print_manual(args: &ManArgs) -> Result<CommandOutput> {
     Ok(format!("wrote the pages to {}\n", folder.display()).into())
 }
 
-/// Renders a page; examples get a heading of their own and keep their lines.
+/// Renders a page; gives examples a heading of their own and keeps their lines.
 fn render_page(command: &clap::Command) -> std::io::Result<String> {
     let mut out = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut out)?;

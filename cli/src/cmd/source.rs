@@ -58,7 +58,7 @@ pub fn run(call: SourceVerb, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { code, notes: if global.json { Vec::new() } else { report.notes }, ..shown })
 }
 
-/// Finishes an answer as its method's row says, if the settings want it.
+/// Completes an answer as the method's row requires, if the settings switch that on.
 fn finish_answer(call: &SourceVerb, answer: Box<RawValue>, global: &GlobalFlags) -> Result<Box<RawValue>> {
     let Some(finish) = call.method.finish else { return Ok(answer) };
     if !settings::read()?.is_on(finish.setting) {
@@ -71,7 +71,7 @@ fn finish_answer(call: &SourceVerb, answer: Box<RawValue>, global: &GlobalFlags)
     })
 }
 
-/// Puts stdin in the place of a text that is `-`.
+/// Replaces a text `-` with the content of stdin.
 fn with_stdin(mut params: Map<String, Value>) -> Result<Map<String, Value>> {
     let mut from_stdin = params.iter_mut().filter(|(_, value)| value.as_str() == Some("-"));
     let Some((_, first)) = from_stdin.next() else { return Ok(params) };
@@ -87,10 +87,11 @@ fn with_stdin(mut params: Map<String, Value>) -> Result<Map<String, Value>> {
     Ok(params)
 }
 
-/// Asks the running session, and where there is none the source itself.
+/// Calls the running session; without one, calls the source in this process.
 fn ask_source(call: SourceVerb, global: &GlobalFlags) -> Result<Box<RawValue>> {
     match in_session(&call, global) {
-        // No server runs, or one of a version that has no such source. A caller that names a port means that server.
+        // No server runs, or the server's version does not have the source. A caller that names a port wants only
+        // that server.
         Err(error)
             if call.source.alone
                 && global.port.is_none()
@@ -114,7 +115,7 @@ fn in_session(call: &SourceVerb, global: &GlobalFlags) -> Result<Box<RawValue>> 
     }
 }
 
-/// Asks the source in this process.
+/// Calls the source in this process.
 fn ask_alone(call: SourceVerb) -> Result<Box<RawValue>> {
     let (source, method) = (call.source, call.method);
     let params = with_context(call);
@@ -129,7 +130,7 @@ pub fn open_alone(source: &SourceSpec, values: &SettingValues) -> Result<Arc<dyn
     (source.open)(host_alone(source, values)?)
 }
 
-/// Returns the host of a source in this process.
+/// Makes the host of a source in this process.
 fn host_alone(source: &SourceSpec, values: &SettingValues) -> Result<SourceHost<'static>> {
     let data = settings::data_dir(values);
     Ok(SourceHost {
@@ -151,7 +152,7 @@ fn with_context(call: SourceVerb) -> Map<String, Value> {
     params
 }
 
-/// Runs a command that stays, until it is stopped or its output is no longer read.
+/// Runs a long command until it is stopped or no reader is left for its output.
 fn run_long_command(call: SourceVerb, long: &LongCommand, global: &GlobalFlags) -> Result<CommandOutput> {
     let source = call.source;
     let params = to_raw(&with_context(call))?;
@@ -206,7 +207,7 @@ fn with_host<T>(
     run(&host)
 }
 
-/// Writes a setting of a source into the settings file, and tells why it may not count at once.
+/// Writes a setting of a source into the settings file. Prints a note if the setting does not take effect at once.
 fn keep_setting(source: &SourceSpec, name: &str, value: &str, global: &GlobalFlags) -> Result<()> {
     let setting = source.settings.iter().find(|setting| setting.name == name);
     let setting = setting.ok_or_else(|| Error::invalid(format!("There is no setting `{name}`.")))?;
@@ -223,7 +224,7 @@ fn keep_setting(source: &SourceSpec, name: &str, value: &str, global: &GlobalFla
     Ok(())
 }
 
-/// Sets the flag when the process is asked to end.
+/// Sets the flag when the system asks the process to end.
 fn end_by_signal(stop: &StopFlag) -> Result<()> {
     let failed = |error| Error::unavailable(format!("Signals cannot be waited for ({error}); try again."));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;

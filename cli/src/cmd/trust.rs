@@ -82,7 +82,7 @@ pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
 /// visible.
 fn show_texts(text: &str) -> String {
     let mut out = String::new();
-    // A text that cannot be decoded is shown as it stands: nothing is trusted unseen.
+    // Shows a text that cannot be decoded as it is, because the user must see everything before trusting it.
     let Ok(document) = serde_json::from_str::<Value>(text) else { return visible_lines(text) };
     tell_texts(&document, &mut Vec::new(), &mut out);
     out
@@ -104,7 +104,7 @@ fn tell_texts(value: &Value, path: &mut Vec<String>, out: &mut String) {
     }
 }
 
-/// Returns the lines that are new in the file since it was trusted; all of it when it never was.
+/// Returns the lines that are new since the user trusted the file; the whole file if the user never did.
 fn diff_texts(before: Option<&str>, now: &str) -> String {
     let Some(before) = before else { return now.to_owned() };
     TextDiff::from_lines(before, now).unified_diff().context_radius(2).header("trusted", FILE).to_string()

@@ -15,7 +15,7 @@ use crate::args::{GlobalFlags, UiArgs};
 
 const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
 
-/// The part of the result that is opened.
+/// The needed field of the result.
 #[derive(Deserialize)]
 struct OpenedAddress {
     url: String,
@@ -25,7 +25,7 @@ struct OpenedAddress {
 /// The variable of the upstream plugin for the port of its page.
 const PORT: &str = "DUDE_PORT";
 
-/// The port that the page is wanted on: the flag, else the variable.
+/// Returns the port for the page: from the flag, else from the variable.
 fn read_port(global: &GlobalFlags) -> Result<Option<u16>> {
     let given = std::env::var_os(PORT).filter(|text| !text.is_empty());
     match (global.port, given) {
@@ -38,12 +38,12 @@ fn read_port(global: &GlobalFlags) -> Result<Option<u16>> {
     }
 }
 
-/// Prints the address of the page, and opens it where a person sits.
+/// Prints the address of the page, and opens it if a person sits at this machine.
 pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let port = read_port(global)?;
-    // Here the port says where the page is wanted, and not which server is meant.
+    // In this command the port is that of the page, and does not choose a server.
     let session = RunningSession::open(&GlobalFlags { port: None, ..global.clone() }).map_err(|error| {
-        // Whatever else is wrong is told as it is.
+        // Any other error keeps its message.
         if error.message().starts_with("No Nudge server is running") { error.with_message(NO_SERVER) } else { error }
     })?;
     let mut params = Map::new();
@@ -51,7 +51,7 @@ pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     if let Some(port) = port {
         params.insert("port".into(), port.into());
     }
-    // The variables that scopes mention must be there beforehand: the page has no environment.
+    // Reads the names of the variables that scopes mention first, because the page has no environment.
     let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
     session.set_env_names(names);
     let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None)?;

@@ -9,13 +9,13 @@ use super::{CommandOutput, RunningSession, TextForm, add_field, parse_value, pri
 use crate::args::{GlobalFlags, WatchArgs};
 use crate::output;
 
-/// Time for which the server may hold a call when nothing changes.
+/// The time for which the server may hold a call while nothing changes, in seconds.
 const WAIT_S: f64 = 5.0;
 
-/// Pause between two looks for the next server.
+/// The pause between two searches for the next server.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Prints changes until stdout closes. When the server ends, it waits for the next one.
+/// Prints changes until stdout closes. When the server ends, waits for the next one.
 pub fn run(args: &WatchArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut session = RunningSession::open(global)?;
     let mut next = parse_value(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
@@ -56,7 +56,7 @@ pub fn run(args: &WatchArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     }
 }
 
-/// Waits for a server that answers; `None` once the output is no longer read.
+/// Waits for a server that answers; `None` when no reader is left for the output.
 fn next_session(global: &GlobalFlags) -> Option<RunningSession> {
     loop {
         if nobody_reads(ReaderWait::Not) {
@@ -70,17 +70,16 @@ fn next_session(global: &GlobalFlags) -> Option<RunningSession> {
     }
 }
 
-/// How [`nobody_reads`] looks.
+/// Says how [`nobody_reads`] waits.
 #[derive(Clone, Copy)]
 pub enum ReaderWait {
-    /// As it is now.
+    /// It returns the present state.
     Not,
-    /// It returns when the reader goes.
+    /// It waits until the reader goes.
     ForIt,
 }
 
-/// Returns true when the reader of a pipe has gone. Without this `nudge watch | head -1` would wait for a second
-/// change.
+/// Returns true when the reader of a pipe has gone. Otherwise `nudge watch | head -1` would wait for a second change.
 #[cfg(unix)]
 pub fn nobody_reads(wait: ReaderWait) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -101,8 +100,8 @@ pub fn nobody_reads(_: ReaderWait) -> bool {
     false
 }
 
-/// Returns true for a change to print: any, or those of a component's hints. A change of many hints at once has no
-/// component, and may be of any.
+/// Returns true for a change to print: any change, or a change of the component's hints. A change of many hints at
+/// once names no component, and may affect any.
 fn is_wanted(change: &Value, args: &WatchArgs) -> bool {
     args.component.as_deref().is_none_or(|component| {
         change["source"] == nudge::HINTS && change.get("component").is_none_or(|name| name == component)

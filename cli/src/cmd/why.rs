@@ -6,7 +6,7 @@ use super::{CommandOutput, RunningSession, parse_value, render_answer, reveal_se
 use crate::args::{GlobalFlags, WhyArgs};
 use crate::output;
 
-/// Prints the explanation, also when no variant fits; the exit code is that of `get`.
+/// Prints the explanation, even if no variant applies; the exit code is the same as that of `get`.
 pub fn run(args: &WhyArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut result = session.call_here("nudge.why", to_name_params(&args.name), args.here.to_context())?;

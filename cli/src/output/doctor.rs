@@ -1,4 +1,4 @@
-//! The output of `doctor`.
+//! Writes the output of `doctor`.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ pub fn render_doctor(report: &Value) -> String {
     out
 }
 
-/// Returns true for a check that works but has advice.
+/// Returns true for a check that passed but has advice.
 fn is_warning(check: &Value) -> bool {
     check["ok"] == true && check["fix"].is_string()
 }
@@ -53,7 +53,7 @@ fn write_check(out: &mut String, check: &Value, name: &str) {
         _ => with_style(FAINT, "-"),
     };
     let mut facts = Vec::new();
-    // Only the session's check has these fields.
+    // Only the check of the session has these fields.
     if let (Some(role), Some(hints)) = (check["role"].as_str(), check["hints"].as_u64()) {
         let hints = count_noun(hints, "hint");
         let [pid, port, version] = ["pid", "port", "version"].map(|name| to_text(&check[name]));

@@ -1,4 +1,4 @@
-//! Times for people: in their zone, and as the time that is left. With `--json` they are in UTC, as methods return them.
+//! Times for people: in their zone, and as the time left. With `--json` they are in UTC, as methods return them.
 
 use chrono::{DateTime, Local, TimeZone};
 use nudge::{Millis, Ttl};
@@ -9,7 +9,7 @@ pub fn to_local(time: Millis) -> String {
     in_zone(&Local, time)
 }
 
-/// The same with nothing but the time of day, in seconds: `14:05:09`.
+/// Returns only the time of day, with seconds: `14:05:09`.
 pub fn local_time_of_day(time: Millis) -> String {
     format_time(&Local, time, "%H:%M:%S")
 }
@@ -23,13 +23,13 @@ fn format_time<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis, f
     utc.with_timezone(zone).format(form).to_string()
 }
 
-/// The time by this machine's clock.
+/// Returns the time of this machine's clock.
 pub fn now() -> Millis {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// The time at which a hint expires; `None` for one that lives as long as the session. A secret may have a time, too, but
-/// it is not kept for the next session, so that it is not told as if it lasted that long.
+/// Returns the time at which a hint expires; `None` for a hint that lives as long as the session. A secret may have a
+/// time too, but it is not kept for the next session, so the output must not promise that time.
 pub fn expires_at(hint: &Value) -> Option<Millis> {
     if hint["meta"]["sensitivity"] == "secret" {
         return None;
@@ -38,7 +38,7 @@ pub fn expires_at(hint: &Value) -> Option<Millis> {
     nudge::parse_time(hint["updated_at"].as_str()?)?.checked_add(ttl.millis()?)
 }
 
-/// A span in one unit, rounded down: `45s`, `5m`, `3h`, `2d`.
+/// Returns a span in one unit, rounded down: `45s`, `5m`, `3h`, `2d`.
 pub fn show_span(millis: Millis) -> String {
     match millis.max(0) / 1000 {
         seconds @ ..60 => format!("{seconds}s"),
@@ -48,7 +48,7 @@ pub fn show_span(millis: Millis) -> String {
     }
 }
 
-/// Returns the time left until `at`, in one unit, to the nearest: a hint just given two hours has `2h`.
+/// Returns the time left until `end`, rounded to one unit: a hint that just got two hours has `2h`.
 pub fn show_time_left(end: Millis) -> String {
     let millis = end.saturating_sub(now());
     let half = match millis {
@@ -60,7 +60,7 @@ pub fn show_time_left(end: Millis) -> String {
     show_span(millis.saturating_add(half))
 }
 
-/// The end of a hint: when, and in how long.
+/// Describes the end of a hint: its time, and the time left.
 pub fn describe_end(hint: &Value) -> Option<String> {
     let end = expires_at(hint)?;
     Some(format!("{} (in {})", to_local(end), show_time_left(end)))
@@ -103,7 +103,7 @@ mod tests {
         for (millis, told) in
             [(7_200_000, "2h"), (2_592_000_000, "30d"), (3_600_000, "1h"), (-5, "0s"), (172_800_000, "2d")]
         {
-            // A moment passes before it is told.
+            // A moment passes before the function reads the clock.
             assert_eq!(show_time_left(now() + millis), told);
         }
     }

@@ -1,4 +1,4 @@
-//! What a server fills in for its stdio client, and what it leaves to the service.
+//! The context that a server fills in for its stdio client, and the fields that it leaves to the service.
 #![cfg(unix)]
 
 use crate::kit;
@@ -49,7 +49,7 @@ fn what_has_no_form_is_told_so() {
     serve.close();
 }
 
-/// It ends within milliseconds, and would leave a git behind that hangs.
+/// A hook ends within milliseconds, and would leave a hanging git behind.
 #[test]
 fn a_hook_never_runs_git() {
     let home = home();
@@ -67,7 +67,7 @@ fn a_hook_never_runs_git() {
     serve.close();
 }
 
-/// A git that does what a script says. `GIT_DIR` makes git's files unsure, so that it is asked.
+/// Puts a git with this script first in PATH. `GIT_DIR` makes git's files unreliable, so that Nudge runs git.
 fn with_git(command: &mut Command, home: &Path, script: &str) {
     let git = home.join("git");
     fs::write(&git, format!("#!/bin/sh\ntouch '{}'\n{script}\n", home.join("asked").display())).unwrap();
@@ -76,7 +76,7 @@ fn with_git(command: &mut Command, home: &Path, script: &str) {
     command.env("GIT_DIR", "/nowhere").env("PATH", path).current_dir(home);
 }
 
-/// The test does not wait for its end, nor for what an ended git leaves behind.
+/// The test does not wait until git ends by itself, nor for the processes that an ended git leaves behind.
 #[test]
 fn a_git_that_hangs_is_ended() {
     let home = home();
@@ -101,7 +101,7 @@ fn a_git_that_hangs_is_ended() {
         let alive = Command::new("sh").args(["-c", &format!("kill -0 {git} 2>/dev/null")]).status().unwrap();
         assert!(!alive.success(), "{script}: git still runs");
     }
-    // One that answers is believed.
+    // Nudge uses the answers of a git that works.
     let mut get = nudge(&serve.runtime, &["get", "a", "k", "--json"]);
     with_git(&mut get, home.path(), "case $* in *toplevel) pwd;; *abbrev*) echo topic;; *) echo https://h/o/r;; esac");
     serve.call(

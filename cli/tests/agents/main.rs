@@ -1,4 +1,5 @@
-//! Coding agents: what `nudge init` and `nudge doctor` do to their settings, what hooks tell them, what is found out of where they are.
+//! Coding agents: the changes of `nudge init` and `nudge doctor` in their settings, the texts of hooks, and the
+//! inferred context.
 
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -1,4 +1,5 @@
-//! Reach (semantics section 12): a hint stored without a scope from inside a repository is for that repository.
+//! Reach (semantics section 12): a hint stored without a scope from inside a repository is limited to that
+//! repository.
 #![cfg(unix)]
 
 use crate::kit;
@@ -28,7 +29,7 @@ impl Place {
         folder
     }
 
-    /// A repository with or without a remote.
+    /// Makes a repository with or without a remote.
     fn repo(&self, name: &str, remote: Option<&str>) -> PathBuf {
         let folder = self.folder(name);
         git(&folder, &["init", "--quiet", "--initial-branch", "dev"]);
@@ -41,7 +42,7 @@ impl Place {
 
     fn run(&self, cwd: &Path, env: &[(&str, &str)], words: &[&str]) -> Output {
         let mut nudge = with_reach(kit::command(&self.home.path().join("run")));
-        // The kit's command is `serve`; this is another of the same environment.
+        // The kit's command is `serve`; this one runs another command in the same environment.
         let mut told = Command::new(nudge.get_program());
         for (name, value) in nudge.get_envs() {
             match value {
@@ -91,7 +92,7 @@ fn two_repositories_with_the_same_key_do_not_meet() {
     assert_eq!(place.value(&bank, "api", "test").as_deref(), Some("cargo test"));
     assert_eq!(place.value(&place.folder("none"), "api", "test"), None);
 
-    // A folder below counts, and so does a linked worktree.
+    // The hint applies in a folder below and in a linked worktree.
     let below = shop.join("web");
     std::fs::create_dir(&below).unwrap();
     assert_eq!(place.value(&below, "api", "test").as_deref(), Some("npm test"));
@@ -130,7 +131,7 @@ fn a_scope_that_is_given_is_taken_as_it_is() {
     let glob = format!("{}/**", shop.display());
     assert_eq!(scope(&shop, &["k5", "--here"]), json!({"cwd_glob": [glob], "repo": ["host.example/org/shop"]}));
     assert_eq!(scope(&none, &["k6"]), Value::Null);
-    // The variant without a scope is one that is named.
+    // An empty variant names the hint without a scope, so the scope stays empty.
     assert_eq!(scope(&shop, &["k6", "--variant", ""]), Value::Null);
     let odd = place.folder("a[b]{c}*");
     assert_eq!(scope(&odd, &["k7", "--here"])["cwd_glob"].as_array().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! `nudge seed`: what a clone's own files say of its commands, told to agents and kept in step with the files.
+//! `nudge seed`: agents are told the commands that a clone's own files name, and the hints follow the files.
 #![cfg(unix)]
 
 use crate::kit;
@@ -14,7 +14,7 @@ fn event(desk: &Desk, name: &str, session: &str, more: &Value) -> Value {
     event
 }
 
-/// What the first hook of a client's session tells.
+/// Runs the first hook of a client's session; returns its text.
 fn start(desk: &Desk, session: &str) -> String {
     desk.hook(&[], &event(desk, "SessionStart", session, &json!({"source": "startup"})))
 }
@@ -29,7 +29,7 @@ fn write(desk: &Desk, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Keys and values of a component.
+/// Lists the keys and values of a component.
 fn listed(desk: &Desk, component: &str) -> Vec<String> {
     let all = desk.run(&["ls", component]);
     let hints = all["hints"].as_array().unwrap().iter();

@@ -1,4 +1,5 @@
-//! `nudge save` and `nudge trust`: hints that are committed with a repository, and loaded after a look alone.
+//! `nudge save` and `nudge trust`: hints that are committed with a repository, and loaded only after the user has
+//! reviewed them.
 #![cfg(unix)]
 
 use crate::kit;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 const FILE: &str = ".nudge.json";
 
-/// What the first hook of a client's session says to the model, and to the user.
+/// Runs the first hook of a client's session; returns the text for the model and the text for the user.
 fn start(desk: &Desk, session: &str) -> (String, String) {
     use std::io::Write as _;
     let event =
@@ -80,7 +81,7 @@ fn saved_hints_are_read_by_people_and_told_after_a_look() {
     serve.close();
 }
 
-/// A scope of another repository does not carry a hint there.
+/// A hint whose scope names another repository is not carried there.
 #[test]
 fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
     let desk = Desk::new();
@@ -111,7 +112,7 @@ fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
     serve.close();
 }
 
-/// Whoever wrote the repository may want to harm who opens it.
+/// The author of a repository may want to harm a user who opens it.
 #[test]
 fn a_file_of_a_stranger_is_bounded_and_told_as_text() {
     let desk = Desk::new();

@@ -1,5 +1,5 @@
-//! The security checklist, seen from outside: row 19, files of others that are not what they were a moment ago, or
-//! never what they should be. `main.rs` lists all rows.
+//! The security checklist, row 19: foreign files that change while they are read, or that are of the wrong kind.
+//! `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;
@@ -14,14 +14,14 @@ use kit::desk::Desk;
 use kit::{Serve, command, home, wait_for};
 use serde_json::{Value, json};
 
-/// Without the reader that never waits, the server stood still within a second.
+/// The time of the test; with a reader that waits, the server hung within a second.
 const LONG_ENOUGH: Duration = Duration::from_secs(6);
 
 fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// A folder that git takes for a repository.
+/// Makes a folder that git accepts as a repository.
 fn repository(folder: &Path) {
     for sub in ["objects", "refs/heads"] {
         fs::create_dir_all(folder.join(".git").join(sub)).unwrap();
@@ -30,8 +30,8 @@ fn repository(folder: &Path) {
     fs::write(folder.join(".git/config"), "[core]\n").unwrap();
 }
 
-/// Another user of the machine owns a folder above, and makes a file of git's a pipe between the look at it and its
-/// opening: nobody would ever write to it.
+/// Another user of the machine owns a folder above. The user replaces one of git's files with a pipe between Nudge's
+/// check and its opening, and nothing ever writes to the pipe.
 #[test]
 fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
     let home = home();
@@ -41,7 +41,8 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
     fs::copy(top.join(".git/HEAD"), &file).unwrap();
     pipe(&pipe_path);
     let mut command = command(&home.path().join("run"));
-    // Of a repository whose file is a pipe nothing is known; its hints are for everywhere, and found all the same.
+    // Nudge learns nothing about a repository whose file is a pipe. Its hints apply everywhere, so they are found all
+    // the same.
     command.env("NUDGE_DEFAULT_REACH", "everywhere").current_dir(&top);
     let mut serve = Serve::spawn(command, &home.path().join("run"));
     serve.initialize("2025-11-25");
@@ -57,7 +58,7 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
             }
         });
         let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            // Where the files say nothing git is asked, and hangs at the pipe until it is ended.
+            // If the files do not say enough, Nudge runs git, which hangs at the pipe until Nudge ends it.
             let end = Instant::now() + LONG_ENOUGH;
             while Instant::now() < end {
                 let got = serve.tool("nudge_get_hint", &json!({"component": "a", "key": "k"}));
@@ -76,7 +77,7 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
 /// Makes something in the place of a file.
 type MakeFile = fn(&Path);
 
-/// Things that a clone or an unpacked folder may have in the place of a file with rules.
+/// Lists the things that a clone or an unpacked folder may have in the place of a file with rules.
 fn hostile_rules() -> [(&'static str, MakeFile); 4] {
     [
         ("a link to a device", |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()),
@@ -112,7 +113,8 @@ fn row_19_rules_that_are_no_file_are_passed_over_by_the_brain() {
     }
 }
 
-/// A file of coverage whose table is a view without an end: the answer comes, and everybody else's.
+/// A coverage file has a view without an end instead of a table. This call still gets its answer, and so does every
+/// other caller.
 #[test]
 #[cfg(feature = "code")]
 fn row_19_a_hostile_file_of_coverage_holds_up_no_call() {
@@ -120,7 +122,7 @@ fn row_19_a_hostile_file_of_coverage_holds_up_no_call() {
     fs::write(desk.checkout.join("a.py"), "def f(x):\n    return x\n").unwrap();
     let made = Command::new("python3").args(["-c", HOSTILE_COVERAGE]).arg(desk.checkout.join(".coverage")).status();
     assert!(made.unwrap().success());
-    // On a busy machine one command may end before it has read the file.
+    // On a busy machine, a command may end before it has read the file.
     let alone = wait_for("the file to be read", Duration::from_mins(1), || {
         let asked = desk.nudge(&["code", "node", "f", "--json"]).output().unwrap();
         asked.status.success().then(|| serde_json::from_slice::<Value>(&asked.stdout).unwrap())

@@ -1,6 +1,6 @@
-//! Row 22 of the security checklist: hooks beside a PRIMARY that is stopped now and then, so that some have to leave
-//! with nothing said. What they could not say is said later. The long form:
-//! `NUDGE_HOOKS=1000 cargo test -p nudge-cli --test checklist hooks:: -- --nocapture`
+//! Row 22 of the security checklist: hooks run while the PRIMARY is suspended now and then, so a part of them ends
+//! without any output. Later hooks tell the lines that were not told. The long form: `NUDGE_HOOKS=1000 cargo test -p
+//! nudge-cli --test checklist hooks:: -- --nocapture`
 #![cfg(unix)]
 
 use crate::kit;
@@ -17,19 +17,20 @@ use kit::session::Session;
 use kit::system::{nudge, signal};
 use serde_json::{Value, json};
 
-/// Most milliseconds that a hook takes: what it gives itself when nobody has set anything.
+/// The most milliseconds that a hook takes: the default of `NUDGE_HOOK_MS`.
 const PATIENCE_MS: u64 = 45;
-/// Hooks of one client session that run as users have them. After these each so many have as much time again: a machine may
-/// be too busy for any in 45 ms.
+/// The first hooks of a client session, which run with the default time. Each further group of `TRIES` hooks gets 45
+/// ms more: on a busy machine no hook may finish in 45 ms.
 const TRIES: usize = 50;
-/// Hooks side by side; each runs one client session after the other.
+/// The number of threads that run hooks at the same time; each runs one client session after the other.
 const WORKERS: usize = 4;
-/// Most hooks of one client session. What is held back is free again after [`PATIENCE_MS`], in which a few dozen run.
+/// The most hooks of one client session. A line that a hook got and never confirmed is free again after
+/// [`PATIENCE_MS`]; a few dozen hooks run in that time.
 const MAX_TRIES: usize = 400;
 const HINTS: [(&str, &str); 3] =
     [("build", "cargo build --workspace"), ("test", "cargo test --workspace"), ("lint", "cargo clippy --workspace")];
 
-/// The events that a client session goes through, again and again.
+/// Makes the events of a client session, in a cycle.
 fn event(client: &str, number: usize) -> Value {
     let mut event = json!({"session_id": client, "cwd": "/"});
     let more = match number % 3 {
@@ -42,7 +43,7 @@ fn event(client: &str, number: usize) -> Value {
     event
 }
 
-/// What one hook says, which may be nothing.
+/// Runs a hook; returns its output, which may be empty.
 fn hook(runtime: &Path, event: &Value, more: usize) -> String {
     let mut hook = nudge(runtime, &["hook"]);
     if more > 0 {
@@ -50,14 +51,15 @@ fn hook(runtime: &Path, event: &Value, more: usize) -> String {
     }
     hook.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = hook.spawn().unwrap();
-    // One that has had enough may be gone.
+    // A hook whose time is over may have ended already.
     let _ = child.stdin.take().unwrap().write_all(event.to_string().as_bytes());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs hooks of one client session until it has been told every hint; how many, and how often each was told.
+/// Runs hooks of one client session until it has been told every hint. Returns how many hooks ran, and how often each
+/// hint was told.
 fn until_all_is_told(runtime: &Path, client: &str, first: usize) -> (usize, BTreeMap<&'static str, usize>) {
     let mut told = BTreeMap::new();
     for tries in 0..MAX_TRIES {

@@ -1,4 +1,5 @@
-//! What people see and type: tables in terminals of any width, times of their zone, paths and durations in their words.
+//! Output and input in the user's terms: tables in terminals of any width, times in the user's zone, paths and
+//! durations.
 #![cfg(unix)]
 
 use crate::kit;
@@ -23,7 +24,7 @@ fn import(serve: &Serve, components: &Value) {
     assert_eq!(answer["result"]["errors"], json!([]), "{answer}");
 }
 
-/// What stands on a terminal of so many columns, without colours.
+/// Returns the text on a terminal of this width, without colours.
 fn seen(serve: &Serve, args: &[&str], columns: u16) -> Vec<String> {
     let mut command = nudge(&serve.runtime, args);
     command.env("NO_COLOR", "1").env("TERM", "xterm").stdin(Stdio::null());
@@ -54,7 +55,7 @@ fn tables_fit_the_terminal() {
     assert_eq!(head(200).split_whitespace().count(), 8, "{}", head(200));
     assert!(head(80).contains("HERE") && head(80).contains("EXPIRES") && !head(80).contains("USED"), "{}", head(80));
     assert!(!head(50).contains("SCOPE"), "{}", head(50));
-    // In a pipe nothing is cut, whatever the terminal of the others is.
+    // A pipe gets whole cells, whatever width the environment names.
     let piped = ok(nudge(&serve.runtime, &["ls"]).env("COLUMNS", "40"));
     assert!(piped.contains(long) && !piped.contains('…'), "{piped}");
     let keys: Vec<_> = piped.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
@@ -84,7 +85,7 @@ fn many_hints_are_listed_by_component() {
 fn times_are_those_of_the_zone_and_json_is_utc() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // They end in a winter and in a summer.
+    // The hints expire in a winter and in a summer.
     let hint = |set: &str| json!({"value": "v", "meta": {"ttl": "P3650D"}, "version": 1, "updated_at": set});
     let hints = json!({"winter": hint("2026-01-17T12:00:00Z"), "summer": hint("2026-07-17T12:00:00Z")});
     import(&serve, &json!({"a": {"hints": hints}}));
@@ -95,7 +96,7 @@ fn times_are_those_of_the_zone_and_json_is_utc() {
     };
     for (zone, winter, summer) in [
         ("UTC", "2036-01-15 12:00", "2036-07-14 12:00"),
-        // Central Europe and New York, by their rules, so that no list of zones need be there.
+        // The zones of Central Europe and New York as rules, so that the system needs no list of zones.
         ("CET-1CEST,M3.5.0,M10.5.0/3", "2036-01-15 13:00", "2036-07-14 14:00"),
         ("EST5EDT,M3.2.0,M11.1.0", "2036-01-15 07:00", "2036-07-14 08:00"),
         ("<+0530>-5:30", "2036-01-15 17:30", "2036-07-14 17:30"),
@@ -159,6 +160,6 @@ fn a_value_that_did_not_come_is_none() {
         assert_eq!(refused.status.code(), Some(2), "{text:?}");
         assert!(sentence(&refused).contains("Nothing came in on stdin"), "{text:?}");
     }
-    // An empty argument is meant.
+    // An empty argument is a valid value.
     ok(&mut nudge(&serve.runtime, &["set", "a", "k", ""]));
 }

@@ -1,4 +1,4 @@
-//! The door of the bindings, [`nudge_client::Store`], on a running session.
+//! Tests [`nudge_client::Store`], the interface of the bindings, on a running session.
 #![cfg(unix)]
 
 use crate::kit;
@@ -18,7 +18,7 @@ fn connect(session: &Session) -> Store {
     Store::connect(Some(&session.runtime), "store-test/1").unwrap()
 }
 
-/// What a get answers: text, version, variant, reasons.
+/// Gets a hint; returns its text, version, variant and reasons.
 fn got(store: &Store, context: &Context) -> Option<(String, u64, bool, Vec<String>)> {
     let found = store.get("svc", "k", context).unwrap()?;
     let hint: Value = serde_json::from_str(found.hint().unwrap().get()).unwrap();
@@ -67,7 +67,8 @@ fn a_session_answers_as_a_store_of_ones_own() {
             let bumped = store.call_in(&only_env(stage), "nudge.bump", &params).unwrap();
             assert!(bumped.get().contains(counted), "the one that get returns there: {bumped}");
         }
-        // Who knows nothing of the environment is told so, and who says nothing at all has given no context.
+        // A context without an environment gets the names of the missing variables. A call without any field has no
+        // context.
         let branch = Context::builder().branch("dev").build().unwrap();
         let only =
             |key: &str| serde_json::Map::from_iter([("component".into(), "ci".into()), ("key".into(), key.into())]);

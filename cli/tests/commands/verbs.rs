@@ -1,4 +1,4 @@
-//! The command line against a real server: what it prints where, and its exit codes.
+//! The command line against a real server: its output on each stream, and its exit codes.
 
 use crate::kit;
 
@@ -27,14 +27,14 @@ impl Shell<'_> {
         command
     }
 
-    /// What a successful command prints; nothing may stand on stderr.
+    /// Runs a command that must succeed and print nothing on stderr; returns its output.
     fn ok(&self, args: &[&str]) -> String {
         let out = self.command(args).output().unwrap();
         assert!(out.status.success() && out.stderr.is_empty(), "{args:?}: {out:?}");
         String::from_utf8(out.stdout).unwrap()
     }
 
-    /// The exit code and the sentence of a command that fails; stdout stays empty.
+    /// Runs a command that must fail and print nothing on stdout; returns its exit code and its sentence.
     fn fails(&self, args: &[&str]) -> (i32, String) {
         let Output { status, stdout, stderr } = self.command(args).output().unwrap();
         assert!(stdout.is_empty(), "{args:?}");
@@ -105,7 +105,7 @@ fn set_get_and_query_print_for_people_and_for_scripts() {
     let none = shell.command(&["query", "--component", "none"]).output().unwrap();
     assert_eq!((none.status.code(), &*none.stdout), (Some(0), &b"no hints\n"[..]));
 
-    // The flag may stand on either side; what it prints is the method's result.
+    // The flag may be before or after the verb. The output is the method's result.
     let before = shell.json(&["--json", "get", "web", "dev"]);
     assert_eq!(before, shell.json(&["get", "web", "dev", "--json"]));
     assert_eq!(before["hint"]["value"], "npm run dev");
@@ -159,7 +159,7 @@ fn an_empty_flag_means_unknown() {
 fn a_relative_glob_begins_where_the_command_stands() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // A name that would be a glob itself.
+    // The folder's name is also a valid glob.
     let folder = home.path().join("a[1]");
     std::fs::create_dir_all(folder.join("src/deep")).unwrap();
     let shell = Shell { runtime: &serve.runtime, folder: &folder };
@@ -285,7 +285,7 @@ fn secrets_are_fetched_once_for_each_component() {
     let home = home();
     let runtime = home.path().join("run");
     let mut open = command(&runtime);
-    // Behind the relay it is called by another port.
+    // A client of the relay uses another port.
     open.args(["--allow-host", "127.0.0.1"]);
     let serve = Serve::spawn(open, &runtime);
     for (component, key) in [("a", "one"), ("a", "two"), ("b", "one"), ("a", "three")] {

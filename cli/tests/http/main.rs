@@ -1,4 +1,4 @@
-//! What is answered over HTTP, and to whom.
+//! The answers over HTTP, and the callers that get them.
 
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -1,4 +1,4 @@
-//! A checkout of a repository, and a session beside it, which need not run.
+//! A checkout of a repository, and a runtime directory whose session need not run.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A checkout of `acme/shop`.
+    /// Makes a checkout of `acme/shop`.
     pub fn new() -> Self {
         let home = home();
         let (runtime, checkout) = (home.path().join("run"), home.path().join("checkout"));
@@ -30,7 +30,7 @@ impl Desk {
         Self { home, runtime, checkout }
     }
 
-    /// The variables and the folder that keep a command among the test's own files.
+    /// Sets the variables and the folder that keep a command inside the test's files.
     fn place(&self, command: &mut Command) {
         command.env("NUDGE_DATA_DIR", self.home.path().join("data"));
         command.env("NUDGE_CACHE_DIR", self.home.path().join("caches"));
@@ -38,14 +38,14 @@ impl Desk {
         command.current_dir(&self.checkout).env("PWD", &self.checkout).env_remove("CLAUDE_PROJECT_DIR");
     }
 
-    /// A command in the checkout.
+    /// Returns a command that runs in the checkout.
     pub fn nudge(&self, args: &[&str]) -> Command {
         let mut nudge = system::nudge(&self.runtime, args);
         self.place(&mut nudge);
         nudge
     }
 
-    /// The command of a session that begins in the checkout.
+    /// Returns the command that starts a session in the checkout.
     pub fn server(&self) -> Command {
         let mut serve = command(&self.runtime);
         serve.args(["--port", "0"]);
@@ -53,12 +53,12 @@ impl Desk {
         serve
     }
 
-    /// A session that began in the checkout.
+    /// Starts a session in the checkout.
     pub fn serve(&self) -> Serve {
         Serve::spawn(self.server(), &self.runtime)
     }
 
-    /// The result of a command that must work.
+    /// Runs a command that must succeed; returns its result.
     #[track_caller]
     pub fn run(&self, args: &[&str]) -> Value {
         let output = self.nudge(&[args, &["--json"]].concat()).output().unwrap();
@@ -66,7 +66,7 @@ impl Desk {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The code of a command that must fail, and what it says.
+    /// Runs a command that must fail; returns its exit code and its message.
     #[track_caller]
     pub fn refused(&self, args: &[&str]) -> (Option<i32>, String) {
         let output = self.nudge(args).output().unwrap();
@@ -74,22 +74,22 @@ impl Desk {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// What a hook shows the model, in an agent's environment.
+    /// Runs a hook in an agent's environment; returns the text for the model.
     pub fn hook(&self, env: &[(&str, &str)], event: &Value) -> String {
         Self::told_by(self.spawn_hook(env, event))
     }
 
-    /// A hook that has its event and runs.
+    /// Starts a hook that has received its event.
     pub fn spawn_hook(&self, env: &[(&str, &str)], event: &Value) -> Child {
         let mut hook = self.nudge(&["hook"]);
-        // A busy machine is no reason to say nothing.
+        // The time limit is long, so that a busy machine does not silence the hook.
         hook.env("NUDGE_HOOK_MS", "5000").envs(env.iter().copied());
         let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
         child
     }
 
-    /// Returns the text that a hook gave the agent, once it has ended.
+    /// Waits for the end of a hook; returns the text for the agent.
     pub fn told_by(hook: Child) -> String {
         let output = hook.wait_with_output().unwrap();
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

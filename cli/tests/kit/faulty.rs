@@ -1,4 +1,4 @@
-//! A disk that fails beneath some of a command's files, as long as it is armed.
+//! A disk that fails under a part of a command's files while it is armed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,15 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// Kinds of faults, as `faulty.c` has them.
+/// The kinds of faults in `faulty.c`.
 pub const FAULTS: [(&str, &str); 5] =
     [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("r", "read-only"), ("f", "no flush")];
 
-/// The kind of a file system without locks. Nothing else fails on it.
+/// The kind of a file system without locks, on which nothing else fails.
 pub const NO_LOCKS: &str = "l";
 
-/// The failing disk, made once for all tests by the compiler that the build needs anyway.
+/// Returns the library of the failing disk. It is built once for all tests, by the compiler that the build needs
+/// anyway.
 fn library() -> PathBuf {
     static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -29,24 +30,24 @@ fn library() -> PathBuf {
     made.1.clone()
 }
 
-/// A disk, which fails while it is armed.
+/// A disk that fails while it is armed.
 pub struct Disk {
     armed: PathBuf,
 }
 
 impl Disk {
-    /// In a folder that no command writes into.
+    /// Makes a disk with its switch in a folder that no command writes to.
     pub fn new(folder: &Path) -> Self {
         Self { armed: folder.join("armed") }
     }
 
-    /// Puts it beneath the files of a command whose path holds this.
+    /// Puts the disk under those files of a command whose path contains `beneath`.
     pub fn place(&self, command: &mut Command, beneath: &str) {
         command.env("LD_PRELOAD", library()).env("FAULT_IN", beneath).env("FAULT_ARMED", &self.armed);
         command.env("RUST_BACKTRACE", "0");
     }
 
-    /// The file whose first letter is the fault.
+    /// Returns the path of the switch: a file whose first letter is the fault.
     pub fn armed(&self) -> &Path {
         &self.armed
     }
@@ -60,7 +61,7 @@ impl Disk {
     }
 }
 
-/// What is to be done about a fault, in a refusal of what only writes there.
+/// Returns the advice about a fault in the refusal of a command that only writes.
 pub fn advice(fault: &str) -> &'static str {
     match fault {
         "s" => "free some space",
@@ -69,7 +70,7 @@ pub fn advice(fault: &str) -> &'static str {
     }
 }
 
-/// One sentence, of people's words.
+/// Asserts that a text is one sentence in words for people.
 #[track_caller]
 pub fn assert_sentence(said: &str, what: &str) {
     let said = said.trim_end();

@@ -1,4 +1,4 @@
-//! MCP clients over HTTP and stdio, in both eras of the protocol.
+//! MCP clients over HTTP and stdio, for the protocols of 2025 and 2026.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub const LEGACY: &str = "2025-11-25";
 pub const MODERN: &str = "2026-07-28";
 pub const META: &str = "io.modelcontextprotocol";
 
-/// A request of either era.
+/// Makes a request of either protocol; `modern` is 2026.
 pub fn request(modern: bool, id: u64, method: &str, mut params: Value) -> Value {
     if modern {
         params["_meta"] = json!({
@@ -35,7 +35,7 @@ impl<'a> Http<'a> {
         Self { serve, modern: true, session: None }
     }
 
-    /// Greets, and gets a session.
+    /// Sends the greeting of 2025, which opens a session.
     pub fn legacy(serve: &'a Serve) -> Self {
         let mut client = Self { serve, modern: false, session: None };
         let hello = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
@@ -84,7 +84,7 @@ pub struct Stdio<'a> {
     pub serve: &'a mut Serve,
     pub modern: bool,
     pub id: u64,
-    /// What came unasked.
+    /// Messages that are no answers.
     pub heard: VecDeque<Value>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Stdio<'a> {
         Self { serve, modern, id: 0, heard: VecDeque::new() }
     }
 
-    /// Goes on where another of the same era stopped, with ids of its own.
+    /// Continues after another client of the same protocol, with new ids.
     pub fn again(serve: &'a mut Serve, modern: bool) -> Self {
         Self { serve, modern, id: 1_000, heard: VecDeque::new() }
     }
@@ -114,7 +114,7 @@ impl<'a> Stdio<'a> {
 }
 
 pub trait Client {
-    /// The whole answer.
+    /// Returns the whole answer.
     fn ask(&mut self, method: &str, params: Value) -> Value;
 
     fn result(&mut self, method: &str, params: Value) -> Value {
@@ -143,7 +143,7 @@ impl Client for Stdio<'_> {
     }
 }
 
-/// Runs a check through both transports in both eras, each with a server of its own.
+/// Runs a check over both transports with both protocols, each time on a new server.
 pub fn everywhere(runtime: &Path, prepare: impl Fn(&Serve), check: impl Fn(&mut dyn Client, bool)) {
     for modern in [false, true] {
         let mut serve = Serve::start(runtime);

@@ -1,4 +1,4 @@
-//! A caller over plain HTTP that keeps its connection, and goes on with whoever is PRIMARY.
+//! A plain HTTP caller that keeps its connection open, and connects to the next PRIMARY after the death of one.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,9 +16,9 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub struct Raw {
     dir: RuntimeDir,
     kept: Option<(TcpStream, ServerFile)>,
-    /// How long one try may take; a call may take several.
+    /// The time limit of one try; a call may take several tries.
     pub patience: Duration,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub long: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Raw {
         Self { dir, kept: None, patience: Duration::from_secs(2), long: LONG }
     }
 
-    /// Calls until an answer comes, always with the same key.
+    /// Repeats a call until an answer comes, always with the same key.
     pub fn call(&mut self, method: &str, params: &Value, key: Option<&str>) -> Result<Value, Failure> {
         let deadline = Instant::now() + self.long;
         loop {
@@ -45,13 +45,13 @@ impl Raw {
         }
     }
 
-    /// The result of a call that must have one.
+    /// Makes a call that must succeed; returns its result.
     #[track_caller]
     pub fn result(&mut self, method: &str, params: &Value) -> Value {
         self.call(method, params, None).unwrap_or_else(|why| panic!("{}: {method} {params}: {why:?}", why.reason()))
     }
 
-    /// One try; the whole answer.
+    /// Makes one try and returns the whole answer.
     pub fn attempt(&mut self, method: &str, params: &Value, key: Option<&str>) -> Result<Value, String> {
         let (mut stream, server) = match self.kept.take() {
             Some(kept) => kept,
@@ -66,12 +66,13 @@ impl Raw {
         let server = self.dir.read_server_file().ok_or("no server.pid")?;
         let stream = TcpStream::connect(("127.0.0.1", server.port)).map_err(|error| error.to_string())?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        // Had it died before the port was opened, whoever has the port now would get the token.
+        // A PRIMARY that died before this connect may have left its port to a stranger: sends the token only while
+        // `primary.lock` is held.
         if self.dir.is_held() { Ok((stream, server)) } else { Err("nobody is PRIMARY".into()) }
     }
 }
 
-/// One call over a connection; the whole answer.
+/// Makes one call over a connection; returns the whole answer.
 pub fn ask(
     stream: &mut TcpStream,
     server: &ServerFile,

@@ -1,6 +1,6 @@
-//! Random decisions that a seed repeats.
+//! Random decisions that can be repeated from a seed.
 
-/// `SplitMix64`.
+/// A generator of the kind `SplitMix64`.
 pub struct Rng(u64);
 
 impl Rng {
@@ -8,7 +8,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// `NUDGE_SEED`, or one by the clock; printed, so that a run can be repeated.
+    /// Returns `NUDGE_SEED`, or a seed from the clock. Prints the seed, so that a run can be repeated.
     pub fn seed(test: &str) -> u64 {
         let given = std::env::var("NUDGE_SEED").ok().and_then(|seed| seed.parse().ok());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -25,7 +25,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Less than `most`.
+    /// Returns a number below `most`.
     pub fn below(&mut self, most: u64) -> u64 {
         self.next() % most
     }

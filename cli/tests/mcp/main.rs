@@ -1,4 +1,4 @@
-//! What a client of MCP is offered over stdio.
+//! The tools and resources of an MCP client, over stdio and HTTP.
 
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -1,5 +1,4 @@
-//! The store as MCP resources and what clients are told of its changes, over HTTP and stdio, in both
-//! eras of the protocol.
+//! The store as MCP resources, and the notifications of changes, over HTTP and stdio, with both protocols.
 
 use crate::kit;
 
@@ -7,7 +6,7 @@ use kit::mcp::{Client, Http, META, Stdio, delete, everywhere, request, set};
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-/// Names that need percent-encoding, in byte order, and as a URI carries them.
+/// Names that need percent-encoding, in byte order, each with its form in a URI.
 const NAMES: [(&str, &str); 4] = [
     ("a b/c?d#e%", "a%20b%2Fc%3Fd%23e%25"),
     ("plain-1.0_~", "plain-1.0_~"),
@@ -108,8 +107,8 @@ fn long_lists_have_pages() {
     });
 }
 
-/// Makes changes and checks what a client hears that watches `nudge://components` and the component
-/// `a b`, and the list of resources.
+/// Makes changes and checks the notifications of a client that watches `nudge://components`, the component `a b`, and
+/// the list of resources.
 fn check_heard(serve: &Serve, mut hear: impl FnMut() -> Value) {
     let mut expect = |expected: &[&str]| {
         let mut heard: Vec<_> = expected
@@ -127,7 +126,7 @@ fn check_heard(serve: &Serve, mut hear: impl FnMut() -> Value) {
         ("notifications/resources/list_changed", "nudge://component/a%20b", "nudge://components");
     set(serve, "a b", "k");
     expect(&[changed, component, components]);
-    // The same components with as many hints as before: whatever is heard next is about this alone.
+    // The components and their numbers of hints stay the same, so the next notification is only about this change.
     assert!(serve.call("nudge.bump", &json!({"component": "a b", "key": "k"}))["result"].is_object());
     expect(&[component]);
     set(serve, "a b", "other");
@@ -212,7 +211,7 @@ fn clients_of_2026_listen() {
     let (mut stream, heard) = listen(9, &filter);
     assert_eq!(heard, accepted);
     check_heard(&serve, || of(9, stream.message().unwrap()));
-    // Too many are none.
+    // A filter with too many URIs accepts none.
     let many: Vec<_> = (0..1_001).map(|number| format!("nudge://component/{number}")).collect();
     assert_eq!(listen(10, &json!({"resourceSubscriptions": many})).1, json!({}));
     assert_eq!(listen(11, &json!({"resourceSubscriptions": many[1..]})).1["resourceSubscriptions"], json!(many[1..]));
@@ -233,7 +232,7 @@ fn clients_of_2026_listen() {
     let heard = of(id, stdio.hear());
     assert_eq!(heard["params"]["notifications"], accepted, "{heard}");
     check_heard(&serve, || of(id, serve.receive()));
-    // Others are answered all the while, and nothing comes once it is cancelled.
+    // Other requests get their answers meanwhile, and no notification comes after the cancellation.
     let mut stdio = Stdio::again(&mut serve, true);
     stdio.result("tools/list", json!({}));
     let params = json!({"requestId": id});

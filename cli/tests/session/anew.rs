@@ -1,5 +1,5 @@
-//! What comes right after `nudge stop` is a new session without anybody of the old one; and a session whose
-//! file somebody has removed is no new one.
+//! A process that starts right after `nudge stop` is in a new session without members of the old one. A session whose
+//! file was removed is still the same session.
 #![cfg(unix)]
 
 use crate::kit;
@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 const ROUNDS: usize = 10;
 const PROXIES: usize = 4;
 const OLD_END: Duration = Duration::from_secs(2);
-/// Longer than a PROXY that has ended may be counted by mistake before somebody sees it.
+/// A time longer than that for which the status may still count an ended PROXY.
 const LOOKED: Duration = Duration::from_millis(300);
 
-/// Promise (session): A process that starts right after `nudge stop` is in a new session. A session goes on when its
-/// file was cleaned away.
+/// Promise (session): A process that starts right after `nudge stop` is in a new session. A session whose file was
+/// removed continues.
 #[test]
 fn a_start_right_after_stop_is_in_a_new_session() {
     let mut session = Session::start(PROXIES);
@@ -67,7 +67,7 @@ fn one_round(session: &mut Session, round: usize) {
         thread::sleep(Duration::from_millis(20));
     }
 
-    // It is a whole session: what one acknowledges, the next PRIMARY has.
+    // The new session is complete: the next PRIMARY has every acknowledged change.
     let (first, value) = (session.primary(|_| true).pid, format!("new {round}"));
     let writer = session.agents.iter().find(|agent| agent.pid != first).unwrap();
     writer.result("nudge_set_hint", &set("new", &value));
@@ -96,7 +96,7 @@ fn without_its_file_the_session_is_the_same() {
     let id = session.status()["session_id"].clone();
     let file = session.runtime.join("session");
     std::fs::remove_file(&file).unwrap();
-    // Whether it comes back is not what is asked here.
+    // This test does not check that the file comes back.
     let until = Instant::now() + PATIENCE;
     while !file.exists() && Instant::now() < until {
         thread::sleep(Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! One session of many processes: how it begins and ends, what it keeps, what becomes of it when something fails.
+//! A session of many processes: its beginning and end, the data that it keeps, and its faults.
 
 #[path = "../kit/mod.rs"]
 mod kit;

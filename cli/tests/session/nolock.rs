@@ -1,5 +1,5 @@
-//! A file system that refuses locks, as NFS without its lock server does: whatever needs a lock is refused in one sentence
-//! that names the file and says what to do, and nothing that was acknowledged is lost.
+//! A file system that refuses locks, like NFS without its lock server. Every operation that needs a lock is refused
+//! in one sentence, which names the file and says what to do. No acknowledged change is lost.
 #![cfg(target_os = "linux")]
 
 use crate::kit;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const RECORD: &[&str] = &["records", "add", "--kind", "issue", "--title", "Uploads fail", "--body", "nginx"];
 
-/// A desk with a folder on a file system without locks.
+/// A test desk with a folder on a file system without locks.
 struct Lab {
     desk: Desk,
     disk: Disk,
@@ -68,7 +68,7 @@ impl Lab {
     }
 }
 
-/// Promise (session): On a file system without locks no session begins, and every command says so, names the file and
+/// Promise (session): On a file system without locks no session begins. Every command says so, names the file and
 /// says what to do.
 #[test]
 fn no_session_begins_without_locks_in_the_runtime_directory() {
@@ -133,8 +133,8 @@ fn a_session_whose_locks_stop_working_goes_on_and_no_second_one_begins() {
     session.end();
 }
 
-/// Promise (kept hints): On a file system without locks nothing is kept, the kept file stays as it is, and the session
-/// says so.
+/// Promise (kept hints): On a file system without locks Nudge keeps no hints, the kept file stays as it is, and the
+/// session says so.
 #[test]
 fn nothing_is_kept_without_locks_in_the_folder_for_state_and_all_are_told() {
     let lab = Lab::new("/state/");

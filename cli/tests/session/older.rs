@@ -1,4 +1,4 @@
-//! Reads what an earlier version left behind (`tests/fixtures`); a session of another protocol, and caches of
+//! Reads files of earlier versions (`tests/fixtures`). Other tests have a session of another protocol, and caches of
 //! other versions, which are made anew or left alone.
 #![cfg(unix)]
 
@@ -14,7 +14,7 @@ use kit::desk::Desk;
 use kit::session::{Session, run};
 use serde_json::{Value, json};
 
-/// The files whose names begin so, each by a version.
+/// Returns the fixtures whose names begin with this text, one for each version.
 fn left_behind(begins: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -23,7 +23,7 @@ fn left_behind(begins: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Puts a file where this version has its own.
+/// Copies a file to the path that this version uses.
 fn put(file: &Path, target: &Path) {
     fs::create_dir_all(target.parent().unwrap()).unwrap();
     fs::copy(file, target).unwrap();
@@ -32,7 +32,7 @@ fn put(file: &Path, target: &Path) {
     }
 }
 
-/// Each hint that `tests/fixtures/make` stored is found where it holds, as it was stored.
+/// Asserts that each hint that `tests/fixtures/make` stored is found in its scope, as it was stored.
 fn holds_all(desk: &Desk) {
     let get = |component: &str, key: &str, branch: &str| {
         desk.run(&["get", component, key, "--branch", branch])["hint"].clone()
@@ -74,7 +74,7 @@ fn hints_that_every_version_kept_are_there_again() {
     }
 }
 
-/// A server that keeps hints, in the checkout.
+/// Returns the command of a server in the checkout that keeps hints.
 fn keeping(desk: &Desk) -> std::process::Command {
     let mut serve = desk.nudge(&["serve", "--port", "0"]);
     serve.env("NUDGE_KEEP", "1");
@@ -101,7 +101,7 @@ fn records_of_every_version_are_found_and_changed() {
     }
 }
 
-/// Promise (session): A server that meets a session of another protocol says so and ends; the session goes on.
+/// Promise (session): A server that finds a session of another protocol says so and ends; the session continues.
 #[test]
 fn a_session_of_another_protocol_is_left_alone() {
     let mut session = Session::start(0);
@@ -119,7 +119,7 @@ fn a_session_of_another_protocol_is_left_alone() {
     session.end();
 }
 
-/// The one file of this name below a folder.
+/// Finds the only file with this name below a folder.
 fn file_below(folder: &Path, name: &str) -> PathBuf {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let found = entries.filter_map(|path| {
@@ -131,7 +131,7 @@ fn file_below(folder: &Path, name: &str) -> PathBuf {
     found.into_iter().next().unwrap_or_default()
 }
 
-/// Says in the header of a database's file that so many migrations have run
+/// Writes into the header of a database file that this many migrations have run
 /// (<https://sqlite.org/fileformat2.html#user_version_number>).
 fn of_version(file: &Path, version: u32) {
     assert!(!file.with_extension("db-wal").exists(), "what is logged would count");

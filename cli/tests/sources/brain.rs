@@ -1,4 +1,5 @@
-//! The brain by the command line: made, named, asked; and what its specification says of finding, as a user would try it.
+//! The brain by the command line: creating it, adding one by name, asking it; and the rules of its specification for
+//! finding notes.
 #![cfg(unix)]
 
 use crate::kit;
@@ -39,7 +40,7 @@ impl User {
         self.place(&mut nudge(&self.runtime, args)).output().unwrap()
     }
 
-    /// What a command prints, and what it says beside it.
+    /// Runs a command; returns its output on stdout and on stderr.
     #[track_caller]
     fn told(&self, args: &[&str]) -> (String, String) {
         let output = self.nudge(args);
@@ -137,7 +138,7 @@ fn what_keeps_a_name_from_counting_is_told() {
     assert_eq!(fs::read_to_string(user.settings()).unwrap(), "port = [");
 }
 
-/// Three domains of eight files each, as the specification wants them, some of them related.
+/// Writes three domains of eight files each, as the specification requires; a few files are related.
 fn specified(user: &User) {
     let notes = [
         (
@@ -217,7 +218,7 @@ fn the_specification_of_the_read_path_holds() {
     assert_eq!(reached(&hops("1")), ["coding/ttl"]);
     assert_eq!(reached(&hops("3")), ["coding/ttl", "coding/clock", "coding/leap"]);
 
-    // What is removed takes its relations along, and nothing is left of it.
+    // Removing a file also removes its relations; no trace of it is left.
     fs::remove_file(user.home.path().join("brain/domains/coding/ttl.md")).unwrap();
     assert_eq!(ids(&user.json(&["ask", "cache", "invalidation"])["related"]), Vec::<&str>::new());
     let status = user.json(&["brain", "status"]);
@@ -225,7 +226,7 @@ fn the_specification_of_the_read_path_holds() {
     let problems = user.json(&["brain", "check"])["problems"].clone();
     assert_eq!(problems.as_array().unwrap().len(), 1, "{problems}");
 
-    // An index that is gone is made again, and answers the same.
+    // A deleted index is built again and gives the same answers.
     let ask = ["ask", "how", "long", "does", "bread", "rise", "--explain"];
     let before = user.json(&ask);
     fs::remove_dir_all(user.home.path().join("caches")).unwrap();
@@ -254,10 +255,10 @@ fn a_session_reads_what_changes_and_offers_the_tool() {
     units(25);
     fs::remove_dir_all(user.home.path().join("brain/domains/cooking")).unwrap();
     units(17);
-    // The folders are counted anew once the files have been.
+    // The index counts the folders after the files.
     let follows = || session.call("nudge.brain.status", &json!({}))["result"]["follows"].clone();
     wait_for("the folders", PATIENCE, || (follows() == "as they change, in 5 folders").then_some(()));
-    // Where much else runs, a source may be late, and the answer says so.
+    // On a busy machine a source may be late; the answer then says so.
     let recall = || session.call("nudge.recall", &json!({"query": "zebra striped"}))["result"].clone();
     let in_time = || Some(recall()).filter(|answer| answer["late"].is_null());
     let recalled = wait_for("an answer in time", PATIENCE, in_time)["items"].clone();
@@ -299,7 +300,7 @@ fn where_the_user_wants_it_a_language_model_answers_from_what_was_found_and_cite
     let (told, beside) = ask("1", &words, &says("Never [coding/never].", &json!(["coding/never"])));
     assert!(told.starts_with("Never") && beside.contains("cites what is no unit here"), "{told}{beside}");
 
-    // What goes wrong leaves the sections, with a word beside them.
+    // After a failure of the model, the answer has the sections and an explanation.
     let secret = ["gh", "p_", &"a1B2c3D4e5F6".repeat(3)].concat();
     fs::remove_file(&sent).unwrap();
     for (words, command, why) in [

@@ -1,5 +1,4 @@
-//! The brain on a disk that is full, and in folders that cannot be written, as a user has them: it answers, and says what
-//! is missing.
+//! The brain on a full disk, and in folders that cannot be written: it answers, and says what is missing.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,10 +12,10 @@ use kit::home;
 use kit::system::{nudge, sentence};
 use tempfile::TempDir;
 
-/// For root nothing is read-only by its mode, so another user is asked where we are root.
+/// The id of another user. Root may write everywhere, so if the test runs as root, commands run as this user.
 const NOBODY: u32 = 65_534;
 
-/// A user with a brain of so many notes.
+/// A user with a brain of a given number of notes.
 struct User {
     home: TempDir,
     is_root: bool,
@@ -57,7 +56,7 @@ impl User {
         }
     }
 
-    /// Runs a command, behind this line of a shell.
+    /// Runs a command in a shell, after this line.
     fn behind(&self, shell: &str, args: &[&str]) -> Output {
         let mut inner = nudge(&self.path("run"), args);
         inner.env("HOME", self.home.path()).env("XDG_CONFIG_HOME", self.path("config"));
@@ -77,7 +76,7 @@ impl User {
         outer.current_dir(self.home.path()).output().unwrap()
     }
 
-    /// What is found, and what is said beside it.
+    /// Returns the result of a question, and the text on stderr.
     #[track_caller]
     fn asks(&self) -> (String, String) {
         let done = self.behind("", &["ask", "clients", "wait"]);
@@ -113,7 +112,7 @@ fn a_folder_for_caches_that_cannot_be_written_costs_the_index_and_no_answer() {
     let (found, beside) = user.asks();
     assert!(found.starts_with("Note 0") && beside.contains(lost), "{found}{beside}");
     assert_eq!(fs::read_dir(user.path("caches")).unwrap().count(), 0);
-    // One that was made before.
+    // The next folder has an index that was built before.
     user.mode("caches", 0o700);
     assert!(!user.asks().1.contains(lost));
     let index = fs::read_dir(user.path("caches/brain")).unwrap().next().unwrap().unwrap().path();
@@ -125,7 +124,7 @@ fn a_folder_for_caches_that_cannot_be_written_costs_the_index_and_no_answer() {
     user.mode(index, 0o700);
 }
 
-/// Files may not grow beyond so many blocks; that is what a full disk looks like to a process.
+/// A limit on the size of files, in blocks, looks to a process like a full disk.
 #[test]
 fn a_disk_that_is_full_before_there_is_an_index_is_told_with_what_to_do() {
     let user = User::new(400);
@@ -133,7 +132,7 @@ fn a_disk_that_is_full_before_there_is_an_index_is_told_with_what_to_do() {
         let done = user.behind(&format!("trap '' XFSZ; ulimit -f {blocks};"), &["ask", "clients", "wait"]);
         let beside = String::from_utf8_lossy(&done.stderr).into_owned();
         if done.status.success() {
-            // What there was room for answers.
+            // The part that fitted on the disk answers.
             assert!(beside.contains("what files say now is not known"), "{done:?}");
         } else {
             let said = sentence(&done);

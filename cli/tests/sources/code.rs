@@ -1,4 +1,4 @@
-//! Code by the command line, with a session and without, and by the hooks of an agent.
+//! The source `code` by the command line, with and without a session, and by the hooks of an agent.
 #![cfg(all(unix, feature = "code"))]
 
 use crate::kit;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kit::desk::Desk;
 use serde_json::{Value, json};
 
-/// A checkout with a function and who calls it.
+/// A checkout with a function and its caller.
 struct Project(Desk);
 
 impl Project {
@@ -27,14 +27,14 @@ impl Project {
         fs::write(self.0.checkout.join(path), text).unwrap();
     }
 
-    /// What a hook shows the model.
+    /// Returns the text that a hook shows the model.
     fn hook(&self, mut event: Value) -> String {
         event["session_id"] = json!("s");
         event["cwd"] = json!(self.0.checkout);
         self.0.hook(&[], &event)
     }
 
-    /// Asks until the answer is what is waited for: a source that is late is not waited for.
+    /// Repeats a hook until its text is as expected, because a hook does not wait for a late source.
     fn told(&self, event: &Value, says: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -47,7 +47,7 @@ impl Project {
     }
 }
 
-/// Who never asks for code pays for none of it: a start with it is no slower than one without.
+/// A user who never asks for code pays nothing for it: a start with the source is as fast as one without.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_thread_of_the_code_begins_with_the_first_question() {
@@ -76,7 +76,7 @@ fn a_node_is_there_with_a_session_and_without() {
     assert!(!desk.runtime.exists(), "no session was begun");
     assert_eq!(fs::read_dir(&desk.checkout).unwrap().count(), 3, "nothing is left in the project");
     let serve = desk.serve();
-    // A session answers at once, of as much as it has read.
+    // A session answers at once, with the files that it has read so far.
     let begun = Instant::now();
     while desk.run(&["code", "status"])["as_of"]["complete"] != true {
         assert!(begun.elapsed() < Duration::from_secs(20));
@@ -108,8 +108,9 @@ fn an_agent_hears_of_what_it_names_and_of_what_it_left_behind() {
     assert_eq!(project.hook(edit), "");
 }
 
-/// A checkout brings a program in each way that git knows, and a `git` of its own where PATH names the checkout: by `.`,
-/// by an empty part, by its own path. Which tests are concerned by what has changed is told, and none of them is run.
+/// A checkout contains a program for each way in which git runs programs. It also contains a `git`, and PATH names
+/// the checkout: by `.`, by an empty part, by its own path. The answer names the tests for the changed code, and no
+/// program of the checkout runs.
 #[test]
 fn no_program_of_a_checkout_is_run_for_its_changes() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -126,7 +127,7 @@ fn no_program_of_a_checkout_is_run_for_its_changes() {
     project.write("pay.py", "def process_payment(order):\n    return order\n");
     git(&["add", "-A"]);
     git(&["commit", "-qm", "x"]);
-    // As long as before, so that git has to read it.
+    // The new text is as long as the old one, so git must read it.
     project.write("pay.py", "def process_payment(order):\n    return OTHER\n");
     project.write("git", &format!("#!/bin/sh\necho >> '{}'\n", mark.display()));
     fs::set_permissions(checkout.join("git"), fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! The sources, through the binary.
+//! The sources, tested through the binary.
 
 #[path = "../kit/mod.rs"]
 mod kit;

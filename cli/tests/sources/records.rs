@@ -1,4 +1,4 @@
-//! Records by the command line: with a session or without, found by a hook, kept over the death of a server.
+//! Records by the command line: with and without a session, found by a hook, and kept after the death of a server.
 #![cfg(unix)]
 
 use crate::kit;
@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 use kit::desk::Desk;
 use serde_json::{Value, json};
 
-/// What is done with records.
+/// Shortcuts for commands of records.
 trait Recorded {
     fn add(&self, title: &str, body: &str) -> i64;
     fn prompt_with(&self, env: &[(&str, &str)], session: &str, prompt: &str) -> String;
 
-    /// What a hook shows the model for a prompt.
+    /// Runs a hook for a prompt; returns the text for the model.
     fn prompt(&self, session: &str, prompt: &str) -> String {
         self.prompt_with(&[], session, prompt)
     }
@@ -60,7 +60,7 @@ fn a_record_is_there_with_a_session_and_without() {
     assert_eq!(desk.run(&["records", "import", file.to_str().unwrap()])["skipped"], 2);
 }
 
-/// What the server has done and holds is nothing that another process knows.
+/// The doctor must ask the server, because no other process knows what the server has done and holds.
 #[test]
 fn doctor_tells_of_the_server_and_not_of_itself() {
     let desk = Desk::new();
@@ -107,7 +107,7 @@ fn the_example_in_the_help_of_add_keeps_a_record() {
     assert_eq!(made["record"]["title"], "Login loops", "{help}");
 }
 
-/// The words of a line as a shell splits it.
+/// Splits a line into words as a shell does.
 fn shell_words(line: &str) -> Vec<String> {
     let out = Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();
     String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()
@@ -200,7 +200,7 @@ fn a_record_is_changed_in_an_editor_or_by_flags() {
         let out = edit.stdin(Stdio::null()).output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
-    // Without a server, then with one: both read and write the same file.
+    // Without and with a server, the command reads and writes the same file.
     let untouched = desk.run(&["records", "show", &id]);
     assert_eq!(edit("cat \"$file\" > seen"), (Some(0), "nudge: nothing was changed\n".to_owned()));
     let seen = fs::read_to_string(desk.checkout.join("seen")).unwrap();
@@ -215,7 +215,7 @@ fn a_record_is_changed_in_an_editor_or_by_flags() {
     let _serve = desk.serve();
     assert_eq!(edit("echo more >> \"$file\"").0, Some(0));
     assert_eq!(desk.run(&["records", "show", &id])["body"], "# nginx\n\nhas a limit\n\nmore");
-    // What somebody else changed meanwhile stays, and what was typed is kept.
+    // Another user's change stays, and the typed text is kept in a file.
     let (code, said) = edit(&format!("nudge records edit {id} --title theirs > /dev/null\necho mine >> \"$file\""));
     assert!(code == Some(4) && said.contains("has version 4 by now, not 3"), "{said}");
     let kept = said.trim_end().trim_end_matches('.').rsplit_once("your text is in ").unwrap().1;
@@ -223,7 +223,7 @@ fn a_record_is_changed_in_an_editor_or_by_flags() {
     assert_eq!(desk.run(&["records", "show", &id])["title"], "theirs");
     let (code, said) = edit("echo 'titel: x' > \"$file\"");
     assert!(code == Some(2) && said.contains("one line each of title, kind, status"), "{said}");
-    // A credential is not kept on disk either.
+    // A text with a credential is not kept on disk.
     let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
     let (code, said) = edit(&format!("echo '{token}' >> \"$file\""));
     assert!(code == Some(4) && said.contains("your text was not kept") && !said.contains(&token), "{said}");

@@ -1,4 +1,4 @@
-//! Exports and imports by the command line, larger than an answer, a call or a page.
+//! Exports and imports by the command line that are larger than an answer, a call or a page.
 #![cfg(unix)]
 
 use crate::kit;
@@ -10,7 +10,7 @@ use std::process::Stdio;
 use kit::desk::Desk;
 use serde_json::{Value, json};
 
-/// Writes an export of so many records with this text.
+/// Writes an export of this many records with this text.
 fn records_file(desk: &Desk, count: usize, body: &str) -> PathBuf {
     let record = |number: usize| {
         json!({"project": format!("acme/p{}", number % 7), "kind": "issue", "title": format!("Number {number}"),
@@ -27,7 +27,7 @@ fn import(desk: &Desk, file: &Path) -> Value {
     desk.run(&["records", "import", file.to_str().unwrap()])
 }
 
-/// Writes what a command prints into a file.
+/// Writes the output of a command to a file.
 fn print_to(desk: &Desk, args: &[&str], name: &str) -> PathBuf {
     let file = desk.home.path().join(name);
     let status = desk.nudge(args).stdout(File::create(&file).unwrap()).status().unwrap();
@@ -101,8 +101,8 @@ fn hints_file(desk: &Desk, count: usize) -> PathBuf {
     file
 }
 
-/// Promise (command line): `nudge export` and `nudge import` carry a store whatever its size; hints for which there is no
-/// room are counted, and those of most use come in first.
+/// Promise (command line): `nudge export` and `nudge import` carry a store of any size. Hints that do not fit are
+/// counted, and the most used ones come first.
 #[test]
 fn a_store_larger_than_a_call_comes_in_and_goes_out() {
     let desk = Desk::new();
@@ -110,7 +110,7 @@ fn a_store_larger_than_a_call_comes_in_and_goes_out() {
     let file = file.to_str().unwrap();
     let with_room = |bytes: &str| {
         let mut server = desk.server();
-        // The guard would take most of the time.
+        // Switches the secret guard off, because it would take most of the time.
         server.env("NUDGE_MAX_BYTES", bytes).env("NUDGE_SECRET_GUARD", "0");
         kit::Serve::spawn(server, &desk.runtime)
     };

@@ -9,11 +9,12 @@ use crate::clients::ClientSpec;
 
 /// The variable that names the session's directory.
 const SESSION: &str = "NUDGE_RUNTIME_DIR";
-/// Clients that pass a dozen environment variables to their servers, none of which is Nudge's. Hooks get them all.
+/// The clients that pass only a dozen environment variables to their servers, none of them Nudge's. Hooks get the
+/// whole environment.
 const SCRUBBING: &[&str] = &["codex"];
 
-/// Returns true when the client does not pass the user's [`SESSION`] to an entry's server, which would then join
-/// another session than the hooks.
+/// Returns true when the client does not pass the user's [`SESSION`] to the server of an entry. The server would then
+/// join another session than the hooks.
 pub fn keeps_session(client: &ClientSpec, entry: &Value) -> bool {
     let is_set = entry["env"][SESSION].as_str().is_some_and(|dir| !dir.is_empty());
     let passed = |variable: &Value| variable == SESSION || variable["name"] == SESSION;
@@ -21,7 +22,7 @@ pub fn keeps_session(client: &ClientSpec, entry: &Value) -> bool {
     find_withheld(client).is_some() && !is_set && !is_passed
 }
 
-/// Returns advice that gets the user's session to the server; `None` when the client passes it on.
+/// Returns advice on how to pass the user's session to the server; `None` when the client passes it on.
 pub fn advise_on_session(client: &ClientSpec, entry: &ServerEntry) -> Option<String> {
     let env = format!("env = {{ {SESSION} = {} }}", json!(find_withheld(client)?));
     Some(if entry.by_plugin {
@@ -31,13 +32,13 @@ pub fn advise_on_session(client: &ClientSpec, entry: &ServerEntry) -> Option<Str
     })
 }
 
-/// Returns advice for the plugin: its own entry cannot be changed, so the user needs one beside it.
+/// Returns advice for the plugin: the user cannot change its entry, and needs another entry beside it.
 fn correct_plugin(env: &str, file: &Path) -> String {
     let entry = format!("`command = \"nudge\"`, `args = [\"serve\"]` and `{env}`");
     format!("put [mcp_servers.nudge] with {entry} into {}", file.display())
 }
 
-/// Returns the user's [`SESSION`] when it is set and the client does not pass it on to servers.
+/// Returns the user's [`SESSION`] if it is set and the client withholds it from servers.
 fn find_withheld(client: &ClientSpec) -> Option<String> {
     let dir = std::env::var_os(SESSION).filter(|dir| !dir.is_empty())?;
     SCRUBBING.contains(&client.name).then(|| dir.to_string_lossy().into_owned())

@@ -1,6 +1,6 @@
-//! How a command ended, of Gemini CLI: its `AfterTool` has the text that the model gets, in which the output comes first
-//! and a few lines about the end come last. Older versions always name the exit code; newer ones only one that is not 0,
-//! and the process group last of all.
+//! Reads how a command ended from an event of Gemini CLI. Its `AfterTool` contains the text for the model: first the
+//! output, then a few lines about the end. Older versions always have a line with the exit code. Newer ones have one
+//! only for a code other than 0, and end with the process group.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,11 +13,11 @@ use super::{find_command, make_failure, make_success};
 const SHELL: &str = "run_shell_command";
 /// The beginnings of the lines about the end.
 const ABOUT_THE_END: [&str; 4] = ["Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
-/// The values in these lines that mean none.
+/// The values in these lines that mean "none".
 const NOTHING: [&str; 2] = ["(none)", "0"];
 
-/// Reads how a command ended; `None` where the text does not say it: it was cancelled, goes on in the background, or its
-/// text was summarized.
+/// Reads how a command ended. `None` when the text does not say it: the command was cancelled or continues in the
+/// background, or the text was summarized.
 pub(super) fn read_end(given: &Map<String, Value>) -> Option<EventParams> {
     let said = given.get("tool_response")?.get("llmContent")?.as_str()?;
     let command = find_command(given, SHELL)?;
@@ -51,7 +51,7 @@ pub(super) fn read_end(given: &Map<String, Value>) -> Option<EventParams> {
     Some(make_failure(command, read_output(rest), Some(exit_code)))
 }
 
-/// True when the client says that the command could not be run at all.
+/// Returns true when the client reports that it could not run the command at all.
 fn failed_to_run(given: &Map<String, Value>) -> bool {
     given.get("tool_response").and_then(|response| response.get("error")).is_some_and(|error| !error.is_null())
 }
@@ -63,7 +63,8 @@ fn read_output(said: &str) -> &str {
     text.strip_suffix("\nError: (none)").unwrap_or(text)
 }
 
-/// The folder in which the tool ran: the client's, or the one that the call names. `None` where that is not plain.
+/// Returns the folder in which the tool ran: the client's, or the one that the call names. `None` when that is
+/// unclear.
 pub(super) fn find_folder(given: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> {
     let input = given.get("tool_input")?;
     let named = ["dir_path", "directory"].iter().find_map(|name| input.get(name)?.as_str()).unwrap_or("");

@@ -1,4 +1,4 @@
-//! The files of the page. They hold no data, and nothing of them is made at run time.
+//! The files of the page. They hold no data and are fixed at build time.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -8,7 +8,7 @@ use hyper::{Response, StatusCode};
 /// A file of the page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PageFile {
-    /// The path at which it is served.
+    /// The path of the file on the server.
     pub path: &'static str,
     content_type: &'static str,
     text: &'static str,
@@ -44,23 +44,24 @@ static FILES: &[PageFile] = &[
     new_script("/web/words.js", include_str!("words.js")),
 ];
 
-/// No file of another origin, nothing inline, no frame around it, and no text that becomes markup or script.
+/// Allows no file of another origin, no inline code, no frame around the page, and no text that becomes markup or
+/// script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 impl PageFile {
-    /// Returns true for a file that a browser may be led to; this file alone loads the others.
+    /// Returns true for a file that a link may open; only this file loads the others.
     pub fn is_page(&self) -> bool {
         self.content_type == HTML
     }
 }
 
-/// The file at a path.
+/// Finds the file at a path.
 pub fn find_file(path: &str) -> Option<&'static PageFile> {
     FILES.iter().find(|file| file.path == path)
 }
 
-/// The response with a file.
+/// Makes the response with a file.
 pub fn respond_with_file(file: &PageFile) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from_static(file.text.as_bytes())));
     *response.status_mut() = StatusCode::OK;
@@ -72,7 +73,7 @@ pub fn respond_with_file(file: &PageFile) -> Response<Full<Bytes>> {
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        // They need no token, so the connection is closed, as after a refusal.
+        // A file needs no token, so the connection is closed, as after a refusal.
         (header::CONNECTION, "close"),
     ];
     for (name, value) in headers {

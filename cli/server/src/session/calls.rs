@@ -1,4 +1,4 @@
-//! Runs calls on threads of their callers' places, so that none delays another; a few run on the event loop.
+//! Runs calls on threads within their callers' places, so that no call delays another. A few run on the event loop.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use crate::memory;
 use crate::work::WorkDesk;
 
-/// Largest call that runs on the event loop's thread. Larger ones go to a thread of their own, and so do
-/// batches, which may hold a thousand calls.
+/// The most bytes of a call that runs on the event loop's thread. A larger call runs on another thread, and so does a
+/// batch, which may contain a thousand calls.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// Makes one call: on a thread of the caller's places, or here if it is inline and short. An inline call changes nothing,
-/// so one that has too few steps here is made again on a thread.
+/// Makes one call: on a thread within the caller's places, or on this thread if it is inline and short. An inline
+/// call changes nothing, so a call that runs out of steps here is repeated on a thread.
 ///
 /// # Errors
 /// The method's own errors.
@@ -41,7 +41,7 @@ pub async fn call(
     answer
 }
 
-/// A caller that can go to another thread.
+/// A caller that can be moved to another thread.
 struct OwnedCaller {
     name: String,
     agent: bool,

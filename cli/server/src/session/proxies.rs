@@ -1,11 +1,11 @@
-//! Counts the PROXYs that are connected to this PRIMARY, for `nudge.status`, and for the end of a session that was stopped.
+//! Counts the PROXYs that are connected to this PRIMARY, for `nudge.status` and for the end of a stopped session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The connected PROXYs: the number of connections by pid.
+/// The connected PROXYs: the number of connections for each pid.
 #[derive(Default)]
 pub struct ConnectedProxies(Mutex<BTreeMap<u32, usize>>);
 
@@ -22,14 +22,14 @@ impl ConnectedProxies {
     }
 }
 
-/// A connection of a PROXY, counted until it is dropped.
+/// A connection of a PROXY, counted until this value is dropped.
 pub struct ConnectedProxy {
     proxies: Arc<ConnectedProxies>,
     pid: u32,
 }
 
 impl ConnectedProxy {
-    /// Returns its process.
+    /// Returns the process id of the PROXY.
     pub fn pid(&self) -> u32 {
         self.pid
     }

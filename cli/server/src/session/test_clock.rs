@@ -1,4 +1,4 @@
-//! Moves the clock, and makes the server panic or stand still, for tests; no release has it.
+//! Moves the clock, and makes the server panic or hang, for tests; no release contains it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Notify;
 
-/// Tells the server's own task to panic.
+/// Tells the server's main task to panic.
 pub static PANICS: Notify = Notify::const_new();
 
-/// When the clock of a test begins: with 2026.
+/// The start time of a test clock: the beginning of 2026.
 pub const START_MS: nudge::Millis = 1_767_225_600_000;
 
 static TABLE: MethodTable<TestClock> = MethodTable(&[
@@ -74,7 +74,7 @@ struct AdvanceParams {
     jump: bool,
 }
 
-/// A clock that stands until it is told to move.
+/// A clock that moves only when a test moves it.
 pub struct TestClock(pub Arc<ManualClock>);
 
 impl TableService for TestClock {

@@ -1,4 +1,4 @@
-//! `nudge doctor --hints`: finds the stored hints that are no longer of use, with advice on each.
+//! `nudge doctor --hints`: finds stored hints that are no longer useful, with advice on each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::args::GlobalFlags;
 use crate::cmd::{CommandOutput, RunningSession, parse_value};
 use crate::output;
 
-/// Age from which a hint that was never used is reported.
+/// The age from which a hint that was never used is reported.
 const UNUSED_MS: Millis = 30 * 24 * 3600 * 1000;
 
 /// A fault of a hint, with advice.
@@ -51,12 +51,12 @@ pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(output::render_findings(rows).into())
 }
 
-/// A hint as it is exported.
+/// An exported hint.
 struct ExportedHint<'a> {
     component: &'a str,
     key: &'a str,
     hint: &'a Value,
-    /// Is true when its key has other variants.
+    /// True when the key has other variants.
     is_one_of_several: bool,
 }
 
@@ -90,7 +90,7 @@ impl ExportedHint<'_> {
         serde_json::from_value(self.hint["value"].clone()).ok()
     }
 
-    /// Returns true for a hint of this repository alone.
+    /// Returns true for a hint that applies only to this repository.
     fn is_of(&self, repo: &str) -> bool {
         let given = &self.hint["meta"]["scope"]["repo"];
         given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo)
@@ -103,7 +103,7 @@ fn quote_name(name: &str) -> String {
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
-/// Finds the faults, in the order of the names, at most one for each hint.
+/// Finds the faults, in the order of the names; at most one for each hint.
 fn find_faults(
     hints: &[ExportedHint<'_>],
     here: Option<(&Path, &str)>,
@@ -165,12 +165,12 @@ fn folders_below(hint: &Value) -> impl Iterator<Item = &str> {
     globs.filter_map(|glob| glob.strip_prefix("**/")).map(|glob| glob.trim_end_matches("/**"))
 }
 
-/// Returns true when a folder of the scope has a path.
+/// Returns true when a folder of the scope contains the path.
 fn is_there_below(top: &Path, hint: &Value, path: &str, is_there: &dyn Fn(&Path) -> bool) -> bool {
     folders_below(hint).any(|folder| is_there(&top.join(folder).join(path)))
 }
 
-/// Finds a scope whose folders are all missing here.
+/// Returns the scope's folders if all of them are missing in this checkout.
 fn find_unreachable(hint: &Value, is_there: &dyn Fn(&Path) -> bool) -> Option<String> {
     let globs: Vec<&str> = hint["meta"]["scope"]["cwd_glob"].as_array()?.iter().filter_map(Value::as_str).collect();
     let literal = |glob: &&str| {

@@ -1,5 +1,5 @@
-//! Converts a hint to a text to edit, and back. The value stays raw JSON text all the way, so that unedited parts
-//! keep their spelling.
+//! Converts a hint to a text to edit, and back. The value always stays raw JSON text, so unedited parts keep their
+//! spelling.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|_| Error::unavailable("The server answered something unexpected; update it."))
 }
 
-/// Builds the text to edit: JSON below a comment, without the scope, which is part of the hint's identity.
+/// Builds the text to edit: JSON below a comment. It has no scope, because the scope is part of the hint's identity.
 pub fn build_document(hint: &EditedHint) -> String {
     let field = |name: &str| hint.fields.get(name).unwrap_or(&Value::Null);
     let mut meta = field("meta").clone();
@@ -116,7 +116,7 @@ pub fn to_set_params(text: &[u8], hint: &EditedHint, allow_secret: bool) -> Resu
     if allow_secret {
         address["allow_secret"] = true.into();
     }
-    // The two objects are joined as text, so that the server sees and refuses a name that is in both.
+    // Joins the two objects as text, so that the server sees and refuses a name that both have.
     let address = address.to_string();
     let (address, body) = (address.trim_end_matches('}'), body.get().trim_start_matches('{'));
     RawValue::from_string(format!("{address},{body}")).map_err(not_json)
@@ -132,7 +132,7 @@ pub fn says_secret(text: &str) -> bool {
         || read.is_some_and(|read| read["meta"]["sensitivity"] == "secret")
 }
 
-/// Removes lines that begin with `//`. None of them is part of a JSON string, which cannot hold a line break.
+/// Removes lines that begin with `//`. Such a line is never part of a JSON string, which cannot contain a line break.
 fn without_comments(text: &str) -> String {
     let text = text.trim_start_matches('\u{feff}');
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")

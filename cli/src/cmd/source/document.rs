@@ -1,4 +1,4 @@
-//! An answer that is a file for programs, printed page by page: however large it is, one page is in memory.
+//! Prints an answer that is a file for programs, page by page: only one page is in memory, however large the file is.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::{CommandOutput, TextForm, print_text, unwritten};
 use super::ask_source;
 use crate::args::{GlobalFlags, SourceVerb};
 
-/// Prints all pages as one document. When the reader has gone, the rest is not asked for.
+/// Prints all pages as one document. Stops when the reader has gone.
 pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut cursor = Value::from(0);
     let mut is_first = true;
@@ -37,7 +37,7 @@ pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &GlobalF
 
 /// A page of a document.
 struct DocumentPage<'a> {
-    /// The members beside the list.
+    /// The members besides the list.
     others: BTreeMap<&'a str, &'a RawValue>,
     /// The list without its brackets.
     rows: &'a str,
@@ -55,7 +55,7 @@ impl<'a> DocumentPage<'a> {
         Ok(Self { others, rows: rows.trim(), next })
     }
 
-    /// The document up to its first row.
+    /// Returns the document up to its first row.
     fn beginning(&self, pages: &DocumentPages) -> String {
         let member = |(name, value): (&&str, &&RawValue)| format!("{}:{},", Value::from(*name), value.get());
         let others: Vec<_> = self.others.iter().map(member).collect();

@@ -1,4 +1,4 @@
-//! `nudge SOURCE edit NUMBER`: the record as a text of lines `name: value`, an empty line, and all the rest.
+//! `nudge SOURCE edit NUMBER`: shows a record as lines `name: value`, an empty line, and then its last field.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result
     )
 }
 
-/// The text to edit.
+/// Builds the text to edit.
 fn build_document(item: &Value, edited: &EditSpec) -> String {
     let (lines, rest) = edited.fields.split_at(edited.fields.len() - 1);
     let text = |name: &str| item[name].as_str().unwrap_or("");
@@ -67,7 +67,7 @@ fn parse_fields(text: &str, edited: &EditSpec) -> Result<Map<String, Value>> {
         rest = after;
         let line = line.trim();
         if line.is_empty() {
-            // Editors end a text with a line break, and so did we.
+            // Removes the line break that editors, and `build_document`, put at the end of a text.
             let body = rest.strip_suffix("\r\n").or_else(|| rest.strip_suffix('\n')).unwrap_or(rest);
             found.insert(last[0].into(), body.into());
             return Ok(found);

@@ -1,5 +1,5 @@
-//! A disk that fails beneath the jobs, or beneath the repository of the brain: a session's job is there whole or not at all,
-//! there is no branch without its files, and once the disk is well the session is captured, once.
+//! A disk that fails under the jobs, or under the repository of the brain. A session's job is complete or absent, and
+//! no branch lacks its files. When the disk works again, the session is captured, once.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ use crate::kit::faulty::{Disk, FAULTS, advice, assert_sentence};
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum When {
     Before,
-    /// The model has answered.
+    /// The disk fails after the model has answered.
     Answered,
 }
 
@@ -27,7 +27,7 @@ impl Lab {
         let user = User::new();
         let disk = Disk::new(user.home.path());
         let usual = user.env.iter().find(|(name, _)| *name == "NUDGE_BRAIN_LLM_COMMAND").unwrap().1.clone();
-        // It fails from now on, once: what is tried later finds a disk that is well.
+        // The disk fails once, from this moment. A later try finds a working disk.
         let (armed, once) = (disk.armed().display().to_string(), user.path("once").display().to_string());
         let failing = format!("{usual}; [ -e {once} ] || {{ echo {fault} > {armed}; touch {once}; }}");
         let user = if when == When::Answered { user.with("NUDGE_BRAIN_LLM_COMMAND", &failing) } else { user };
@@ -44,7 +44,7 @@ impl Lab {
         self.command(beneath, args).output().unwrap()
     }
 
-    /// Every branch of a capture has its file, and there are so many at most.
+    /// Asserts that every branch of a capture has its file; returns the number of branches.
     fn branches(&self, what: &str) -> usize {
         let refs = self.user.git(&["for-each-ref", "--format=%(refname)", "refs/heads/nugget"]);
         for name in refs.lines() {
@@ -54,7 +54,7 @@ impl Lab {
         refs.lines().count()
     }
 
-    /// Jobs that can be read, and that there is no file of one that cannot.
+    /// Returns the jobs; asserts that each file of a job can be read.
     fn jobs(&self, what: &str) -> Vec<Value> {
         let names = fs::read_dir(self.user.path("data/capture")).into_iter().flatten().flatten();
         let files = names.filter(|entry| entry.path().extension().is_some_and(|kind| kind == "json"));
@@ -85,7 +85,7 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
             let branches = lab.branches(&what);
             let jobs = lab.jobs(&what);
             if done.status.success() {
-                // Git need not flush, and what a step cannot do is told with its job.
+                // Git need not flush its files. The job has the error of a step that failed.
                 let job = jobs.first().unwrap_or_else(|| panic!("{what}: {done:?}"));
                 let is_done = job["state"] == "local";
                 assert_eq!(branches, usize::from(is_done), "{what}: {job}");
@@ -98,7 +98,7 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
                 assert!(said.contains(advice(fault)), "{what}: it says what to do: {said}");
                 assert!(jobs.iter().all(|job| job["state"] != "local"), "{what}: {jobs:?}");
             }
-            // The disk is well again. A session that was noted is not noted again, and goes on.
+            // The disk works again. A session with a job gets no second one, and its capture continues.
             lab.run(beneath, &words);
             lab.run(beneath, &["brain", "jobs", "--retry"]);
             let again = lab.run(beneath, &["brain", "capture"]);
@@ -111,7 +111,8 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
     }
 }
 
-/// The hook of a session's end cannot tell anybody. Its job is there whole or not at all, and the next event makes it.
+/// The hook of a session's end cannot report an error. Its job is complete or absent, and the next event makes an
+/// absent one.
 #[test]
 fn the_hook_of_an_end_notes_a_whole_job_or_none() {
     for (fault, kind) in FAULTS {
@@ -127,7 +128,7 @@ fn the_hook_of_an_end_notes_a_whole_job_or_none() {
         lab.disk.arm(fault);
         hook();
         let noted = lab.jobs(kind).len();
-        // Nothing is flushed here, which a hook has no time for.
+        // The hook flushes nothing, because it has no time for that.
         assert_eq!(noted, usize::from(fault == "f"), "{kind}");
         lab.disk.disarm();
         hook();

@@ -1,4 +1,4 @@
-//! A home of its own, and what `nudge doctor` reports on it.
+//! A test home, and the report of `nudge doctor` on it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// With Nudge in these clients.
+    /// Makes a home with Nudge in these clients.
     pub fn with(clients: &[&str]) -> Self {
         let home = Self::at(None);
         if !clients.is_empty() {
@@ -26,7 +26,7 @@ impl Home {
             assert!(init.status.success(), "{init:?}");
         }
         if clients.contains(&"codex") {
-            // It keeps the environment from servers.
+            // Codex does not pass the environment to servers.
             let line = format!("[mcp_servers.nudge]\nenv = {{ NUDGE_RUNTIME_DIR = \"{}\" }}\n", home.runtime.display());
             let config = home.read(".codex/config.toml");
             home.write(".codex/config.toml", &config.replace("[mcp_servers.nudge]\n", &line));
@@ -34,7 +34,7 @@ impl Home {
         home
     }
 
-    /// Whose session is in `runtime`, or in a folder of its own.
+    /// Makes a home whose session is in `runtime`, or in a folder of its own.
     pub fn at(runtime: Option<&Path>) -> Self {
         let dir = kit::home();
         let runtime = runtime.map_or_else(|| dir.path().join("run"), Path::to_owned);
@@ -57,7 +57,7 @@ impl Home {
         command
     }
 
-    /// Runs it, and sees to it that nothing of it stays.
+    /// Runs the doctor, and asserts that it leaves nothing behind.
     #[track_caller]
     pub fn run(&self, args: &[&str]) -> Output {
         let output = self.command(&[&["doctor"], args].concat()).output().unwrap();
@@ -67,7 +67,8 @@ impl Home {
         output
     }
 
-    /// Processes of it are known by their folder for temporary files. One that was killed may need a moment.
+    /// Asserts that no process of the doctor still runs. The variable with the folder for temporary files identifies
+    /// them. A killed process may need a moment to end.
     #[track_caller]
     fn assert_no_process(&self) {
         let mark = format!("TMPDIR={}", self.path("tmp").display());
@@ -81,7 +82,7 @@ impl Home {
         });
     }
 
-    /// The report, and whether it says by its exit code that all is well.
+    /// Returns the report, and checks that its exit code agrees with it.
     #[track_caller]
     pub fn report(&self, args: &[&str]) -> Report {
         let output = self.run(&[args, &["--json"]].concat());
@@ -102,15 +103,15 @@ impl Home {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Changes a file by its JSON.
+    /// Changes the JSON of a file.
     pub fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut value = serde_json::from_str(&self.read(name)).unwrap();
         change(&mut value);
         self.write(name, &value.to_string());
     }
 
-    /// Makes a program by another process: one that this one had written could be busy, because it starts others
-    /// meanwhile.
+    /// Lets another process write a program. A file that this process has written could still be open in a child, and
+    /// the system does not run such a file.
     pub fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.path("bin").join(name);
         let make = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\"";
@@ -118,12 +119,12 @@ impl Home {
         path
     }
 
-    /// Puts the binary into PATH.
+    /// Puts a link to the binary into a folder of PATH.
     pub fn link(&self) {
         symlink(BINARY, self.path("bin/nudge")).unwrap();
     }
 
-    /// What a client's server entry starts.
+    /// Sets the program that a client's server entry starts.
     pub fn serve_by(&self, program: &Path) {
         self.change(".claude.json", |settings| settings["mcpServers"]["nudge"]["command"] = json!(program));
     }
@@ -147,7 +148,7 @@ impl Report {
         check["detail"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// What failed, and its fix.
+    /// Returns the detail of a failed check and its fix.
     #[track_caller]
     pub fn fails(&self, client: &str, name: &str) -> (String, String) {
         let detail = self.says(client, name, Some(false));

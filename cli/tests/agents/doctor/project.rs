@@ -1,4 +1,4 @@
-//! A project may be anybody's: what of its settings is started, and what is not.
+//! Anyone may have written a project's settings: which of their commands the doctor starts, and which not.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ impl Home {
         fs::write(path, text).unwrap();
     }
 
-    /// Whether something ran that was not to run.
+    /// Asserts that no forbidden command has run.
     #[track_caller]
     fn assert_unharmed(&self) {
         assert!(!self.path("PWNED").exists(), "a command of the project was run");
@@ -60,7 +60,7 @@ fn a_server_of_a_project_is_started_when_it_is_plainly_nudge() {
     home.link();
     let touch = format!("touch {}; exec {BINARY} \"$@\"", home.path("PWNED").display());
     let script = home.program("other", &touch);
-    // One in the project, by a name that is right.
+    // The program lies in the project, under a correct name.
     home.project("other/nudge", "");
     fs::rename(&script, home.path("work/other/nudge")).unwrap();
     fs::copy(home.path("work/other/nudge"), home.path("work/nudge")).unwrap();
@@ -81,7 +81,7 @@ fn a_server_of_a_project_is_started_when_it_is_plainly_nudge() {
         json!({"command": ["nudge", "serve"], "environment": {"HOME": "."}}),
     ] {
         home.project(".cursor/mcp.json", &json!({"mcpServers": {"nudge": entry}}).to_string());
-        // Without being asked to, it does not look.
+        // Without `--project` the doctor does not read the project's settings.
         assert_eq!(home.report(&["cursor"]).fails("cursor", "configured").1, "nudge init cursor", "{entry}");
         let report = home.report(&["cursor", "--project"]);
         let (told, fix) = report.fails("cursor", "binary");
@@ -144,7 +144,7 @@ fn a_hook_of_a_project_is_started_when_it_is_plainly_nudge() {
         &format!("{absolute} hook"),
     ] {
         home.project(codex, &with(line));
-        // Without being asked to, it does not look.
+        // Without `--project` the doctor does not read the project's settings.
         home.report(&["codex"]).fails("codex", "hook");
         let report = home.report(&["codex", "--project"]);
         let (told, fix) = report.fails("codex", "hook");
@@ -202,23 +202,23 @@ fn hooks_of_the_user_and_of_the_project_are_told() {
             format!("also in {}: they run twice; `nudge init {client} --project --undo`", home.path(file).display());
         assert!(fix.starts_with(&also), "{fix}");
     }
-    // Without --project nothing of it is looked at.
+    // Without `--project` the doctor does not read the project's settings.
     let report = home.report(&clients);
     let fix = report.check("claude", "hook")["fix"].as_str().unwrap_or_default();
     assert!(!fix.contains("also in"), "{fix}");
-    // The user's file is the project's in the user's home.
+    // In the user's home, the user's file is also the project's.
     let mut command = home.command(&["doctor", "claude", "--project", "--json"]);
     let output = command.current_dir(home.path("")).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains(".claude/settings.json") && !said.contains("twice"), "{said}");
-    // The plugin of the user goes with the project's hooks, too.
+    // The user's plugin runs beside the project's hooks.
     fs::remove_file(home.path(".codex/hooks.json")).unwrap();
     home.write(".claude/settings.json", r#"{"enabledPlugins": {"nudge@nudge": true}}"#);
     let report = home.report(&["claude", "--project"]);
     let fix = &report.check("claude", "hook")["fix"];
     assert_eq!(*fix, "nudge init claude --project --undo: the plugin brings the hooks, too");
     assert!(home.report(&["codex", "--project"]).check("codex", "hook").get("fix").is_none());
-    // One that cannot be read is not this one's to tell.
+    // A report about the project does not cover the user's broken file.
     home.write(".claude/settings.json", "[");
     home.report(&["claude", "--project"]).says("claude", "hook", Some(true));
 }

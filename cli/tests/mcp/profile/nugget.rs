@@ -1,4 +1,4 @@
-//! `nudge serve --profile nugget`: the one tool of that specification, and nothing else.
+//! `nudge serve --profile nugget`: the only tool of that specification, and nothing else.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const TOOL: &str = "get_relevant_context";
 const SPECIFIED: &str = "You have access to the user's personal knowledge brain via Nugget. Always check the brain for relevant context before answering questions.";
 
 impl User {
-    /// A brain of two domains beside the checkouts.
+    /// Makes a brain of two domains beside the checkouts.
     fn brain(&self, name: &str) -> PathBuf {
         let root = self.home.path().join(name);
         for (path, text) in [
@@ -72,7 +72,7 @@ fn one_tool_answers_from_the_brain_whoever_serves() {
     }
 }
 
-/// Wrong input is refused in the words of the profile, and there is nothing beside the tool.
+/// Wrong input is refused in the profile's words, and the server offers only this tool.
 fn refusals(client: &mut dyn Client) {
     for arguments in [
         json!({}),

@@ -1,5 +1,6 @@
-//! What may be thrown away: the index of a brain, and what is kept of a project's code. A disk that fails beneath them costs
-//! no answer, one of a file that has changed since says so, and nothing of the user's is written.
+//! Caches that may be deleted: the index of a brain, and the index of a project's code. If the disk under them fails,
+//! every question still gets an answer. An answer about a file that has changed since says so. No file of the user is
+//! written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,12 +8,12 @@ use std::process::Output;
 
 use super::{FAULTS, LONG, Lab, kit::session::run, wait_for};
 
-/// A question, to be asked of files that change meanwhile.
+/// A question about files that change meanwhile.
 struct Asked {
     beneath: &'static str,
     args: &'static [&'static str],
     file: fn(&Lab) -> PathBuf,
-    /// What the file says first and then, each with a word of the answer.
+    /// The texts of the file, one after the other, each with a word of its answer.
     says: [(&'static str, &'static str); 3],
 }
 
@@ -45,13 +46,13 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
     for (Asked { beneath, args, file, says }, (fault, kind)) in
         ALL.iter().flat_map(|asked| FAULTS.iter().map(move |fault| (asked, fault)))
     {
-        // Before there is anything, and where there is something already; alone, and in a session that goes on.
+        // Tests without and with an earlier cache, each without a session and in a session.
         for (is_first, in_session) in [(true, false), (false, false), (true, true), (false, true)] {
             let what = format!("{beneath}, {kind}, the first: {is_first}, a session: {in_session}");
             let lab = Lab::new();
             let _serve = in_session.then(|| lab.serve(beneath));
             fs::create_dir_all(lab.desk.home.path().join("notes")).unwrap();
-            // A session answers before it has read the first time, and says so.
+            // A session answers before it has read the files, and says so.
             let ask = || {
                 wait_for("the files to be read", LONG, || {
                     let done = run(lab.command(beneath, args), LONG);
@@ -75,8 +76,8 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
                 let done = ask();
                 let beside = String::from_utf8_lossy(&done.stderr);
                 if let Some(stale) = beside.lines().find(|line| line.contains("stale")).filter(|_| !is_first) {
-                    // The index answers as it was read last, and says so, with what to do. A session may have read the
-                    // change.
+                    // The index answers from its last read, says so, and names what to do. A session may have read
+                    // the change already.
                     let said = String::from_utf8_lossy(&done.stdout);
                     assert!(
                         done.status.success() && says[..2].iter().any(|(_, says)| said.contains(says)),
@@ -93,7 +94,7 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
             lab.disarm();
             assert_eq!(lab.files(), files, "{what}: nothing of the user's is written");
             answers(&ask(), now);
-            // Nothing of before is taken for what is there now, by the one that writes and the one that reads it.
+            // Neither the writer nor a later reader takes an old answer for the present state.
             write(2);
             for _ in 0..2 {
                 answers(&ask(), 2);

@@ -1,4 +1,4 @@
-//! What is kept where: secret hints in no file, and with `NUDGE_JOURNAL=0` nothing.
+//! The contents of a session's files: no file has a secret hint, and with `NUDGE_JOURNAL=0` no file has any hint.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn secret_hints_are_in_no_file_and_end_with_their_primary() {
     let proxy = &session.agents[2];
     proxy.result("nudge_set_hint", &set("open", "in the open"));
     proxy.result("nudge_set_hint", &secret("one", "hush-hush-one"));
-    // With a key its result is remembered, too.
+    // With a key, the server also remembers the call's result.
     session.raw().call("nudge.set_hint", &secret("two", "hush-hush-two"), Some("a key")).unwrap();
     session.raw().call("nudge.set_hint", &secret("two", "hush-hush-two"), Some("a key")).unwrap();
     assert!(session.nudge(&["set", "c", "three", "hush-hush-three", "--secret"]).status.success());
@@ -77,7 +77,7 @@ fn a_hint_that_turns_secret_does_not_come_back_as_what_it_was() {
     let opened = proxy.result("nudge_get_hint", &get("opens"));
     assert_eq!((&opened["hint"]["value"], &opened["hint"]["version"]), (&json!("latter-value"), &json!(2)));
     assert_eq!(shown(proxy).len(), 1);
-    // Nothing of it is hidden somewhere to be brought back.
+    // No copy of the hint is left that an undo could restore.
     let _ = session.raw().call("nudge.undo", &json!({}), None);
     is_missing(proxy, "turns");
 }

@@ -1,4 +1,4 @@
-//! Who asked to be told of changes is told of those made elsewhere, also after a promotion.
+//! A client that subscribed to changes is notified of changes by other callers, also after a promotion.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -12,14 +12,14 @@ use crate::kit::session::Session;
 use crate::kit::system::nudge;
 use crate::kit::{PATIENCE, wait_for};
 
-/// Somebody else makes a change, until all have heard of it: what was subscribed to at one PRIMARY is
-/// asked of the next after a moment.
+/// Lets another caller make changes until all agents are notified. After a promotion, a PROXY needs a moment to
+/// subscribe at the next PRIMARY.
 fn all_hear(session: &Session, component: &str, hear: &[&dyn Fn(&Value) -> bool], agents: &[&Agent]) {
     for (agent, is_meant) in agents.iter().flat_map(|agent| hear.iter().map(move |predicate| (agent, predicate))) {
         let mut number = 0;
         wait_for(&format!("{} to hear of {component}", agent.pid), LONG, || {
             number += 1;
-            // A component that was not there, so that the list changes too.
+            // Uses a new component, so that the list changes too.
             let (there, new) = (component.to_owned(), format!("{component}-{}-{number}", agent.pid));
             for component in [&there, &new] {
                 assert!(session.nudge(&["set", component, &format!("k{number}"), "x"]).status.success());
@@ -47,7 +47,7 @@ fn is_list_changed(message: &Value) -> bool {
 fn a_client_of_a_proxy_hears_of_changes_before_and_after_a_promotion() {
     let mut session = Session::start(2);
     let uris = ["nudge://components", "nudge://component/c"];
-    // The legacy era over two PROXYs, one of which becomes PRIMARY.
+    // Clients of 2025 subscribe through two PROXYs; one of these becomes PRIMARY.
     for agent in &session.agents[1..] {
         agent.ask("resources/list", json!({}), LONG).unwrap();
         for uri in uris {
@@ -55,7 +55,7 @@ fn a_client_of_a_proxy_hears_of_changes_before_and_after_a_promotion() {
             assert!(answer["result"].is_object(), "{answer}");
         }
     }
-    // The modern one over a third.
+    // A client of 2026 subscribes through a third PROXY.
     let modern = Agent::launch(session.command());
     modern.begin(true, "server/discover", json!({})).unwrap().1.wait(LONG).unwrap();
     let filter = json!({"resourcesListChanged": true, "resourceSubscriptions": uris});
@@ -73,7 +73,7 @@ fn a_client_of_a_proxy_hears_of_changes_before_and_after_a_promotion() {
     all_hear(&session, "c", &hear, &agents);
 }
 
-/// A running `nudge watch`, which is ended whatever becomes of the test.
+/// A running `nudge watch`, which is ended however the test ends.
 struct Watching {
     child: Child,
     lines: Receiver<Value>,
@@ -92,7 +92,7 @@ impl Watching {
         Self { child, lines }
     }
 
-    /// Until it tells of a change made now, and of that one alone once more.
+    /// Makes changes until `nudge watch` reports one, then makes a last change and waits for its report.
     fn tells(&mut self, session: &Session, key: &str) {
         let mut number = 0;
         wait_for(&format!("`nudge watch` to tell of {key}"), LONG, || {

@@ -1,4 +1,4 @@
-//! The profile `nugget`: the brain, by the one tool of the Nugget specification.
+//! The profile `nugget`: the brain, through the only tool of the Nugget specification.
 
 use nudge::Result;
 use nudge_core::table::build_schema;
