@@ -1,5 +1,5 @@
-//! The command line's words, in one place: help, completions and man pages come from here. The doc
-//! comments are the help that people read.
+//! The arguments of the command line in one place: help, completions and man pages come from here. The doc comments
+//! are the help for users.
 #![allow(clippy::doc_markdown)]
 
 mod complete;

@@ -1,4 +1,4 @@
-//! Flags of every command, and those of `nudge init` and `nudge doctor`. The doc comments are the help that people read.
+//! Flags of every command, and those of `nudge init` and `nudge doctor`. The doc comments are the help for users.
 #![allow(clippy::doc_markdown)]
 
 use std::path::PathBuf;

@@ -104,9 +104,9 @@ pub struct ClientHooks {
     pub trust: Option<PathBuf>,
 }
 
-/// The end of a hook's line in a project: for sh, Bash, Zsh, fish and PowerShell.
+/// The end of a hook's line in a project, for sh, Bash, Zsh, fish and PowerShell.
 const GUARD: &str = "; exit 0";
-/// The same for cmd too, in which Codex runs hooks on Windows; not for the PowerShell of Windows, which knows no `||`.
+/// The end that also works in cmd, with which Codex runs hooks on Windows. Windows PowerShell does not have `||`.
 const CMD_GUARD: &str = " || exit 0";
 
 /// Every client, in the order of reports.
@@ -148,8 +148,9 @@ impl ClientFolders {
         self.project.is_none().then(|| all.map(str::to_owned).collect())
     }
 
-    /// Returns the command of a hook as one string for a shell. In a project, which people without Nudge use, too, `guard`
-    /// follows: the hook of a program that is not there ends well then, and clients pass over its words on stderr.
+    /// Returns the command of a hook as one string for a shell. In a project, `guard` follows, because people without
+    /// Nudge use the project's settings too. With the guard, a hook whose program is missing still exits with 0, and
+    /// clients ignore its message on stderr.
     fn build_hook_line(&self, guard: &str) -> String {
         let line = self.build_bare_line();
         if self.project.is_some() { line + guard } else { line }
@@ -458,7 +459,7 @@ fn zed_folder(place: &ClientFolders) -> PathBuf {
     }
 }
 
-/// Returns the line of a hook without the end that it has in a project.
+/// Returns the line of a hook without the guard at its end.
 pub fn strip_guard(line: &str) -> &str {
     [GUARD, CMD_GUARD].iter().find_map(|guard| line.strip_suffix(guard)).unwrap_or(line)
 }

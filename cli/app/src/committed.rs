@@ -1,8 +1,9 @@
 //! `.nudge.json`: hints that are committed with a repository (semantics section 20). A clone gets them only after its
 //! user has reviewed them, because an agent must not be told a stranger's text.
 //!
-//! File and session are merged by three: the text that was loaded or saved last, the text of now, and the hints of now.
-//! [`load`] brings the changes of the file here, [`save`] those from here into the file.
+//! A merge compares three states: the text that was last loaded or saved, the present text, and the present hints of
+//! the session. [`load`] brings changes of the file into the session, [`save`] brings changes of the session into the
+//! file.
 
 mod form;
 mod load;
@@ -30,7 +31,7 @@ pub const FILE: &str = ".nudge.json";
 /// The most bytes of the file that are read, and the most hints in it.
 const MAX_BYTES: u64 = 256 << 10;
 const MAX_HINTS: usize = 500;
-/// The line with which git begins a conflict in a file.
+/// The beginning of the line by which git marks a conflict in a file.
 const CONFLICT_MARK: &str = "<<<<<<< ";
 /// The author name of the hints.
 pub const ADDED_BY: &str = ".nudge.json";
@@ -44,7 +45,7 @@ pub struct CommittedHint {
     pub key: String,
     value: Value,
     meta: Map<String, Value>,
-    /// The JSON as it is in the file.
+    /// The hint's JSON as it is in the file.
     written: WrittenForm,
 }
 
@@ -75,7 +76,7 @@ impl CommittedFile {
         Self::from_text(text).map(Some)
     }
 
-    /// Reads a text of such a file.
+    /// Parses a text of the file.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -145,9 +146,9 @@ fn read_meta(hint: &Value) -> Result<Map<String, Value>, &'static str> {
 }
 
 impl CommittedHint {
-    /// Returns the params of `nudge.set_hint`, which refuses when the stored variant has another version than `version`; 0
-    /// refuses a variant that already exists. The scope is always limited to this repository. A hint without a duration of
-    /// its own lasts for the session, because the next session reads the file again.
+    /// Returns the params of `nudge.set_hint`, which refuses when the stored variant has another version than
+    /// `version`; 0 refuses a variant that already exists. The scope is always limited to this repository. A hint
+    /// without a duration of its own lasts for the session, because the next session reads the file again.
     fn to_params(&self, repo: Option<&str>, version: u64) -> Map<String, Value> {
         let mut meta = self.meta.clone();
         if let Some(scope) = meta.entry("scope").or_insert_with(|| json!({})).as_object_mut() {
@@ -162,7 +163,7 @@ impl CommittedHint {
         )
     }
 
-    /// Returns true for a hint that ends by itself: when it is gone, it need not have been deleted.
+    /// Returns true for a hint that expires by itself: if it is missing, the user need not have deleted it.
     fn is_timed(&self) -> bool {
         self.meta.get("ttl").is_some_and(|ttl| ttl != "session")
     }

@@ -1,4 +1,4 @@
-//! Completes names from the running server: components, and the keys of the component before them.
+//! Completes names from the running server: components, and the keys of a typed component.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use nudge_client::{RemoteServer, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-/// Set by the shell's script when it asks for possible next words.
+/// The variable that the shell's script sets when it asks for possible next words.
 pub const VARIABLE: &str = "NUDGE_COMPLETE";
 
 pub(super) fn complete_components() -> ArgValueCandidates {
@@ -26,7 +26,7 @@ pub(super) fn complete_keys() -> ArgValueCandidates {
     })
 }
 
-/// The names at `path` of the rows of a result; none when there is no server.
+/// Returns the names at `path` in the rows of a result; none without a server.
 fn find_names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<CompletionCandidate> {
     let ask = || -> Option<Value> {
         let dir = PartialLine::read(std::env::args()).runtime_dir;
@@ -42,23 +42,24 @@ fn find_names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<Co
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// The shell puts a completed word into the command line as it is, so it must mean nothing to a shell.
+/// Returns true for a name without special characters. The shell inserts a completed word into the command line
+/// unquoted.
 fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || "._/@:+-".contains(c)) && !name.starts_with('-')
 }
 
-/// The parts that matter of a command line that is being completed.
+/// The relevant parts of a command line that the shell is completing.
 #[derive(Debug, Default, PartialEq)]
 struct PartialLine {
     /// The first word after the verb.
     component: Option<String>,
-    /// The session that is meant.
+    /// The runtime directory of the session.
     runtime_dir: Option<PathBuf>,
 }
 
 impl PartialLine {
-    /// The shell puts `nudge --` before the line. The flags that take a word after them are known from their
-    /// definitions.
+    /// Reads the words of the line; the shell puts `nudge --` before them. The definitions of the flags tell which of
+    /// them take a value.
     fn read(args: impl Iterator<Item = String>) -> Self {
         let mut words = args.skip_while(|word| word != "--").skip(2);
         let (mut line, mut plain, mut command) = (Self::default(), 0, super::CliArgs::command());
@@ -86,7 +87,7 @@ impl PartialLine {
     }
 }
 
-/// A flag without its first dash.
+/// Returns true for a flag that takes a value; `flag` lacks its first dash.
 fn takes_a_word(command: &clap::Command, flag: &str) -> bool {
     let named = |arg: &&clap::Arg| match flag.strip_prefix('-') {
         Some(long) => arg.get_long() == Some(long),

@@ -1,6 +1,7 @@
 //! The verbs that store, find and change hints.
 //!
-//! An argument has the id of the field that it gives, as [`describe_error`](crate::usage::describe_error) looks it up.
+//! The id of an argument is the field that it sets, because [`describe_error`](crate::usage::describe_error) looks it
+//! up by the field.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};

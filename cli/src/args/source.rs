@@ -1,10 +1,10 @@
-//! `nudge SOURCE VERB ...`: the words of every source's methods, made from their rows. A verb that is a command by itself
-//! needs no source: `nudge ask`.
+//! `nudge SOURCE VERB ...`: the commands of every source's methods, made from the rows of the method table. A verb
+//! that is a command of its own needs no source: `nudge ask`.
 //!
-//! Required texts and numbers are positional, in the order of the schema, unless they are one of a few words. The
-//! argument that a row names is positional, too. Everything else is a flag: lists take commas and repeated flags alike,
-//! a switch is `--name` or `--name=false`, `context` is the flags that all commands have for it, and values of another
-//! form are given as JSON.
+//! Required texts and numbers are positional, in the order of the schema, except those with a fixed set of words. An
+//! argument that a row names as positional is too. All other params are flags. A list accepts commas and repeated
+//! flags. A switch is `--name` or `--name=false`. The context has the flags that all commands share. Values of other
+//! types are given as JSON.
 
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
@@ -21,19 +21,19 @@ use super::ContextFlags;
 pub struct SourceVerb {
     /// The source.
     pub source: &'static SourceSpec,
-    /// The method that is called; the row of the command that stays, where it is one.
+    /// The method to call; for a long-running command, the row of that command.
     pub method: &'static MethodSpec,
-    /// The command that stays.
+    /// The long-running command, if the verb is one.
     pub long: Option<&'static LongCommand>,
-    /// How it is changed in an editor, where that is the verb.
+    /// The rules for editing in an editor, if the verb is `edit`.
     pub edited: Option<&'static EditSpec>,
     /// The params, without the context.
     pub params: Map<String, Value>,
-    /// The place of the agent, for a method that takes a context.
+    /// The agent's context, for a method that takes one.
     pub here: Option<ContextFlags>,
 }
 
-/// The sources that have verbs of this form: the hints, which were there first, have words of their own.
+/// Lists the sources with verbs of this form. The hints are the oldest source and have commands of their own.
 fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
     sources::list_sources().iter().skip(1).copied()
 }
@@ -41,7 +41,7 @@ fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
 /// A verb of a source.
 struct SourceWord {
     name: String,
-    /// Another word that is taken, too.
+    /// A second word for the verb, which also works.
     other: Option<String>,
     method: &'static MethodSpec,
     long: Option<&'static LongCommand>,
@@ -49,7 +49,7 @@ struct SourceWord {
 }
 
 impl SourceWord {
-    /// Returns the verbs of a source: of its methods, then of its commands that stay.
+    /// Lists the verbs of a source: first those of its methods, then its long-running commands.
     fn list_all(source: &'static SourceSpec) -> impl Iterator<Item = Self> {
         let of_method = |method: &'static MethodSpec| {
             let call = Self::from_method(source, method);
@@ -68,8 +68,7 @@ impl SourceWord {
         (source.methods)().into_iter().flat_map(of_method).chain(source.commands.iter().filter_map(stays))
     }
 
-    /// Returns the verb of a method: `nudge.records.search` is `search`, unless its row says another word; then both
-    /// are taken.
+    /// Returns the verb of a method: `nudge.records.search` is `search`. If the row names another word, both work.
     fn from_method(source: &SourceSpec, method: &'static MethodSpec) -> Option<Self> {
         let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
         let own = rest.replace(['.', '_'], "-");
@@ -80,7 +79,7 @@ impl SourceWord {
         Some(Self { name, other, method, long: None, edited: None })
     }
 
-    /// Returns the params that it takes, without the context. An edit requires the id.
+    /// Returns the params of the verb, without the context. An edit requires the id.
     fn list_params(&self) -> Vec<VerbParam> {
         let mut params = VerbParam::list_all(self.method);
         if let Some(edited) = self.edited {
@@ -105,7 +104,7 @@ struct VerbParam {
     name: String,
     schema: Value,
     is_required: bool,
-    /// It stands without a flag, though it is not required.
+    /// True when the param is positional although it is not required.
     is_argument: bool,
 }
 
@@ -135,17 +134,17 @@ impl VerbParam {
         self.json_type() == Some("array") && self.schema["items"]["type"] == "string"
     }
 
-    /// A list of numbers, such as of records.
+    /// Returns true for a list of numbers, such as ids of records.
     fn is_list_of_numbers(&self) -> bool {
         self.json_type() == Some("array") && self.schema["items"]["type"] == "integer"
     }
 
-    /// Returns true for a question in words, which need no quotes.
+    /// Returns true for a question, which the user may type without quotes.
     fn is_words(&self) -> bool {
         matches!(self.name.as_str(), "query" | "task_description") && self.json_type() == Some("string")
     }
 
-    /// A word that says how stands behind its flag.
+    /// Returns true for a param that is positional. A param with a fixed set of words has a flag.
     fn is_positional(&self) -> bool {
         let is_plain = matches!(self.json_type(), Some("string" | "integer")) || self.is_list_of_numbers();
         (self.is_required || self.is_argument) && is_plain && self.schema["enum"].is_null()
@@ -155,7 +154,7 @@ impl VerbParam {
         self.name.replace('_', "-")
     }
 
-    /// Kept apart from the flags of every command.
+    /// Returns the id of the argument, which differs from the ids of the flags of every command.
     fn arg_id(&self) -> String {
         format!("param {}", self.name)
     }
@@ -195,7 +194,7 @@ impl VerbParam {
         }
     }
 
-    /// The argument with the words of the enumeration, where the param is one.
+    /// Limits the argument to the words of an enumeration, if the param has one.
     fn with_words(&self, arg: Arg) -> Arg {
         match self.schema["enum"].as_array() {
             Some(words) => {
@@ -206,7 +205,7 @@ impl VerbParam {
         }
     }
 
-    /// Returns the value that a command line gives it.
+    /// Reads the param's value from a command line.
     fn read_value(&self, matches: &ArgMatches) -> Option<Value> {
         let id = self.arg_id();
         match self.json_type() {
@@ -229,14 +228,14 @@ impl VerbParam {
     }
 }
 
-/// Returns a source's description. The rest of its guide names tools, which are for models.
+/// Returns a source's description. The rest of its guide names tools for models.
 fn describe_source(source: &SourceSpec) -> &'static str {
     source.guide.split_once(": ").map_or(source.guide, |(about, _)| about)
 }
 
 fn build_command(source: &'static SourceSpec) -> Command {
     Command::new(source.name)
-        // `nudge signal send` as well.
+        // Accepts `nudge signal send` too.
         .aliases(source.name.strip_suffix('s'))
         .about(describe_source(source))
         .after_help(format!("Example:\n  nudge {} --help", source.name))
@@ -245,8 +244,8 @@ fn build_command(source: &'static SourceSpec) -> Command {
         .defer(with_own_verbs)
 }
 
-/// Adds the verbs of the source that the command is named after. Their schemas are made only where they are needed: not
-/// at every start.
+/// Adds the verbs of the source with the command's name. Builds their schemas only when they are needed, not at every
+/// start.
 fn with_own_verbs(command: Command) -> Command {
     let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
     command.subcommands(SourceWord::list_all(source).map(|word| {
@@ -256,7 +255,7 @@ fn with_own_verbs(command: Command) -> Command {
     }))
 }
 
-/// Adds the params of the verb that the command is, without its source.
+/// Adds the params of the verb with the command's name, which needs no source.
 fn with_params_alone(command: Command) -> Command {
     match list_own_commands().find(|(_, word)| word.name == command.get_name()) {
         Some((_, word)) => with_params(command, &word, "nudge"),
@@ -280,17 +279,17 @@ fn with_params(command: Command, word: &SourceWord, before: &str) -> Command {
     let example = example.trim_end();
     let command = command.args(params.iter().map(VerbParam::to_arg));
     let command = if word.method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
-    // The flags of the context would describe the command as themselves.
+    // Sets the description last, because the context's flags would replace it with their own.
     command.about(word.about_text()).long_about(None).after_help(format!("Example:\n{example}"))
 }
 
-/// The verbs that are commands by themselves, each with its source.
+/// Lists the verbs that are commands of their own, each with its source.
 fn list_own_commands() -> impl Iterator<Item = (&'static SourceSpec, SourceWord)> {
     let words_of = |source| SourceWord::list_all(source).map(move |word| (source, word));
     with_verbs().flat_map(words_of).filter(|(_, word)| word.method.is_command && word.edited.is_none())
 }
 
-/// The words of the verbs that are commands by themselves.
+/// Lists the names of the verbs that are commands of their own.
 #[cfg(test)]
 pub fn command_names() -> Vec<String> {
     list_own_commands().map(|(_, word)| word.name).collect()

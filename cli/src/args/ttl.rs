@@ -1,8 +1,8 @@
-//! Durations as people write them.
+//! Durations as users write them.
 
 use nudge::Ttl;
 
-/// Reads the value of `--ttl`. Returns it in the words of semantics section 4.
+/// Parses the value of `--ttl`. Returns it in the spelling of semantics section 4.
 pub(super) fn parse_ttl(text: &str) -> Result<String, String> {
     text.parse::<Ttl>().map(|ttl| ttl.to_string()).map_err(|error| {
         let why = error.message().rsplit_once("): ").map_or(error.message(), |(_, why)| why).trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! `.nudge.json` between three people: what each changes and deletes reaches the others, and nothing else does.
+//! `.nudge.json` between three people: the changes and deletions of each reach the others, and nothing else does.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const FILE: &str = ".nudge.json";
 
-/// A person with a home, a clone and a session of their own.
+/// A person with their own home, clone and session.
 struct TeamMember {
     desk: Desk,
     serve: Serve,
@@ -31,7 +31,7 @@ fn git(folder: &Path, words: &[&str]) {
 }
 
 impl TeamMember {
-    /// A member with a clone of a repository that all share.
+    /// Makes a member with a clone of the shared repository.
     fn with_clone_of(origin: &Path) -> Self {
         let desk = Desk::new();
         fs::remove_dir_all(&desk.checkout).unwrap();
@@ -50,7 +50,7 @@ impl TeamMember {
         self.run(&["set", "shop", key, value]);
     }
 
-    /// The value of a hint, as this member's agents have it.
+    /// Returns the value of a hint, as this member's agents get it.
     fn value(&self, key: &str) -> Option<String> {
         let output = self.desk.nudge(&["get", "shop", key, "--value"]).output().unwrap();
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
@@ -76,7 +76,7 @@ impl TeamMember {
         self.run(&["trust", "--yes"])
     }
 
-    /// Ends the session and begins another.
+    /// Ends the session and starts another one.
     fn begin_again(self) -> Self {
         let Self { desk, serve } = self;
         serve.close();
@@ -85,7 +85,7 @@ impl TeamMember {
     }
 }
 
-/// An origin with a commit, and three members.
+/// Makes an origin with one commit, and three members.
 fn make_team(origin: &Path) -> [TeamMember; 3] {
     git(origin, &["init", "--quiet", "--bare", "."]);
     let first = tempfile::tempdir().unwrap();
@@ -96,7 +96,8 @@ fn make_team(origin: &Path) -> [TeamMember; 3] {
     [(); 3].map(|()| TeamMember::with_clone_of(origin))
 }
 
-/// Promise (agents): A save loses no hint of a teammate, brings no deleted one back, and publishes none unasked.
+/// Promise (agents): A save loses no hint of a teammate, restores no deleted one, and publishes none without a
+/// request.
 #[test]
 fn what_each_changes_and_deletes_reaches_the_others() {
     let origin = tempfile::tempdir().unwrap();
@@ -111,7 +112,7 @@ fn what_each_changes_and_deletes_reaches_the_others() {
     assert_eq!(ben.pull_and_trust()["set"], 2);
     assert_eq!(eve.pull_and_trust()["set"], 2);
 
-    // One deletes and adds while another has an experiment.
+    // Ada deletes and adds hints, while Ben has a private experiment.
     ada.run(&["delete", "shop", "deploy"]);
     ada.set("lint", "make lint");
     ada.set("test", "make test -j2");
@@ -135,7 +136,8 @@ fn what_each_changes_and_deletes_reaches_the_others() {
     assert_eq!((&saved["private"], &saved["hints"]), (&json!(["shop mine"]), &json!(2)), "{saved}");
     assert_eq!(ben.file(), pulled, "nothing is lost, brought back or published");
 
-    // What a member deletes goes from the file, and from the others. What one of them changed stays there.
+    // A deleted hint disappears from the file and from the other sessions. A hint that another member has changed
+    // stays there.
     ben.run(&["delete", "shop", "test"]);
     assert_eq!(ben.run(&["save"])["removed"], json!(["shop test"]));
     ben.push();
@@ -145,7 +147,8 @@ fn what_each_changes_and_deletes_reaches_the_others() {
     assert_eq!(eve.value("deploy").as_deref(), Some("make deploy REGION=eu"), "it was changed here");
     assert_eq!(eve.run(&["save"])["private"], json!(["shop deploy"]), "and is no team's any more");
 
-    // Both change one hint: each keeps theirs until one saves, and hears of it.
+    // Both change the same hint. Each member keeps their own value until one saves it, and the load reports the
+    // difference.
     ada.pull_and_trust();
     ada.set("lint", "make lint --fix");
     ada.run(&["save"]);
@@ -227,7 +230,7 @@ fn a_session_begins_with_what_was_trusted_and_members_of_others_stay() {
     ben.run(&["delete", "shop", "soon"]);
     assert_eq!(ben.run(&["save"])["removed"], json!([]), "what ends by itself was not deleted by anybody");
 
-    // The next session has what was trusted, though the file is another now.
+    // The next session gets the trusted text, although the file has changed.
     let ben = ben.begin_again();
     ada.run(&["delete", "shop", "run"]);
     ada.run(&["save"]);
@@ -239,7 +242,7 @@ fn a_session_begins_with_what_was_trusted_and_members_of_others_stay() {
     assert_eq!(ben.run(&["trust", "--yes"])["deleted"], 1);
     assert_eq!(ben.value("run"), None);
 
-    // A hint for everywhere that is shared is each clone's own, too.
+    // A shared hint without a repository is also stored for this repository in each clone.
     ben.run(&["set", "shop", "editor", "vim", "--everywhere"]);
     assert_eq!(ben.run(&["save"])["private"], json!([]));
     assert_eq!(ben.run(&["save", "shop", "editor"])["added"], json!(["shop editor"]));

@@ -1,4 +1,4 @@
-//! The form in which the hints of a file and those of a session can be compared.
+//! The common form in which hints of a file and hints of a session are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,54 +14,55 @@ use crate::reach::SET_HINT;
 use crate::seed::{self, Call};
 use crate::wire::{parsed_as, to_raw};
 
-/// The fields of a hint in the file, besides its value; the rest is each session's own.
+/// The fields that a hint in the file may have besides its value. All other fields belong to a session.
 pub(super) const META: [&str; 6] = ["reason", "tags", "priority", "confidence", "ttl", "scope"];
 
-/// The name of a hint in every clone: the repository of its scope is each clone's own.
+/// The name of a hint that is the same in every clone: it leaves out the scope's repository, which may differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SharedName {
     /// The component.
     pub component: String,
     /// The key.
     pub key: String,
-    /// The variant of its scope without the repository.
+    /// The variant of the scope without its repository.
     pub variant: String,
 }
 
-/// A hint as it is written into the file: its value, or an object of `value` and `meta`.
+/// A hint as the file contains it: its value, or an object with `value` and `meta`.
 pub type WrittenForm = Value;
 
-/// The hints of a text by name, each with the form that a session would give it.
+/// The hints of a text by name, each with the form that it would have in a session.
 pub type FileHints = BTreeMap<SharedName, (CommittedHint, WrittenForm)>;
 
-/// A hint of this repository in the session.
+/// A hint of this repository that the session holds.
 #[derive(Debug, Clone)]
 pub struct SessionHint {
-    /// The form in which it is written.
+    /// The hint in the form of the file.
     pub form: WrittenForm,
     /// The version.
     pub version: u64,
-    /// The variant of its whole scope.
+    /// The variant of the hint's whole scope.
     pub variant: String,
-    /// Is true for a command that the repository's own files name.
+    /// True for a command that the repository's own files name.
     pub is_seed: bool,
-    /// Is true for a hint without a repository in its scope.
+    /// True for a hint without a repository in its scope.
     pub is_everywhere: bool,
 }
 
-/// The hints of some components in the session.
+/// The session's hints in the given components.
 #[derive(Debug, Default)]
 pub struct SessionHints {
-    /// The hints of this repository alone.
+    /// The hints that are limited to this repository.
     pub of_repository: BTreeMap<SharedName, SessionHint>,
-    /// The hints that name no repository.
+    /// The hints that are not limited to a repository.
     pub everywhere: BTreeMap<SharedName, SessionHint>,
-    /// Components that hold secret hints, which are not read: a hint that is missing there may be one of them.
+    /// The components with secret hints. Secrets are not read, so a missing hint of such a component may be one of
+    /// them.
     hiding: BTreeSet<String>,
 }
 
 impl SessionHints {
-    /// Reads the hints of these components.
+    /// Reads the session's hints in these components.
     ///
     /// # Errors
     /// The errors of the calls.
@@ -102,20 +103,20 @@ impl SessionHints {
         group.insert(name, read);
     }
 
-    /// Returns true when a hint that was not found may be there nevertheless.
+    /// Returns true when a hint that was not found may still exist as a secret.
     pub fn may_hide(&self, name: &SharedName) -> bool {
         self.hiding.contains(&name.component)
     }
 }
 
-/// Lists the hints of a component of an export or of a file.
+/// Lists the hints of a component in an export or a file.
 pub(super) fn list_hints(content: &Value) -> impl Iterator<Item = (&String, &Value)> {
     let hints = content["hints"].as_object().into_iter().flatten();
     let variants = content["variants"].as_object().into_iter().flatten();
     hints.chain(variants.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint))))
 }
 
-/// Names the hints of a file as a session would, which knows one scope in any spelling.
+/// Names the hints of a file as a session would: it gives every spelling of a scope the same variant.
 pub fn read_forms(file: &CommittedFile) -> FileHints {
     let limit = file.entries.len() + 1;
     let store = Nudge::new(Config {
@@ -139,7 +140,7 @@ pub fn read_forms(file: &CommittedFile) -> FileHints {
     };
     let mut all = FileHints::new();
     for entry in &file.entries {
-        // A session refuses it, too; the file has it under a name that no stored hint has.
+        // A session also refuses this hint, so it gets a name that no stored hint has.
         let (name, form) = store_hint(entry).unwrap_or_else(|_| {
             let variant = format!("?{}", entry.meta.get("scope").unwrap_or(&Value::Null));
             let (component, key) = (entry.component.clone(), entry.key.clone());
@@ -156,7 +157,7 @@ fn find_variant(scope: &Value) -> Option<String> {
     Some(Scope::new(&spec).ok()?.variant().to_owned())
 }
 
-/// Names a hint of a session in every clone; `None` for a scope that is none.
+/// Returns the name of a session's hint; `None` for an invalid scope.
 pub fn name_hint(component: &str, key: &str, scope: &Value) -> Option<SharedName> {
     let mut scope = scope.clone();
     if let Some(fields) = scope.as_object_mut() {
@@ -165,8 +166,8 @@ pub fn name_hint(component: &str, key: &str, scope: &Value) -> Option<SharedName
     Some(SharedName { component: component.to_owned(), key: key.to_owned(), variant: find_variant(&scope)? })
 }
 
-/// Returns the form in which a hint of a session is written, without the parts that are a session's own. Durations that
-/// every hint has by default are left out.
+/// Returns a session's hint in the form of the file, without the fields that belong to the session. Leaves out a
+/// default duration.
 fn to_written_form(hint: &Value) -> WrittenForm {
     let mut meta: Map<String, Value> =
         META.iter().filter_map(|name| Some(((*name).to_owned(), hint["meta"].get(*name)?.clone()))).collect();

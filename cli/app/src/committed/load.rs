@@ -1,4 +1,5 @@
-//! Brings the trusted text of a clone into the running session, with the changes and deletions since it was loaded last.
+//! Loads the trusted text of a clone into the running session, with the file's changes and deletions since the last
+//! load.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,19 +17,19 @@ use crate::seed::Call;
 /// The outcome of loading the file.
 #[derive(Debug, Default)]
 pub struct LoadedHints {
-    /// The number of hints that are new in the session, or other than before.
+    /// The number of hints that are new in the session or changed by the file.
     pub set: usize,
-    /// The number of hints that are there already, and stay.
+    /// The number of hints that existed already and stay.
     pub there: usize,
-    /// The number of hints that went, because the file has them no longer.
+    /// The number of hints that were deleted because the file no longer has them.
     pub deleted: usize,
-    /// Hints that the file says otherwise than this session, where they were changed, too; they stay.
+    /// The names of hints that differ in the file and were also changed in the session; these stay.
     pub other: Vec<String>,
     /// Hints that were refused, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
-/// Loads the trusted text into the running session, if the session has not had it yet.
+/// Loads the trusted text into the running session, if the session has not loaded it yet.
 ///
 /// # Errors
 /// The errors of the calls and of [`TrustFile`].
@@ -42,7 +43,7 @@ pub fn load_trusted(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<Loa
         return Ok(None);
     }
     let mut trust = TrustFile::open()?;
-    // Another process may have done it meanwhile.
+    // Another process may have loaded it meanwhile.
     let known = trust.get(top);
     let Some(trusted) = known.trusted.clone().filter(|_| !known.is_loaded(&session)) else { return Ok(None) };
     let theirs = read_forms(&CommittedFile::from_text(trusted.clone())?);
@@ -71,7 +72,7 @@ pub(super) fn find_session(call: Call<'_>) -> Result<String> {
 }
 
 impl CloneTrust {
-    /// Reads the hints of the text that was loaded or saved last.
+    /// Reads the hints of the text that was last loaded or saved.
     pub(super) fn read_base(&self) -> Result<FileHints> {
         let base = self.base.clone().map(CommittedFile::from_text).transpose()?;
         Ok(base.as_ref().map(read_forms).unwrap_or_default())
@@ -83,7 +84,7 @@ struct FileMerge<'a> {
     here: SessionHints,
     base: FileHints,
     known: CloneTrust,
-    /// Is true when the session has loaded the base: what it lacks of that was deleted since.
+    /// True when the session has loaded the base, so a hint of the base that is missing was deleted since.
     is_same_session: bool,
     loaded: LoadedHints,
     repo: &'a str,
@@ -91,7 +92,7 @@ struct FileMerge<'a> {
 }
 
 impl FileMerge<'_> {
-    /// Returns true when the session has the hint then.
+    /// Takes over a hint of the file; returns true when the session has the hint afterwards.
     fn take_hint(&mut self, name: &SharedName, entry: &CommittedHint, form: &super::form::WrittenForm) -> Result<bool> {
         let base = self.base.get(name).map(|(_, form)| form);
         let Some(SessionHint { form: ours, version, .. }) = self.here.of_repository.get(name) else {
@@ -101,7 +102,8 @@ impl FileMerge<'_> {
             }
             let is_deleted =
                 self.known.deleted.contains(name) || (self.is_same_session && self.known.held.contains(name));
-            // A hint that was deleted here and changed there comes back: nothing that is new is lost.
+            // A hint that was deleted in the session and changed in the file comes back, so that no new value is
+            // lost.
             if is_deleted && base == Some(form) {
                 self.known.deleted.insert(name.clone());
                 return Ok(false);
@@ -135,7 +137,7 @@ impl FileMerge<'_> {
         Ok(true)
     }
 
-    /// Deletes the hints that the file has no longer, unless they were changed here.
+    /// Deletes the hints that the file no longer has, unless they were changed in the session.
     fn delete_missing(&mut self, theirs: &FileHints) -> Result<()> {
         for (name, (_, form)) in self.base.iter().filter(|(name, _)| !theirs.contains_key(name)) {
             self.known.deleted.remove(name);

@@ -1,5 +1,5 @@
-//! Plans the next text of the file: the changes of this session to the hints that it has, and the hints that a caller
-//! names. All else of the file stays.
+//! Plans the next text of the file. It contains the session's changes to the hints of the file, and the hints that
+//! the caller names. The rest of the file stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::files;
 use crate::reach::SET_HINT;
 use crate::seed::Call;
 
-/// The hints that the caller wants in the file, beside those that are there.
+/// The hints that the caller wants to add to the file.
 #[derive(Debug, Clone, Default)]
 pub struct SaveRequest {
-    /// A component, with its hints for everywhere.
+    /// A component; its hints without a repository are included.
     pub component: Option<String>,
-    /// These keys of it alone; all where there are none.
+    /// The keys in this component; empty for all keys.
     pub keys: Vec<String>,
-    /// All hints of this repository.
+    /// True for all hints of this repository.
     pub all: bool,
 }
 
@@ -39,25 +39,26 @@ impl SaveRequest {
     }
 }
 
-/// The change of a file.
+/// A planned change of the file.
 #[derive(Debug, Default)]
 pub struct SavePlan {
-    /// The text; `None` when the file says it already.
+    /// The new text; `None` when nothing changes.
     pub text: Option<String>,
-    /// The number of hints in it.
+    /// The number of hints in the new text.
     pub count: usize,
-    /// Hints that are new in the file, other, or gone.
+    /// The names of the hints that the plan adds to the file, changes in it, and removes from it.
     pub added: Vec<String>,
     pub changed: Vec<String>,
     pub removed: Vec<String>,
-    /// Hints of this repository that are not for the team.
+    /// The names of this repository's hints that are not in the file.
     pub private: Vec<String>,
     entries: BTreeMap<SharedName, WrittenForm>,
 }
 
-/// A save that waits for its text to be written: no other process changes the trust meanwhile.
+/// A planned save that is not yet written. It holds the lock of the trust, so no other process changes that
+/// meanwhile.
 pub struct PendingSave {
-    /// The change.
+    /// The planned change.
     pub plan: SavePlan,
     trust: TrustFile,
     known: CloneTrust,
@@ -69,8 +70,8 @@ impl PendingSave {
     /// Plans a save in a clone that has [loaded](super::load_trusted) its file.
     ///
     /// # Errors
-    /// `E_INVALID` for a file that is no file of hints; `E_CONFLICT` for one with hints that were not loaded here;
-    /// `E_NOT_FOUND` where there is nothing to save; the errors of the calls.
+    /// `E_INVALID` for a file that is not valid; `E_CONFLICT` for a file with changes that were not loaded;
+    /// `E_NOT_FOUND` when there is nothing to save; the errors of the calls.
     pub fn plan(top: &Path, repo: &str, request: &SaveRequest, call: Call<'_>) -> Result<Self> {
         let trust = TrustFile::open()?;
         let mut known = trust.get(top);
@@ -102,8 +103,8 @@ impl PendingSave {
         Ok(Self { plan, trust, known, session, here })
     }
 
-    /// Writes the file, which the writer need not look at again. A hint for everywhere is for this repository, too, from
-    /// now on, as it is in every other clone.
+    /// Writes and trusts the text, because its writer need not review it again. A saved hint without a repository is
+    /// also stored for this repository, as every other clone will do.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a file cannot be written; the errors of the calls.
@@ -176,7 +177,7 @@ fn plan_text(
 }
 
 impl SavePlan {
-    /// Refuses a request that names nothing that is there.
+    /// Refuses a request for hints that do not exist.
     fn check_request(&self, request: &SaveRequest, has_file: bool) -> Result<()> {
         let holds = |key: Option<&String>| {
             let component = request.component.as_ref();
@@ -211,7 +212,7 @@ impl SavePlan {
     }
 }
 
-/// Writes the hints in the order of their names; members of the document that are no hints stay.
+/// Writes the hints in the order of their names. Keeps all other members of the document.
 fn write_document(document: &Value, entries: &BTreeMap<SharedName, WrittenForm>) -> String {
     let mut by_component: BTreeMap<&str, BTreeMap<&str, Vec<&WrittenForm>>> = BTreeMap::new();
     for (name, form) in entries {

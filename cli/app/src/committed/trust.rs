@@ -1,5 +1,5 @@
-//! The trust in the `.nudge.json` of this user's clones, and the hints that each clone has of it: `trust.json` beside the
-//! kept hints.
+//! This user's trust in the `.nudge.json` of clones, and the hints that each clone has loaded from it. The file is
+//! `trust.json` beside the kept hints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -40,16 +40,17 @@ pub struct CloneTrust {
     /// The SHA-256 of the last text about which the user got the notice that it is not loaded.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) mentioned: String,
-    /// The text that was loaded or saved last: a hint that is other now was changed since.
+    /// The text that was last loaded or saved. A hint that differs from it was changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<String>,
     /// The session that has loaded the base.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) session: String,
-    /// The hints of the base that the session then had. One that is gone since was deleted.
+    /// The hints of the base that the session had after the load. If one of them is missing now, it was deleted
+    /// since.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) held: BTreeSet<SharedName>,
-    /// The hints of the base that were deleted here.
+    /// The hints of the base that were deleted in this clone.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) deleted: BTreeSet<SharedName>,
 }
