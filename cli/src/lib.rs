@@ -8,7 +8,7 @@ pub mod limits;
 pub mod output;
 pub mod usage;
 
-/// The command line of this process.
+/// Runs the command line of this process.
 pub fn main() -> std::process::ExitCode {
     if std::env::var_os(args::COMPLETE_VARIABLE).is_some() {
         args::answer_completion();

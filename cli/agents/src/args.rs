@@ -75,7 +75,7 @@ pub enum RecordCapture {
 }
 
 impl RecordCapture {
-    /// The value of the setting `records.capture`.
+    /// Returns the value of the setting `records.capture`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Remind => "remind",

@@ -324,7 +324,7 @@ const CURSOR: ClientSpec = ClientSpec {
             list: &["mcpAllowlist"],
             names: list_tools().into_iter().map(|tool| format!("nudge:{tool}")).collect(),
             covered_by: vec!["nudge:*".into(), "*:*".into()],
-            // Such a list would replace the one in Cursor's own settings.
+            // A list in this file would replace the one in Cursor's own settings.
             makes: false,
         },
     }),

@@ -1,5 +1,5 @@
 //! Parses the events that clients write to the stdin of a hook. The formats of Claude Code and Codex are from
-//! observation. Those of Gemini CLI and Cursor are from their documentation, and from Gemini CLI's source.
+//! observation. The formats of Gemini CLI and Cursor are from their documentation, and from Gemini CLI's source.
 
 mod gemini;
 

@@ -38,8 +38,8 @@ use stdio::{RawArguments, StdioTransport};
 use subscriptions::ClientSubscriptions;
 use tools::OfferedTools;
 
-/// The instructions that every host shows to the model. A line for each source goes between the two parts. Some hosts
-/// cut the text at 2 KB.
+/// The instructions that every host shows to the model. A line for each source goes between the two parts. A few
+/// hosts cut the text at 2 KB.
 const INSTRUCTIONS: [&str; 2] = [
     "\
 Nudge remembers small facts about this workspace: the command that builds, runs or \

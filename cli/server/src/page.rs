@@ -443,7 +443,7 @@ mod tests {
         clock.advance_by(59_999);
         assert_eq!(enter(&page, &third[1..]), Err(403));
         assert_eq!(enter(&page, &third).unwrap()["here"], json!({}));
-        // Of many unused codes, only the last ones work.
+        // When there are many unused codes, only the last ones work.
         let many: Vec<_> = (0..=MAX_CODES).map(|_| code(&page, &json!(null))).collect();
         assert_eq!(enter(&page, &many[0]), Err(403));
         enter(&page, &many[1]).unwrap();

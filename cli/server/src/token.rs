@@ -92,7 +92,7 @@ fn is_open_to_others(meta: &Metadata) -> bool {
     meta.mode() & 0o077 != 0
 }
 
-/// Here the user's own folder protects the file.
+/// Returns false, because on this system the user's own folder protects the file.
 #[cfg(not(unix))]
 fn is_open_to_others(_: &Metadata) -> bool {
     false

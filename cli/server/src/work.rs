@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
-/// The time in which a call must end. It is longer than anyone waits for an answer.
+/// The time in which a call must end. Callers do not wait that long for an answer.
 const DEADLINE: Duration = Duration::from_mins(5);
 /// The time in which a call of [`CallLane::Long`] must end: an import of 400 MB takes minutes.
 const LONG_DEADLINE: Duration = Duration::from_hours(12);

@@ -366,7 +366,7 @@ fn parse_os(text: &str) -> Result<String, String> {
     }
 }
 
-/// JSON has no NaN and no infinity.
+/// Parses a number for JSON, which has no NaN and no infinity.
 fn parse_number(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| "a number from 0 to 1".into())
 }

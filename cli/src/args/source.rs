@@ -2,7 +2,7 @@
 //! that is a command of its own needs no source: `nudge ask`.
 //!
 //! Required texts and numbers are positional, in the order of the schema, except those with a fixed set of words. An
-//! argument that a row names as positional is too. All other params are flags. A list accepts commas and repeated
+//! argument that a row names is positional too. All other params are flags. A list accepts commas and repeated
 //! flags. A switch is `--name` or `--name=false`. The context has the flags that all commands share. Values of other
 //! types are given as JSON.
 

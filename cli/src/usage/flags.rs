@@ -50,9 +50,9 @@ fn name_command(args: &Command, method: &str) -> Option<String> {
     Some(format!("nudge {}", args.find_subcommand(name)?.get_name()))
 }
 
-/// Finds the argument that sets a field of the verb's method. Its id is the field without the object around it, such
-/// as `scope_repo` for `meta.scope.repo`. If there is no such argument, it returns the one of the object: `value` for
-/// `value.cmd`.
+/// Finds the argument that sets a field of the verb's method. The argument's id is the field without the object
+/// around it, such as `scope_repo` for `meta.scope.repo`. Without such an argument, the object's own argument is
+/// returned: `value` for `value.cmd`.
 fn find_argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
     let inner = ["meta.", "context.", "value."].into_iter().find_map(|object| field.strip_prefix(object));
     let id = inner.unwrap_or(field).replace('.', "_");

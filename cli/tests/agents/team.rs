@@ -147,7 +147,7 @@ fn what_each_changes_and_deletes_reaches_the_others() {
     assert_eq!(eve.value("deploy").as_deref(), Some("make deploy REGION=eu"), "it was changed here");
     assert_eq!(eve.run(&["save"])["private"], json!(["shop deploy"]), "and is no team's any more");
 
-    // Both change the same hint. Each member keeps their own value until one saves it, and the load reports the
+    // Ada and Eve change the same hint. Each keeps her own value until one of them saves it, and the load reports the
     // difference.
     ada.pull_and_trust();
     ada.set("lint", "make lint --fix");

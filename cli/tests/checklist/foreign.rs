@@ -41,7 +41,7 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
     fs::copy(top.join(".git/HEAD"), &file).unwrap();
     pipe(&pipe_path);
     let mut command = command(&home.path().join("run"));
-    // Nudge learns nothing about a repository whose file is a pipe. Its hints apply everywhere, so they are found all
+    // Nudge learns nothing about a repository whose file is a pipe. The hints apply everywhere, so they are found all
     // the same.
     command.env("NUDGE_DEFAULT_REACH", "everywhere").current_dir(&top);
     let mut serve = Serve::spawn(command, &home.path().join("run"));

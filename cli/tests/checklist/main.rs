@@ -7,27 +7,27 @@
 //! 4. requests that need no preflight: `http::door::only_json_posts_to_the_root`
 //! 5. another user of the machine: `http::door::{the_token_is_asked_for, the_token_can_be_fixed_or_switched_off}`,
 //!    `files::row_5_*`
-//! 6. a directory planted, loose, foreign, full: `files::row_6_*`
-//! 7. links, pipes, directories for files: `files::row_7_*`
-//! 8. stale and forged `server.pid`: `files::row_8_*`, `mcp::server::a_killed_server_is_replaced_at_once`
-//! 9. a squatter on the port: `lock::row_9_*`
+//! 6. a runtime directory that is planted, open to others, foreign or full: `files::row_6_*`
+//! 7. links, pipes and directories in the place of files: `files::row_7_*`
+//! 8. a stale or forged `server.pid`: `files::row_8_*`, `mcp::server::a_killed_server_is_replaced_at_once`
+//! 9. a foreign process on the port: `lock::row_9_*`
 //! 10. floods of bytes: `row_10_*`, `http::door::{large_bodies_are_refused_before_they_are_read, heads_are_bounded}`
 //! 11. deep and bad JSON: `row_11_*`, `http::door::deep_and_bad_json_do_no_harm`
 //! 12. slow clients: `row_12_*`
-//! 13. bombs and traversal in patterns: `row_13_*`
+//! 13. patterns that are slow or that leave their folder: `row_13_*`
 //! 14. memory: `row_14_*`
-//! 15. terminal injection: `words::row_15_*`
-//! 16. the environment leaks: `words::row_16_*`
-//! 17. secrets are echoed: `words::row_17_*`
+//! 15. control characters for the terminal: `words::row_15_*`
+//! 16. a leak of the environment: `words::row_16_*`
+//! 17. secrets in output: `words::row_17_*`
 //! 18. two PRIMARYs: `lock::row_18_*`, `mcp::server::{of_many_that_start_at_once_one_wins,
 //!    a_stopped_holder_of_the_lock_is_told_of}`
-//! 19. files that change into something else while they are read: `foreign::row_19_*`
+//! 19. files that are replaced while they are read: `foreign::row_19_*`
 //! 20. legal scopes that are costly to compare: `costly::row_20_*`
-//! 21. memory: what multiplies, what is deleted, what large calls leave behind: `costly::row_21_*`
-//! 22. a server that stops now and then loses what hooks would have told: `hooks::row_22_*`
-//! 23. strangers who hold connections, wait on `::1` or fill the log: `channel::row_23_*`
-//! 24. the local channel: strangers, tokens, what lies in its place: `channel::row_24_*`
-//! 25. an event loop that stands still: `row_25_*` in `tests/tests/watchdog.rs`
+//! 21. memory: contents that multiply, deleted contents, and the rest of large calls: `costly::row_21_*`
+//! 22. lines that hooks lose when the server is suspended now and then: `hooks::row_22_*`
+//! 23. strangers that hold connections, listen on `::1` or fill the log: `channel::row_23_*`
+//! 24. the local channel: strangers, tokens, and files in its place: `channel::row_24_*`
+//! 25. an event loop that hangs: `row_25_*` in `tests/tests/watchdog.rs`
 //! 26. the page: other pages, other users, stolen codes, hostile texts: `http::page`, `tests/web`
 
 #[path = "../kit/mod.rs"]
@@ -407,7 +407,7 @@ fn row_14_memory_is_bounded() {
         };
         serve.post(&(first..first + 100).map(call).collect::<Value>().to_string())
     };
-    // Only the hints that must fail are calls with an answer.
+    // Only the calls beyond the limit have an id, and so get an answer.
     assert!((0..50).all(|number| batch(number * 100).status == 202));
     assert_eq!(serve.call("nudge.status", &json!({}))["result"]["hints"], 5000);
     for first in (5000..6000).step_by(100) {

@@ -443,7 +443,7 @@ fn plant(session: &Session, plant: Plant) -> (PathBuf, Vec<u8>) {
     (victim, before)
 }
 
-/// A server replaces every planted file except a directory, and refuses changes until that is gone.
+/// Asserts that changes are refused until a planted directory is gone. A server replaces any other planted file.
 fn refused_until_it_is_gone(session: &Session, acknowledged: &mut Acknowledged) {
     if journal(session).is_dir() {
         for _ in 0..2 {

@@ -300,7 +300,7 @@ fn where_the_user_wants_it_a_language_model_answers_from_what_was_found_and_cite
     let (told, beside) = ask("1", &words, &says("Never [coding/never].", &json!(["coding/never"])));
     assert!(told.starts_with("Never") && beside.contains("cites what is no unit here"), "{told}{beside}");
 
-    // After a failure of the model, the answer has the sections and an explanation.
+    // If the model's answer cannot be used, the result has the sections and the reason.
     let secret = ["gh", "p_", &"a1B2c3D4e5F6".repeat(3)].concat();
     fs::remove_file(&sent).unwrap();
     for (words, command, why) in [

@@ -204,7 +204,7 @@ fn tools_are_listed_once_there_is_a_state_directory_or_the_setting_is_on() {
     desk.run("mayor", &["signals", "send", "polecat", "--type", "abort"]);
     assert_eq!(listed(&mut primary), [true; 3]);
     wait_for("the tools of the PROXY", PATIENCE, || (listed(&mut proxy) == [true; 3]).then_some(()));
-    // An agent has the name in its environment, and the folder of its server.
+    // The agent's name comes from its environment, and its folder is that of its server.
     let checked = proxy.tool("nudge_signals_check", &json!({}));
     assert_eq!(checked["result"]["structuredContent"]["signal"]["type"], "abort", "{checked}");
     let answered = proxy.tool("nudge_signals_respond", &json!({"message": "stopped"}));

@@ -27,7 +27,7 @@ git init --quiet shop && cd shop && git remote add origin https://github.com/acm
 printf '# Shop\\n' >README.md && git add . && git commit --quiet --message 'begin' && git switch --quiet --create dev
 ";
 
-/// One command of a page.
+/// A command of a page.
 struct Typed {
     command: String,
     /// The exit code and the output, as the page shows them.

@@ -137,7 +137,7 @@ fn shell_program(line: &str) -> Result<ChildProgram, String> {
     Ok(program)
 }
 
-/// Keeps a child away from the user's kept hints, whatever its settings are. Its hints apply in every folder.
+/// Keeps a child away from the user's kept hints, whatever its settings are. The child's hints apply in every folder.
 fn isolate_state(program: &mut ChildProgram, runtime: &Path) {
     program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
     // Sets a state folder too, because the flag `--keep` of an entry overrides the variable.

@@ -1,6 +1,6 @@
-//! Reads how a command ended from an event of Gemini CLI. Its `AfterTool` contains the text for the model: first the
-//! output, then a few lines about the end. Older versions always have a line with the exit code. Newer ones have one
-//! only for a code other than 0, and end with the process group.
+//! Reads how a command ended from an event of Gemini CLI. The event `AfterTool` contains the text for the model:
+//! first the output, then a few lines about the end. Older versions always have a line with the exit code. Newer
+//! versions have this line only for a code other than 0, and end with the process group.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -55,7 +55,7 @@ pub struct SavePlan {
     entries: BTreeMap<SharedName, WrittenForm>,
 }
 
-/// A planned save that is not yet written. It holds the lock of the trust, so no other process changes that
+/// A planned save that is not yet written. It holds the lock of the trust file, so no other process changes the trust
 /// meanwhile.
 pub struct PendingSave {
     /// The planned change.

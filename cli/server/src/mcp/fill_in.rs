@@ -93,7 +93,7 @@ impl ContextFiller {
 pub struct ToolCall {
     /// The method behind the tool.
     pub method: String,
-    /// How to fill in the method's context.
+    /// Says how to fill in the method's context.
     pub context: ContextUse,
     /// The arguments as received.
     pub params: Box<RawValue>,

@@ -31,7 +31,7 @@ pub struct OfferedTools {
 pub struct ToolMethod {
     /// The method that the tool calls.
     pub method: String,
-    /// How to fill in the method's context.
+    /// Says how to fill in the method's context.
     pub context: ContextUse,
 }
 

@@ -411,8 +411,8 @@ impl ActiveKeeper {
         }
     }
 
-    /// Imports a document; returns the number of wrong hints in it. The import keeps the mark of a declared false
-    /// alarm of the secret guard.
+    /// Imports a document; returns the number of wrong hints in it. The import allows values that the secret guard
+    /// would refuse, because the user has already declared them a false alarm.
     fn import_document(&self, payload: &str) -> Result<usize> {
         #[derive(Deserialize)]
         struct KeptImportResult {

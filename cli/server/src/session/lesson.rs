@@ -82,7 +82,7 @@ const DANGEROUS_STEMS: &[&str] = &[
     "pager",
     "trust",
 ];
-/// Such parts that count only as whole words.
+/// Parts with the same effect that count only as whole words.
 const DANGEROUS_WORDS: &[&str] = &[
     "index",
     "url",

@@ -185,7 +185,7 @@ impl Drop for OpenSources {
     }
 }
 
-/// A source that could not be opened. Its callers get the error, and the other sources work.
+/// A source that could not be opened. Callers of this source get the error, and the other sources work.
 struct UnopenedSource {
     spec: &'static SourceSpec,
     error: Error,

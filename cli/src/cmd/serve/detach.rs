@@ -26,7 +26,7 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
     if let Err(error) = dir.open_log() {
-        // The server reports this too, but nobody sees its stderr.
+        // The server reports this too, but the user does not see its stderr.
         print_note(&format!("there will be no log: {}", error.message()));
     }
     let mut command = Command::new(program);

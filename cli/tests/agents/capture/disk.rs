@@ -111,8 +111,8 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
     }
 }
 
-/// The hook of a session's end cannot report an error. Its job is complete or absent, and the next event makes an
-/// absent one.
+/// The hook of a session's end cannot report an error. The session's job is complete or absent, and the next event
+/// makes an absent one.
 #[test]
 fn the_hook_of_an_end_notes_a_whole_job_or_none() {
     for (fault, kind) in FAULTS {

@@ -72,7 +72,7 @@ fn one_tool_answers_from_the_brain_whoever_serves() {
     }
 }
 
-/// Wrong input is refused in the profile's words, and the server offers only this tool.
+/// Sends wrong input, which is refused in the profile's words, and asserts that the server offers only this tool.
 fn refusals(client: &mut dyn Client) {
     for arguments in [
         json!({}),

@@ -151,7 +151,7 @@ fn the_living_answer_the_dead_are_reported_once_and_two_answer_at_once() {
     let mails = mails(&desk.checkout);
     let told: Vec<_> = mails.iter().map(|mail| (&mail["type"], &mail["subject"], &mail["from"])).collect();
     assert_eq!(told, [(&json!("health_escalation"), &json!("dead does not answer"), &json!("witness-1"))]);
-    // The agent comes back by itself.
+    // The dead agent starts again, and the deacon reports it as active.
     let _back = Agent::start(&desk, "dead", "notes");
     deacon.until("active", "dead");
     deacon.signal(rustix::process::Signal::TERM);
