@@ -206,8 +206,7 @@ fn read_success(given: &Map<String, Value>) -> Option<EventParams> {
     let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
     let input = given.get("tool_input")?.as_object()?;
     let in_background = is(input, "run_in_background") || response.contains_key("backgroundTaskId");
-    // An interpreted exit code was not 0, for example of `grep` without a match. The client does not report it as a
-    // failure.
+    // An interpreted exit code was not 0, as for `grep` without a match. The client does not report it as a failure.
     let interpreted = response.get("returnCodeInterpretation").is_some_and(|meaning| !meaning.is_null());
     if is(response, "interrupted") || in_background || interpreted {
         return None;

@@ -69,7 +69,7 @@ pub const MAX_BODY_BYTES: usize = 32 << 20;
 
 /// The use of stdin and stdout.
 pub enum StdioUse {
-    /// An MCP client uses them; the server ends when the client closes stdin.
+    /// An MCP client uses stdin and stdout; the server ends when the client closes stdin.
     Mcp {
         /// Infers the context for calls that have none.
         inference: Arc<ContextInference>,

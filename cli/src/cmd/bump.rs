@@ -7,8 +7,8 @@ use super::{CommandOutput, RunningSession, add_field, render_answer, to_name_par
 use crate::args::{BumpArgs, GlobalFlags};
 use crate::output;
 
-/// Bumps a hint. Without a context flag it bumps the only variant, wherever that one applies, or else the variant
-/// that `get` returns here.
+/// Bumps a hint. Without a context flag it bumps the only variant, even if that does not apply here; of several
+/// variants, it bumps the one that `get` returns here.
 pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = to_name_params(&args.name);

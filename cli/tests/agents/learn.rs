@@ -1,5 +1,5 @@
-//! Learning with real hooks: a command fails, a similar one works, and the next session gets that one after the same
-//! failure.
+//! Learning with real hooks: a command fails, a similar one works, and the next session is told the second command
+//! after the same failure.
 #![cfg(unix)]
 
 use crate::kit;

@@ -111,7 +111,7 @@ fn row_23_a_silent_client_is_sent_away_and_a_known_one_stays() {
     wait_for("the descriptors to be as before", PATIENCE, || {
         before.is_none_or(|before| descriptors(serve.child.id()) == Some(before)).then_some(())
     });
-    // Hundreds of later connections do not take the place of the one with a token either.
+    // Hundreds of later connections do not take the place of the connection with a token.
     let crowd: Vec<_> = (0..600).map(|_| serve.connect()).collect();
     assert_eq!(ask(&mut friend), 200);
     drop(crowd);

@@ -163,7 +163,7 @@ fn programs_that_clear_tmp_pass_a_living_session_by() {
     let conf = home.path().join("tmpfiles.conf");
     let user = rustix::process::geteuid().as_raw();
     std::fs::write(&conf, format!("d {} 0700 {user} - 1s\n", runtime.parent().unwrap().display())).unwrap();
-    // A file of no session shows when all files are old enough.
+    // A file that belongs to no session shows when all files are old enough to be cleared.
     wait_for("files to be cleared", PATIENCE, || {
         let Ok(done) = std::process::Command::new("systemd-tmpfiles").arg("--clean").arg(&conf).status() else {
             eprintln!("skipped: there is no systemd-tmpfiles");

@@ -179,7 +179,7 @@ fn bash_completes_from_the_running_server() {
     assert!(VERBS.iter().all(|verb| verbs.iter().any(|offered| offered == verb)), "{verbs:?}");
     assert!(!desk.bash(&["serve", "--d"]).contains(&"--detached".to_owned()), "what is hidden stays hidden");
 
-    // The words name another session than the environment.
+    // The command line names another session than the environment.
     let other = Desk { runtime: home.path().join("none"), folder: desk.folder.clone() };
     let run = serve.runtime.display().to_string();
     assert_eq!(other.bash(&["get", "--runtime-dir", &run, "http-proxy", "b"]), ["build"]);

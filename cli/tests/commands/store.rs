@@ -67,7 +67,7 @@ fn a_session_answers_as_a_store_of_ones_own() {
             let bumped = store.call_in(&only_env(stage), "nudge.bump", &params).unwrap();
             assert!(bumped.get().contains(counted), "the one that get returns there: {bumped}");
         }
-        // A context without an environment gets the names of the missing variables. A call without any field has no
+        // A context without an environment gets an error that names `env` as missing. A call without any field has no
         // context.
         let branch = Context::builder().branch("dev").build().unwrap();
         let only =

@@ -79,7 +79,7 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     person("nudge.set_hint", of_a_person("make anew")).unwrap();
     assert_eq!(person("nudge.undo", json!({"id": id})).unwrap_err()["data"]["reason"], "E_CONFLICT");
 
-    // An import has the same rule, and its replaced hints can be restored.
+    // The same rule applies to an import, and the hints that it replaces can be restored.
     let payload = |hint: Value| json!({"payload": {"components": {"api": {"hints": {"build": hint}}}}});
     let later = "2999-01-01T00:00:00Z";
     let claimed = json!({"value": "rm -rf /", "updated_at": later, "meta": {"source": "user"}});

@@ -89,7 +89,7 @@ fn seen(look: Pending) -> Plain {
 }
 
 /// A call of a PROXY that was killed before the answer. The PRIMARY may still read the call although no client waits.
-/// The struct has the hint before the call, from which the one after it follows.
+/// `before` is the hint before the call.
 #[derive(Debug, Clone, Copy)]
 struct Adrift {
     key: &'static str,

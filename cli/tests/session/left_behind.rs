@@ -1,5 +1,4 @@
-//! A process never leaves a program behind that it has started, nor a program that this one has started, however the
-//! process ends.
+//! However a process ends, it leaves no program behind that it has started, and none that such a program has started.
 #![cfg(unix)]
 
 use crate::kit;

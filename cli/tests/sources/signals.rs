@@ -237,7 +237,8 @@ fn an_agent_is_told_unasked_once_and_before_everything_else() {
     let told: Vec<_> = said.lines().filter(|line| line.starts_with("- ")).collect();
     assert!(told[0] == line && said.contains("make build"), "{said}");
     assert!(!desk.hook("other", &desk.event("UserPromptSubmit", "s3")).contains("signal"));
-    // An agent without a name has the name of its session. The same session is told another signal.
+    // An agent that sets no name uses the name of its session. A session that was told one signal is told another one
+    // too.
     desk.run("mayor", &["signals", "send", "s1", "--type", "sync_request", "--requires-response"]);
     let said = desk.hook("", &desk.event("PostToolUse", "s1"));
     assert!(said.ends_with("state up to date.\"; it waits for your answer by nudge_signals_respond"), "{said}");

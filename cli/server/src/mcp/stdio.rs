@@ -478,7 +478,7 @@ mod tests {
             }
             theirs.write_all(&ping(MAX_UNANSWERED)).await.unwrap();
             assert!(!is_read_from(&mut transport).await, "a request was read while {MAX_UNANSWERED} are handled");
-            // Dropping the request stands for rmcp, which drops one that is answered or cancelled.
+            // Drops the request, as rmcp does with one that is answered or cancelled.
             handled.pop();
             assert!(is_read_from(&mut transport).await, "there is room again");
         });

@@ -154,8 +154,8 @@ impl HintKeeper {
         self.0.is_ok()
     }
 
-    /// Imports the kept hints into the opened sources through `service`. A session that has already read them has
-    /// them from its journal, if the journal was `whole`.
+    /// Imports the kept hints into the opened sources through `service`. If this session wrote the kept file, its
+    /// `whole` journal already has these hints, and nothing is imported.
     pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
         let Ok(keeping) = &self.0 else {
             if let Some(notice) = self.start_notice() {

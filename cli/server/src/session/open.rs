@@ -83,7 +83,7 @@ impl OpenSources {
                 settings: Arc::new(lent.settings.select(spec.settings)),
             };
             let opened = match (spec.open)(host) {
-                // The session cannot work without the first source, but without any other.
+                // The session needs the first source, but can work without any other.
                 Err(error) if !all.is_empty() => {
                     tracing::error!(source = spec.name, error = error.message(), "cannot be opened");
                     Arc::new(UnopenedSource { spec, error })

@@ -108,7 +108,7 @@ pub struct ReadyPrimary {
     pub keeper: Arc<HintKeeper>,
     /// The server's clock.
     pub clock: Arc<ServerClock>,
-    /// A view of the same clock that stops when the clock becomes implausible.
+    /// The session's time: that of the same clock, as long as it is plausible.
     pub time: Arc<SessionTime>,
     /// The content of `server.pid`.
     pub file: ServerFile,
@@ -289,8 +289,7 @@ fn take_over(
     if before.as_ref() != Some(&session)
         && let Err(error) = dir.write_session(&lock, &session)
     {
-        // `ServingRole::wait_for_turn` in `server.rs` writes the file later; the other members already know the
-        // session.
+        // `ServingRole::wait_for_turn` in `lib.rs` writes the file later; the other members already know the session.
         tracing::warn!(error = error.message(), "the session is not described yet");
     }
     if !settings.journal {

@@ -98,7 +98,7 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
                 assert!(said.contains(advice(fault)), "{what}: it says what to do: {said}");
                 assert!(jobs.iter().all(|job| job["state"] != "local"), "{what}: {jobs:?}");
             }
-            // The disk works again. A session with a job gets no second one, and its capture continues.
+            // The disk works again. A session with a job gets no second job, and its capture continues.
             lab.run(beneath, &words);
             lab.run(beneath, &["brain", "jobs", "--retry"]);
             let again = lab.run(beneath, &["brain", "capture"]);
