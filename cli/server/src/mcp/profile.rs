@@ -1,7 +1,7 @@
 //! Profiles: the tools of another specification, under its own names, instead of the tools of the sources.
 //!
-//! A profile changes only the surface. Its tools call the same methods of the same session. A server with a profile
-//! is therefore PRIMARY or PROXY like any other, and all callers see what it stores.
+//! A profile changes only the surface. The profile's tools call the same methods of the same session. A server with a
+//! profile is therefore PRIMARY or PROXY like any other, and all callers see what it stores.
 
 mod dude;
 mod nugget;
