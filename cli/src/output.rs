@@ -58,7 +58,7 @@ pub fn visible_json(json: &str) -> String {
     )
 }
 
-/// Escapes as [`visible`] does, but keeps line breaks and indents the lines after the first by `indent`.
+/// Escapes as [`make_visible`] does, but keeps line breaks and indents the lines after the first by `indent`.
 fn indent_block(text: &str, indent: usize) -> String {
     let lines: Vec<_> = text.trim_end_matches('\n').split('\n').map(make_visible).collect();
     lines.join(&format!("\n{:indent$}", ""))

@@ -116,7 +116,7 @@ impl ClientFolders {
     /// Reads a client's file. A project's file must lie inside the project.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out of the project, and as [`Config::read`].
+    /// `E_INVALID` for a link that leads out of the project, and as [`ConfigFile::read`].
     pub fn read(&self, file: &Path, form: ConfigFormat) -> Result<ConfigFile> {
         within::check_within(self.project.as_deref(), file)?;
         ConfigFile::read(file, form)

@@ -100,7 +100,7 @@ pub fn is_settings(path: &Path) -> bool {
 /// Plans to remove the settings from a file that has changed since.
 ///
 /// # Errors
-/// As [`Config::read`].
+/// As [`ConfigFile::read`].
 pub fn plan_removal(path: &Path) -> Result<Option<FileChange>> {
     let mut config = ConfigFile::read(path, ConfigFormat::Toml)?;
     let made: Vec<_> = [KEEP, RECORDS, SESSIONS, LEARN]
