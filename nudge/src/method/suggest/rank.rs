@@ -26,7 +26,7 @@ pub(in crate::method) const IMPORTANT: u8 = 8;
 const BEHIND: u8 = 2;
 /// A hint that ranks behind loses this strength at a start; at a prompt, its words count with this factor.
 const BEHIND_AT_A_START: f64 = -0.2;
-const BEHIND_BY_WORDS: f64 = 0.8;
+const BEHIND_BY_WORDS: f64 = 0.6;
 /// Score at which the score's part of the strength is half of its maximum. It is the score of a new hint with default
 /// priority and confidence, and one condition in its scope.
 const HALF_SCORE: f64 = 1.0 / 3.0;
@@ -298,14 +298,16 @@ fn of_words(
     let says_much = moment == SuggestMoment::Prompt && request.terms.say_much();
     let weighed = found.into_iter().map(|found| {
         let RelevantText { relevance, words, in_code, .. } = relevant.remove(&found.row).unwrap_or_default();
-        let spoken_of = if around.speak_of(found.hint.component()) { SPOKEN_OF } else { 0.0 };
+        let waits = moment == SuggestMoment::Prompt && is_behind(&found.hint);
+        // A path of the repository names the component of most commands of its files, so it asks for none of them.
+        let spoken_of = if around.speak_of(found.hint.component()) && !waits { SPOKEN_OF } else { 0.0 };
         let place = around.find_place(&found.hint);
         let share = around.weigh_words(place, moment);
         let cosine = near.get(&found.row).copied().filter(|_| nearest.is_none_or(|row| row == found.row));
         let is_lone = says_much && words.len() == 1 && !is_in_another_language(&found.hint);
         let accidental = is_lone || moment == SuggestMoment::Prompt && in_code && words.len() <= FEW;
         let chance = if accidental && spoken_of == 0.0 { BY_CHANCE } else { 1.0 };
-        let behind = if is_behind(&found.hint) && moment == SuggestMoment::Prompt { BEHIND_BY_WORDS } else { 1.0 };
+        let behind = if waits { BEHIND_BY_WORDS } else { 1.0 };
         let by_words = (relevance + spoken_of) * chance * share * behind;
         WeighedHint {
             by_words,

@@ -57,8 +57,8 @@ mod tests {
 
     use crate::{Nudge, SetHint, SuggestEvent, SuggestParams};
 
-    /// Returns the keys that a start suggests in a folder of a repository with these commands.
-    fn tell_start(cwd: &str, seeds: &[(&str, &str, &str)]) -> Vec<String> {
+    /// Returns a store with these commands of a repository's files.
+    fn store_seeds(seeds: &[(&str, &str, &str)]) -> Nudge {
         let nudge = Nudge::default();
         for (folder, key, tag) in seeds {
             let globs =
@@ -70,9 +70,13 @@ mod tests {
             });
             nudge.set(serde_json::from_value::<SetHint>(params).unwrap()).unwrap();
         }
-        let mut start = SuggestParams::at_event(SuggestEvent::Start);
-        start.context = start.context.cwd(cwd).repo("acme/shop");
-        let told = nudge.suggest(start).unwrap();
+        nudge
+    }
+
+    /// Returns the names that an event suggests in a folder of the repository.
+    fn list_told(nudge: &Nudge, cwd: &str, mut event: SuggestParams) -> Vec<String> {
+        event.context = event.context.cwd(cwd).repo("acme/shop");
+        let told = nudge.suggest(event).unwrap();
         told.suggestions.into_iter().map(|line| line.name).collect()
     }
 
@@ -91,12 +95,23 @@ mod tests {
             ("packages/web", "npm.e2e", "test"),
         ];
         let keys = |cwd| {
-            let mut keys = tell_start(cwd, &seeds);
+            let mut keys = list_told(&store_seeds(&seeds), cwd, SuggestParams::at_event(SuggestEvent::Start));
             keys.sort_unstable();
             keys
         };
         assert_eq!(keys("/w/shop"), ["shop/npm.build", "shop/npm.dev", "shop/npm.lint", "shop/npm.test"]);
-        let of_web = ["packages/web/npm.build", "packages/web/npm.e2e", "shop/npm.dev", "shop/npm.lint"];
-        assert_eq!(keys("/w/shop/packages/web/src"), of_web);
+        let web_keys = ["packages/web/npm.build", "packages/web/npm.e2e", "shop/npm.dev", "shop/npm.lint"];
+        assert_eq!(keys("/w/shop/packages/web/src"), web_keys);
+    }
+
+    #[test]
+    fn a_path_in_a_prompt_asks_for_no_command_of_its_folder() {
+        let nudge = store_seeds(&[("", "npm.admin", "release"), ("", "npm.docs", "docs")]);
+        let ask = |text: &str| {
+            let prompt = SuggestParams { prompt: Some(text.into()), ..SuggestParams::at_event(SuggestEvent::Prompt) };
+            list_told(&nudge, "/w/shop", prompt)
+        };
+        assert!(ask("translate the two comments in shop/retrieve.py").is_empty());
+        assert_eq!(ask("how are the docs built?"), ["shop/npm.docs"]);
     }
 }
