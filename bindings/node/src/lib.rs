@@ -114,7 +114,7 @@ pub fn find(store: u32, view: u32, params: String) -> Result<Option<String>> {
 /// Checks a context and gives it back in normal form, without its environment.
 #[napi(catch_unwind)]
 pub fn check_context(context: String, env: Option<String>) -> Result<String> {
-    Ok(told(&read_context(context, env).map_err(refused)?).to_string())
+    Ok(context_to_json(&read_context(context, env).map_err(refused)?).to_string())
 }
 
 /// Detects the context of this process, or of `cwd`, without the environment. `env` is the environment to use: the
@@ -124,7 +124,7 @@ pub fn detect(cwd: Option<String>, env: String) -> Result<String> {
     let vars = variables(&env).map_err(refused)?;
     let vars: HashMap<OsString, OsString> = vars.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     let found = nudge_client::detect_from(cwd.as_deref().map(Path::new), &vars);
-    Ok(told(&found.map_err(refused)?).to_string())
+    Ok(context_to_json(&found.map_err(refused)?).to_string())
 }
 
 /// The system's name, if scopes have one for it.
@@ -244,7 +244,7 @@ fn variables(env: &str) -> nudge::Result<HashMap<String, String>> {
 }
 
 /// A context as JSON, without its environment.
-fn told(context: &Context) -> Value {
+fn context_to_json(context: &Context) -> Value {
     let os = context.os().map(nudge::Os::as_str);
     let fields =
         [("cwd", context.cwd()), ("repo", context.repo().as_deref()), ("branch", context.branch()), ("os", os)]

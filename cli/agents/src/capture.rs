@@ -41,7 +41,7 @@ pub fn note_end(event: &HookEvent, transcript: &Path, values: &SettingValues) ->
 pub fn announce_capture(event: &HookEvent, values: &SettingValues) -> Option<String> {
     let brain = find_brain(values, event.cwd.as_deref())?;
     if let Ok(jobs) = JobFolder::open(&settings::data_dir(values))
-        && jobs.are_left(SystemClock.now().saturating_sub(LEFT_MS))
+        && jobs.has_unfinished_since(SystemClock.now().saturating_sub(LEFT_MS))
     {
         let _ = start_work();
     }

@@ -306,7 +306,7 @@ impl ExaminedClient<'_> {
             let by_env = environment::advise_on_session(self.settings.client, &served.entry).filter(|_| here);
             return Err(DoctorCheck::new_failed("proof", told, by_env.unwrap_or_else(everywhere)));
         }
-        if environment::keeps_session(self.settings.client, &served.entry.value) {
+        if environment::withholds_session(self.settings.client, &served.entry.value) {
             let told = format!(
                 "{} keeps NUDGE_RUNTIME_DIR from the server, so that the hooks look in another session",
                 self.settings.client.title

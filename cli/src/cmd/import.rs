@@ -96,14 +96,14 @@ fn import_in_pieces(
     let none = to_raw_value(&Map::new()).expect("an empty object is JSON");
     others.insert("components".into(), &none);
     import(&to_raw(&others)?)?;
-    let (sum, full) = (RefCell::new(ImportCounts::default()), RefCell::new(None));
+    let (sum, last_error) = (RefCell::new(ImportCounts::default()), RefCell::new(None));
     let mut refill = RefillResult::in_pieces_of(PIECE_BYTES);
     let filled = refill.import_hints(document.iter_hints().collect(), &|piece| {
         let piece = RawValue::from_string(piece.to_owned()).map_err(no_store)?;
-        let counts = import(&piece).inspect_err(|error| *full.borrow_mut() = Some(error.clone()))?;
+        let counts = import(&piece).inspect_err(|error| *last_error.borrow_mut() = Some(error.clone()))?;
         let counts: ImportCounts = parsed_as(&counts)?;
         let wrong = counts.errors.len();
-        sum.borrow_mut().add_field(counts);
+        sum.borrow_mut().add_counts(counts);
         Ok(wrong)
     });
     let sum = sum.into_inner();
@@ -111,7 +111,7 @@ fn import_in_pieces(
         (Ok(()), 0) => return to_raw(&sum),
         (Err(error), _) => (error, String::new()),
         (Ok(()), left) => {
-            let error = full.take().expect("a hint without room was refused");
+            let error = last_error.take().expect("a hint without room was refused");
             (error, format!(" {left} hints of least use found no room;"))
         }
     };
@@ -131,7 +131,7 @@ struct ImportCounts {
 }
 
 impl ImportCounts {
-    fn add_field(&mut self, other: Self) {
+    fn add_counts(&mut self, other: Self) {
         self.imported += other.imported;
         self.skipped += other.skipped;
         let room = MAX_ERRORS - self.errors.len();

@@ -92,14 +92,14 @@ fn scope_of(meta: &mut Map<String, Value>) -> Map<String, Value> {
 /// Returns the type from `--type`, else the type that the other flags imply.
 fn choose_kind(args: &SetArgs) -> Result<ValueKind> {
     let mut kind = args.kind;
-    for (flag, given, its) in [
+    for (flag, given, flag_kind) in [
         ("--shell", args.shell.is_some(), ValueKind::Command),
         ("--path-os", !args.path_os.is_empty(), ValueKind::Path),
         ("--format", args.format.is_some(), ValueKind::Template),
         ("--default", !args.defaults.is_empty(), ValueKind::Template),
     ] {
-        if given && *kind.get_or_insert(its) != its {
-            let name = format!("{its:?}").to_lowercase();
+        if given && *kind.get_or_insert(flag_kind) != flag_kind {
+            let name = format!("{flag_kind:?}").to_lowercase();
             return Err(Error::invalid(format!("{flag} goes with --type {name}; say that, or drop {flag}.")));
         }
     }

@@ -17,7 +17,7 @@ fn descriptors(pid: u32) -> Option<usize> {
 }
 
 /// Sends a request again and again without reading, until the pipe is full or closed.
-fn stuff(mut stream: TcpStream, request: &str) -> TcpStream {
+fn flood(mut stream: TcpStream, request: &str) -> TcpStream {
     stream.set_nonblocking(true).unwrap();
     for _ in 0..200_000 {
         match stream.write(request.as_bytes()) {
@@ -43,7 +43,7 @@ fn row_12_a_client_that_takes_no_answers_is_cut_off() {
     let mut greedy = Vec::new();
     for number in 0..60 {
         let request = [&stranger, &health, &friend][number % 3];
-        greedy.push(stuff(serve.connect(), request));
+        greedy.push(flood(serve.connect(), request));
         assert_eq!(serve.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
     }
     let begun = Instant::now();

@@ -27,7 +27,7 @@ struct SentenceState<'a> {
     text: &'a str,
     /// The kind of secret that was named last; `left` is the number of further words that may describe it.
     subject: NamePromise,
-    left: u8,
+    words_left: u8,
     /// Is true when the next word may be the secret.
     expects: bool,
     /// Is true after a word such as `set` or `change`: then `to` comes before the new value.
@@ -35,7 +35,7 @@ struct SentenceState<'a> {
     /// Is true after a word such as `use` or `with`: then the name of the used thing comes next.
     using: bool,
     /// The number of words of `log in as NAME with` that were read.
-    login: u8,
+    login_stage: u8,
     previous: &'a str,
 }
 
@@ -44,11 +44,11 @@ pub(super) fn find_in_prose(text: &str) -> Option<&'static str> {
     let mut sentence = SentenceState {
         text,
         subject: NamePromise::None,
-        left: 0,
+        words_left: 0,
         expects: false,
         setting: false,
         using: false,
-        login: 0,
+        login_stage: 0,
         previous: "",
     };
     for raw in text.split_ascii_whitespace() {
@@ -67,7 +67,7 @@ impl<'a> SentenceState<'a> {
             if is_adverb(word) || word.is_empty() {
                 return false;
             }
-            if is_told(self.subject, word) && (!is_slight(word) || ends_clause(self.text, raw)) {
+            if is_told(self.subject, word) && (!may_be_a_name(word) || ends_clause(self.text, raw)) {
                 return true;
             }
             (self.expects, self.subject) = (false, NamePromise::None);
@@ -90,13 +90,13 @@ impl<'a> SentenceState<'a> {
 
     /// Reads `log in as admin with`, after which the next word is the password.
     fn log_in(&mut self, word: &str) {
-        self.login = match (self.login, word) {
+        self.login_stage = match (self.login_stage, word) {
             (_, "log" | "Log" | "sign" | "Sign") => 1,
             (_, "login" | "Login" | "signin") | (1, "in") => 2,
             (2, "as") => 3,
             (3, _) => 4,
             (4, "with" | "using") => {
-                (self.subject, self.left, self.expects) = (NamePromise::Password, 0, true);
+                (self.subject, self.words_left, self.expects) = (NamePromise::Password, 0, true);
                 0
             }
             _ => 0,
@@ -121,12 +121,12 @@ impl<'a> SentenceState<'a> {
                 | "est"
                 | "es"
         ) || raw == ":";
-        self.expects = copula || (self.setting && word == "to") || (self.left > 0 && raw.ends_with(':'));
+        self.expects = copula || (self.setting && word == "to") || (self.words_left > 0 && raw.ends_with(':'));
         if is_preposition(word) || raw.starts_with('(') {
-            self.left = DESCRIPTION_LIMIT;
+            self.words_left = DESCRIPTION_LIMIT;
             self.expects |= raw.ends_with(':');
-        } else if self.left > 0 {
-            self.left -= 1;
+        } else if self.words_left > 0 {
+            self.words_left -= 1;
         } else if !self.expects {
             self.subject = NamePromise::None;
         }
@@ -135,7 +135,7 @@ impl<'a> SentenceState<'a> {
     /// Remembers the word if it names a secret.
     fn name(&mut self, word: &'a str, raw: &str) {
         if is_foreign_noun(word, self.previous) {
-            (self.subject, self.left) = (NamePromise::Password, 0);
+            (self.subject, self.words_left) = (NamePromise::Password, 0);
             self.expects = raw.ends_with(':');
             return;
         }
@@ -158,7 +158,7 @@ impl<'a> SentenceState<'a> {
         if !matches!(promised, NamePromise::Password | NamePromise::Token) {
             return;
         }
-        (self.subject, self.left) = (promised, 0);
+        (self.subject, self.words_left) = (promised, 0);
         let before = strip_quotes(self.previous);
         // The word after a vault password is always the secret itself.
         let vault = promised == NamePromise::Password && (noun.contains("vault") || before.ends_with("vault"));
@@ -217,7 +217,7 @@ fn is_told(promised: NamePromise, word: &str) -> bool {
     if word.contains(['/', '(']) || word.starts_with(['@', '#', '-']) || is_term(word) {
         return false;
     }
-    let drawn = match promised {
+    let looks_secret = match promised {
         NamePromise::Password => is_passwordish(word) && !is_file_name(word),
         _ => {
             is_uuid(word.as_bytes())
@@ -225,12 +225,12 @@ fn is_told(promised: NamePromise, word: &str) -> bool {
                 || (word.len() >= 12 && is_token_like(word) && digit_changes(word.as_bytes()) >= 4)
         }
     };
-    drawn && is_secret(promised, word, false)
+    looks_secret && is_secret(promised, word, false)
 }
 
 /// Returns true for a word with fewer than two digits and no other sign of a password: it may also name a column, a
 /// step or a host.
-fn is_slight(word: &str) -> bool {
+fn may_be_a_name(word: &str) -> bool {
     CharMix::from_bytes(word.as_bytes()).digit < 2 && !is_strong(word)
 }
 

@@ -15,7 +15,7 @@ const SCRUBBING: &[&str] = &["codex"];
 
 /// Returns true when the client does not pass the user's [`SESSION`] to the server of an entry. The server would then
 /// join another session than the hooks.
-pub fn keeps_session(client: &ClientSpec, entry: &Value) -> bool {
+pub fn withholds_session(client: &ClientSpec, entry: &Value) -> bool {
     let is_set = entry["env"][SESSION].as_str().is_some_and(|dir| !dir.is_empty());
     let passed = |variable: &Value| variable == SESSION || variable["name"] == SESSION;
     let is_passed = entry["env_vars"].as_array().is_some_and(|variables| variables.iter().any(passed));

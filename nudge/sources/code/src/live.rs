@@ -182,7 +182,7 @@ impl LiveRoot {
 
     /// How many changes are not looked at yet.
     fn count_pending(&self, state: &RootState) -> usize {
-        state.ahead.len() + self.inbox.count() + usize::from(!state.is_walked)
+        state.to_read.len() + self.inbox.count() + usize::from(!state.is_walked)
     }
 
     /// How far an answer from this state can be relied on.
@@ -209,8 +209,8 @@ impl LiveRoot {
             WatchMode::Starting => false,
         };
         let told = self.inbox.inspect_news(|news| (!news.all && !news.git).then(|| news.paths.clone()))?;
-        let is_known = was_looked_at && state.is_walked && told.len() + state.ahead.len() <= MAX_UNREAD;
-        is_known.then(|| told.into_iter().chain(state.ahead.paths().map(Box::from)).collect())
+        let is_known = was_looked_at && state.is_walked && told.len() + state.to_read.len() <= MAX_UNREAD;
+        is_known.then(|| told.into_iter().chain(state.to_read.paths().map(Box::from)).collect())
     }
 
     /// Returns true if every file has been read.

@@ -271,7 +271,7 @@ impl JobFolder {
     }
 
     /// Returns true when an unfinished job was not touched since `since`.
-    pub fn are_left(&self, since: Millis) -> bool {
+    pub fn has_unfinished_since(&self, since: Millis) -> bool {
         self.read_all().iter().any(|job| !job.state.is_done() && job.created.max(job.tried_at) < since)
     }
 

@@ -22,7 +22,7 @@ fn two_hooks_tell_of_one_end_and_a_session_may_go_on() {
     assert_eq!((second.id.as_str(), second.from, second.to), ("s-1.2", 4, 8));
     assert_eq!(note(), None);
     assert_eq!(jobs.read_all().len(), 2);
-    assert!(jobs.are_left(6) && !jobs.are_left(5));
+    assert!(jobs.has_unfinished_since(6) && !jobs.has_unfinished_since(5));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn one_process_holds_a_job() {
     held.save_state(JobState::Empty, Some("nothing")).unwrap();
     drop(held);
     assert_eq!(jobs.lock_job("s-1").unwrap().unwrap().job.note.as_deref(), Some("nothing"));
-    assert!(!jobs.are_left(i64::MAX));
+    assert!(!jobs.has_unfinished_since(i64::MAX));
     assert!(jobs.lock_job("none").unwrap().is_none());
 }
 

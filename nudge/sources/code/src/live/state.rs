@@ -92,7 +92,7 @@ pub struct RootState {
     /// Every file that was read.
     pub files: HashMap<Box<str>, LastRead, FixedState>,
     /// Files that are to be read.
-    pub ahead: ReadQueue,
+    pub to_read: ReadQueue,
     /// Is true when all files have been seen since the start, and since the last event that may concern any file.
     pub is_walked: bool,
     /// Is true when everything has been read once: a file read after that has changed while the server ran.
@@ -137,7 +137,7 @@ impl RootState {
             return false;
         }
         self.gone.remove(path);
-        self.ahead.remove(path);
+        self.to_read.remove(path);
         let changed = match read {
             ReadResult::Same => false,
             ReadResult::Manifest(bytes) => {
@@ -164,7 +164,7 @@ impl RootState {
         if self.files.get(path).is_some_and(|now| now.order > order) {
             return false;
         }
-        self.ahead.remove(path);
+        self.to_read.remove(path);
         if self.gone.len() >= MAX_REMEMBERED {
             self.gone.clear();
         }

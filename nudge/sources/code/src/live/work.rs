@@ -86,10 +86,10 @@ impl RootWorker {
         self.load_cache(&is_over);
         self.look_at_everything(&is_over, false);
         self.live.state.write().mode = WatchMode::Once;
-        let all = self.live.state().ahead.len();
+        let all = self.live.state().to_read.len();
         let mut progress = ProgressLine::new();
         while !self.read_some(Instant::now() + SLICE, &is_over) && !is_over() {
-            progress.show_count(all.saturating_sub(self.live.state().ahead.len()), all);
+            progress.show_count(all.saturating_sub(self.live.state().to_read.len()), all);
         }
         drop(progress);
         self.live.state.write().is_caught_up = true;
@@ -222,10 +222,10 @@ impl RootWorker {
                 self.live.unkept.lock().push((path, None));
             }
         }
-        state.ahead.retain(|path| walked.files.contains_key(path));
+        state.to_read.retain(|path| walked.files.contains_key(path));
         for (path, stamp) in &walked.files {
             if !state.files.get(&**path).is_some_and(|known| known.is_current(stamp)) {
-                state.ahead.add(path, false, stamp.modified_ns);
+                state.to_read.add(path, false, stamp.modified_ns);
             }
         }
     }
@@ -240,7 +240,7 @@ impl RootWorker {
             let mut state = live.state.write();
             let news = live.inbox.inspect_news(|news| news.drain_news(may_walk));
             for path in &news.paths {
-                state.ahead.add(path, true, i64::MAX);
+                state.to_read.add(path, true, i64::MAX);
             }
             // Git looks at its index often, and HEAD stays where it is.
             wants_walk |= news.all || (news.git && state.head != live.root.read_head());
@@ -264,16 +264,16 @@ impl RootWorker {
     fn read_some(&self, until: Instant, is_over: &dyn Fn() -> bool) -> bool {
         let mut finder = FileFinder::new(&self.live.root);
         loop {
-            let Some((path, is_news)) = self.live.state().ahead.next() else { return true };
+            let Some((path, is_news)) = self.live.state().to_read.next() else { return true };
             if is_over() || Instant::now() >= until {
                 return false;
             }
             // A file that a walk found needs no second look.
             if is_news && !self.is_to_be_read(&path, &mut finder) {
-                self.live.state.write().ahead.remove(&path);
+                self.live.state.write().to_read.remove(&path);
             } else if self.live.reread_file(&path).is_err() {
                 // It changes while it is read: its end will be heard of.
-                self.live.state.write().ahead.remove(&path);
+                self.live.state.write().to_read.remove(&path);
                 self.live.inbox.add_news(|news| {
                     news.paths.insert(path);
                 });
