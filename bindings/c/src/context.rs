@@ -19,7 +19,7 @@ pub enum nudge_os {
     NUDGE_OS_WINDOWS = 4,
 }
 
-/// Every system with its bit.
+/// Lists every system with its bit.
 const SYSTEMS: [(u32, Os); 3] = [
     (nudge_os::NUDGE_OS_LINUX as u32, Os::Linux),
     (nudge_os::NUDGE_OS_DARWIN as u32, Os::Darwin),
@@ -62,14 +62,15 @@ pub struct nudge_context_params {
     pub files_open: nudge_strs,
 }
 
-// SAFETY: integers and pointers behind a `struct_size`.
+// SAFETY: holds only integers and pointers behind `struct_size`.
 unsafe impl GrowingParams for nudge_context_params {
     const NAME: &str = "nudge_context_params";
 }
 
 impl nudge_context_params {
     /// # Safety
-    /// The texts and lists are as the header says.
+    ///
+    /// The texts and lists must be as the header says.
     unsafe fn spec(&self) -> Result<ContextSpec> {
         unused(self.reserved)?;
         let owned = |text: Option<&str>| text.map(str::to_owned);
@@ -94,7 +95,8 @@ impl nudge_context_params {
 }
 
 /// # Safety
-/// The list is as the header says.
+///
+/// The list must be as the header says.
 unsafe fn files(list: nudge_strs) -> Result<Vec<String>> {
     // SAFETY: the caller's promise.
     Ok(unsafe { list.texts("files_open") }?.into_iter().map(str::to_owned).collect())
@@ -116,7 +118,7 @@ pub unsafe extern "C" fn nudge_context_new(
         let out = place(out, "out")?;
         // SAFETY: as the header says.
         let context = unsafe { params.spec() }?.build()?;
-        // SAFETY: a place.
+        // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_context(context)) };
         Ok(())
     })
@@ -141,7 +143,7 @@ pub unsafe extern "C" fn nudge_context_detect(
         let files_open = unsafe { files(files_open) }?;
         let out = place(out, "out")?;
         let context = nudge_client::detect(cwd.map(Path::new))?.with_files_open(files_open)?;
-        // SAFETY: a place.
+        // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_context(context)) };
         Ok(())
     })

@@ -24,7 +24,7 @@ pub struct nudge_get_params {
     pub context: *const nudge_context,
 }
 
-// SAFETY: integers and pointers behind a `struct_size`.
+// SAFETY: holds only integers and pointers behind `struct_size`.
 unsafe impl GrowingParams for nudge_get_params {
     const NAME: &str = "nudge_get_params";
 }
@@ -33,10 +33,10 @@ unsafe impl GrowingParams for nudge_get_params {
 /// sees every change of the store, and any number of threads may use it; free it with `nudge_view_free`.
 pub struct nudge_view(ViewBackend);
 
-// It lives in a box of its own, the handle.
+// The handle is a box of its own, so the backend needs no second one.
 #[allow(clippy::large_enum_variant)]
 enum ViewBackend {
-    /// Remembers the verdict of the context on each scope.
+    /// A view remembers the verdict of the context on each scope.
     Own(View<Arc<Nudge>>, Arc<Store>),
     Session(Arc<Store>, Context),
 }
@@ -45,7 +45,7 @@ enum ViewBackend {
 /// `nudge_match_free`.
 pub struct nudge_match {
     found: FoundHint,
-    // These are rendered on first use.
+    // The accessors render both on first use.
     reasons: OnceLock<Vec<String>>,
     json: OnceLock<Option<Box<RawValue>>>,
 }
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn nudge_get(
             Some(context) => store.0.find(component, key, &context.0)?,
             None => store.0.find(component, key, &Context::default())?,
         };
-        // SAFETY: a place.
+        // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_match::new(found)) };
         Ok(())
     })
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn nudge_view_new(
             Some(own) => ViewBackend::Own(View::new(own, context), store),
             None => ViewBackend::Session(store, context),
         };
-        // SAFETY: a place.
+        // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_view(seen)) };
         Ok(())
     })
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn nudge_view_get(
             },
             ViewBackend::Session(store, context) => store.find(component, key, context)?,
         };
-        // SAFETY: a place.
+        // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_match::new(found)) };
         Ok(())
     })
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn nudge_view_free(view: *mut nudge_view) {
     unsafe { released(view) }
 }
 
-/// An accessor of a match: `empty` for NULL.
+/// Reads one value of a match; gives `$empty` for NULL.
 macro_rules! of_match {
     ($found:ident, $empty:expr, $get:expr) => {{
         // SAFETY: NULL or alive, as the header says.

@@ -61,30 +61,33 @@ pub unsafe extern "C" fn nudge_cstr(text: *const c_char) -> nudge_str {
 impl nudge_str {
     pub(crate) const NONE: Self = Self { ptr: std::ptr::null(), len: 0 };
 
-    /// As long as `text` lives.
+    /// Makes a text for C that is valid as long as `text` lives.
     pub(crate) fn of(text: &str) -> Self {
         Self { ptr: text.as_ptr().cast(), len: text.len() }
     }
 
-    /// The text, or that it is not given.
+    /// Returns the text, or `None` when it is not given.
     ///
     /// # Safety
-    /// `ptr` is NULL or points to `len` bytes that stay as they are for `'a`.
+    ///
+    /// `ptr` must be NULL or point to `len` bytes that do not change during `'a`.
     pub(crate) unsafe fn given<'a>(self, name: &str) -> Result<Option<&'a str>> {
         // SAFETY: the caller's promise.
         let Some(bytes) = (unsafe { slice(self.ptr.cast::<u8>(), self.len, name) })? else { return Ok(None) };
         if bytes.is_ascii() {
-            // SAFETY: ASCII is UTF-8; names mostly are, and are seen to be it in a third of the time.
+            // SAFETY: ASCII is UTF-8. Most names are ASCII, and this check takes a third of the time of the one for
+            // UTF-8.
             return Ok(Some(unsafe { std::str::from_utf8_unchecked(bytes) }));
         }
         let text = std::str::from_utf8(bytes);
         text.map(Some).map_err(|_| invalid(format!("`{name}` is not UTF-8; convert it first.")))
     }
 
-    /// The text.
+    /// Returns the text; refuses one that is not given.
     ///
     /// # Safety
-    /// As [`given`](Self::given).
+    ///
+    /// The rules of [`given`](Self::given) apply.
     pub(crate) unsafe fn text<'a>(self, name: &str) -> Result<&'a str> {
         // SAFETY: the caller's promise.
         unsafe { self.given(name) }?.ok_or_else(|| invalid(format!("`{name}` is NULL; it is required.")))
@@ -92,10 +95,11 @@ impl nudge_str {
 }
 
 impl nudge_strs {
-    /// The texts.
+    /// Returns the texts of the list.
     ///
     /// # Safety
-    /// `ptr` is NULL or points to `len` texts, as [`nudge_str::given`].
+    ///
+    /// `ptr` must be NULL or point to `len` texts that obey [`nudge_str::given`].
     pub(crate) unsafe fn texts<'a>(self, name: &str) -> Result<Vec<&'a str>> {
         // SAFETY: the caller's promise.
         let list = unsafe { slice(self.ptr, self.len, name) }?.unwrap_or_default();
@@ -105,10 +109,11 @@ impl nudge_strs {
 }
 
 impl nudge_pairs {
-    /// The pairs.
+    /// Returns the pairs of the list.
     ///
     /// # Safety
-    /// `ptr` is NULL or points to `len` pairs, as [`nudge_str::given`].
+    ///
+    /// `ptr` must be NULL or point to `len` pairs whose texts obey [`nudge_str::given`].
     pub(crate) unsafe fn pairs<'a>(self, name: &str) -> Result<Vec<(&'a str, Option<&'a str>)>> {
         // SAFETY: the caller's promise.
         let list = unsafe { slice(self.ptr, self.len, name) }?.unwrap_or_default();
@@ -122,15 +127,16 @@ impl nudge_pairs {
     }
 }
 
-/// A list of C's; `None` for `{NULL, 0}`.
+/// Makes a slice from a C list; returns `None` for `{NULL, 0}`.
 ///
 /// # Safety
-/// `ptr` is NULL or points to `len` elements that stay as they are for `'a`.
+///
+/// `ptr` must be NULL or point to `len` elements that do not change during `'a`.
 unsafe fn slice<'a, T>(ptr: *const T, len: usize, name: &str) -> Result<Option<&'a [T]>> {
     match (ptr.is_null(), len) {
         (true, 0) => return Ok(None),
         (true, _) => return Err(invalid(format!("`{name}` is NULL and yet has a length."))),
-        // An empty text or list may be anywhere.
+        // The pointer of an empty text or list may have any value.
         (false, 0) => return Ok(Some(&[])),
         _ => {}
     }
@@ -140,80 +146,86 @@ unsafe fn slice<'a, T>(ptr: *const T, len: usize, name: &str) -> Result<Option<&
     if !ptr.is_aligned() {
         return Err(not_aligned(name));
     }
-    // SAFETY: not NULL, aligned, of a possible length, and the caller's promise.
+    // SAFETY: the pointer is not NULL and aligned and the length is possible; the caller promises the rest.
     Ok(Some(unsafe { std::slice::from_raw_parts(ptr, len) }))
 }
 
-/// A struct that C fills in and that later versions may make longer.
+/// Marks a struct that C fills in and that later versions may make longer.
 ///
 /// # Safety
-/// `repr(C)`, begins with `struct_size: usize`, and may be all zeroes, which says nothing.
+///
+/// The struct must be `repr(C)` and begin with `struct_size: usize`. All-zero bytes must be a valid value that means
+/// "nothing is given".
 pub(crate) unsafe trait GrowingParams: Copy {
-    /// The name in messages.
+    /// The struct's name in error messages.
     const NAME: &str;
 }
 
-/// No struct of any version is longer: a larger size was never set.
+/// The largest accepted `struct_size`; no version of a struct is longer.
 const MOST_BYTES: usize = 4096;
 
-/// Reads such a struct, however old or new the caller is.
+/// Reads a struct of a caller that may be newer: extra bytes at its end must be zero.
 ///
 /// # Safety
-/// `given` is NULL or points to `struct_size` bytes.
+///
+/// `given` must be NULL or point to `struct_size` bytes.
 pub(crate) unsafe fn read<T: GrowingParams>(given: *const T) -> Result<T> {
     let name = T::NAME;
     let out_of_line = given.is_null() || !given.is_aligned();
     if out_of_line {
         return Err(invalid(format!("The {name} is NULL or not aligned.")));
     }
-    // SAFETY: begins with its size.
+    // SAFETY: every growing struct begins with its size.
     let size = unsafe { given.cast::<usize>().read() };
     if !(size_of::<T>()..=MOST_BYTES).contains(&size) {
         return Err(invalid(format!("Set `struct_size` of the {name} to its sizeof.")));
     }
-    // SAFETY: `size` bytes, as the caller promises.
+    // SAFETY: the caller promises `size` bytes.
     let rest = unsafe { std::slice::from_raw_parts(given.cast::<u8>(), size) };
     if rest[size_of::<T>()..].iter().any(|&byte| byte != 0) {
         return Err(invalid(format!("The {name} has fields that this library does not know; upgrade it.")));
     }
     let mut out = MaybeUninit::<T>::uninit();
-    // SAFETY: at least as long, checked above, and `T` is plain.
+    // SAFETY: the input is at least as long as `T` (checked above), and `T` is plain data.
     unsafe { std::ptr::copy_nonoverlapping(given, out.as_mut_ptr(), 1) };
-    // SAFETY: just written.
+    // SAFETY: the line above has written all of it.
     Ok(unsafe { out.assume_init() })
 }
 
-/// A handle of ours that an accessor was given; none where it cannot be one.
+/// Borrows a handle; returns `None` when the pointer is NULL or not aligned.
 ///
 /// # Safety
-/// `handle` is NULL, not aligned, or alive for `'a`.
+///
+/// `handle` must be NULL, not aligned, or alive for `'a`.
 pub(crate) unsafe fn seen<'a, T>(handle: *const T) -> Option<&'a T> {
-    // SAFETY: aligned, and else the caller's promise.
+    // SAFETY: the pointer is aligned; the caller promises the rest.
     if handle.is_aligned() { unsafe { handle.as_ref() } } else { None }
 }
 
-/// Reads an optional pointer to a handle of ours, or to a number.
+/// Borrows a handle or number that the caller may leave out; refuses a pointer that is not aligned.
 ///
 /// # Safety
-/// As [`seen`].
+///
+/// The rules of [`seen`] apply.
 pub(crate) unsafe fn optional<'a, T>(pointer: *const T, name: &str) -> Result<Option<&'a T>> {
     if !pointer.is_aligned() {
         return Err(not_aligned(name));
     }
-    // SAFETY: aligned, and else the caller's promise.
+    // SAFETY: the pointer is aligned; the caller promises the rest.
     Ok(unsafe { pointer.as_ref() })
 }
 
-/// A handle of ours.
+/// Borrows a handle that is required; refuses NULL and a pointer that is not aligned.
 ///
 /// # Safety
-/// As [`seen`].
+///
+/// The rules of [`seen`] apply.
 pub(crate) unsafe fn alive<'a, T>(handle: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: the caller's promise.
     unsafe { optional(handle, name) }?.ok_or_else(|| invalid(format!("The {name} is NULL.")))
 }
 
-/// Checks an output's place.
+/// Checks the pointer for an output: refuses NULL and a pointer that is not aligned.
 pub(crate) fn place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     if out.is_null() {
         return Err(invalid(format!("`{name}` is NULL; it says where the result goes.")));
@@ -221,7 +233,7 @@ pub(crate) fn place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     optional_place(out, name)
 }
 
-/// Checks the place for an output that the caller may leave out.
+/// Checks the pointer for an output that the caller may leave out with NULL.
 pub(crate) fn optional_place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     if out.is_aligned() { Ok(out) } else { Err(not_aligned(name)) }
 }
@@ -230,10 +242,11 @@ fn not_aligned(name: &str) -> Error {
     invalid(format!("`{name}` is not aligned."))
 }
 
-/// Hands a handle over.
+/// Moves `value` into a new handle and writes that to `out`, unless `out` is NULL.
 ///
 /// # Safety
-/// `out` is NULL or a place for one pointer, as [`place`] and [`optional_place`] have seen.
+///
+/// [`place`] or [`optional_place`] must have checked `out`.
 pub(crate) unsafe fn hand_over<T>(out: *mut *mut T, value: T) {
     if !out.is_null() {
         // SAFETY: the caller's promise.
@@ -241,7 +254,7 @@ pub(crate) unsafe fn hand_over<T>(out: *mut *mut T, value: T) {
     }
 }
 
-/// Returns a name of an enumeration whose numbers begin with 1; 0 is "not given".
+/// Returns the name for a number of an enumeration. Numbers begin with 1; 0 is "not given".
 pub(crate) fn named(number: u32, names: &[&'static str], field: &str) -> Result<Option<&'static str>> {
     match number {
         0 => Ok(None),
@@ -249,12 +262,12 @@ pub(crate) fn named(number: u32, names: &[&'static str], field: &str) -> Result<
     }
 }
 
-/// A yes or no.
+/// Reads a flag: 0 or 1.
 pub(crate) fn flag(number: u32, field: &str) -> Result<bool> {
     if number > 1 { Err(unknown(field)) } else { Ok(number == 1) }
 }
 
-/// A field without meaning yet.
+/// Refuses a value in a field that has no meaning yet.
 pub(crate) fn unused(reserved: u32) -> Result<()> {
     if reserved == 0 { Ok(()) } else { Err(unknown("reserved")) }
 }

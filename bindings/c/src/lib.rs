@@ -1,10 +1,10 @@
-//! Nudge for C. `include/nudge.h` is made from this crate and documents it; `cbindgen.toml` holds the page
-//! of conventions at its top.
+//! Gives Nudge to C programs. `include/nudge.h` is made from this crate and documents it; `cbindgen.toml` holds the
+//! conventions at the top of that file.
 //!
 //! Each entry point is a line or two over [`nudge_client::Store`]: it reads the caller's input ([`input`]), makes the
-//! call, and writes the result last, all within [`answer`] or [`quietly`], which stop panics.
+//! call, and writes the result last. All of that runs within [`answer`] or [`quietly`], which stop panics.
 
-// The names are those of the header.
+// Types have the names of the header.
 #![allow(non_camel_case_types)]
 
 mod context;
@@ -26,7 +26,7 @@ pub use verbs::*;
 
 pub(crate) use outcome::{answer, quietly, released};
 
-/// The header promises that every handle may be used by any number of threads at once.
+/// The header promises that any number of threads may use a handle at once.
 const _: () = {
     const fn shared_between_threads<T: Send + Sync>() {}
     shared_between_threads::<nudge_store>();

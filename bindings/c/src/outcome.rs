@@ -1,4 +1,4 @@
-//! Ends every entry point: with a status, an output or nothing, never a panic.
+//! Ends every entry point with a status, an output or nothing, and never with a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,11 +6,11 @@ use nudge::Result;
 
 use crate::error::{NUDGE_OK, nudge_code, nudge_error, nudge_status};
 
-/// Set by a test: every entry point panics.
+/// Makes every entry point panic; only a test sets it.
 #[cfg(feature = "test-clock")]
 pub(crate) static PANIC: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Runs `body`; `None` when it panicked.
+/// Runs `body`; returns `None` when it panicked.
 fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
     let guarded = || {
         #[cfg(feature = "test-clock")]
@@ -23,9 +23,10 @@ fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
         .ok()
 }
 
-/// The status of a call; `body` writes its outputs last. A refusal goes to `error`, if there is one.
+/// Runs `body` and returns the status of the call. Writes a refusal to `error` unless that is NULL. `body` must write
+/// its outputs after everything that can fail.
 pub(crate) fn answer(error: *mut *mut nudge_error, body: impl FnOnce() -> Result<()>) -> nudge_status {
-    // Nothing can be told through such a pointer, so nothing is done.
+    // Refuses the call without running `body`: no error can be written through a pointer that is not aligned.
     if !error.is_aligned() {
         return nudge_code::NUDGE_E_INVALID as nudge_status;
     }
@@ -36,13 +37,13 @@ pub(crate) fn answer(error: *mut *mut nudge_error, body: impl FnOnce() -> Result
     };
     let code = refusal.code();
     if !error.is_null() {
-        // SAFETY: not NULL and aligned, so a place for one pointer, as the header says.
+        // SAFETY: the pointer is not NULL and aligned, so it points to room for one pointer, as the header says.
         unsafe { error.write(Box::into_raw(Box::new(refusal))) };
     }
     code
 }
 
-/// The value of an accessor; `empty` after a panic.
+/// Runs an accessor and returns its value; returns `empty` after a panic.
 pub(crate) fn quietly<T>(empty: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or(empty)
 }
@@ -50,7 +51,8 @@ pub(crate) fn quietly<T>(empty: T, body: impl FnOnce() -> T) -> T {
 /// Frees a handle. NULL is ignored, and so is a pointer that is not aligned.
 ///
 /// # Safety
-/// Else `handle` came from `Box::into_raw` and is used no more.
+///
+/// Any other `handle` must come from `Box::into_raw` and must not be used again.
 pub(crate) unsafe fn released<T>(handle: *mut T) {
     if !handle.is_null() && handle.is_aligned() {
         // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! The answer of a method.
+//! Holds the answer of a method as JSON.
 
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ impl nudge_result {
         Self { json, read: OnceLock::new() }
     }
 
-    /// Returns the value at a pointer.
+    /// Returns the value at a JSON pointer.
     fn at(&self, pointer: &str) -> Result<&Value> {
         let value = self.read.get_or_init(|| serde_json::from_str(self.json.get()).expect("an answer is JSON"));
         let missing = || Error::not_found("The result has nothing at this pointer; print it whole.");
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn nudge_result_text(
         // SAFETY: as the header says.
         let value = unsafe { part(result, pointer, out) }?;
         let text = value.as_str().ok_or_else(|| invalid("What stands at this pointer is no string."))?;
-        // SAFETY: `part` has seen that it is a place.
+        // SAFETY: `part` has checked `out`.
         unsafe { out.write(nudge_str::of(text)) };
         Ok(())
     })
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn nudge_result_number(
         // SAFETY: as the header says.
         let value = unsafe { part(result, pointer, out) }?;
         let number = value.as_f64().ok_or_else(|| invalid("What stands at this pointer is no number."))?;
-        // SAFETY: `part` has seen that it is a place.
+        // SAFETY: `part` has checked `out`.
         unsafe { out.write(number) };
         Ok(())
     })
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn nudge_result_count(
         // SAFETY: as the header says.
         let value = unsafe { part(result, pointer, out) }?;
         let list = value.as_array().ok_or_else(|| invalid("What stands at this pointer is no array."))?;
-        // SAFETY: `part` has seen that it is a place.
+        // SAFETY: `part` has checked `out`.
         unsafe { out.write(list.len()) };
         Ok(())
     })
@@ -104,10 +104,11 @@ pub unsafe extern "C" fn nudge_result_free(result: *mut nudge_result) {
     unsafe { released(result) }
 }
 
-/// Returns the value at a pointer, after the output place is checked.
+/// Returns the value at a JSON pointer, after it has checked `out`.
 ///
 /// # Safety
-/// As the entry points.
+///
+/// The rules of the entry points apply.
 unsafe fn part<'a, T>(result: *const nudge_result, pointer: nudge_str, out: *mut T) -> Result<&'a Value> {
     // SAFETY: the caller's promise.
     let result = unsafe { alive(result, "result") }?;

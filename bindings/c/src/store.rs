@@ -51,14 +51,15 @@ pub struct nudge_config {
     pub from_env: u32,
 }
 
-// SAFETY: integers and pointers behind a `struct_size`.
+// SAFETY: holds only integers and pointers behind `struct_size`.
 unsafe impl GrowingParams for nudge_config {
     const NAME: &str = "nudge_config";
 }
 
 impl nudge_config {
     /// # Safety
-    /// The texts are as the header says.
+    ///
+    /// The texts must be as the header says.
     unsafe fn config(&self) -> Result<Config> {
         let mut config = if flag(self.from_env, "from_env")? {
             Config::from_env(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn nudge_store_new(
             unsafe { config.config() }?
         };
         let out = place(out, "out")?;
-        // SAFETY: a place.
+        // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_store(Arc::new(Store::new(config)))) };
         Ok(())
     })
@@ -132,7 +133,7 @@ pub unsafe extern "C" fn nudge_connect(
         let out = place(out, "out")?;
         let client = client.unwrap_or(concat!("libnudge/", env!("CARGO_PKG_VERSION")));
         let store = Store::connect(dir.map(Path::new), client)?;
-        // SAFETY: a place.
+        // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_store(Arc::new(store))) };
         Ok(())
     })
@@ -180,7 +181,7 @@ pub unsafe extern "C" fn nudge_call(
     })
 }
 
-/// Refuses a context in params that get one already. The method reports other errors.
+/// Refuses params that have a `context` of their own, since the call gets one already. The method reports other errors.
 fn without_context(params: &RawValue) -> Result<&RawValue> {
     let fields = serde_json::from_str::<Map<String, Value>>(params.get());
     if fields.is_ok_and(|fields| fields.contains_key("context")) {

@@ -72,7 +72,7 @@ pub enum nudge_source {
     NUDGE_SOURCE_FILE_IMPORT = 4,
 }
 
-// The names on the wire, in the order of the enumerations.
+// The names in JSON, in the order of the enumerations.
 const SHELLS: [&str; 6] = ["bash", "sh", "powershell", "cmd", "zsh", "fish"];
 const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
@@ -101,7 +101,7 @@ pub struct nudge_scope {
     pub env_match: nudge_pairs,
 }
 
-// SAFETY: integers and pointers behind a `struct_size`.
+// SAFETY: holds only integers and pointers behind `struct_size`.
 unsafe impl GrowingParams for nudge_scope {
     const NAME: &str = "nudge_scope";
 }
@@ -154,7 +154,7 @@ pub struct nudge_set_params {
     pub variant: nudge_str,
 }
 
-// SAFETY: integers and pointers behind a `struct_size`.
+// SAFETY: holds only integers and pointers behind `struct_size`.
 unsafe impl GrowingParams for nudge_set_params {
     const NAME: &str = "nudge_set_params";
 }
@@ -177,7 +177,7 @@ pub struct nudge_bump_params {
     pub delta: u64,
 }
 
-// SAFETY: integers and pointers behind a `struct_size`.
+// SAFETY: holds only integers and pointers behind `struct_size`.
 unsafe impl GrowingParams for nudge_bump_params {
     const NAME: &str = "nudge_bump_params";
 }
@@ -200,12 +200,12 @@ pub struct nudge_delete_params {
     pub reserved: u32,
 }
 
-// SAFETY: integers and pointers behind a `struct_size`.
+// SAFETY: holds only integers and pointers behind `struct_size`.
 unsafe impl GrowingParams for nudge_delete_params {
     const NAME: &str = "nudge_delete_params";
 }
 
-/// The params of `nudge.set_hint`.
+/// Holds the params of `nudge.set_hint`.
 #[derive(Serialize)]
 struct SetHintParams<'a> {
     component: &'a str,
@@ -217,7 +217,7 @@ struct SetHintParams<'a> {
     allow_secret: bool,
 }
 
-/// `meta` there; null means "not given".
+/// Holds the field `meta` of these params; null means "not given".
 #[derive(Serialize)]
 struct SetHintMeta<'a> {
     reason: Option<&'a str>,
@@ -259,7 +259,8 @@ enum TypedValue<'a> {
 
 impl nudge_set_params {
     /// # Safety
-    /// The texts and lists are as the header says.
+    ///
+    /// The texts and lists must be as the header says.
     unsafe fn read<'a>(&self) -> Result<SetHintParams<'a>> {
         // SAFETY: the caller's promise.
         let component = unsafe { self.component.text("component") }?;
@@ -278,7 +279,8 @@ impl nudge_set_params {
     }
 
     /// # Safety
-    /// As [`read`](Self::read).
+    ///
+    /// The rules of [`read`](Self::read) apply.
     unsafe fn value<'a>(&self) -> Result<SetHintValue<'a>> {
         // SAFETY: the caller's promise.
         let text = unsafe { self.value.text("value") }?;
@@ -325,7 +327,8 @@ impl nudge_set_params {
     }
 
     /// # Safety
-    /// As [`read`](Self::read).
+    ///
+    /// The rules of [`read`](Self::read) apply.
     unsafe fn meta<'a>(&self) -> Result<SetHintMeta<'a>> {
         // SAFETY: the caller's promise.
         let confidence = unsafe { optional(self.confidence, "confidence") }?.copied();
@@ -364,7 +367,8 @@ impl nudge_set_params {
 
 impl nudge_scope {
     /// # Safety
-    /// The lists are as the header says.
+    ///
+    /// The lists must be as the header says.
     unsafe fn read<'a>(&self) -> Result<SetHintScope<'a>> {
         unused(self.reserved)?;
         // SAFETY: the caller's promise.
@@ -481,10 +485,11 @@ pub unsafe extern "C" fn nudge_delete(
     })
 }
 
-/// Builds the address of a hint.
+/// Builds the params that name a hint: component, key and variant.
 ///
 /// # Safety
-/// The texts are as the header says.
+///
+/// The texts must be as the header says.
 unsafe fn names(component: nudge_str, key: nudge_str, variant: nudge_str) -> Result<Map<String, Value>> {
     let mut fields = Map::new();
     // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! `include/nudge.h` is what the sources say.
+//! Checks that `include/nudge.h` is what cbindgen makes from the sources.
 
 use std::fs;
 use std::path::Path;

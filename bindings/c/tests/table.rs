@@ -1,4 +1,4 @@
-//! The header against the definitions it stands for: what is added to these and not to it fails here.
+//! Compares the header with the Rust definitions: a new definition that the header lacks fails here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ fn header() -> String {
     fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../include/nudge.h")).unwrap()
 }
 
-/// The lines of a struct or enumeration, without comments.
+/// Returns the lines of a struct or enumeration, without comments.
 fn body(kind: &str, name: &str) -> Vec<String> {
     let header = header();
     let begin = format!("typedef {kind} {name} {{\n");
@@ -19,7 +19,7 @@ fn body(kind: &str, name: &str) -> Vec<String> {
     body.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
 }
 
-/// The fields of a struct, but for those of the interface itself.
+/// Returns the fields of a struct, without those that exist only in C.
 fn fields(name: &str, besides: &[&str]) -> BTreeSet<String> {
     let name_of = |line: String| line.trim_end_matches(';').rsplit([' ', '*']).next().unwrap().to_owned();
     let own =
@@ -41,7 +41,7 @@ fn every_error_has_its_status() {
     let mut expected: BTreeSet<_> = ErrorKind::ALL
         .into_iter()
         .map(|kind| match kind {
-            // Its reason is that of another.
+            // This kind shares its reason with another kind, so its code has another name.
             ErrorKind::ParamsNotObject => format!("NUDGE_E_PARAMS_NOT_OBJECT = {}", kind.code()),
             _ => format!("NUDGE_{} = {}", kind.reason(), kind.code()),
         })
@@ -67,7 +67,7 @@ fn params_have_the_fields_of_their_methods() {
     let set = schema("nudge.set_hint");
     let mut expected = names(&set);
     assert!(expected.remove("meta"));
-    // Where a front end stands, no library does.
+    // `reach` and `context` are for programs that know where their caller works; the library has neither.
     assert!(expected.remove("reach") && expected.remove("context"));
     expected.extend(names(&set["meta"]["properties"]));
     let of_value = ["value_type", "shell", "path_os", "format", "defaults"];
@@ -77,12 +77,12 @@ fn params_have_the_fields_of_their_methods() {
     assert_eq!(fields("nudge_delete_params", &[]), names(&schema("nudge.delete_hint")));
 
     let get = schema("nudge.get_hint");
-    // The schema says no more than that it is an object. What is added to it does not compile here.
+    // The context's schema only says "object", so this pattern lists the fields: a new field breaks the build here.
     let ContextSpec { cwd: _, repo: _, branch: _, os: _, env: _, files_open: _ } = ContextSpec::default();
     let of_context = ["cwd", "repo", "branch", "os", "env", "files_open"].map(str::to_owned);
     assert_eq!(fields("nudge_context_params", &[]), BTreeSet::from(of_context));
     let mut expected = names(&get);
-    // One variant alone is asked for by `nudge_call`.
+    // `nudge_get` has no `variant`; a caller uses `nudge_call` for that.
     assert!(expected.remove("variant"));
     assert_eq!(fields("nudge_get_params", &[]), expected);
 }
@@ -120,7 +120,7 @@ fn the_library_is_found_by_its_abi_version() {
     assert!(header().contains(&version), "build.rs and NUDGE_ABI_VERSION differ");
 }
 
-/// The number in the name that `build.rs` gives.
+/// Reads the ABI number from the library name in `build.rs`.
 fn nudge_abi() -> u32 {
     let script = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs")).unwrap();
     let number = script.split("libnudge.so.").nth(1).unwrap().split('"').next().unwrap();

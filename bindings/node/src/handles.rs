@@ -1,5 +1,5 @@
-//! Maps the numbers that JavaScript holds to stores and views. Each JavaScript thread has numbers of its own; the
-//! stores behind them may be shared.
+//! Maps the numbers that JavaScript holds to stores and views. Each JavaScript thread has its own numbers, but several
+//! threads may share a store.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,17 +20,17 @@ struct HandleTable {
     last: u32,
 }
 
-/// A store that is open in this thread.
+/// Holds a store that is open in this thread.
 pub struct StoreHandle {
     store: Arc<Store>,
     views: Vec<StoreView>,
     pairs: Vec<(String, String)>,
 }
 
-/// A number for a store.
+/// Stores `store` under a new number and returns that.
 pub fn open(store: Arc<Store>) -> u32 {
     HANDLES.with_borrow_mut(|handles| {
-        // Numbers are not used twice, but for a program that opens 2^32 stores in one thread.
+        // A number is never used twice, unless a program opens 2^32 stores in one thread.
         handles.last = handles.last.wrapping_add(1);
         let number = handles.last;
         handles.by_number.insert(number, StoreHandle { store, views: Vec::new(), pairs: Vec::new() });
@@ -38,10 +38,10 @@ pub fn open(store: Arc<Store>) -> u32 {
     })
 }
 
-/// Gives a number up.
+/// Closes the store of a number for this thread.
 pub fn close(number: u32) {
     let handle = HANDLES.with_borrow_mut(|handles| handles.by_number.remove(&number));
-    // Only now: a session's connection ends here.
+    // The drop comes after the borrow: it may end a session's connection.
     drop(handle);
 }
 
@@ -51,29 +51,29 @@ pub fn with_handle<T>(number: u32, look: impl FnOnce(&mut StoreHandle) -> T) -> 
 }
 
 impl StoreHandle {
-    /// The store.
+    /// Returns the store.
     pub fn store(&mut self) -> Arc<Store> {
         Arc::clone(&self.store)
     }
 
-    /// A view that [`StoreHandle::add_view`] has made.
+    /// Returns a view that [`StoreHandle::add_view`] has made.
     pub fn view(&mut self, number: u32) -> Result<&mut StoreView> {
         self.views.get_mut(number as usize).ok_or_else(closed)
     }
 
-    /// Sees the store from `context`; the number of the view.
+    /// Makes a view of the store from `context` and returns its number.
     pub fn add_view(&mut self, context: Context) -> u32 {
         self.views.push(StoreView::new(&self.store, context));
         number(self.views.len() - 1)
     }
 
-    /// The number of a component and key.
+    /// Returns a new number for a component and key.
     pub fn add_pair(&mut self, component: String, key: String) -> u32 {
         self.pairs.push((component, key));
         number(self.pairs.len() - 1)
     }
 
-    /// Forgets the views, and the pairs too if asked.
+    /// Forgets the views, and with `pairs` the pairs too.
     pub fn reset(&mut self, pairs: bool) {
         self.views.clear();
         if pairs {
@@ -81,14 +81,14 @@ impl StoreHandle {
         }
     }
 
-    /// Returns the token of a view's answer: see [`View::get`]. `None` for numbers that stand for nothing.
+    /// Returns the token of a view's answer, as [`View::get`] explains; `None` when `view` or `pair` is unknown.
     pub fn get(&mut self, view: u32, pair: u32) -> Option<f64> {
         let (component, key) = self.pairs.get(pair as usize)?;
         self.views.get_mut(view as usize)?.get(component, key, pair)
     }
 }
 
-/// JavaScript forgets long before there are so many.
+/// Converts an index to a number. JavaScript resets its numbers long before they reach 2^32.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Calls that a thread of Node's pool makes, so that the event loop goes on while a session answers.
+//! Makes calls on a thread of Node's pool, so that the event loop continues while a session answers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ use crate::handles::{self, StoreHandle, with_handle};
 use crate::lookup;
 use crate::refusal::refused;
 
-/// A call of a method, from a context if there is one.
+/// Holds a call of a method, with a context if there is one.
 pub struct LaterCall {
     store: Arc<Store>,
     context: Option<Context>,
     method: String,
     params: Box<RawValue>,
-    /// Answers as `find` does: with the text of the hint, and null where there is none.
+    /// Answers as `find` does: with the text of the hint, or null when no hint fits.
     is_lookup: bool,
 }
 
-/// A connection to a session.
+/// Holds the params of a connection to a session.
 pub struct LaterConnection {
     runtime_dir: Option<PathBuf>,
     name: String,
@@ -67,32 +67,32 @@ impl Task for LaterConnection {
         catch_panic(|| Store::connect(self.runtime_dir.as_deref(), &self.name))
     }
 
-    /// Runs in the thread of JavaScript, to which the number belongs.
+    /// Runs on the JavaScript thread that owns the number.
     fn resolve(&mut self, _: Env, store: Store) -> Result<u32> {
         Ok(handles::open(store.into()))
     }
 }
 
-/// Makes a panic a rejection: in a thread of the pool it would end the process.
+/// Turns a panic into a rejected promise: on a pool thread, a panic would end the process.
 fn catch_panic<T>(work: impl FnOnce() -> nudge::Result<T>) -> Result<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err(Error::unavailable("The call failed by a mistake of Nudge; report it.")))
         .map_err(refused)
 }
 
-/// As `call` and `call_from`, as a promise.
+/// Does what `call` and `call_from` do, and returns a promise.
 #[napi(catch_unwind)]
 pub fn call_later(store: u32, view: Option<u32>, method: String, params: String) -> Result<AsyncTask<LaterCall>> {
     make_later(store, view, method, params, false)
 }
 
-/// As `find`, as a promise.
+/// Does what `find` does, and returns a promise.
 #[napi(catch_unwind)]
 pub fn find_later(store: u32, view: u32, params: String) -> Result<AsyncTask<LaterCall>> {
     make_later(store, Some(view), "nudge.get_hint".to_owned(), params, true)
 }
 
-/// As `connect`, as a promise.
+/// Does what `connect` does, and returns a promise.
 #[napi(catch_unwind)]
 pub fn connect_later(runtime_dir: Option<String>, name: String) -> AsyncTask<LaterConnection> {
     AsyncTask::new(LaterConnection { runtime_dir: runtime_dir.map(PathBuf::from), name })

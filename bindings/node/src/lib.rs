@@ -1,11 +1,11 @@
-//! The native half of the npm package `nudge-hints`: few functions that take numbers and strings.
+//! Is the native half of the npm package `nudge-hints`: a few functions that take numbers and strings.
 //!
 //! `index.js` makes classes of these functions. A store and a view (a store seen from one context) are numbers here,
-//! because handing objects across costs many times as much as a lookup; params and results are JSON text, as for
-//! [`nudge::Service`]. A refusal is thrown as an error whose message is the error object's JSON. No panic leaves: every
-//! function catches them, and Node sees an error.
+//! because passing an object between JavaScript and Rust costs many times as much as a lookup. Params and results are
+//! JSON text, as for [`nudge::Service`]. A refusal is thrown as an error whose message is the error object's JSON.
+//! Every function catches panics, and Node sees an error instead.
 
-// A build for tests has no exports: `#[napi]` leaves them out, because nothing of Node's is there to link.
+// A test build exports no function: `#[napi]` leaves exports out, because Node's symbols are not there to link with.
 #![cfg_attr(test, allow(dead_code))]
 
 mod handles;
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::LazyLock;
 
-// `#[napi]` finds functions that throw by this name.
+// `#[napi]` recognises a function that throws by the name `Result` of its return type.
 use napi::Result;
 use napi_derive::napi;
 use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Os, Service, check_name};
@@ -30,7 +30,8 @@ use serde_json::{Map, Value, json};
 use handles::{StoreHandle, with_handle};
 use refusal::refused;
 
-/// An own store of the settings in `config`, or the one that this process knows by `name`.
+/// Opens a new store with the settings in `config`. With `name`, opens the store that this process knows by that name,
+/// and makes it if there is none.
 #[napi(catch_unwind)]
 pub fn open(config: String, name: Option<String>) -> Result<u32> {
     let config = named::StoreSettings::read(&config).map_err(refused)?;
@@ -41,26 +42,26 @@ pub fn open(config: String, name: Option<String>) -> Result<u32> {
     Ok(handles::open(store))
 }
 
-/// Forgets a named store; those who have it open keep it. True when there was one.
+/// Forgets a named store and returns true when there was one. Code that has the store open keeps it.
 #[napi(catch_unwind)]
 pub fn forget(name: String) -> bool {
     named::forget(&name)
 }
 
-/// Opens the running session of a runtime directory; `name` names the caller.
+/// Opens the running session of a runtime directory; `name` is the client's name.
 #[napi(catch_unwind)]
 pub fn connect(runtime_dir: Option<String>, name: String) -> Result<u32> {
     let store = nudge_client::Store::connect(runtime_dir.as_deref().map(Path::new), &name).map_err(refused)?;
     Ok(handles::open(store.into()))
 }
 
-/// Gives a store up, with its views; nothing happens when that was done before.
+/// Closes a store and its views; does nothing when it is closed already.
 #[napi(catch_unwind)]
 pub fn close(store: u32) {
     handles::close(store);
 }
 
-/// Calls a method of the table: JSON in, JSON out.
+/// Calls a method of the table; params and result are JSON.
 #[napi(catch_unwind)]
 pub fn call(store: u32, method: String, params: String) -> Result<String> {
     let store = with_handle(store, StoreHandle::store).map_err(refused)?;
@@ -68,26 +69,27 @@ pub fn call(store: u32, method: String, params: String) -> Result<String> {
     store.call(&method, &params).map(text).map_err(refused)
 }
 
-/// As [`call`], with the context of a view. Only the variables that the session asks for are sent.
+/// Calls a method as [`call`] does, with the context of a view. Sends only the environment variables that the session
+/// asks for.
 #[napi(catch_unwind)]
 pub fn call_from(store: u32, view: u32, method: String, params: String) -> Result<String> {
     call_in(store, view, &method, params).map(text).map_err(refused)
 }
 
-/// Sees a store from a context given as JSON, and, if `env` is given, from that environment.
+/// Makes a view of a store from a context in JSON, and from the environment `env` if it is given.
 #[napi(catch_unwind)]
 pub fn view(store: u32, context: String, env: Option<String>) -> Result<u32> {
     let context = read_context(context, env).map_err(refused)?;
     with_handle(store, |handle| handle.add_view(context)).map_err(refused)
 }
 
-/// Forgets the views of a store, and, if asked, the keys that were looked up.
+/// Forgets the views of a store, and with `pairs` the keys that were looked up.
 #[napi(catch_unwind)]
 pub fn reset(store: u32, pairs: bool) -> Result<()> {
     with_handle(store, |handle| handle.reset(pairs)).map_err(refused)
 }
 
-/// The number by which a view of the store looks a key up.
+/// Returns the number by which a view of the store looks up a key.
 #[napi(catch_unwind)]
 pub fn pair(store: u32, component: String, key: String) -> Result<u32> {
     check_name("component", &component).and_then(|()| check_name("key", &key)).map_err(refused)?;
@@ -101,7 +103,8 @@ pub fn render(store: u32, view: u32, pair: u32) -> Result<String> {
     rendered.and_then(|rendered| rendered).map_err(refused)
 }
 
-/// As `get` and [`render`] in one, by asking the table; undefined when nothing fits.
+/// Calls `nudge.get_hint` of the method table and returns the hint in the form of [`render`]; returns undefined when no
+/// hint fits.
 #[napi(catch_unwind)]
 pub fn find(store: u32, view: u32, params: String) -> Result<Option<String>> {
     match call_in(store, view, "nudge.get_hint", params) {
@@ -111,14 +114,14 @@ pub fn find(store: u32, view: u32, params: String) -> Result<Option<String>> {
     }
 }
 
-/// Checks a context and gives it back in normal form, without its environment.
+/// Checks a context and returns it in normal form, without its environment.
 #[napi(catch_unwind)]
 pub fn check_context(context: String, env: Option<String>) -> Result<String> {
     Ok(context_to_json(&read_context(context, env).map_err(refused)?).to_string())
 }
 
-/// Detects the context of this process, or of `cwd`, without the environment. `env` is the environment to use: the
-/// process's own is not read here, because other threads of Node change it without Rust's lock.
+/// Detects the context of this process, or of `cwd`, and returns it without the environment. `env` is the environment
+/// to use: this function does not read the process's own, because other threads of Node change it without Rust's lock.
 #[napi(catch_unwind)]
 pub fn detect(cwd: Option<String>, env: String) -> Result<String> {
     let vars = variables(&env).map_err(refused)?;
@@ -127,19 +130,19 @@ pub fn detect(cwd: Option<String>, env: String) -> Result<String> {
     Ok(context_to_json(&found.map_err(refused)?).to_string())
 }
 
-/// The system's name, if scopes have one for it.
+/// Returns the name of the operating system, or undefined when scopes have no name for it.
 #[napi(catch_unwind)]
 pub fn system() -> Option<&'static str> {
     Os::current().map(Os::as_str)
 }
 
-/// The names of the table's methods.
+/// Returns the names of the table's methods.
 #[napi(catch_unwind)]
 pub fn methods() -> Vec<&'static str> {
     nudge::methods().iter().map(|method| method.name).collect()
 }
 
-/// Every hint of a store as a JSON array.
+/// Returns every hint of a store as a JSON array.
 #[napi(catch_unwind)]
 pub fn hints(store: u32) -> Result<String> {
     let store = with_handle(store, StoreHandle::store).map_err(refused)?;
@@ -148,7 +151,7 @@ pub fn hints(store: u32) -> Result<String> {
     Ok(format!("[{}]", all.join(",")))
 }
 
-/// The names of the params of each method, and of the fields of a context, a scope and the `meta` of a hint.
+/// Returns the names of the params of each method, and of the fields of a context, a scope and the `meta` of a hint.
 #[napi(catch_unwind)]
 pub fn fields() -> String {
     let names = |schema: &Value| -> Value {
@@ -174,16 +177,17 @@ pub fn unknown(what: String, name: String, known: Vec<String>) -> String {
     nudge::near::refuse_unknown(&what, &name, &known).message().to_owned()
 }
 
-/// Every kind of error, as `[[reason, code], ...]`.
+/// Returns every kind of error, as `[[reason, code], ...]`.
 #[napi(catch_unwind)]
 pub fn errors() -> String {
     let all = ErrorKind::ALL.map(|kind| json!([kind.reason(), kind.code()]));
     Value::from_iter(all).to_string()
 }
 
-/// Shows that a panic is caught.
+/// Panics, so that a test sees that the panic is caught.
 ///
 /// # Panics
+///
 /// Always.
 #[cfg(feature = "test-clock")]
 #[napi(catch_unwind)]
@@ -191,12 +195,12 @@ pub fn test_panic() {
     panic!("as the test asked");
 }
 
-/// The schema of each method's params, by which the tests compare `index.d.ts` with the table.
+/// Returns the schema of each method's params. The tests compare `index.d.ts` with it.
 #[cfg(feature = "test-clock")]
 #[napi(catch_unwind)]
 pub fn test_schemas() -> String {
     let all = nudge::methods().into_iter().map(|method| (method.name.to_owned(), (method.params)()));
-    // The schema of a context says only that it is an object.
+    // The schema of a context only says "object", so its fields are listed here.
     let context = json!({"fields": ContextSpec::FIELDS, "os": Os::ALL.map(Os::as_str)});
     Value::Object(all.chain([("context".to_owned(), context)]).collect()).to_string()
 }
@@ -219,8 +223,8 @@ fn no_json() -> Error {
     Error::invalid("The params are not valid JSON.")
 }
 
-/// Reads a context as the table's methods do, so that the same things are refused in the same words: `why`
-/// answers on an empty store.
+/// Reads a context as the table's methods do. It first calls `why` on an empty store, which refuses a wrong context in
+/// the words of those methods.
 fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> {
     #[derive(serde::Serialize)]
     struct ContextProbe<'a> {
@@ -238,12 +242,12 @@ fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> 
     Ok(context.with_env(variables(&env)?))
 }
 
-/// An environment as JSON has it.
+/// Parses an environment from a JSON object of strings.
 fn variables(env: &str) -> nudge::Result<HashMap<String, String>> {
     serde_json::from_str(env).map_err(|_| Error::invalid("The environment must be an object of strings."))
 }
 
-/// A context as JSON, without its environment.
+/// Writes a context as JSON, without its environment.
 fn context_to_json(context: &Context) -> Value {
     let os = context.os().map(nudge::Os::as_str);
     let fields =

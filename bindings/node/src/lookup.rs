@@ -1,7 +1,7 @@
-//! `get`: the one call that is made often enough for its path into JavaScript to count.
+//! Implements `get`, which programs call so often that the cost of passing its result to JavaScript matters.
 //!
-//! JavaScript keeps the object that it made of an answer and is told, each time, whether the answer is
-//! still the same. The lookup itself is made every time; only its rendering is remembered.
+//! JavaScript keeps the object that it made from an answer. Each call of `get` looks the hint up again and tells
+//! JavaScript by a token whether the answer is still the same; only then the kept object is used again.
 
 mod export;
 
@@ -16,29 +16,29 @@ use serde_json::value::{RawValue, to_raw_value};
 pub enum StoreView {
     /// A store of this process.
     Own(Box<OwnView>),
-    /// The running session; it is asked each time.
+    /// The running session; every lookup is a call to it.
     Session(Context),
 }
 
-/// The answers that a view has given.
+/// Remembers the answers that a view has given.
 pub struct OwnView {
     nudge: Arc<Nudge>,
     view: nudge::View<Arc<Nudge>>,
-    /// By pair.
+    /// The answers, indexed by the number of the pair.
     given: Vec<Option<GivenAnswer>>,
-    /// The last token: whole numbers from 1, which JavaScript has up to 2^53.
+    /// The last token. Tokens are whole numbers from 1; JavaScript represents whole numbers up to 2^53.
     last: f64,
 }
 
-/// An answer that JavaScript was given.
+/// Holds an answer that JavaScript has.
 struct GivenAnswer {
-    /// How JavaScript knows it.
+    /// The number by which JavaScript recognises the answer.
     token: f64,
-    /// Held, so that no other hint can be taken for it.
+    /// Kept alive, so that no other hint gets the same address.
     hint: Arc<Hint>,
-    /// When it last was the same.
+    /// The time at which a lookup last gave this answer.
     at: Millis,
-    /// Score and reasons as JavaScript has them.
+    /// Score and reasons, as JavaScript has them.
     explain: Box<RawValue>,
 }
 
@@ -54,7 +54,7 @@ impl StoreView {
         }
     }
 
-    /// The context it is bound to.
+    /// Returns the context of the view.
     pub fn context(&self) -> &Context {
         match self {
             Self::Own(own) => own.view.context(),
@@ -62,11 +62,11 @@ impl StoreView {
         }
     }
 
-    /// The token of the best hint under a key as it would be rendered now; 0 when nothing fits. The same
-    /// token means the same text, byte for byte. `None` in a session.
+    /// Returns the token of the best hint under a key; 0 when no hint fits. The same token means that the rendered text
+    /// is the same, byte for byte. Returns `None` in a session.
     pub fn get(&mut self, component: &str, key: &str, pair: u32) -> Option<f64> {
         let Self::Own(own) = self else { return None };
-        // Read before the lookup: an answer of the same instant may be given again.
+        // Reads the time before the lookup: an answer of the same instant is used again.
         let now = own.nudge.now();
         Some(match own.view.get(component, key) {
             None => 0.0,
@@ -74,7 +74,7 @@ impl StoreView {
         })
     }
 
-    /// The answer that the last `get` of a pair gave a token to, as JSON.
+    /// Returns the answer to which the last `get` of a pair gave its token, as JSON.
     pub fn rendered(&mut self, pair: u32) -> Result<String> {
         let Self::Own(own) = self else { return Ok("null".into()) };
         let Some(slot) = own.given.get_mut(pair as usize) else { return Ok("null".into()) };
@@ -82,7 +82,7 @@ impl StoreView {
         let (hint, explain) = (&*given.hint, &given.explain);
         let json = json_of(&RenderedMatch { text: hint.text(), hint, match_explain: explain })?;
         if hint.is_secret() {
-            // It stays no longer than the store keeps it.
+            // The view forgets the hint when the store has no such hint any more.
             *slot = None;
         }
         Ok(json)
@@ -114,7 +114,7 @@ impl OwnView {
     }
 }
 
-/// The data of JavaScript's object.
+/// Holds the data of JavaScript's object.
 #[derive(Serialize)]
 struct RenderedMatch<'a, H> {
     text: &'a str,
@@ -122,7 +122,7 @@ struct RenderedMatch<'a, H> {
     match_explain: &'a RawValue,
 }
 
-/// The result of `nudge.get_hint` in the form of [`StoreView::rendered`].
+/// Converts the result of `nudge.get_hint` to the form of [`StoreView::rendered`].
 pub fn with_text(result: &RawValue) -> Result<String> {
     #[derive(Deserialize)]
     struct GetHintReply<'a> {

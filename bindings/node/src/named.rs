@@ -1,5 +1,5 @@
-//! Stores that all threads of this process know by name. `nudge` itself keeps no global state; a worker
-//! thread, which shares no objects with others, could not find a store without it.
+//! Maps names to stores that all threads of this process share. `nudge` itself keeps no global state, and a worker
+//! thread shares no objects with others, so it finds a store only by a name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use nudge_client::Store;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-/// Longest name, and most names: a name that is never forgotten keeps its store.
+/// The longest name, and the largest number of names: a name that is never forgotten keeps its store.
 const MAX_NAME_BYTES: usize = 256;
 const MAX_NAMES: usize = 1024;
 
@@ -28,11 +28,11 @@ struct StoreOptions {
     secret_guard: Option<bool>,
     default_ttl: Option<String>,
     suggest_max: Option<u64>,
-    /// The environment that gives missing options.
+    /// The environment from which missing options are read.
     env: Option<HashMap<String, Option<String>>>,
 }
 
-/// A checked configuration, and whether anything of it was given.
+/// Holds a checked configuration, and whether any option was given.
 pub struct StoreSettings {
     config: Config,
     given: bool,
@@ -61,13 +61,13 @@ impl StoreSettings {
         Ok(Self { config, given })
     }
 
-    /// A store of its own.
+    /// Makes a new store.
     pub fn create(self) -> Arc<Store> {
         Store::new(self.config).into()
     }
 }
 
-/// The store of a name, made with `settings` when there is none.
+/// Returns the store of a name; makes it with `settings` when there is none.
 pub fn open(name: &str, settings: &StoreSettings) -> Result<Arc<Store>> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err(Error::invalid("The name of a store must have 1 to 256 bytes."));
@@ -90,17 +90,17 @@ pub fn open(name: &str, settings: &StoreSettings) -> Result<Arc<Store>> {
     Ok(store)
 }
 
-/// Forgets a name; whether there was one.
+/// Forgets a name and returns true when there was one.
 pub fn forget(name: &str) -> bool {
     NAMES.lock().remove(name).is_some()
 }
 
-/// Node unloads this library with the last thread that has loaded it, and the names would be gone.
+/// Keeps this library loaded: Node unloads it when the last thread that loaded it ends, and the names would be lost.
 fn keep_loaded() {
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
 }
 
-/// Makes an error without the wrong values.
+/// Makes an error that does not repeat the wrong values.
 fn wrong() -> Error {
     Error::invalid(
         "Correct the store's options: `max_components`, `max_hints_per_component`, `max_hints`, `max_bytes` and \

@@ -1,4 +1,4 @@
-//! The context of a caller, in the forms that Python has for it.
+//! Reads the context of a caller from the objects that Python programs pass.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::environ::variables;
 use crate::errors::{invalid, raise, text};
 use crate::json::path;
 
-/// Nothing is known.
+/// The context in which every field is unknown.
 static NOWHERE: LazyLock<Context> = LazyLock::new(Context::default);
 
 /// Your context: checked once, never changed, used as often as you like.
@@ -136,8 +136,7 @@ impl PyContext {
     }
 }
 
-/// The context that an argument means: None, a [`PyContext`], a mapping, or any object with such
-/// attributes.
+/// Reads the context from an argument: None, a [`PyContext`], a mapping, or any object with such attributes.
 pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult<Cow<'a, Context>> {
     let Some(given) = given else { return Ok(Cow::Borrowed(&NOWHERE)) };
     if let Ok(context) = given.cast::<PyContext>() {
@@ -158,7 +157,7 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
         }
         spec(py, |name| if mapping.contains(name)? { mapping.get_item(name).map(Some) } else { Ok(None) })?
     } else {
-        // An object is somebody else's: it may have attributes of other meanings.
+        // The object's class is not ours: its attributes may mean other things.
         let mut any = false;
         let spec = spec(py, |name| {
             let value = given.getattr_opt(name)?;
@@ -176,7 +175,7 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
     Ok(Cow::Owned(built(py, spec)?))
 }
 
-/// Refuses a name that is no field: a misspelt one would give an answer for another place.
+/// Refuses a name that is not a field: with a misspelt field, the answer would be for another context.
 fn known(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
     let name =
@@ -188,7 +187,7 @@ fn built(py: Python<'_>, spec: ContextSpec) -> PyResult<Context> {
     spec.build().map_err(|error| raise(py, &error))
 }
 
-/// Asks for the fields in the order of `Context`'s arguments.
+/// Reads the fields in the order of `Context`'s arguments.
 fn spec<'py>(
     py: Python<'py>,
     mut field: impl FnMut(&Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>>,
@@ -216,7 +215,7 @@ fn spec<'py>(
     Ok(out)
 }
 
-/// None, and as in JSON `[]` and `{}`, are "not given".
+/// Returns true for a value that means "not given": None, and `[]` and `{}` as in JSON.
 fn is_absent(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value.cast::<PyList>().is_ok_and(PyListMethods::is_empty)

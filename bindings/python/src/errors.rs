@@ -1,15 +1,15 @@
-//! Refusals as exceptions: one class for each kind, defined in Python (`_errors.py`).
+//! Turns refusals into exceptions: one class for each kind, defined in Python (`_errors.py`).
 
 use nudge::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// The exception class of a kind.
+/// Returns the name of a kind's exception class.
 pub fn class_name(kind: ErrorKind) -> String {
     format!("{kind:?}Error")
 }
 
-/// The exception for a refusal.
+/// Makes the exception for a refusal.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let made = || {
         let data = serde_json::to_string(error.data()).unwrap_or_else(|_| "{}".to_owned());
@@ -24,13 +24,13 @@ pub fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
     raise(py, &Error::invalid(message))
 }
 
-/// The text of a Python string; one with half a surrogate pair is no text.
+/// Returns the text of a Python string; refuses one that holds half of a surrogate pair.
 pub fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
-    // The error of Python's own would carry the whole string.
+    // Python's own error would repeat the whole string, which may be a secret.
     string.to_str().map_err(|_| invalid(string.py(), "A string holds half of a surrogate pair; pass valid Unicode."))
 }
 
-/// The text of an argument that must be a string.
+/// Returns the text of an argument; refuses one that is not a string.
 pub fn argument<'a>(value: &'a Bound<'_, PyAny>, name: &str) -> PyResult<&'a str> {
     match value.cast::<PyString>() {
         Ok(string) => text(string),

@@ -1,8 +1,9 @@
-//! Keeps forks away from stores in use.
+//! Makes a fork wait until no store is in use.
 //!
-//! Only the thread that forks goes on in the child; a lock that another one held stays locked there. So a fork by
-//! `os.fork` (and by its users, such as `multiprocessing`) waits until no thread is inside a store of this process
-//! without the interpreter's lock; threads that want to enter wait until the fork is over. A thread that has the
+//! After a fork only the forking thread exists in the child, so a lock that another thread held stays locked there.
+//! Therefore `os.fork` (and its users, such as `multiprocessing`) waits until no thread is inside a store of this
+//! process without the interpreter's lock. Threads that want to enter a store wait until the fork is over. A thread
+//! that has the
 //! interpreter's lock cannot be inside a store while another thread forks.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -10,13 +11,13 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// Threads that are inside a store.
+/// The number of threads inside a store.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
-/// Threads that are about to fork.
+/// The number of threads that are about to fork.
 static FORKING: AtomicU32 = AtomicU32::new(0);
-/// How many forks lie between the first process and this one.
+/// The number of forks between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Between two looks, while one waits for the other; only around forks.
+/// The pause between two checks while a fork waits for stores, or a call for a fork.
 const POLL: Duration = Duration::from_micros(50);
 
 struct ForkBlocker;
@@ -42,7 +43,7 @@ impl Drop for ForkBlocker {
     }
 }
 
-/// Works on a store of this process without the interpreter's lock.
+/// Runs `work`, which uses a store of this process, without the interpreter's lock.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     py.detach(|| {
         let _inside = ForkBlocker::enter();
@@ -50,12 +51,12 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Changes with each fork.
+/// Returns a number that changes with each fork.
 pub fn generation() -> u32 {
     GENERATION.load(SeqCst)
 }
 
-/// For `os.register_at_fork`.
+/// Runs before a fork (`os.register_at_fork`): waits until no thread is inside a store.
 #[pyfunction]
 pub fn before_fork(py: Python<'_>) {
     FORKING.fetch_add(1, SeqCst);
@@ -66,16 +67,16 @@ pub fn before_fork(py: Python<'_>) {
     });
 }
 
-/// For `os.register_at_fork`.
+/// Runs in the parent after a fork (`os.register_at_fork`).
 #[pyfunction]
 pub fn after_fork_in_parent() {
     FORKING.fetch_sub(1, SeqCst);
 }
 
-/// For `os.register_at_fork`.
+/// Runs in the child after a fork (`os.register_at_fork`).
 #[pyfunction]
 pub fn after_fork_in_child() {
-    // Other threads that were about to fork, or to enter, do not exist here.
+    // Other threads that were about to fork or to enter a store do not exist in the child.
     FORKING.store(0, SeqCst);
     INSIDE.store(0, SeqCst);
     GENERATION.fetch_add(1, SeqCst);

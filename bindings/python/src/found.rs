@@ -1,4 +1,4 @@
-//! The result of `get`.
+//! Holds the result of `get`.
 
 use nudge::HintValue;
 use nudge_client::FoundHint;
@@ -10,7 +10,7 @@ use serde_json::value::to_raw_value;
 use crate::errors::{invalid, raise};
 use crate::json::parse;
 
-/// Characters of a value that `repr` shows.
+/// The number of characters of a value that `repr` shows.
 const MAX_SHOWN: usize = 200;
 
 /// A hint that fits, and why. It cannot be changed; its texts are rendered when they are asked for.

@@ -1,4 +1,4 @@
-//! Python objects as JSON and back.
+//! Converts Python objects to JSON and back.
 
 use nudge::Error;
 use pyo3::prelude::*;
@@ -8,16 +8,16 @@ use serde_json::value::RawValue;
 
 use crate::errors::{invalid, raise, text};
 
-/// Levels that the core reads, counted from the params.
+/// The nesting levels that the core reads, counted from the params.
 const MAX_DEPTH: usize = 64;
 
-/// Reads JSON text by Python's own reader, which keeps integers of any size.
+/// Parses JSON text with Python's own reader, which keeps integers of any size.
 pub fn parse<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOADS.import(py, "json", "loads")?.call1((json,))
 }
 
-/// The params of a call: an object, JSON text, or nothing.
+/// Reads the params of a call: an object, JSON text, or nothing.
 pub fn params(py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<Box<RawValue>> {
     let json = match value {
         None => "{}".to_owned(),
@@ -37,7 +37,7 @@ pub fn params(py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<Box<
 pub fn write(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let mut out = Vec::new();
     put(value, &mut out, 1)?;
-    // Every part of it came from a `str`.
+    // Every part of the output comes from a `str`, so it is UTF-8.
     String::from_utf8(out).map_err(|_| invalid(value.py(), "The value cannot be written as JSON."))
 }
 
@@ -113,7 +113,7 @@ fn put_list<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, out: &mut Vec<u
 }
 
 fn put_mapping(mapping: &Bound<'_, PyMapping>, out: &mut Vec<u8>, depth: usize) -> PyResult<()> {
-    // A list of its own, because a dict may change while its values are written.
+    // Copies the items to a list, because a dict may change while its values are written.
     let items = mapping.items()?;
     put_object(items.iter().map(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()), out, depth)
 }
@@ -139,7 +139,7 @@ fn put_object<'py>(
     Ok(())
 }
 
-/// The fields of an instance of a dataclass.
+/// Returns the fields of an instance of a dataclass.
 pub fn dataclass_fields<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     if value.is_instance_of::<PyType>() {
         return Ok(None);
@@ -148,7 +148,7 @@ pub fn dataclass_fields<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound
     Ok(fields.and_then(|fields| fields.cast_into::<PyDict>().ok()))
 }
 
-/// The text of a path object.
+/// Returns the text of a path object.
 pub fn path<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
     if value.is_instance_of::<PyType>() {
         return Ok(None);
@@ -158,11 +158,11 @@ pub fn path<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyStri
 }
 
 fn serialized(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
-    // Strings and finite numbers cannot fail, nor can writing to a `Vec`.
+    // Strings and finite numbers cannot fail, and a `Vec` accepts every write.
     let _ = serde_json::to_writer(out, value);
 }
 
-/// A result as Python objects, a refusal as an exception.
+/// Converts a result to Python objects, and a refusal to an exception.
 pub fn answer(py: Python<'_>, result: Result<Box<RawValue>, Error>) -> PyResult<Bound<'_, PyAny>> {
     match result {
         Ok(result) => parse(py, result.get()),

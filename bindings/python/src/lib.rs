@@ -1,10 +1,10 @@
 //! Nudge in process for Python: the native half of the package `nudge`.
 //!
-//! Python's own half (`python/nudge`) has the signatures; this one reads and writes Python objects and calls
-//! [`nudge_client::Store`]. This crate never calls Python while it holds a lock of a store: input from Python is copied
-//! before the call, and answers are copied out of the store.
+//! Python's half (`python/nudge`) has the signatures; this half reads and writes Python objects and calls
+//! [`nudge_client::Store`]. This crate never calls Python while it holds a lock of a store: it copies input from Python
+//! before the call, and copies answers out of the store.
 
-// The documentation is Python's, and so are the signatures.
+// The documentation and the signatures are written for Python.
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, clippy::needless_pass_by_value, clippy::unused_self)]
 
 mod context;
@@ -68,7 +68,7 @@ mod _nudge {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Each interpreter has its own `sys`. This one is kept, so that no other can have its address.
+        // Each interpreter has its own `sys`. Keeping the first one makes sure that no other gets its address.
         static FIRST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
         let sys = module.py().import("sys")?;
         if !FIRST.get_or_init(module.py(), || sys.clone().unbind()).is(&sys) {

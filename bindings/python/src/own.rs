@@ -1,4 +1,4 @@
-//! A store of this process, from its options.
+//! Makes a store of this process from its options.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use crate::environ::variables;
 use crate::errors::{argument, invalid, raise};
 use crate::store::Backend;
 
-/// An empty store of this process. `options` are the fields of `Config`; None is "not given".
+/// Makes an empty store of this process. `options` are the fields of `Config`; None is "not given".
 #[pyfunction]
 pub fn own(options: &Bound<'_, PyDict>, from_env: bool) -> PyResult<Backend> {
     let py = options.py();

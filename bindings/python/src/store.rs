@@ -1,4 +1,4 @@
-//! A store of this process, or the machine's running session; and either seen from one place.
+//! Gives Python a store of this process or the machine's running session, and views of either.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::found::PyMatch;
 use crate::json;
 use crate::waiting;
 
-/// The backend of a `Store`.
+/// Holds the store or session behind a `Store`.
 #[pyclass(frozen, module = "nudge._nudge")]
 pub struct Backend(Arc<SharedBackend>);
 
@@ -35,15 +35,15 @@ enum BackendKind {
     Session(SessionRoute),
 }
 
-/// The way to a running session.
+/// Holds the data of a connection to a running session.
 struct SessionRoute {
     dir: PathBuf,
     name: String,
-    /// Locked for moments alone, by threads that have the interpreter's lock, so never during a fork.
+    /// Locked only for moments, by threads that have the interpreter's lock, and so never during a fork.
     link: Mutex<ProcessLink>,
 }
 
-/// A connection belongs to the process that opened it.
+/// Holds a connection together with the process that opened it: a child must not use its parent's.
 struct ProcessLink {
     generation: u32,
     store: Option<Arc<Store>>,
@@ -59,7 +59,7 @@ impl Backend {
     }
 }
 
-/// Connects to the session of a runtime directory, as `name`.
+/// Connects to the session of a runtime directory as the client `name`.
 #[pyfunction]
 pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> PyResult<Backend> {
     let named = || variables(py).map(|vars| vars.get(OsStr::new("NUDGE_RUNTIME_DIR")).map(PathBuf::from));
@@ -68,23 +68,23 @@ pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> Py
         None => named()?.filter(|named| !named.as_os_str().is_empty()),
     };
     let dir = RuntimeDir::open(given.as_deref()).map_err(|error| raise(py, &error))?;
-    // The folder of the process may be another one after a fork.
+    // Makes the folder absolute: the working folder may be another one when a child connects again.
     let dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
     let store = connected(py, &dir, &name)?;
     let link = Mutex::new(ProcessLink { generation: fork::generation(), store: Some(Arc::new(store)) });
     Ok(Backend::of(BackendKind::Session(SessionRoute { dir, name, link })))
 }
 
-/// A connection to the session of `dir`, for which nothing looks at the environment.
+/// Connects to the session of `dir`. Nothing in this function reads the environment.
 fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
-    // With the interpreter's lock, under which alone Python changes its environment.
+    // Runs with the interpreter's lock, since Python changes its environment only under that lock.
     let store = Store::new_unconnected(Some(dir), name, Some(waiting::give_up())).map_err(|error| raise(py, &error))?;
     waiting::detached(py, || store.open())?.map_err(|error| raise(py, &error))?;
     Ok(store)
 }
 
 impl SessionRoute {
-    /// This process's connection; after a fork the child opens one of its own.
+    /// Returns this process's connection; after a fork, the child opens its own.
     fn store(&self, py: Python<'_>) -> PyResult<Arc<Store>> {
         let generation = fork::generation();
         {
@@ -95,7 +95,7 @@ impl SessionRoute {
         }
         let fresh = Arc::new(connected(py, &self.dir, &self.name)?);
         let mut link = self.link.lock();
-        // The parent closes its own connection.
+        // The old connection is the parent's, and only the parent closes it.
         std::mem::forget(link.store.replace(Arc::clone(&fresh)));
         link.generation = generation;
         Ok(fresh)
@@ -141,7 +141,7 @@ fn found(py: Python<'_>, found: Result<Option<FoundHint>, Error>) -> PyResult<Op
     found.map(|found| found.map(PyMatch)).map_err(|error| raise(py, &error))
 }
 
-/// The `Context` among the params, and the rest of them.
+/// Splits the params into the `Context` and the rest.
 fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     let name = intern!(params.py(), "context");
     let Ok(mapping) = params.cast::<PyMapping>() else { return Ok(None) };
@@ -198,7 +198,7 @@ impl NativeStore {
             variant.filter(|variant| !variant.is_none()).map(|variant| argument(variant, "variant")).transpose()?;
         let context = &*context;
         match (self.0.open(py)?, variant) {
-            // So short that to let other threads run would cost more.
+            // The lookup is so short that releasing the interpreter's lock would cost more.
             (BackendKind::Own(store), None) => found(py, store.get(component, key, context)),
             (_, None) => found(py, self.0.detached(py, |store| store.get(component, key, context))?),
             (_, Some(variant)) => {
@@ -331,7 +331,7 @@ impl NativeView {
                 if let Some(match_) = view.get(component, key) {
                     return Ok(Some(PyMatch(match_.into())));
                 }
-                // Stored names have been checked.
+                // A hint that was found needs no check: stored names are valid.
                 let checked = check_name("component", component).and_then(|()| check_name("key", key));
                 found(py, checked.map(|()| None))
             }

@@ -1,4 +1,4 @@
-//! The tools of MCP, for programs that talk to a model themselves.
+//! Offers the tools of MCP to programs that call a model themselves.
 
 use nudge_client::{ToolAnswer, Tools};
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-//! Waits for a session without the interpreter's lock. Ctrl-C is noticed meanwhile, and a caller that waits for another
-//! thread may give up.
+//! Waits for a session without the interpreter's lock. The wait ends at Ctrl-C, or when a caller on another thread
+//! gives the call up.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use nudge_client::GiveUp;
 use pyo3::prelude::*;
 
 thread_local! {
-    /// The error of a signal handler while this thread waited.
+    /// The error that a signal handler raised while this thread waited.
     static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
-    /// Becomes true when the one for whom this thread calls gives up.
+    /// The flag that becomes true when the caller for whom this thread works gives up.
     static GIVEN_UP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Returns a connection's check while it waits.
+/// Returns the check that a connection makes while it waits.
 pub fn give_up() -> GiveUp {
     Arc::new(|| {
         let given_up = GIVEN_UP.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire)));
-        // Only the main thread notices signals. When the interpreter is ending, the call gives up.
+        // Only the main thread sees signals. The call is also given up when the interpreter is ending.
         given_up
             || Python::try_attach(|py| match py.check_signals() {
                 Ok(()) => false,
@@ -32,12 +32,12 @@ pub fn give_up() -> GiveUp {
     })
 }
 
-/// Works without the interpreter's lock; raises errors of signal handlers that ran meanwhile.
+/// Runs `work` without the interpreter's lock; raises errors of signal handlers that ran meanwhile.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let done = py.detach(work);
     match RAISED.take() {
         Some(raised) => Err(raised),
-        // A signal that came with the answer.
+        // Reports a signal that arrived together with the answer.
         None => py.check_signals().map(|()| done),
     }
 }

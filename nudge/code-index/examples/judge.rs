@@ -1,7 +1,9 @@
-//! Prints what is known of a folder, for `tests/code`: `judge FOLDER > ours.tsv`, `judge FOLDER nodes > ours.jsonl`.
+//! Prints the facts and calls of a folder, for `tests/code`: `judge FOLDER > ours.tsv`, `judge FOLDER nodes >
+//! ours.jsonl`.
 //!
-//! Of each call its path, line, column, name, how, and the path, line and name of the target; `-` for what is not
-//! resolved. Of each node its complexity, what its documentation says that is not so, and its tests.
+//! A row about a call has its path, line, column, name and certainty, and the path, line and name of the target; `-`
+//! stands for an unresolved target. A row about a node has its complexity, the contradictions in its documentation, and
+//! its tests.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use std::{env, fs, io};
 use nudge_code_index::{CodeIndex, CodeLanguage, extract, is_manifest};
 use serde_json::json;
 
-/// More tests than a node has.
+/// A limit above the number of tests of any node.
 const ALL: usize = 100_000;
 
 fn main() -> io::Result<()> {
@@ -98,7 +100,7 @@ fn print_calls(root: &Path, index: &CodeIndex, files: &[String], out: &mut impl 
     Ok(calls)
 }
 
-/// The place in its line of a byte of a text.
+/// Returns the column of a byte of a text.
 fn column(text: &[u8], byte: u32) -> usize {
     let before = text.get(..byte as usize).unwrap_or_default();
     before.iter().rev().take_while(|other| **other != b'\n').count()

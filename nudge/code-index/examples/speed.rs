@@ -1,6 +1,6 @@
-//! How much longer reading a file takes than parsing it, in one run: `speed FOLDER...`, built with `--release`.
+//! Measures how much longer reading a file takes than parsing it: `speed FOLDER...`, built with `--release`.
 //!
-//! Each file is parsed bare and read in turn, and of several rounds the least time of each counts.
+//! Each round parses and then reads every file in turn. The least time of all rounds counts.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Extracts facts.
+//! Extracts the facts of a file.
 
 mod anew;
 mod frame;
@@ -26,36 +26,36 @@ pub(crate) use frame::FrameKind;
 pub(crate) use walk::{NodeDraft, TreeWalk, end_byte, start_byte};
 
 const FILE_MAX: usize = 512 * 1024;
-/// CPU time: a busy machine skips no file that it reads at other times.
+/// The limit is CPU time, so a file that is read on an idle machine is also read on a busy one.
 const PARSE_MAX: Duration = Duration::from_millis(250);
 const LINE_MEAN_MAX: usize = 500;
-/// Smaller files may be one line.
+/// A file below this size counts as written by a person even if it is one long line.
 const MINIFIED_MIN: usize = 5_000;
 
-/// The version of the facts. Raise it when the same bytes give other facts.
+/// The version of the facts. Raise it when the same bytes yield other facts.
 pub const EXTRACTOR: u32 = 6;
 
 /// Why a file has no facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
-    /// No language that this build reads.
+    /// The language is unknown to this build.
     UnknownLanguage,
-    /// More than 512 KiB.
+    /// The file is larger than 512 KiB.
     TooLarge,
-    /// A NUL among the first bytes.
+    /// There is a NUL among the first bytes.
     Binary,
-    /// Not UTF-8.
+    /// The bytes are not UTF-8.
     NotText,
-    /// Lines of more than 500 bytes on average.
+    /// The lines have more than 500 bytes on average.
     Minified,
     /// The file says that a program wrote it.
     Generated,
-    /// Nested more than 1,000 deep.
+    /// The syntax tree is more than 1,000 levels deep.
     TooDeep,
-    /// More than 20,000 nodes.
+    /// The file has more than 20,000 nodes.
     TooManyNodes,
-    /// Not parsed within 250 ms on a processor.
+    /// Parsing took more than 250 ms of CPU time.
     TimedOut,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Reads a file. The path, relative to the root with `/`, decides language and tests.
+/// Reads a file. `path` is relative to the root, with `/`; it decides the language and whether the file holds tests.
 pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let language = CodeLanguage::from_path(path).ok_or(Skip::UnknownLanguage)?;
     let grammar = language.grammar().ok_or(Skip::UnknownLanguage)?;
@@ -87,7 +87,7 @@ pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     Ok(walk.into_facts())
 }
 
-/// Returns the text if a person wrote it.
+/// Returns the text, or the reason why the file is not read.
 fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
     if bytes.len() > FILE_MAX {
         return Err(Skip::TooLarge);
@@ -108,7 +108,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
 
 fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
     thread_local! {
-        // The next file reuses the parser's memory.
+        // Each thread has one parser, so that the next file reuses its memory.
         static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
     }
     PARSER.with_borrow_mut(|parser| {
@@ -123,7 +123,7 @@ fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
 
 fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     let (start, begun) = (Instant::now(), thread_cpu_time());
-    // The wall clock is asked first, as reading it needs no system call.
+    // Checks the wall clock first, because that needs no system call.
     let is_late = || start.elapsed() > PARSE_MAX && thread_cpu_time().saturating_sub(begun) > PARSE_MAX;
     let mut late = |_: &ParseState| if is_late() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = ParseOptions::new().progress_callback(&mut late);
@@ -132,7 +132,7 @@ fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     parser.parse_with_options(&mut rest, None, Some(options))
 }
 
-/// Returns true for a test path.
+/// Returns true if a path is the path of a test file.
 pub(crate) fn is_test_path(path: &str) -> bool {
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);

@@ -1,6 +1,6 @@
-//! The facts of a file: a pure function of its path and bytes.
+//! Holds the facts of a file: a pure function of its path and bytes.
 //!
-//! Strings stand once in a table of the file, and everything else refers to them by number, so that a node with its
+//! A table of the file stores each string once, and all other facts refer to strings by number. So a node with its
 //! calls takes a few hundred bytes and no allocation of its own.
 
 mod expr;
@@ -22,7 +22,7 @@ pub use view::NodeView;
 /// The first 16 bytes of a BLAKE3 hash.
 pub type Hash = [u8; 16];
 
-/// Hashes some bytes.
+/// Hashes bytes.
 pub fn hash(bytes: &[u8]) -> Hash {
     let mut out = Hash::default();
     out.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
@@ -32,38 +32,38 @@ pub fn hash(bytes: &[u8]) -> Hash {
 /// The facts of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFacts {
-    /// The language it was read as.
+    /// The language by which the file was read.
     pub language: CodeLanguage,
     /// The hash of its bytes.
     pub hash: Hash,
-    /// Is true when parts of it are not valid; the facts of the rest stand.
+    /// Is true when parts of the file are invalid; the facts of the other parts are still good.
     pub parse_errors: bool,
     /// The hash of the text outside all nodes.
     pub rest: Hash,
-    /// Java's `package`, the namespace of C# and PHP.
+    /// The `package` of Java, or the namespace of C# and PHP.
     pub(crate) package: NameId,
     pub(crate) names: NameTable,
     pub(crate) exprs: ExprTable,
     pub(crate) nodes: Vec<CodeNode>,
-    /// The numbers of the nodes by their names, those of one name in the order of the file.
+    /// The numbers of the nodes, sorted by name; nodes with one name are in the order of the file.
     pub(crate) named: Vec<CompactNumber>,
-    /// Names of parameters, node after node.
+    /// The names of parameters, node after node.
     pub(crate) params: Vec<NameId>,
-    /// Bases, node after node: types.
+    /// The types that are bases, node after node.
     pub(crate) bases: Vec<ExprId>,
     pub(crate) drifts: Vec<(u32, DocDrift)>,
     pub(crate) impls: Vec<ImplBlock>,
     pub(crate) calls: Vec<CallFact>,
     pub(crate) imports: Vec<ImportFact>,
-    /// By name.
+    /// The bindings, sorted by name.
     pub(crate) bindings: Vec<NameBinding<CompactNumber>>,
-    /// By name.
+    /// The fields, sorted by name.
     pub(crate) fields: Vec<FieldFact>,
-    /// By node.
+    /// The results, sorted by node.
     pub(crate) gives: Vec<ResultFact>,
-    /// In the order of the file.
+    /// The build conditions, in the order of the file.
     pub(crate) conditions: Vec<BuildCondition>,
-    /// The start and end of loops, for languages that bind names as they run.
+    /// The start and end of loops, for languages that bind names at run time.
     pub(crate) loops: Vec<(CompactNumber, CompactNumber)>,
 }
 
@@ -85,7 +85,7 @@ pub enum NodeKind {
     Module,
     /// A macro.
     Macro,
-    /// A variant of an enum that holds something.
+    /// A variant of an enum that holds a value.
     Variant,
     /// A constant of a file that holds the result of a call.
     Constant,
@@ -94,7 +94,7 @@ pub enum NodeKind {
 /// The place of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSpan {
-    /// The line of its name, from 1; decorators stand before it.
+    /// The line of its name, from 1; decorators are before it.
     pub line: u32,
     /// The last line.
     pub end_line: u32,
@@ -116,7 +116,7 @@ pub struct CodeNode {
     /// Counts 1, plus 1 for each branch and each boolean operator.
     pub complexity: u32,
     pub(crate) flags: u16,
-    /// A hash of the parameters: equal parameters, equal number. 0 for none.
+    /// A hash of the parameters: equal for equal parameters, 0 for none.
     pub(crate) takes: u32,
     pub(crate) name: NameId,
     pub(crate) qual: NameId,
@@ -127,35 +127,35 @@ pub struct CodeNode {
     pub(crate) bases: (CompactNumber, CompactNumber),
 }
 
-/// Flags that are true of a node besides its kind.
+/// Flags of a node besides its kind.
 pub(crate) mod flag {
     /// A test.
     pub const TEST: u16 = 1;
-    /// Read like a field, though it is a function.
+    /// A function that is read like a field.
     pub const PROPERTY: u16 = 2;
-    /// Makes a value that tests ask for by the name of a parameter.
+    /// A fixture: tests get its value by the name of a parameter.
     pub const FIXTURE: u16 = 4;
-    /// Gives the value it yields, once: a context manager, a fixture.
+    /// Yields its value once: a context manager, a fixture.
     pub const YIELDS_ONE: u16 = 8;
     /// A generator.
     pub const GENERATOR: u16 = 16;
-    /// Without a body: a declaration, a signature of an interface, an overload.
+    /// Has no body: a declaration, a signature of an interface, an overload.
     pub const BODILESS: u16 = 32;
-    /// Only there for some platforms, features or builds.
+    /// Exists only for some platforms, features or builds.
     pub const CONDITIONAL: u16 = 64;
-    /// Exported by a module of ECMAScript, or static in C (then not exported).
+    /// Exported by a module of ECMAScript, or `static` in C (then not exported).
     pub const STATIC: u16 = 128;
     /// Wrapped by a decorator with an unknown result.
     pub const DECORATED: u16 = 256;
-    /// Async: its value must be awaited.
+    /// Async: callers must await its value.
     pub const ASYNC: u16 = 512;
     /// The default export of its file.
     pub const DEFAULT: u16 = 1024;
     /// Declares its result type.
     pub const ANNOTATED: u16 = 2048;
-    /// A function of ECMAScript that has a `this` of its own: no arrow, no method.
+    /// A function of ECMAScript that has its own `this`: neither an arrow function nor a method.
     pub const OWN_THIS: u16 = 4096;
-    /// A class of Java that extends another: its first base. The others are interfaces.
+    /// A class of Java that extends another one: the first base is that class, the others are interfaces.
     pub const EXTENDS: u16 = 8192;
 }
 
@@ -167,7 +167,7 @@ pub(crate) enum NodeOwner {
     Impl(CompactNumber),
 }
 
-/// A block that gives methods to a type that is defined elsewhere: Rust's `impl`, the receiver of a method of Go.
+/// A block that adds methods to a type that is defined elsewhere: Rust's `impl`, the receiver of a method of Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImplBlock {
     /// The type.
@@ -178,49 +178,49 @@ pub(crate) struct ImplBlock {
     pub to: u32,
 }
 
-/// A place where something is called.
+/// A call in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallFact {
-    /// The node it stands in, or none.
+    /// The node around the call, or none.
     pub within: CompactNumber,
     /// The callee: a name, or a member of something.
     pub callee: ExprId,
-    /// The place of the name.
+    /// The position of the name.
     pub byte: CompactNumber,
     pub line: CompactNumber,
     pub macro_: bool,
 }
 
-/// In place of the number of a node.
+/// Stands for "no node" where the number of a node is expected.
 pub(crate) const NO_NODE: u32 = u32::MAX;
 
-/// A name that another file gives.
+/// A name that the file imports from another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImportFact {
-    /// As it is written, path separators and all.
+    /// The module as written, with its path separators.
     pub module: NameId,
-    /// The imported name: none is the module itself, `*` all.
+    /// The imported name; none for the module itself, `*` for all names.
     pub name: NameId,
-    /// Here called.
+    /// The name by which this file uses it.
     pub alias: NameId,
     pub line: CompactNumber,
-    /// The start of its range.
+    /// The start of the range in which the name is visible.
     pub from: CompactNumber,
     pub to: CompactNumber,
-    /// Is true when it is passed on.
+    /// Is true when this file exports the name in turn.
     pub reexport: bool,
 }
 
-/// The meaning of a name between two bytes of the file; kept with [`CompactNumber`].
+/// The meaning of a name between two bytes of the file. The facts store it with [`CompactNumber`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NameBinding<N = u32> {
     pub name: NameId,
-    /// The start of its range.
+    /// The start of the range in which the binding holds.
     pub from: N,
     pub to: N,
-    /// The place of its value, where the value is resolved.
+    /// The position at which its value is evaluated.
     pub value_place: N,
-    /// Up to where nothing else can have been meant, if nothing follows: the end of the block.
+    /// Up to this byte, the end of the block, the name has no other meaning unless a later binding follows.
     pub sure: N,
     pub bound: BindingTarget<N>,
 }
@@ -236,12 +236,12 @@ pub(crate) enum BindingTarget<N = u32> {
     Value(ExprId),
     /// The parameter of a function.
     Param(ExprId, N),
-    /// A parameter of a type, with its bounds and its place among them.
+    /// A parameter of a type, with its bounds and its position in the list.
     TypeParam(ExprId, N),
 }
 
 impl<N: Copy> NameBinding<N> {
-    /// The same in another kind of numbers.
+    /// Converts the binding to another number type.
     pub fn into_of<M: From<N>>(self) -> NameBinding<M> {
         let Self { name, from, to, value_place: offset, sure, bound } = self;
         let bound = match bound {
@@ -255,10 +255,10 @@ impl<N: Copy> NameBinding<N> {
     }
 }
 
-/// A part of the file that is there only in some builds: the code after Rust's `#[cfg(..)]`.
+/// A part of the file that exists only in some builds: the code after Rust's `#[cfg(..)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BuildCondition {
-    /// As it is written.
+    /// The condition, as written.
     pub when: NameId,
     pub from: u32,
     pub to: u32,
@@ -270,10 +270,10 @@ pub(crate) struct BuildCondition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FieldFact {
     pub name: NameId,
-    /// The class.
+    /// The class that has the field.
     pub owner: CompactNumber,
     pub value: ExprId,
-    /// The place of the value.
+    /// The position of the value.
     pub value_place: CompactNumber,
 }
 
@@ -294,18 +294,18 @@ pub struct DocDrift {
     pub detail: String,
 }
 
-/// Rules by which documentation is known not to fit.
+/// Rules that find wrong or incomplete documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DriftRule {
-    /// It documents a parameter that the signature lacks.
+    /// The documentation lists a parameter that the signature lacks.
     R1,
-    /// It documents parameters, but not all.
+    /// The documentation lists some parameters, but not all.
     R2,
-    /// It states another default than the signature.
+    /// The documentation states another default than the signature.
     R3,
-    /// It documents a result or an error that there is not.
+    /// The documentation lists a result or an error that the function does not have.
     R4,
-    /// It names a parameter in code quotes that was taken away while somebody looked.
+    /// The documentation names in code quotes a parameter that was removed while the server watched.
     #[serde(rename = "R1'")]
     R1Since,
 }
@@ -318,7 +318,7 @@ impl DriftRule {
 }
 
 impl FileFacts {
-    /// The facts of a file that says nothing.
+    /// Makes the facts of a file without nodes.
     pub fn new(language: CodeLanguage, hash: Hash, parse_errors: bool) -> Self {
         Self {
             language,
@@ -344,12 +344,12 @@ impl FileFacts {
         }
     }
 
-    /// How many nodes it has.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns true if it is empty.
+    /// Returns true if there is no node.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -364,12 +364,12 @@ impl FileFacts {
         self.nodes.iter().zip(0..).map(|(node, number)| NodeView::new(self, node, number))
     }
 
-    /// How many calls it makes.
+    /// Returns the number of calls.
     pub fn count_calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Withholds signatures and documentation in which a secret is found.
+    /// Empties signatures and documentation in which `secret` finds a secret.
     pub fn withhold_secrets(&mut self, secret: impl Fn(&str) -> bool) {
         let Self { nodes, names, drifts, .. } = self;
         let mut gone = HashSet::default();
@@ -382,7 +382,7 @@ impl FileFacts {
         names.clear_names(&gone);
     }
 
-    /// The bytes it takes in memory.
+    /// Returns the bytes that the facts take in memory.
     pub fn memory_bytes(&self) -> usize {
         fn vec_bytes<T>(v: &Vec<T>) -> usize {
             v.capacity() * size_of::<T>()
@@ -405,13 +405,13 @@ impl FileFacts {
             + vec_bytes(&self.loops)
     }
 
-    /// Returns the base types of a node; none when kept facts are damaged.
+    /// Returns the base types of a node; none when cached facts are damaged.
     pub(crate) fn bases_of(&self, node: &CodeNode) -> &[ExprId] {
         let (from, to) = node.bases;
         self.bases.get(from.get() as usize..to.get() as usize).unwrap_or_default()
     }
 
-    /// The nodes of a name with their numbers, in the order of the file.
+    /// Returns the nodes of a name with their numbers, in the order of the file.
     pub(crate) fn nodes_of(&self, name: NameId) -> impl Iterator<Item = (u32, &CodeNode)> {
         let node = |number: &CompactNumber| self.nodes.get(number.get() as usize);
         let from = self.named.partition_point(|number| node(number).is_some_and(|node| node.name < name));
@@ -420,7 +420,7 @@ impl FileFacts {
             .map_while(move |number| Some((number.get(), node(number).filter(|node| node.name == name)?)))
     }
 
-    /// The name that a call calls; none for `Self(..)`.
+    /// Returns the name that a call calls; none for `Self(..)`.
     pub(crate) fn called_name(&self, call: &CallFact) -> NameId {
         match self.exprs.get(call.callee) {
             Some(Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name)) => name,
@@ -434,7 +434,7 @@ impl FileFacts {
         self.bindings[from..].iter().take_while(move |b| b.name == name).map(|b| b.into_of())
     }
 
-    /// The fields of a name.
+    /// Returns the fields of a name.
     pub(crate) fn fields_of(&self, name: NameId) -> &[FieldFact] {
         let from = self.fields.partition_point(|b| b.name < name);
         let len = self.fields[from..].partition_point(|b| b.name == name);
@@ -448,7 +448,8 @@ impl FileFacts {
         &self.gives[from..from + len]
     }
 
-    /// Returns the names by which the file may call a thing of this name: the name itself, and its import aliases.
+    /// Returns the names by which the file may call a definition of this name: the name itself, and import aliases of
+    /// it.
     pub(crate) fn names_for(&self, name: &str) -> Vec<NameId> {
         let own = self.names.find(name);
         let default = if self.language.is_ecma() { self.names.find("default") } else { None };
@@ -459,7 +460,7 @@ impl FileFacts {
         out
     }
 
-    /// A text of the file by its name.
+    /// Returns the text of a name.
     pub(crate) fn text_of(&self, name: NameId) -> &str {
         self.names.get(name)
     }

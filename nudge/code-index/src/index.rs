@@ -1,4 +1,4 @@
-//! All files of one root, and how they hang together.
+//! Holds the facts of all files of one root and answers queries across files.
 
 mod asking;
 mod links;
@@ -19,14 +19,14 @@ pub use asking::IndexQueries;
 pub(crate) use manifest::{CargoManifest, ManifestFile};
 pub(crate) use store::{FileStore, last_name, module_stem, of_file};
 
-/// A node of an index. Valid until its file is put or removed.
+/// The number of a node in an index. It is valid until its file is put or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId {
     pub(crate) file: u32,
     pub(crate) node: u32,
 }
 
-/// A node with its place in the index.
+/// A node with its file.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedNode<'a> {
     /// The id of the node.
@@ -39,20 +39,20 @@ pub struct IndexedNode<'a> {
     pub view: NodeView<'a>,
 }
 
-/// How an edge is known, best first.
+/// The rule by which an edge is known, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeCertainty {
-    /// A name of the same file.
+    /// A name that the same file defines.
     Local,
-    /// A member of the class around it.
+    /// A member of the class around the call.
     #[serde(rename = "self")]
     SelfMember,
     /// A name that an import gives.
     Imported,
     /// A member of a value of a known type.
     Typed,
-    /// The only one of its name nearby: not certain.
+    /// The only definition of the name nearby: not certain.
     Likely,
 }
 
@@ -63,27 +63,27 @@ impl EdgeCertainty {
     }
 }
 
-/// A call of a node: the caller and the place.
+/// A call of a node: the caller and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerSite {
-    /// The node that calls; none if the call stands outside of any.
+    /// The node that calls; none if the call is outside of all nodes.
     pub from: Option<NodeId>,
     /// The file of the call.
     pub path: Arc<str>,
     /// The line of the call.
     pub line: u32,
-    /// How that is known.
+    /// The rule by which the edge is known.
     pub how: EdgeCertainty,
 }
 
 /// The callers of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallerList {
-    /// Certain ones first, then by path and line.
+    /// The calls: certain ones first, then by path and line.
     pub edges: Vec<CallerSite>,
-    /// How many more there are than were asked for.
+    /// The number of callers beyond the limit.
     pub omitted: usize,
-    /// How many more calls have its name and no certain target, or were too many to look at.
+    /// The number of further calls of its name that have no certain target or that were not checked.
     pub unresolved_same_name: usize,
 }
 
@@ -94,14 +94,14 @@ pub struct CalleeSite {
     pub to: NodeId,
     /// The line of the call.
     pub line: u32,
-    /// How that is known.
+    /// The rule by which the edge is known.
     pub how: EdgeCertainty,
 }
 
 /// An import of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedImport {
-    /// As it is written.
+    /// The module, as written.
     pub module: String,
     /// The imported file, if it is in the index.
     pub path: Option<Arc<str>>,
@@ -118,7 +118,7 @@ pub struct ResolvedCall {
     pub line: u32,
     /// The byte of the file where its name begins.
     pub byte: u32,
-    /// The callee, and how it is known.
+    /// The callee and the rule by which it is known; `None` when the target is unknown.
     pub to: Option<(NodeId, EdgeCertainty)>,
 }
 
@@ -130,7 +130,7 @@ pub enum TestHow {
     Calls,
     /// It calls a caller of the node.
     Reaches,
-    /// Named after the node's file.
+    /// It is in a test file that is named after the node's file.
     Named,
 }
 
@@ -141,18 +141,18 @@ pub struct TestLink {
     pub test: NodeId,
     /// How it is linked.
     pub how: TestHow,
-    /// Over how many calls; 0 where none is known.
+    /// The number of calls from the test to the node; 0 when no path of calls is known.
     pub depth: u8,
 }
 
 /// The tests of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TestList {
-    /// Tests that call or reach it, nearest first.
+    /// Tests that call or reach the node, nearest first.
     pub links: Vec<TestLink>,
-    /// Test files named after its file.
+    /// Test files that are named after its file.
     pub named: Vec<Arc<str>>,
-    /// How many more links there are than were asked for.
+    /// The number of links beyond the limit.
     pub omitted: usize,
 }
 
@@ -161,14 +161,14 @@ pub struct TestList {
 pub enum NodeLookup {
     /// A single node.
     One(NodeId),
-    /// Several.
+    /// Several nodes fit.
     Ambiguous(Vec<NodeId>),
-    /// None.
+    /// No node fits.
     Unknown,
 }
 
-/// Returns true if a file tells how names lead to files: `Cargo.toml`, `package.json`, `tsconfig.json` and its bases,
-/// `go.mod`, `pyproject.toml`.
+/// Returns true if a file maps names to files: `Cargo.toml`, `package.json`, `tsconfig.json` and its bases, `go.mod`,
+/// `pyproject.toml`.
 pub fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     matches!(name, "Cargo.toml" | "package.json" | "go.mod" | "pyproject.toml") || is_tsconfig(name)
@@ -180,71 +180,71 @@ pub(crate) fn is_tsconfig(name: &str) -> bool {
     is_json && (name.starts_with("tsconfig") || name.starts_with("jsconfig"))
 }
 
-/// The id of a node, by its file: `node:src/flask/app.py:Flask.route`.
+/// Returns the id of a node: `node:src/flask/app.py:Flask.route`.
 pub fn node_id(path: &str, view: &NodeView<'_>) -> String {
     ["node:", path, ":", view.qual()].concat()
 }
 
-/// All files of one root. The target of a call is worked out on demand. So a changed file costs only its own reading,
-/// and the index is the same after any history.
+/// Holds all files of one root. A query resolves the targets of calls on demand. So a changed file costs only its own
+/// reading, and the index is the same after any history.
 #[derive(Debug, Default)]
 pub struct CodeIndex {
     store: FileStore,
 }
 
 impl CodeIndex {
-    /// An empty index.
+    /// Makes an empty index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts a file, new or changed.
+    /// Adds or replaces a file.
     pub fn put_file(&mut self, path: &str, facts: Arc<FileFacts>) {
         self.store.put_file(path, facts);
     }
 
-    /// Puts a file that passes [`is_manifest`]. An unreadable one counts as empty.
+    /// Adds or replaces a file for which [`is_manifest`] is true. An unreadable manifest counts as empty.
     pub fn put_manifest(&mut self, path: &str, bytes: &[u8]) {
         self.store.put_manifest(path, ManifestFile::read(path, bytes));
     }
 
-    /// Removes a file or manifest; says whether there was one.
+    /// Removes a file or manifest; returns true if there was one.
     pub fn remove_file(&mut self, path: &str) -> bool {
         self.store.remove_file(path)
     }
 
-    /// All files, by path.
+    /// Iterates over all files, by path.
     pub fn files(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
         self.store.paths.values().filter_map(|slot| self.store.file_at(*slot)).map(|file| (&file.path, &file.facts))
     }
 
-    /// The facts of a file.
+    /// Returns the facts of a file.
     pub fn file_facts(&self, path: &str) -> Option<&Arc<FileFacts>> {
         Some(&self.store.file_at(self.store.slot_of(path)?)?.facts)
     }
 
-    /// A node.
+    /// Returns a node with its file.
     pub fn find_node(&self, id: NodeId) -> Option<IndexedNode<'_>> {
         let file = self.store.file_at(id.file)?;
         let view = file.facts.node_by_number(id.node)?;
         Some(IndexedNode { id, path: &file.path, facts: &file.facts, view })
     }
 
-    /// The id of a node.
+    /// Returns the id of a node as text.
     pub fn id_of(&self, id: NodeId) -> String {
         self.find_node(id).map(|found| node_id(found.path, &found.view)).unwrap_or_default()
     }
 
-    /// A node by its id, or by `path:name` if that is not ambiguous; `node:` may be left out.
+    /// Finds a node by its id, or by `path:name` if that is unambiguous; `node:` may be left out.
     pub fn by_id(&self, id: &str) -> NodeLookup {
         let id = id.strip_prefix("node:").unwrap_or(id);
-        // A path may hold a colon, and so may the title of a test.
+        // A path and the title of a test may hold colons, so the first colon after a known path splits the id.
         let colon =
             id.match_indices(':').map(|(offset, _)| offset).find(|offset| self.store.slot_of(&id[..*offset]).is_some());
         colon.map_or(NodeLookup::Unknown, |colon| self.by_name(&id[..colon], &id[colon + 1..]))
     }
 
-    /// A node by its file and its name, qualified or not.
+    /// Finds a node by its file and its name, with or without owners.
     pub fn by_name(&self, path: &str, name: &str) -> NodeLookup {
         let Some(slot) = self.store.slot_of(path) else { return NodeLookup::Unknown };
         self.store.kept.find_or_keep(slot, name, || self.find_named(slot, name))
@@ -252,7 +252,7 @@ impl CodeIndex {
 
     fn find_named(&self, slot: u32, name: &str) -> NodeLookup {
         let Some(facts) = self.store.facts_at(slot) else { return NodeLookup::Unknown };
-        // Each text of a file is kept once: the same number is the same text.
+        // A file stores each text once, so equal numbers mean equal texts.
         let Some(name) = facts.names.find(name) else { return NodeLookup::Unknown };
         let all = |fits: &dyn Fn(&NodeView<'_>) -> bool| -> Vec<NodeId> {
             facts.nodes().filter(fits).map(|view| NodeId { file: slot, node: view.number() }).collect()
@@ -268,7 +268,7 @@ impl CodeIndex {
         }
     }
 
-    /// The innermost node at a line.
+    /// Finds the innermost node at a line.
     pub fn by_line(&self, path: &str, line: u32) -> Option<NodeId> {
         let slot = self.store.slot_of(path)?;
         let facts = self.store.facts_at(slot)?;
@@ -278,12 +278,12 @@ impl CodeIndex {
         Some(NodeId { file: slot, node })
     }
 
-    /// All nodes of a name, by path.
+    /// Returns all nodes of a name, by path.
     pub fn nodes_by_name(&self, name: &str) -> Vec<NodeId> {
         self.store.nodes_named(name).into_iter().map(|(file, node)| NodeId { file, node }).collect()
     }
 
-    /// Leaves out nodes that only declare a node defined among the others, such as a prototype of C.
+    /// Leaves out nodes that only declare another node of the list, such as a prototype in C.
     pub fn keep_definitions(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         let found = |id: &NodeId| self.find_node(*id);
         let is_bodiless = |found: &IndexedNode<'_>| found.view.node().flags & crate::facts::flag::BODILESS != 0;
@@ -297,7 +297,7 @@ impl CodeIndex {
         nodes.iter().copied().filter(stays).collect()
     }
 
-    /// All nodes, by path and order.
+    /// Iterates over all nodes, by path and order.
     pub fn nodes(&self) -> impl Iterator<Item = IndexedNode<'_>> {
         self.store.paths.values().filter_map(|slot| Some((*slot, self.store.file_at(*slot)?))).flat_map(
             |(slot, file)| {
@@ -309,7 +309,7 @@ impl CodeIndex {
         )
     }
 
-    /// The class that a call of which runs this node: its constructor.
+    /// Returns the class whose constructor this node is.
     pub fn made_by(&self, id: NodeId) -> Option<NodeId> {
         let found = self.find_node(id)?;
         let NodeOwner::Node(class) = found.view.node().owner else { return None };
@@ -326,18 +326,18 @@ impl CodeIndex {
         makes.then_some(NodeId { file: id.file, node: class.get() })
     }
 
-    /// Test files that are named after a stem, in lower case, by path.
+    /// Returns the test files that are named after a stem in lower case, by path.
     pub(crate) fn find_test_files(&self, stem: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<FileFacts>)> {
         let files = self.store.find_test_files(stem).into_iter().filter_map(|slot| self.store.file_at(slot));
         files.map(|file| (&file.path, &file.facts))
     }
 
-    /// Starts questions about callers and callees that share their findings.
+    /// Starts queries about callers and callees that share their intermediate results.
     pub fn start_queries(&self) -> IndexQueries<'_> {
         IndexQueries::new(self)
     }
 
-    /// Finds the callers of a node: at most `limit`, with the likely ones if asked for.
+    /// Finds the callers of a node, at most `limit`; `likely` adds callers that are not certain.
     pub fn find_callers(&self, id: NodeId, limit: usize, likely: bool) -> CallerList {
         self.start_queries().callers_of(id, limit, likely)
     }
@@ -347,7 +347,7 @@ impl CodeIndex {
         self.start_queries().callees_of(id, likely)
     }
 
-    /// The tests of a node, at most `limit`.
+    /// Finds the tests of a node, at most `limit`.
     pub fn find_tests(&self, id: NodeId, limit: usize) -> TestList {
         self.start_queries().tests_of(id, limit)
     }
@@ -370,7 +370,7 @@ impl CodeIndex {
         out
     }
 
-    /// The files that import a file.
+    /// Returns the files that import a file.
     pub fn imported_by(&self, path: &str) -> Vec<Arc<str>> {
         let Some(slot) = self.store.slot_of(path) else { return Vec::new() };
         let resolver = CallResolver::new(&self.store);
@@ -396,7 +396,7 @@ impl CodeIndex {
         out
     }
 
-    /// The bytes it takes in memory.
+    /// Returns the bytes that the index takes in memory.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes()
     }

@@ -86,7 +86,7 @@ impl CodeLanguage {
         }
     }
 
-    /// Returns its table.
+    /// Returns the grammar and its tables.
     pub(crate) fn grammar(self) -> Option<&'static Grammar> {
         macro_rules! table {
             ($spec:expr) => {{
@@ -116,7 +116,7 @@ impl CodeLanguage {
         }
     }
 
-    /// Returns true for JavaScript and TypeScript, which use each other.
+    /// Returns true for JavaScript and TypeScript, whose files use each other.
     pub(crate) fn is_ecma(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
     }
@@ -126,7 +126,8 @@ impl CodeLanguage {
         matches!(self, Self::Rust | Self::Go | Self::Java | Self::C | Self::Cpp | Self::CSharp)
     }
 
-    /// Returns true if members may share a name and differ in parameters or build.
+    /// Returns true if several members may have one name, with other parameters or under another build condition
+    /// (`cfg`).
     pub(crate) fn has_overloads(self) -> bool {
         matches!(self, Self::Rust | Self::Java | Self::Cpp | Self::CSharp)
     }
@@ -136,7 +137,7 @@ impl CodeLanguage {
         matches!(self, Self::Java | Self::Cpp | Self::CSharp | Self::Ruby)
     }
 
-    /// Returns true if files of both may use each other.
+    /// Returns true if files of the two languages may use each other.
     pub(crate) fn can_use(self, other: Self) -> bool {
         self == other
             || self.is_ecma() && other.is_ecma()
@@ -193,7 +194,8 @@ mod tests {
         assert!(all_missing.is_empty(), "{all_missing:?}");
     }
 
-    /// Lists the tables, each with all its grammars; C only where C++ is built, too.
+    /// Lists the tables, each with all its grammars. C is left out unless C++ is built as well, since they share a
+    /// table.
     fn specs() -> Vec<Vec<LanguageSpec>> {
         #[allow(unused_mut, reason = "there are more of them where these are built")]
         let mut all = vec![

@@ -1,8 +1,8 @@
 //! Reads the code of a project and says which definition a call means, who calls a definition, and which tests it has.
 //!
 //! [`extract`] reads one file: its nodes (functions, classes, ...), their calls, imports and documentation. A
-//! [`CodeIndex`] holds the facts of all files of one root and answers questions about callers. Nothing is guessed: an edge
-//! follows a rule that is certain, or is marked as likely.
+//! [`CodeIndex`] holds the facts of all files of one root and answers queries about callers. The crate does not guess:
+//! an edge follows a rule that is certain, or is marked as likely.
 //!
 //! The crate opens no files: the caller gives paths and bytes, and decides which files count.
 //!
@@ -26,15 +26,15 @@
 //!
 //! `examples/judge.rs` prints the calls of a folder with their targets.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `facts` | what is kept of a file |
-//! | `language` | the languages, and a table for each: which syntax means what |
-//! | `extract` | from bytes to facts |
-//! | `doc` | documentation: its text, the parameters it lists, what it says that is no longer so |
-//! | `index` | all files of a root; manifests; which file an import means |
-//! | `resolve` | what a call means |
-//! | `tests_of` | which tests a node has |
+//! | `facts` | the facts that are kept of a file |
+//! | `language` | the languages, each with a table that interprets its syntax |
+//! | `extract` | the reader that turns bytes into facts |
+//! | `doc` | documentation: its text, the parameters it lists, its statements that are no longer true |
+//! | `index` | all files of a root; manifests; the file that an import means |
+//! | `resolve` | the target of a call |
+//! | `tests_of` | the tests of a node |
 
 mod doc;
 mod extract;

@@ -1,8 +1,8 @@
-//! Finds the target of a call: by rules that are certain, or not at all.
+//! Finds the target of a call by rules that are certain, or finds none.
 //!
-//! An expression is evaluated at its place: its names by the bindings around it, its members by their class or module.
-//! An expression that leads out of the index or is ambiguous has no value. A call is never resolved because there is
-//! only one node of its name (that is [`How::Likely`], and kept apart).
+//! An expression is evaluated at its position: its names by the bindings around it, its members by their class or
+//! module. An expression that leads out of the index or is ambiguous has no value. It is not enough that only one node
+//! has the name of a call; such an edge is [`EdgeCertainty::Likely`] and is kept apart.
 
 mod class;
 mod eval;
@@ -24,12 +24,12 @@ use crate::facts::{BindingTarget, CallFact, Expr, ExprId, FileFacts, NameId, Nod
 use crate::index::{EdgeCertainty, FileStore, NodeId};
 use crate::language::CodeLanguage;
 
-/// Steps of one question: more is taken only by code that is made to take more.
+/// The most steps of one query; only code that is written to exhaust it needs more.
 const FUEL: u32 = 20_000;
-/// Questions within questions.
+/// The most nested queries.
 const DEPTH_MAX: u32 = 48;
 
-/// A module: a file, or one inside a file.
+/// A module: a whole file, or a module inside a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ModulePlace {
     pub file: u32,
@@ -39,14 +39,14 @@ pub(crate) struct ModulePlace {
 /// The known value of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExprValue {
-    /// Nothing is known.
+    /// The value is unknown.
     Unknown,
-    /// Nothing: `None`, `null`.
+    /// The value that means "nothing": `None`, `null`.
     Null,
     Place(ModulePlace),
     /// A folder that holds modules.
     Folder(Rc<str>),
-    /// A class, function or constant itself, with the arguments of its type.
+    /// A class, function or constant itself, with type arguments.
     Def(NodeId, Args),
     /// A method with its receiver.
     Method(NodeId, Rc<ExprValue>),
@@ -54,22 +54,22 @@ pub(crate) enum ExprValue {
     Of(NodeId, Args),
     /// The bases of a class, as `super`.
     Super(NodeId),
-    /// A type, function or module from outside, by its name.
+    /// A type, function or module from outside the index, by its name.
     OuterType(Rc<str>, Args),
-    /// A value from outside.
+    /// A value from outside the index, by the name of its type.
     Outer(Rc<str>, Args),
     /// A function without a name, by its result.
     Function(ExprPlace, ExprId),
-    /// A function from outside that gives this.
+    /// A function from outside that returns this value.
     Giving(Rc<ExprValue>),
-    /// A type that is all of these, or a value of one.
+    /// A type that is all of these types; `OfAny` is a value of one.
     Any(Args),
     OfAny(Args),
 }
 
 pub(crate) type Args = Rc<[ExprValue]>;
 
-/// The place of an expression, and the value of `self` there if it is known better than by the place.
+/// The position of an expression, and the value of `self` there if more is known than the position says.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ExprPlace {
     pub file: u32,
@@ -83,11 +83,11 @@ impl ExprPlace {
     }
 }
 
-/// The kind of names that is meant.
+/// The kind of names among which a name is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum NameSpace {
     Value,
-    /// A value that is called.
+    /// A value that the code calls.
     Called,
     Type,
     Macro,
@@ -104,9 +104,9 @@ pub(crate) struct CallResolver<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassMember {
     Node(NodeId),
-    /// The number of a field of the file.
+    /// A field: its file, its name, and the node that owns it.
     Field(u32, NameId, u32),
-    /// There are several of that name.
+    /// Several members have the name.
     Unclear,
 }
 
@@ -115,7 +115,7 @@ impl<'a> CallResolver<'a> {
         Self { store, fuel: Cell::new(FUEL), depth: Cell::new(0), memo: memo::ResolverMemo::default() }
     }
 
-    /// Begins a new question.
+    /// Begins a new query.
     pub fn reset(&self) {
         self.fuel.set(FUEL);
         self.depth.set(0);
@@ -168,7 +168,7 @@ impl<'a> CallResolver<'a> {
                     ExprValue::Def(id, _) | ExprValue::Method(id, _) => Some((id, EdgeCertainty::Imported)),
                     _ => None,
                 },
-                // A local binding hides the outer node of that name.
+                // A local binding hides the outer node with the same name.
                 _ => None,
             };
             match (found, target) {
@@ -183,7 +183,8 @@ impl<'a> CallResolver<'a> {
         found.filter(|(id, _)| self.fits_call(*id))
     }
 
-    /// A macro is no function, a type without values cannot be called.
+    /// Returns true if the node can be the target of a call: a macro is not a function, and a type without values
+    /// cannot be called.
     fn fits_call(&self, id: NodeId) -> bool {
         self.node_kind(id).is_some_and(|kind| kind != NodeKind::Module && kind != NodeKind::Type)
     }
@@ -233,7 +234,7 @@ impl<'a> CallResolver<'a> {
         .filter(|(id, _)| self.fits_call(*id))
     }
 
-    /// Returns true if an assignment in sight replaces a member of a name: `a.f = ..`.
+    /// Returns true if a visible assignment such as `a.f = ..` replaces a member of a name.
     fn is_assigned(&self, site: &ExprPlace, facts: &FileFacts, receiver: ExprId, name: NameId) -> bool {
         let Some(Expr::Name(variable)) = facts.exprs.get(receiver) else { return false };
         facts.language == CodeLanguage::Python
@@ -243,7 +244,7 @@ impl<'a> CallResolver<'a> {
                 .is_some_and(|member| !self.lookup_name(site, member, NameSpace::Value).is_empty())
     }
 
-    /// Returns true if an expression is `self` or stands for the class around it.
+    /// Returns true if an expression is `self` or means the class around it.
     fn is_this(&self, site: &ExprPlace, facts: &FileFacts, expr: ExprId) -> bool {
         match facts.exprs.get(expr) {
             Some(Expr::This | Expr::SelfType | Expr::Super) => true,
@@ -257,7 +258,7 @@ impl<'a> CallResolver<'a> {
         }
     }
 
-    /// All nodes of a name.
+    /// Returns all nodes of a name.
     fn nodes_named(&self, name: &str) -> Rc<[(u32, u32)]> {
         if let Some(found) = self.memo.named.borrow().get(name) {
             return found.clone();
@@ -275,7 +276,7 @@ impl<'a> CallResolver<'a> {
         Some(self.store.facts_at(file)?.language)
     }
 
-    /// Runs a question within a question, if there is still fuel.
+    /// Runs a nested query if there is still fuel; else returns `otherwise`.
     fn run_with_fuel<T>(&self, otherwise: T, run: impl FnOnce() -> T) -> T {
         let (fuel, depth) = (self.fuel.get(), self.depth.get());
         if fuel == 0 || depth >= DEPTH_MAX {

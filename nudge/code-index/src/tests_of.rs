@@ -9,13 +9,14 @@ use crate::index::{CodeIndex, IndexQueries, NodeId, TestHow, TestLink, TestList,
 
 /// The most calls between a test and the tested node.
 const DEPTH_MAX: u8 = 3;
-/// The most callers to follow of one node, and of all nodes: code that everything uses tells nothing of its tests.
+/// The most callers of one node that are followed, and the most of all nodes. Code that everything uses says nothing
+/// about its tests.
 const CALLERS_MAX: usize = 50;
 const REACHED_MAX: usize = 400;
-/// Calls that are looked at in all.
+/// The most calls that one search checks.
 const SITES_MAX: usize = 8_000;
 
-/// The tests of a node by its certain callers.
+/// Finds the tests of a node by its certain callers.
 pub(crate) fn find_tests(asking: &IndexQueries<'_>, id: NodeId) -> TestList {
     let index = asking.index;
     let mut depths: BTreeMap<NodeId, u8> = BTreeMap::from([(id, 0)]);
@@ -46,7 +47,7 @@ pub(crate) fn find_tests(asking: &IndexQueries<'_>, id: NodeId) -> TestList {
     TestList { links, named: find_named_tests(index, id), omitted: 0 }
 }
 
-/// Nodes that call a node, or ask for it as a fixture.
+/// Lists the nodes that call a node, or use it as a fixture.
 fn list_callers(asking: &IndexQueries<'_>, id: NodeId, budget: &mut usize) -> Vec<NodeId> {
     let mut out: Vec<NodeId> = asking
         .callers_within(id, CALLERS_MAX, false, budget)
@@ -65,7 +66,8 @@ fn is_test(index: &CodeIndex, id: NodeId) -> bool {
     index.find_node(id).is_some_and(|found| found.view.is_test() && found.view.kind() != crate::NodeKind::Class)
 }
 
-/// Test files named after the file of a node: `test_app.py`, `app_test.go`, `app.test.ts`, `AppTest.java` for `app`.
+/// Finds test files that are named after a node's file: `test_app.py`, `app_test.go`, `app.test.ts`, `AppTest.java` for
+/// `app`.
 fn find_named_tests(index: &CodeIndex, id: NodeId) -> Vec<Arc<str>> {
     let Some(found) = index.find_node(id) else { return Vec::new() };
     let own = module_stem(found.path).to_ascii_lowercase();

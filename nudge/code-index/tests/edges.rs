@@ -1,8 +1,9 @@
-//! What calls mean, by small trees: each rule and each mistake that was ever seen, a language a file.
+//! Checks the targets of calls in small trees: a case for each rule and for each mistake that was seen, one file for
+//! each language.
 //!
-//! A case begins with `### what holds`, a file in it with `--- path`. After `=:` stands what a call of the line means:
-//! `name -> path:qualified.name how`, the path left out if it is the same file, or `name -> none`.
-//! `tests/code/fixtures` asks the oracles the same.
+//! A case begins with `### what holds`, and a file of it with `--- path`. The text after `=:` is the expected target of
+//! a call on the line: `name -> path:qualified.name how`, without the path if it is the same file, or `name -> none`.
+//! `tests/code/fixtures` compares the same cases with the oracles.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What no file can do: make the reader panic, run away, or say what is not in the file.
+//! Checks that no file makes the reader panic, run without end, or report names that are not in the file.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const PATHS: &[&str] = &["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"];
 
-/// Reads a file and asks all that can be asked of it.
+/// Reads a file and runs every query on it.
 fn read(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let facts = extract(path, bytes)?;
     assert_eq!(extract(path, bytes).as_ref(), Ok(&facts), "the same bytes, the same facts");
@@ -41,7 +41,7 @@ fn nesting_ends() {
         for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("f(", ")"), ("<", ">"), ("-", ""), ("a.b().", "")] {
             let text = open.repeat(10_000) + &close.repeat(10_000);
             let start = Instant::now();
-            // Skipped or not: within the deadline, and with no stack used up.
+            // The file may be skipped. The test checks only the time and the stack.
             let _ = extract(path, text.as_bytes());
             assert!(start.elapsed() < Duration::from_secs(5), "{path} {open}");
         }
@@ -64,7 +64,7 @@ fn what_is_no_source_is_skipped_by_reason() {
         assert_eq!(extract(path, &bytes).expect_err(path), wanted);
         assert!(!wanted.to_string().is_empty());
     }
-    // The slow parser of a test build may meet its deadline first.
+    // In a test build the slow parser may reach its deadline first.
     let many = extract("a.py", "def f():0\n".repeat(20_001).as_bytes());
     assert!(matches!(many, Err(Skip::TooManyNodes | Skip::TimedOut)), "{:?}", many.map(|facts| facts.len()));
     let line = format!("x = '{}'\n", "a".repeat(1024 * 1024));
@@ -73,7 +73,7 @@ fn what_is_no_source_is_skipped_by_reason() {
 
 #[test]
 fn a_deadline_holds() {
-    // Many short errors make a parser try much.
+    // Many short errors make a parser try many repairs.
     for path in PATHS {
         let text = "<a<b>(c{d[ \n".repeat(42_000);
         let start = Instant::now();
@@ -82,7 +82,8 @@ fn a_deadline_holds() {
     }
 }
 
-/// A file is given up for what it takes, not for what else the machine does: here so many read it at once that each waits for
+/// The limit is CPU time and not elapsed time: here so many threads read the file that each waits for a processor most
+/// of the time.
 /// a processor most of the time.
 #[test]
 fn no_file_is_skipped_because_the_machine_is_busy() {
@@ -96,7 +97,7 @@ fn no_file_is_skipped_because_the_machine_is_busy() {
     });
 }
 
-/// Each call looks at each loop and each binding once, not at each loop for each binding.
+/// A query checks each loop and each binding of the file once, and not each loop for each binding.
 #[test]
 fn a_file_of_loops_alone_is_asked_in_time() {
     let mut index = CodeIndex::new();
@@ -151,7 +152,7 @@ fn secrets_are_withheld_where_they_are_found() {
     assert!(!format!("{facts:?}").contains(&secret));
 }
 
-/// The code of the fixtures of a language.
+/// Returns the code of a language's fixtures.
 fn fixture(path: &str) -> &'static str {
     match path.rsplit('.').next() {
         Some("rs") => include_str!("edges/rust.txt"),

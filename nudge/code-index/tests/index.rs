@@ -1,4 +1,4 @@
-//! What an index answers, and that it answers the same after any history.
+//! Checks the answers of an index, and that they are the same after any history.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn one(index: &CodeIndex, id: &str) -> NodeId {
     }
 }
 
-/// All that an index answers, in words.
+/// Writes all answers of an index as text.
 fn all(index: &CodeIndex) -> String {
     let mut out = String::new();
     let name = |id: NodeId| index.id_of(id);
@@ -214,7 +214,7 @@ proptest! {
         let mut lived = CodeIndex::new();
         let mut there = vec![false; FILES.len()];
         for (file, put, is_asked) in steps {
-            // What was known before a change is not what is told after it.
+            // Cached answers from before a change must not be returned after it.
             if is_asked {
                 all(&lived);
             }

@@ -1,4 +1,4 @@
-//! `get` as a function of Node-API without the conversions that `#[napi]` adds, which cost more than it.
+//! Exports `get` through Node-API directly: the conversions of `#[napi]` would cost more than the lookup.
 #![allow(unsafe_code)]
 
 use std::panic::catch_unwind;
@@ -10,16 +10,15 @@ use napi_derive::napi;
 
 use crate::handles::{StoreHandle, with_handle};
 
-/// Said when a number stands for nothing any more.
+/// The result of `get` for a number that is unknown or closed.
 const UNKNOWN: f64 = -1.0;
 
-/// Adds `get(store, view, pair)`, which gives a token, to the exports.
+/// Adds `get(store, view, pair)`, which returns a token, to the exports.
 #[napi(module_exports, catch_unwind)]
 pub fn add_get(exports: Object, env: Env) -> napi::Result<()> {
     let mut function = ptr::null_mut();
-    // SAFETY: `env` is the environment that loads this module, on its thread. The name is a literal with
-    // its length, `get` has the signature of a callback, and `function` and `exports` are values of this
-    // scope.
+    // SAFETY: `env` is the environment that loads this module, on its thread. The name is a literal with its length,
+    // `get` has the signature of a callback, and `function` and `exports` are values of this scope.
     unsafe {
         check_status!(sys::napi_create_function(
             env.raw(),
@@ -33,7 +32,7 @@ pub fn add_get(exports: Object, env: Env) -> napi::Result<()> {
     }
 }
 
-/// The token, 0, or [`UNKNOWN`].
+/// Returns the token, 0 when no hint fits, or [`UNKNOWN`].
 unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
     let mut arguments = [ptr::null_mut(); 3];
     let mut count = arguments.len();
@@ -43,7 +42,7 @@ unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> s
     unsafe {
         sys::napi_get_cb_info(env, info, &raw mut count, arguments.as_mut_ptr(), ptr::null_mut(), ptr::null_mut());
         for (argument, number) in arguments.into_iter().zip(&mut numbers) {
-            // An argument that is no number stands for nothing.
+            // An argument that is not a number stays as it is set above, which is an unknown number.
             sys::napi_get_value_uint32(env, argument, number);
         }
     }
@@ -51,8 +50,8 @@ unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> s
     let look = |handle: &mut StoreHandle| handle.get(view, pair);
     let found = catch_unwind(|| with_handle(store, look).ok().flatten().unwrap_or(UNKNOWN));
     let mut result = ptr::null_mut();
-    // SAFETY: `env` as above; the texts end with a zero byte; `result` is written before it is returned,
-    // or stays null, which is undefined to Node.
+    // SAFETY: `env` is valid as above, and the texts end with a zero byte. `result` is written before it is returned,
+    // or stays null, which Node reads as undefined.
     unsafe {
         match found {
             Ok(token) => sys::napi_create_double(env, token, &raw mut result),

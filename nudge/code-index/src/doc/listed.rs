@@ -1,16 +1,16 @@
 //! Reads the lists of a documentation: parameters, results, errors, in the usual forms.
 
-/// The lists that a documentation has.
+/// Holds the lists of a documentation.
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DocumentedItems<'a> {
-    /// The parameters with their texts.
+    /// The parameters with their descriptions.
     pub params: Vec<(&'a str, String)>,
     pub returns: bool,
     pub raises: Vec<&'a str>,
 }
 
-/// The part of a documentation that a line is in.
+/// The section of a documentation to which a line belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DocSection {
     None,
@@ -65,7 +65,7 @@ pub(super) fn read(doc: &str) -> DocumentedItems<'_> {
     out
 }
 
-/// Adds a line to the last parameter.
+/// Appends a line to the description of the last parameter.
 fn extend_last_param(out: &mut DocumentedItems<'_>, text: &str) {
     if let Some((_, said)) = out.params.last_mut()
         && !text.is_empty()
@@ -76,14 +76,14 @@ fn extend_last_param(out: &mut DocumentedItems<'_>, text: &str) {
     }
 }
 
-/// `param int x: text`, `param {T} [x=1] - text`, `returns: text`, `raises X: text`
+/// Reads `param int x: text`, `param {T} [x=1] - text`, `returns: text`, `raises X: text`.
 fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bool {
     let (word, rest) = field.split_at(field.find(|c: char| !c.is_alphanumeric()).unwrap_or(field.len()));
     let rest = rest.trim_start();
     match word {
         "param" | "parameter" | "arg" | "argument" | "keyword" => {
             let name = if text.starts_with(':') {
-                // A common slip is `:param: x: text`, and clear.
+                // Accepts a common slip: `:param: x: text`.
                 let rest = rest.strip_prefix(':').unwrap_or(rest);
                 rest.split(':').next().and_then(|head| head.split_whitespace().next_back())
             } else {
@@ -125,7 +125,7 @@ fn skip_type(text: &str) -> &str {
             _ => {}
         }
         if depth == 0 {
-            // The text begins with a brace, so that this is the one that closes it.
+            // The text begins with a brace, so this brace closes the first one.
             return text[index + 1..].trim_start();
         }
     }
@@ -145,7 +145,7 @@ fn parse_heading(text: &str, next: &str) -> Option<DocSection> {
     }
 }
 
-/// True for numpy's `x : int` and `x`.
+/// Returns true for numpy's `x : int` and `x`.
 fn is_numpy_entry(text: &str) -> bool {
     text.split_once(" : ").map_or_else(|| is_name(text), |(name, _)| name.split(',').all(|name| is_name(name.trim())))
 }

@@ -1,12 +1,11 @@
-//! Names that are assigned anew: their declaration no longer holds.
+//! Handles names that are assigned again: their declaration no longer gives their value.
 
 use crate::facts::{BindingTarget, CompactNumber, ExprId, FileFacts, NameBinding, NameId, NodeKind, flag};
 
-/// Most assignments of a file that are looked at.
+/// The most assignments of a file that are considered.
 const MAX_LOOKED_AT: usize = 5_000;
 
-/// Marks names that are assigned anew: from then on nothing is known of them. The bindings are in the order of their
-/// names.
+/// Marks names that are assigned again: their value is unknown from there on. The bindings are sorted by name.
 pub(super) fn mark_reassigned(facts: &mut FileFacts, all: &[(NameId, u32, ExprId)]) {
     let mut marks: Vec<NameBinding<CompactNumber>> = Vec::new();
     for (name, offset, value) in all.iter().take(MAX_LOOKED_AT) {
@@ -24,7 +23,7 @@ pub(super) fn mark_reassigned(facts: &mut FileFacts, all: &[(NameId, u32, ExprId
     facts.bindings.sort_by_key(|b| b.name);
 }
 
-/// Returns true if assigning this value may change a declared name. A declared type stays.
+/// Returns true if assigning this value may change the meaning of a declared name. A declared type stays.
 fn is_open(facts: &FileFacts, declared: &NameBinding, value: ExprId) -> bool {
     match declared.bound {
         BindingTarget::Value(first) => first != value && declared.sure != declared.to,

@@ -1,17 +1,17 @@
-//! The frames around the place of a walk.
+//! Holds the frames around the current node of a walk.
 
 use crate::facts::ExprId;
 
-/// A part of the code around the place of a walk.
+/// A part of the code around the current node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkFrame {
-    /// How deep in the tree it was opened.
+    /// The depth in the tree at which the frame was opened.
     pub depth: u32,
     pub what: FrameKind,
-    /// Start of the range in which its names are seen.
+    /// The start of the range in which its names are visible.
     pub from: u32,
     pub to: u32,
-    /// The value that the arms of a match look at.
+    /// The value that the arms of a match are compared with.
     pub subject: ExprId,
 }
 
@@ -19,9 +19,9 @@ pub(crate) struct WalkFrame {
 pub(crate) enum FrameKind {
     File,
     Block,
-    /// A function; without a number one that has no name.
+    /// A function; the number is `NO_NODE` when it has no name.
     Function(u32),
-    /// A node with members: their names are not seen without it.
+    /// A node with members, whose names are visible only through it.
     Class(u32),
     Module(u32),
     Impl(u32),

@@ -1,4 +1,4 @@
-//! The parameters of a function, as its callers see them, and the text of a file outside all nodes.
+//! Hashes the parameters of a function as its callers see them, and the text of a file outside all nodes.
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use tree_sitter::Node as Syntax;
 use crate::facts::{CodeNode, Hash};
 use crate::language::{CodeLanguage, Grammar};
 
-/// Parts of a declaration that are looked through for its parameters.
+/// The most parts of a declaration that are searched for its parameters.
 const MAX_SEARCHED: usize = 64;
-/// Fields with the default of an argument, and fields with its type.
+/// Fields that hold the default of an argument, and fields that hold its type.
 const DEFAULTS: [&str; 3] = ["value", "default_value", "right"];
 const ANNOTATIONS: [&str; 2] = ["type", "return_type"];
 
-/// A number for the parameters of a declaration, 0 without any: another when a call may not fit any more. Counted are
-/// their names, order and kinds, and whether they have defaults, and their types where the language wants them to fit;
-/// not how it is laid out, and which defaults those are.
+/// Returns a hash of a declaration's parameters, 0 without any. It changes when a call may no longer fit. It covers
+/// names, order and kinds of the parameters, whether they have defaults, and their types if the language checks them.
+/// It does not cover the layout and the values of the defaults.
 pub(super) fn hash_params(
     src: &str,
     (language, grammar): (CodeLanguage, &Grammar),
@@ -48,7 +48,7 @@ pub(super) fn hash_params(
     }
 }
 
-/// The nearest parameters of a declaration, those of its body aside.
+/// Finds the nearest parameters of a declaration outside its body.
 fn find_params<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax<'t>> {
     let mut ahead = VecDeque::from([whole]);
     for _ in 0..MAX_SEARCHED {
@@ -67,7 +67,7 @@ pub(super) fn hash_rest(src: &str, nodes: &[CodeNode]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     let mut offset = 0;
     for span in nodes.iter().map(|node| node.span).filter(|span| span.byte < span.end) {
-        // A node within the last one has no text before it.
+        // A node inside the last one has no text before it.
         if let Some(between) = src.as_bytes().get(offset..span.byte as usize) {
             hasher.update(between);
         }

@@ -1,13 +1,13 @@
-//! Texts as they are kept: on one line, of bounded size.
+//! Normalises texts for the facts: one line, bounded size.
 
 use std::borrow::Cow;
 
 const SIGNATURE_MAX: usize = 300;
 const DOC_MAX: usize = 2_000;
-/// The part of a documentation that is read.
+/// The most bytes of a documentation that are read.
 const DOC_READ_MAX: usize = 64 * 1024;
 
-/// A declaration on one line.
+/// Writes a declaration on one line.
 pub(crate) fn clean_signature(text: &str) -> String {
     let text = text.trim_end().trim_end_matches(['{', ':']).trim_end();
     let text = text.strip_suffix("=>").or_else(|| text.strip_suffix('=')).unwrap_or(text).trim_end();
@@ -25,7 +25,7 @@ pub(crate) fn clean_signature(text: &str) -> String {
     if out.len() > SIGNATURE_MAX { truncate_text(&out, SIGNATURE_MAX) } else { out }
 }
 
-/// A documentation, its lines kept.
+/// Cleans a documentation and keeps its lines.
 pub(crate) fn clean_doc(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() {
@@ -34,12 +34,12 @@ pub(crate) fn clean_doc(text: &str) -> Option<String> {
     Some(text.chars().filter(|c| *c == '\n' || !c.is_control()).take(DOC_READ_MAX).collect())
 }
 
-/// Returns the kept part of a documentation.
+/// Returns the part of a documentation that the facts keep.
 pub(crate) fn truncate_doc(doc: &str) -> Cow<'_, str> {
     if doc.len() <= DOC_MAX { Cow::Borrowed(doc) } else { Cow::Owned(truncate_text(doc, DOC_MAX)) }
 }
 
-/// The beginning of a text that is too long.
+/// Cuts a text that is too long and appends `…`.
 fn truncate_text(text: &str, max: usize) -> String {
     let end = text.floor_char_boundary(max - '…'.len_utf8());
     format!("{}…", &text[..end])

@@ -15,7 +15,7 @@ use crate::language::{CodeLanguage, Grammar, WalkExtent};
 use super::Skip;
 use super::frame::{FrameKind, WalkFrame};
 
-/// Nesting beyond this is nothing that people write.
+/// The deepest nesting that is read; people do not write deeper code.
 const DEPTH_MAX: u32 = 1_000;
 const NODES_MAX: usize = 20_000;
 
@@ -37,13 +37,13 @@ pub(crate) struct TreeWalk<'a> {
     pub exprs: ExprMaker,
     pub facts: FileFacts,
     pub frames: Vec<WalkFrame>,
-    /// Attributes and decorators that stand before the next node.
+    /// Attributes and decorators before the next node.
     pub marks: Vec<&'a str>,
-    /// The start of the first of them, if it belongs to the node.
+    /// The start of the first mark, if it belongs to the node.
     pub marked_from: Option<u32>,
-    /// The row of the first of them, while there are any.
+    /// The row of the first mark, while there are marks.
     pub marked_row: usize,
-    /// Values that the parameters of a function without a name have, by the node of the tree.
+    /// The values of the parameters of functions without a name, by tree node.
     pub hints: HashMap<usize, ExprId, FixedState>,
     /// The node that names an assigned value, by the value's tree node.
     pub named: HashMap<usize, u32, FixedState>,
@@ -55,22 +55,22 @@ pub(crate) struct TreeWalk<'a> {
     /// The names that are assigned anew: name, place and value.
     pub anew: Vec<(NameId, u32, ExprId)>,
     comments: Vec<DocComment>,
-    /// All of the documentation of the last node.
+    /// The whole documentation of the last node, before it is cut.
     doc: String,
     twins: HashMap<NameId, u32, FixedState>,
     depth: u32,
 }
 
-/// A node that is being noted.
+/// A node whose facts are being collected.
 pub(crate) struct NodeDraft<'t> {
     pub kind: NodeKind,
     pub name: NameId,
-    /// All of it.
+    /// The syntax of the whole node.
     pub whole: Syntax<'t>,
     pub body: Option<Syntax<'t>>,
     pub flags: u16,
     pub doc: Option<String>,
-    /// Is true when its name can be used without the name of its owner.
+    /// Is true when the name can be used without the name of its owner.
     pub bare: bool,
 }
 
@@ -102,11 +102,11 @@ impl<'a> TreeWalk<'a> {
         }
     }
 
-    /// Each node of the tree once, without recursion.
+    /// Visits each node of the tree once, without recursion.
     pub fn walk_tree(&mut self, root: Syntax<'_>) -> Result<(), Skip> {
         let mut cursor = root.walk();
-        // How many children of each node that was gone into are still to come: to find that there is none takes as long as
-        // to find one.
+        // The number of children still to visit for each open node. Without it, finding that there is no further
+        // sibling takes as long as finding one.
         let mut to_come: Vec<u32> = Vec::new();
         loop {
             let node = cursor.node();
@@ -176,13 +176,13 @@ impl<'a> TreeWalk<'a> {
         self.comments.push(comment);
     }
 
-    /// Takes the flags of an `export` around a node, and the row where both begin.
+    /// Takes the flags of an `export` around a node, and the row where the `export` begins.
     pub fn take_export(&mut self, node: Syntax<'_>) -> (u16, usize) {
         let (flags, row, until) = std::mem::take(&mut self.exported);
         if end_byte(node) <= until { (flags, row) } else { (0, node.start_position().row) }
     }
 
-    /// The comments that stand right before a row, marks between them.
+    /// Takes the comments right before a row; marks may stand between them.
     pub fn comments_before(&mut self, row: usize) -> Vec<&'a str> {
         let comments = std::mem::take(&mut self.comments);
         let mut reach = row;
@@ -202,8 +202,8 @@ impl<'a> TreeWalk<'a> {
         self.text_between(node.start_byte(), node.end_byte())
     }
 
-    /// Returns the text between two offsets of nodes: empty when the second is before the first, or when a grammar in C
-    /// gives offsets within a character, so that its fault does not end the server.
+    /// Returns the text between two offsets of nodes. Returns an empty text when the second is before the first, or
+    /// when a faulty grammar gives offsets inside a character.
     pub fn text_between(&self, from: usize, to: usize) -> &'a str {
         self.src.get(from..to).unwrap_or_default()
     }
@@ -217,7 +217,7 @@ impl<'a> TreeWalk<'a> {
         self.exprs.add_expr(expr)
     }
 
-    /// A value of a type.
+    /// Adds the expression for a value of a type.
     pub fn add_value_of(&mut self, ty: ExprId) -> ExprId {
         if ty.is_none() { ty } else { self.add_expr(Expr::Of(ty)) }
     }
@@ -231,7 +231,7 @@ impl<'a> TreeWalk<'a> {
         self.frames.push(WalkFrame { depth: self.depth, what, from, to, subject });
     }
 
-    /// The innermost frame.
+    /// Returns the innermost frame.
     pub fn current_frame(&self) -> WalkFrame {
         self.frames[self.frames.len() - 1]
     }
@@ -241,17 +241,17 @@ impl<'a> TreeWalk<'a> {
         self.frames.len() > 1 && self.current_frame().depth + 1 == self.depth
     }
 
-    /// The frame that names are seen in all of: Python's blocks are none.
+    /// Returns the frame in which a name is visible. In Python a block does not limit names.
     fn name_frame(&self) -> WalkFrame {
         if self.language == CodeLanguage::Python { self.owner_frame() } else { self.current_frame() }
     }
 
-    /// The innermost frame that is no block.
+    /// Returns the innermost frame that is not a block.
     pub fn owner_frame(&self) -> WalkFrame {
         self.frames.iter().rev().find(|frame| frame.what != FrameKind::Block).copied().unwrap_or(self.frames[0])
     }
 
-    /// The class or block of methods around the function at this place, and whether that is around it at once.
+    /// Returns the innermost class or block of methods around the current position.
     pub fn class_around(&self) -> Option<FrameKind> {
         self.frames
             .iter()
@@ -260,7 +260,7 @@ impl<'a> TreeWalk<'a> {
             .find(|what| matches!(what, FrameKind::Class(_) | FrameKind::Impl(_)))
     }
 
-    /// The innermost node.
+    /// Returns the number of the innermost node.
     pub fn current_node(&self) -> u32 {
         self.frames
             .iter()
@@ -273,7 +273,7 @@ impl<'a> TreeWalk<'a> {
             .unwrap_or(NO_NODE)
     }
 
-    /// Returns the owner of a node at this place.
+    /// Returns the owner of a node at the current position.
     pub fn owner_here(&self) -> NodeOwner {
         for frame in self.frames.iter().rev() {
             match frame.what {
@@ -288,7 +288,7 @@ impl<'a> TreeWalk<'a> {
         NodeOwner::File
     }
 
-    /// Notes a node; its frame is for the caller to open.
+    /// Adds a node; the caller opens its frame.
     pub fn add_node(&mut self, draft: NodeDraft<'_>) -> u32 {
         let number = u32::try_from(self.facts.nodes.len()).unwrap_or(NO_NODE);
         let owner = self.owner_here();
@@ -338,7 +338,7 @@ impl<'a> TreeWalk<'a> {
         number
     }
 
-    /// The name with those around it; the second of the same gets `#2`.
+    /// Prefixes the name with the names of its owners; a second equal name gets `#2`.
     fn qualify_name(&mut self, owner: NodeOwner, name: NameId) -> NameId {
         let before = match owner {
             NodeOwner::File => String::new(),
@@ -368,7 +368,7 @@ impl<'a> TreeWalk<'a> {
         self.names.intern_made(&qual)
     }
 
-    /// The last name of a type.
+    /// Returns the last name of a type.
     pub fn path_of(&self, ty: ExprId) -> String {
         let mut current = ty;
         for _ in 0..16 {
@@ -400,14 +400,14 @@ impl<'a> TreeWalk<'a> {
     }
 
     pub fn add_result(&mut self, node: u32, value: ExprId, offset: u32) {
-        // More than a few results say nothing that is certain.
+        // A function with more than a few results has no certain result.
         if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node.get() == node).count() < 8
         {
             self.facts.gives.push(ResultFact { node: node.into(), value, value_place: offset.into() });
         }
     }
 
-    /// Notes code that is there only in some builds.
+    /// Notes code that exists only in some builds.
     pub fn add_condition(&mut self, when: &'a str, target: Syntax<'_>) {
         let when = self.names.name(when);
         let end_line = to_number(target.end_position().row + 1);
@@ -426,7 +426,7 @@ impl<'a> TreeWalk<'a> {
         self.facts.nodes[node as usize].params = (to_number(from).into(), to_number(self.facts.params.len()).into());
     }
 
-    /// Compares the documentation of the function just noted with its declaration.
+    /// Compares the documentation of the function that was added last with its declaration.
     pub fn check_doc(&mut self, number: u32, params: &[DeclaredParam<'a>], open: bool, gives_nothing: bool) {
         let Some(node) = self.facts.nodes.get(number as usize) else { return };
         if self.doc.is_empty() {
@@ -464,7 +464,7 @@ impl<'a> TreeWalk<'a> {
         self.add_binding(import.alias, from, to, from, BindingTarget::Import(number));
     }
 
-    /// Notes a call; `at` is the name that is called.
+    /// Notes a call at the name `site`.
     pub fn call(&mut self, name: NameId, callee: ExprId, site: Syntax<'_>, macro_: bool) {
         if name.is_none() || callee.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Expressions, as far as they tell the target of a call.
+//! Represents expressions, as far as they decide the target of a call.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::number::{CompactNumber, to_number};
 pub(crate) struct ExprId(CompactNumber);
 
 impl ExprId {
-    /// An expression that says nothing.
+    /// The expression whose value is unknown.
     pub const NONE: Self = Self(CompactNumber::NONE);
 
     #[cfg(test)]
@@ -26,54 +26,54 @@ impl ExprId {
     }
 }
 
-/// An expression in place of a value or a type.
+/// The part of a value or type that matters for calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Expr {
     /// A name.
     Name(NameId),
-    /// `of.name`
+    /// `of.name`: a member of a value.
     Member(ExprId, NameId),
-    /// `of::name`
+    /// `of::name`: a member of a type or module.
     Static(ExprId, NameId),
-    /// `of(..)`
+    /// `of(..)`: the result of a call.
     Call(ExprId),
     /// A value of this type: an annotation, `new T`, `T { .. }`.
     Of(ExprId),
-    /// An item that it holds: an index.
+    /// An item of a container: an index.
     Item(ExprId),
-    /// Some of those it holds, held the same way: `x[1:]`.
+    /// A part of a container, in a container of the same type: `x[1:]`.
     Slice(ExprId),
-    /// The items of a loop, one by one: of a map its keys, or pairs.
+    /// The items of a loop, one by one; a map gives its keys, or pairs.
     Each(ExprId),
     /// The value inside: `await x`, `x?`, `Some(x) = ..`.
     Inner(ExprId),
     /// The value that `with` binds.
     Enter(ExprId),
-    /// Either of two.
+    /// Either of two values.
     Either(ExprId, ExprId),
-    /// A type with its arguments.
+    /// A type with type arguments.
     Apply(ExprId, ExprId),
-    /// An argument, and the next ones.
+    /// An argument, and the list of the next ones.
     Args(ExprId, ExprId),
     /// `self`, `this`
     This,
-    /// The class or type around it: `cls`, `Self`.
+    /// The class or type around the expression: `cls`, `Self`.
     SelfType,
-    /// `super`, the class before this one.
+    /// `super`: the bases of the class.
     Super,
     /// `None`, `null`
     Null,
-    /// A number, a string, a list: of a type from outside, by its name.
+    /// A number, a string, a list: a value of a type from outside, by that type's name.
     Literal(NameId),
-    /// A function without a name, and its result.
+    /// A function without a name, by its result.
     Function(ExprId),
     /// The type of a value.
     TypeOf(ExprId),
-    /// The part of a tuple.
+    /// A part of a tuple.
     Part(ExprId, CompactNumber),
 }
 
-/// The expressions of a file, each once.
+/// The expressions of a file; each is stored once.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct ExprTable(Vec<Expr>);
 
@@ -82,7 +82,7 @@ impl ExprTable {
         self.0.get(id.0.get() as usize).copied()
     }
 
-    /// All of them.
+    /// Iterates over all expressions.
     pub fn iter(&self) -> impl Iterator<Item = Expr> {
         self.0.iter().copied()
     }
@@ -121,7 +121,7 @@ impl ExprTable {
     }
 }
 
-/// The expressions of a file while it is read.
+/// Collects the expressions of a file while it is read.
 #[derive(Default)]
 pub(crate) struct ExprMaker {
     exprs: ExprTable,

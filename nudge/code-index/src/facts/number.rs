@@ -1,4 +1,4 @@
-//! Numbers that take three bytes.
+//! Stores numbers in three bytes.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 /// Converts an offset, a line or a number of things in one file, or a number of files.
 ///
 /// # Panics
-/// From 2^32, which a file of at most `MAX_FILE_BYTES` and a project of at most `MAX_FILES` are far from.
+/// Panics if `count` is 2^32 or more; a file of `MAX_FILE_BYTES` and a project of `MAX_FILES` stay far below.
 pub(crate) fn to_number(count: usize) -> u32 {
     u32::try_from(count).expect("a file has less than 4 GiB, and a project less files")
 }
 
-/// Stored if there is none.
+/// Stands for "no number" in the three bytes.
 const MAX: u32 = 0xFF_FFFF;
 
 /// A number below 2^24, or none, which reads as [`u32::MAX`]. A file has at most 512 KiB, so its counts of bytes,
-/// lines, strings and nodes fit. There are many of them.
+/// lines, strings and nodes fit. The index holds many such numbers, so three bytes instead of four save memory.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "u32", into = "u32")]
 pub(crate) struct CompactNumber([u8; 3]);
@@ -39,7 +39,7 @@ impl CompactNumber {
     }
 }
 
-/// Hashes one number: three bytes take several times as long.
+/// Hashes the value as one number: hashing three single bytes takes several times as long.
 impl Hash for CompactNumber {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u32(self.get());

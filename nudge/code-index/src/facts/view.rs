@@ -1,4 +1,4 @@
-//! A node with the strings of its file.
+//! Combines a node with the strings of its file.
 
 use super::{CodeNode, DocDrift, FileFacts, NodeKind, flag};
 
@@ -74,7 +74,7 @@ impl<'a> NodeView<'a> {
         all.iter().map(|base| facts.exprs.dotted_path(*base, &facts.names)).filter(|path| !path.is_empty())
     }
 
-    /// Returns true if it is a test.
+    /// Returns true if the node is a test.
     pub fn is_test(&self) -> bool {
         self.node.flags & flag::TEST != 0
     }

@@ -1,4 +1,4 @@
-//! Questions about callers and callees in one state of the index; they share their findings.
+//! Answers queries about callers and callees in one state of the index; the queries share their intermediate results.
 
 use std::cmp::Reverse;
 
@@ -6,12 +6,12 @@ use super::{CalleeSite, CallerList, CallerSite, CodeIndex, EdgeCertainty, NodeId
 use crate::facts::CompactNumber;
 use crate::resolve::CallResolver;
 
-/// Calls of one name that are looked at.
+/// The most calls of one name that a query checks.
 const SITES_MAX: usize = 4_000;
 
-/// Questions about an index that does not change meanwhile.
+/// Queries about an index that does not change during them.
 pub struct IndexQueries<'a> {
-    /// The index that answers.
+    /// The index that is queried.
     pub index: &'a CodeIndex,
     resolver: CallResolver<'a>,
 }
@@ -21,7 +21,7 @@ impl<'a> IndexQueries<'a> {
         Self { index, resolver: CallResolver::new(&index.store) }
     }
 
-    /// Finds the callers of a node: at most `limit`, with the likely ones if asked for.
+    /// Finds the callers of a node, at most `limit`; `likely` adds callers that are not certain.
     pub fn callers_of(&self, id: NodeId, limit: usize, likely: bool) -> CallerList {
         let find = |limit| self.callers_within(id, limit, likely, &mut { SITES_MAX });
         if likely {
@@ -31,7 +31,7 @@ impl<'a> IndexQueries<'a> {
         }
     }
 
-    /// The same for so many calls more.
+    /// Finds callers as [`Self::callers_of`] does, and checks at most `budget` calls; subtracts them from it.
     pub fn callers_within(&self, id: NodeId, limit: usize, likely: bool, budget: &mut usize) -> CallerList {
         let Some(found) = self.index.find_node(id) else { return CallerList::default() };
         let name = found.view.name();
@@ -71,7 +71,7 @@ impl<'a> IndexQueries<'a> {
         out
     }
 
-    /// The files that may call a node, nearest first: there are bounds to how many calls are looked at.
+    /// Returns the files that may call a node, nearest first, because a query checks a limited number of calls.
     fn callers_files(&self, id: NodeId, path: &str, name: &str) -> Vec<u32> {
         let mut files = self.index.store.files_using(name);
         files.extend(self.default_users(id));
@@ -89,7 +89,7 @@ impl<'a> IndexQueries<'a> {
         files
     }
 
-    /// Files that may import a node as the default export of its file.
+    /// Returns the files that may import a node as the default export of its file.
     fn default_users(&self, id: NodeId) -> Vec<u32> {
         let default =
             self.index.find_node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
@@ -118,7 +118,7 @@ impl<'a> IndexQueries<'a> {
         out
     }
 
-    /// The lines on which a part of a file calls something of this name, of which nothing is known.
+    /// Returns the lines on which a part of a file calls this name without a known target.
     pub fn leading_nowhere(&self, path: &str, within: Option<&str>, name: &str) -> Vec<u32> {
         let slot = self.index.store.slot_of(path);
         let Some((slot, file)) = slot.and_then(|slot| Some((slot, self.index.store.file_at(slot)?))) else {
@@ -135,12 +135,12 @@ impl<'a> IndexQueries<'a> {
         nowhere.map(|(_, call)| call.line.get()).collect()
     }
 
-    /// The tests of a node, at most `limit`.
+    /// Finds the tests of a node, at most `limit`.
     pub fn tests_of(&self, id: NodeId, limit: usize) -> TestList {
         self.index.store.kept.links_of(id).tests_or_find(limit, || crate::tests_of::find_tests(self, id))
     }
 
-    /// The tests and fixtures that ask for a fixture by the name of a parameter.
+    /// Finds the tests and fixtures that use a fixture by the name of a parameter.
     pub(crate) fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
         let Some(found) = self.index.find_node(id) else { return Vec::new() };
         let name = found.view.name();
@@ -149,7 +149,7 @@ impl<'a> IndexQueries<'a> {
             let Some(facts) = self.index.store.facts_at(*slot).filter(|facts| facts.names.find(name).is_some()) else {
                 continue;
             };
-            // A node that asks for it is in its file, or below the folder of its `conftest.py`.
+            // A user of the fixture is in its file, or below the folder of its `conftest.py`.
             let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             if !path.starts_with(folder) {
                 continue;

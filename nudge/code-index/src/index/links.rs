@@ -1,5 +1,4 @@
-//! Keeps the links of nodes that were asked about, until a file changes: an agent asks about the same few nodes again
-//! and again.
+//! Caches the links of queried nodes until a file changes: an agent queries the same few nodes again and again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -9,12 +8,12 @@ use parking_lot::Mutex;
 
 use super::{CalleeSite, CallerList, NodeId, NodeLookup, TestList};
 
-/// Nodes of which that is kept. With one more, all are forgotten.
+/// The most nodes with cached links. One node more empties the cache.
 const NODES_MAX: usize = 256;
-/// Links of one kind that a node may have for them to be kept.
+/// The most links of one kind that are cached for a node.
 const LINKS_MAX: usize = 64;
 
-/// The links of a node, each kind whole, once it was asked for.
+/// The links of a node. Each kind is complete once it has been queried.
 #[derive(Debug, Default)]
 pub(super) struct NodeLinks {
     /// The certain callers.
@@ -25,17 +24,17 @@ pub(super) struct NodeLinks {
     tests: OnceLock<TestList>,
 }
 
-/// The links of nodes, as far as they are kept, and the names by which they were asked for. Whatever changes a file gives
-/// them up, as it does targets.
+/// The cached links of nodes, and the names by which they were queried. Every change of a file empties the cache, as it
+/// does with the targets of calls.
 #[derive(Debug, Default)]
 pub(super) struct LinkCache {
     links: Mutex<HashMap<NodeId, Arc<NodeLinks>, FixedState>>,
-    /// The node of each name, of the file where it was last asked for.
+    /// The node of each name, in the file in which it was last queried.
     named: Mutex<HashMap<Box<str>, NodeId, FixedState>>,
 }
 
 impl LinkCache {
-    /// Returns the kept links of a node.
+    /// Returns the cached links of a node.
     pub fn links_of(&self, id: NodeId) -> Arc<NodeLinks> {
         let mut all = self.links.lock();
         if all.len() >= NODES_MAX && !all.contains_key(&id) {
@@ -44,7 +43,7 @@ impl LinkCache {
         Arc::clone(all.entry(id).or_default())
     }
 
-    /// The node of a name in a file; `find` finds it.
+    /// Returns the node of a name in a file; calls `find` when the cache has none.
     pub fn find_or_keep(&self, file: u32, name: &str, find: impl FnOnce() -> NodeLookup) -> NodeLookup {
         let known = self.named.lock().get(name).copied();
         if let Some(id) = known.filter(|id| id.file == file) {
@@ -61,13 +60,13 @@ impl LinkCache {
         found
     }
 
-    /// Forgets all.
+    /// Empties the cache.
     pub fn clear_links(&mut self) {
         self.links.get_mut().clear();
         self.named.get_mut().clear();
     }
 
-    /// About the bytes that it takes beside itself.
+    /// Returns about the bytes that the cache takes, without its own struct.
     pub fn memory_bytes(&self) -> usize {
         let count_bytes = |links: &Arc<NodeLinks>| {
             let to = links.callers.get().map_or(0, |callers| size_of_val(&*callers.edges));
@@ -94,7 +93,7 @@ impl NodeLinks {
         found_once(&self.callees, Vec::len, find)
     }
 
-    /// The tests of the node, at most `limit`; `find` finds all.
+    /// Returns the tests of the node, at most `limit`; `find` finds all.
     pub fn tests_or_find(&self, limit: usize, find: impl FnOnce() -> TestList) -> TestList {
         let mut tests = found_once(&self.tests, |tests| tests.links.len(), find);
         tests.omitted = tests.links.len().saturating_sub(limit);
@@ -103,7 +102,7 @@ impl NodeLinks {
     }
 }
 
-/// Returns the kept value, or finds it and keeps it, unless it is long.
+/// Returns the cached value, or calls `find` and caches the result unless it is long.
 fn found_once<T: Clone>(place: &OnceLock<T>, len: impl Fn(&T) -> usize, find: impl FnOnce() -> T) -> T {
     if let Some(known) = place.get() {
         return known.clone();

@@ -1,4 +1,4 @@
-//! Manifests: they tell where names lead.
+//! Reads manifests, which map names to files and packages.
 
 use std::collections::BTreeMap;
 
@@ -52,12 +52,12 @@ enum CargoDependency {
 }
 
 impl CargoManifest {
-    /// The name by which the library is used.
+    /// Returns the name by which code uses the library.
     pub fn lib_name(&self) -> String {
         self.lib.name.clone().unwrap_or_else(|| self.package.name.replace('-', "_"))
     }
 
-    /// The package that a name of a crate stands for, if a dependency renames it.
+    /// Returns the package for which a crate name stands, if a dependency renames it.
     pub fn package_of_alias(&self, name: &str) -> Option<&str> {
         [&self.dependencies, &self.dev_dependencies, &self.build_dependencies].into_iter().flatten().find_map(
             |(alias, dependency)| match dependency {
@@ -82,7 +82,7 @@ pub(crate) struct NpmPackage {
 }
 
 impl NpmPackage {
-    /// The files that an import of the package may mean, best first. `subpath` is `.` or `./sub`.
+    /// Returns the files that an import of the package may mean, best first. `subpath` is `.` or `./sub`.
     pub fn list_entries(&self, subpath: &str) -> Vec<String> {
         let mut out = Vec::new();
         let exports = &self.exports;
@@ -117,7 +117,7 @@ impl NpmPackage {
     }
 }
 
-/// All paths under a value of `exports`, in order; that nests a few levels at most.
+/// Collects all paths under a value of `exports`, in order; it nests a few levels at most.
 fn collect_targets(value: &serde_json::Value, star: &str, out: &mut Vec<String>) {
     let mut todo = vec![value];
     while let Some(value) = todo.pop() {
@@ -147,17 +147,18 @@ struct TsConfigOptions {
 }
 
 impl TsConfig {
-    /// `baseUrl`, relative to the folder of the file.
+    /// Returns `baseUrl`, relative to the folder of the file.
     pub fn base_url(&self) -> Option<&str> {
         self.options.base.as_deref()
     }
 
-    /// Returns true if it maps names to modules.
+    /// Returns true if the configuration maps names to modules.
     pub fn has_paths(&self) -> bool {
         !self.options.paths.is_empty()
     }
 
-    /// Returns the places of a module by `paths`: by its whole name, else by the pattern with the longest start.
+    /// Returns the files that a module may mean by `paths`: by its whole name, else by the pattern with the longest
+    /// start.
     pub fn match_paths(&self, module: &str) -> Vec<String> {
         let matched = |pattern: &str| match pattern.split_once('*') {
             None => (pattern == module).then_some((usize::MAX, "")),
@@ -175,7 +176,7 @@ impl TsConfig {
 }
 
 impl ManifestFile {
-    /// Reads a manifest; one that cannot be read says nothing.
+    /// Reads a manifest; an unreadable one counts as empty.
     pub fn read(path: &str, bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         match path.rsplit('/').next().unwrap_or(path) {

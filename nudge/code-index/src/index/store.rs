@@ -1,4 +1,4 @@
-//! The tables of an index: files by path, and which files hold a name.
+//! Holds the tables of an index: files by path, and the files in which a name occurs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -19,7 +19,7 @@ use super::{EdgeCertainty, NodeId};
 
 /// Files by the hash of a name.
 type Postings = HashMap<u64, Slots, FixedState>;
-/// Most names stand in a few files.
+/// A list that holds four files without an allocation: most names occur in a few files.
 type Slots = SmallVec<[u32; 4]>;
 
 #[derive(Debug)]
@@ -35,26 +35,27 @@ impl IndexedFile {
     }
 }
 
-/// The facts of all files. It changes file by file, and holds nothing that follows from more than one file.
+/// Holds the facts of all files. It changes file by file, and stores nothing that depends on more than one file, except
+/// caches.
 #[derive(Debug, Default)]
 pub(crate) struct FileStore {
     files: Vec<Option<IndexedFile>>,
     free: Vec<u32>,
     pub paths: BTreeMap<Arc<str>, u32>,
     pub manifests: BTreeMap<Arc<str>, ManifestFile>,
-    /// Files with a node of the name.
+    /// Files that define the name.
     defined: Postings,
-    /// Files that call the name, or import it under another.
+    /// Files that call the name, or import it under another name.
     used: Postings,
-    /// Files with methods for a type of the name.
+    /// Files with methods for a type of this name.
     implemented: Postings,
-    /// Files with a path that ends in the name, without extension.
+    /// Files whose path ends in the name, without extension.
     stems: Postings,
-    /// Test files that are named after the stem, in lower case.
+    /// Test files that are named after the stem in lower case.
     testing: Postings,
-    /// Is true when the target of any call is known.
+    /// Is true when the target of any call is cached.
     has_targets: AtomicBool,
-    /// The links of nodes that were asked about.
+    /// The links of queried nodes.
     pub(super) kept: LinkCache,
 }
 
@@ -67,10 +68,10 @@ enum PostingTable {
     Testing,
 }
 
-/// The names by which a file stands in each table, each once.
+/// Returns the names under which each table lists a file, without repetition.
 fn list_rows(path: &str, facts: &FileFacts) -> [(PostingTable, Vec<u64>); 5] {
     let name = |name: NameId| hash_name(facts.text_of(name));
-    // A renamed import is called by its alias.
+    // Code calls a renamed import by its alias.
     let renamed = facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| i.name);
     let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.self_type));
     [
@@ -85,7 +86,7 @@ fn list_rows(path: &str, facts: &FileFacts) -> [(PostingTable, Vec<u64>); 5] {
     ]
 }
 
-/// Each name once: a file keeps each text once.
+/// Sorts the names and drops repetitions. A file stores each text once, so equal numbers mean equal names.
 fn sort_dedup(names: impl Iterator<Item = NameId>) -> impl Iterator<Item = NameId> {
     let mut names: Vec<NameId> = names.collect();
     names.sort_unstable();
@@ -122,7 +123,7 @@ impl FileStore {
         self.manifests.insert(path.into(), manifest);
     }
 
-    /// Returns the known target of a call by its number, or finds it.
+    /// Returns the cached target of a call by the call's number, or finds it.
     pub fn target_or_find(
         &self,
         file: &IndexedFile,
@@ -135,7 +136,7 @@ impl FileStore {
         file.targets.target_or_find(file.facts.calls.len(), number, find)
     }
 
-    /// Forgets everything that follows from more than one file.
+    /// Empties the caches that depend on more than one file.
     fn forget_links(&mut self) {
         self.kept.clear_links();
         if std::mem::take(self.has_targets.get_mut()) {
@@ -191,7 +192,7 @@ impl FileStore {
         !path.is_empty() && self.paths.range::<str, _>(from).next().is_some_and(|(first, _)| first.starts_with(&under))
     }
 
-    /// Files of a table, by path: nothing may depend on when a file was put.
+    /// Returns the files of a table, by path: the result must not depend on the order in which files were put.
     fn by_path(&self, slots: Option<&Slots>) -> Vec<u32> {
         let Some(slots) = slots else { return Vec::new() };
         let mut slots = slots.to_vec();
@@ -219,12 +220,12 @@ impl FileStore {
         self.by_path(self.stems.get(&hash_name(name)))
     }
 
-    /// Test files that are named after a stem, in lower case.
+    /// Returns the test files that are named after a stem in lower case.
     pub fn find_test_files(&self, stem: &str) -> Vec<u32> {
         self.by_path(self.testing.get(&hash_name(stem)))
     }
 
-    /// All nodes of a name.
+    /// Returns all nodes of a name.
     pub fn nodes_named(&self, name: &str) -> Vec<(u32, u32)> {
         let mut out = Vec::new();
         for slot in self.files_defining(name) {
@@ -241,7 +242,7 @@ impl FileStore {
             .iter()
             .map(|table| {
                 let beyond = table.values().filter(|files| files.spilled()).map(|files| files.capacity() * 4);
-                // A key, its files, and a byte of the table's own.
+                // Counts a key, its files, and one byte of control data per entry of the table.
                 table.capacity() * (size_of::<(u64, Slots)>() + 1) + beyond.sum::<usize>()
             })
             .sum();
@@ -250,7 +251,7 @@ impl FileStore {
     }
 }
 
-/// The last name of a type's path.
+/// Returns the last name of a type's path.
 pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<NameId> {
     let mut current = ty;
     for _ in 0..16 {
@@ -263,7 +264,7 @@ pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<N
     None
 }
 
-/// The last part of a path that names a module: `b` of `a/b.py` and of `a/b/__init__.py`.
+/// Returns the part of a path that names the module: `b` of `a/b.py` and of `a/b/__init__.py`.
 pub(crate) fn module_stem(path: &str) -> &str {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);
@@ -273,7 +274,7 @@ pub(crate) fn module_stem(path: &str) -> &str {
     }
 }
 
-/// Returns true if all of a file sees a node or binding.
+/// Returns true if a range is that of a whole file.
 pub(crate) fn of_file(from: u32, to: u32) -> bool {
     from == 0 && to == u32::MAX
 }

@@ -1,29 +1,29 @@
-//! The known targets of a file's calls: only the first question about the callers of a common name has to wait.
+//! Caches the targets of a file's calls: only the first query about the callers of a common name is slow.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{EdgeCertainty, NodeId};
 
-/// The targets of the calls of one file, each worked out when it is first asked for. Whatever changes a file gives
-/// them up, since any file may give a name another meaning.
+/// The targets of the calls of one file; each is found when a query first needs it. Every change of a file empties this
+/// cache, since any file may change the meaning of a name.
 #[derive(Debug, Default)]
 pub(super) struct CallTargets(OnceLock<Box<[AtomicU32]>>);
 
-/// The file, the node, and how it is known, in one word, so that readers never wait for each other.
+/// File, node and certainty are packed into one word, so that readers never wait for each other.
 const FILE: u32 = 17;
 const NODE: u32 = 3;
 const HOW: u32 = 0b111;
-/// Not asked yet; asked, and there is no certain target.
+/// Two special words: no query has needed the target yet; a query found no certain target.
 const OPEN: u32 = 0;
 const NONE: u32 = 1;
-/// Before the hows, which begin here.
+/// The certainties, in the order of their packed numbers, which begin with `FIRST_HOW`.
 const HOWS: [EdgeCertainty; 4] =
     [EdgeCertainty::Local, EdgeCertainty::SelfMember, EdgeCertainty::Imported, EdgeCertainty::Typed];
 const FIRST_HOW: u32 = 2;
 
 impl CallTargets {
-    /// The target of the call of a number, among so many.
+    /// Returns the target of the call `number` of `calls` calls; calls `find` the first time.
     pub fn target_or_find(
         &self,
         calls: usize,
@@ -44,18 +44,18 @@ impl CallTargets {
         }
     }
 
-    /// Forgets all.
+    /// Empties the cache.
     pub fn clear_targets(&mut self) {
         self.0.take();
     }
 
-    /// The bytes that it takes beside itself.
+    /// Returns the bytes that the cache takes, without its own struct.
     pub fn memory_bytes(&self) -> usize {
         self.0.get().map_or(0, |all| size_of_val(&**all))
     }
 }
 
-/// Packs a target; `None` if it does not fit: it is found anew each time.
+/// Packs a target; returns `None` if it does not fit, and the target is then found again each time.
 fn pack_target(id: NodeId, how: EdgeCertainty) -> Option<u32> {
     let how_index = u32::try_from(HOWS.iter().position(|other| *other == how)?).ok()?;
     let fits = id.node < 1 << (FILE - NODE) && id.file < 1 << (u32::BITS - FILE);

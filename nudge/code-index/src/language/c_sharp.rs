@@ -128,7 +128,7 @@ fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// A field of a class, or a name in a block.
+/// Notes a field of a class, or binds a name in a block.
 fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let ty = node.child_by_field_name("type");
     let mut cursor = node.walk();

@@ -1,18 +1,18 @@
-//! Visitors that the languages with braces share.
+//! Shares visitors among the languages with braces.
 
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{FrameKind, NodeDraft, TreeWalk, end_byte, start_byte};
 use crate::facts::{BindingTarget, Expr, ExprId, ImplBlock, NameId, NodeKind, flag, to_number};
 
-/// Comments right before a node, marks of its own between them.
+/// Reads the comments right before a node; attributes of the node may stand between.
 pub(super) fn read_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, wanted: &[&str]) -> Option<String> {
     let mut comments = walk.comments_before(node.start_position().row);
     comments.retain(|comment| wanted.iter().any(|start| comment.starts_with(start)));
     crate::extract::text::clean_doc(&crate::doc::strip_comment_marks(&comments))
 }
 
-/// The part of a value at a place, as far as both are known.
+/// Makes the expression for one part of a value; unknown if value or position is unknown.
 pub(super) fn make_part(walk: &mut TreeWalk<'_>, value: ExprId, place: Option<u32>) -> ExprId {
     match place {
         Some(place) if !value.is_none() => walk.add_expr(Expr::Part(value, place.into())),
@@ -20,8 +20,8 @@ pub(super) fn make_part(walk: &mut TreeWalk<'_>, value: ExprId, place: Option<u3
     }
 }
 
-/// The patterns within that of a tuple or an array, each with its place, which is not known from `..` or `*rest` on. Commas are
-/// counted and not nodes, since a hole and `_` are no nodes, and a comment is one.
+/// Lists the patterns in a tuple or array pattern, each with its position. The position is unknown after `..` or
+/// `*rest`. The function counts commas instead of nodes, since a hole and `_` are not nodes, and a comment is one.
 pub(super) fn list_places(node: Syntax<'_>) -> Vec<(Syntax<'_>, Option<u32>)> {
     let mut cursor = node.walk();
     let mut place = Some(0);
@@ -41,7 +41,7 @@ pub(super) fn list_places(node: Syntax<'_>) -> Vec<(Syntax<'_>, Option<u32>)> {
     out
 }
 
-/// Notes a node by the name in a field.
+/// Adds a node whose name is in a field of the syntax.
 pub(super) fn note_node(
     walk: &mut TreeWalk<'_>,
     node: Syntax<'_>,
@@ -61,7 +61,7 @@ pub(super) fn note_node(
     Some(walk.add_node(NodeDraft { kind, name, whole: node, body, flags, doc, bare }))
 }
 
-/// Opens a class without a name. It hides the code around it: `this` and bare names in it are of an unknown type.
+/// Opens a class without a name. It hides the code around it: the types of `this` and of bare names in it are unknown.
 pub(super) fn open_nameless(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let number = to_number(walk.facts.impls.len());
     walk.facts.impls.push(ImplBlock {
@@ -73,7 +73,7 @@ pub(super) fn open_nameless(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Impl(number));
 }
 
-/// Notes the result of a function, by the type in a field.
+/// Notes the result of a function from the type in a field.
 pub(super) fn note_result(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32, field: &str) {
     if let Some(ty) = walk.child_by_field(node, field) {
         let ty = walk.lower_expr(ty);
@@ -85,7 +85,7 @@ pub(super) fn note_result(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32
     }
 }
 
-/// Notes the parameters of a function, each by the name that `name_of` finds in it, with the type in `type`.
+/// Notes the parameters of a function: `name_of` finds the name of each, and the field `type` has its type.
 pub(super) fn note_params(
     walk: &mut TreeWalk<'_>,
     node: Syntax<'_>,
@@ -113,7 +113,7 @@ pub(super) fn note_params(
     walk.set_params(number, names);
 }
 
-/// Binds a name in the innermost frame: in a function from its declaration on.
+/// Binds a name in the innermost frame; in a function the name is visible after its declaration.
 pub(super) fn bind_value(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, site: Syntax<'_>) {
     let frame = walk.current_frame();
     let from =
@@ -121,7 +121,7 @@ pub(super) fn bind_value(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, s
     walk.add_binding(name, from, frame.to, start_byte(site), BindingTarget::Value(value));
 }
 
-/// Binds a name within a node.
+/// Binds a name inside a node.
 pub(super) fn bind_in(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, scope: Syntax<'_>) {
     walk.add_binding(name, start_byte(scope), end_byte(scope), start_byte(scope), BindingTarget::Value(value));
 }
@@ -130,14 +130,14 @@ pub(super) fn open_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Block);
 }
 
-/// Notes a call of the node in `function`.
+/// Notes a call of the callee in the field `function`.
 pub(super) fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(function) = walk.child_by_field(node, "function") {
         walk.call_of(function, false);
     }
 }
 
-/// A value of the type in `type`, unless that says `var`.
+/// Makes a value of the type in `ty`, or uses `value` if the type is `var`.
 pub(super) fn lower_typed(walk: &mut TreeWalk<'_>, ty: Option<Syntax<'_>>, value: Option<Syntax<'_>>) -> ExprId {
     match ty.filter(|ty| !matches!(walk.node_text(*ty), "var" | "auto")) {
         Some(ty) => {

@@ -86,7 +86,7 @@ const VISITS: &[(&str, Visit)] = &[
 
 fn read_doc(walk: &mut TreeWalk<'_>, row: usize) -> Option<String> {
     let mut comments = walk.comments_before(row);
-    // A comment that is no JSDoc is about the code, not about its use.
+    // A comment that is not JSDoc is about the code and not about its use.
     comments.retain(|comment| comment.starts_with("/**"));
     let last = comments.pop()?;
     crate::extract::text::clean_doc(&crate::doc::strip_comment_marks(&[last]))
@@ -96,7 +96,7 @@ fn open_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Block);
 }
 
-/// A type of a function: its parameters are no one's.
+/// Handles the type of a function; its parameters belong to no function node.
 fn type_scope(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Function(NO_NODE));
 }
@@ -245,7 +245,7 @@ fn visit_namespace(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// An object or the type of one: its members are those of the name that it was given.
+/// Visits an object or an object type: its members belong to the name to which it is assigned.
 fn visit_object(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let what = walk.named.remove(&node.id()).map_or(FrameKind::Function(NO_NODE), FrameKind::Class);
     walk.open_frame(node, what);
@@ -281,7 +281,7 @@ fn visit_method(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     open_function(walk, node, number);
 }
 
-/// A field, or a method if it holds a function.
+/// Visits a field, or a method if the field holds a function.
 fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let field = if node.kind() == "field_definition" { "property" } else { "name" };
     let name = read_key(walk, node, field);
@@ -314,7 +314,7 @@ fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.add_field(owner, name, given, start_byte(node));
 }
 
-/// A property of an object.
+/// Visits a property of an object.
 fn visit_pair(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let FrameKind::Class(owner) = walk.owner_frame().what else { return };
     let name = read_key(walk, node, "key");
@@ -355,7 +355,7 @@ fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     bind::hint_function(walk, node, function);
 }
 
-/// `it("does this", () => ..)` is a test of that name.
+/// Adds a test with this title: `it("does this", () => ..)`.
 fn test(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     let called = walk.node_text(function);
     let head = called.split_once(['.', '(']).map_or(called, |(head, _)| head);

@@ -1,4 +1,4 @@
-//! A grammar with the tables that give its syntax a meaning, by number of kind.
+//! Combines a grammar with the tables that interpret its syntax, indexed by the number of the syntax kind.
 
 use std::collections::HashMap;
 
@@ -7,67 +7,67 @@ use tree_sitter::{Language as Parser, Node};
 
 use crate::extract::TreeWalk;
 
-/// A step of the walk at a node of the tree.
+/// A function that the walk runs at a node of the tree.
 pub(crate) type Visit = for<'a> fn(&mut TreeWalk<'a>, Node<'_>);
 
-/// The meaning of a kind of syntax as an expression or type. Texts are names of fields; `""` is the first named child.
+/// The meaning of a syntax kind as an expression or type. Texts are names of fields; `""` is the first named child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SyntaxShape {
     Name,
     Member(&'static str, &'static str),
     Static(&'static str, &'static str),
     Call(&'static str),
-    /// A call, unless the function makes something else of it.
+    /// A call, unless the function lowers it to something else.
     CallOr(&'static str, Lower),
-    /// Object, if any, and name of the method.
+    /// A method call: the field of the object, which may be absent, and the field of the name.
     Invoke(&'static str, &'static str),
     /// A value of the type in the field.
     Of(&'static str),
     Inner(&'static str),
     Item(&'static str),
-    /// The same as the value in the field.
+    /// The value in the field, unchanged.
     Pass(&'static str),
-    /// A type and, in a child, its arguments.
+    /// A type with type arguments in a child.
     Apply(&'static str, &'static str),
-    /// Either of two.
+    /// Either of two values.
     Either(&'static str, &'static str),
-    /// All its named children, of which any may be meant.
+    /// All named children, as a tuple.
     Tuple(&'static str),
     Null,
     This,
     Super,
     Literal(&'static str),
-    /// By a function of its own.
+    /// A function of the language lowers it.
     Own(Lower),
 }
 
-/// An expression of the grammar's own.
+/// A function of a language that lowers a syntax node.
 pub(crate) type Lower = for<'a> fn(&mut TreeWalk<'a>, Node<'_>) -> crate::facts::ExprId;
 
-/// The parts that a language brings.
+/// The tables of a language.
 pub(crate) struct LanguageSpec {
     pub parser: fn() -> Parser,
     pub visits: &'static [(&'static str, Visit)],
     pub shapes: &'static [(&'static str, SyntaxShape)],
-    /// Syntax that adds to the complexity.
+    /// Syntax kinds that add to the complexity.
     pub branches: &'static [&'static str],
-    /// Comments.
+    /// Syntax kinds that are comments.
     pub comments: &'static [&'static str],
-    /// Syntax in which nothing stands that is visited: the walk does not look into it.
+    /// Syntax kinds that the walk does not enter, because no visited syntax is inside.
     pub leaves: &'static [&'static str],
-    /// Syntax in which nothing is visited after its first child: the rest is a point and a name.
+    /// Syntax kinds in which the walk enters only the first child: the rest is a dot and a name.
     pub heads: &'static [&'static str],
 }
 
-/// A language as it is used.
+/// A language with its tables, ready for use.
 pub(crate) struct Grammar {
     pub parser: Parser,
     pub rows: Vec<SyntaxRow>,
-    /// The numbers of the fields: the parser looks names up one by one.
+    /// The numbers of the fields by name, because the parser searches names one by one.
     pub fields: HashMap<String, u16, FixedState>,
 }
 
-/// The tables' entry for a kind.
+/// The tables' entry for one syntax kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SyntaxRow {
     pub visit: Option<Visit>,

@@ -73,7 +73,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
 
 const DOCS: &[&str] = &["/**"];
 
-/// Variables are named with their sign, functions and classes without.
+/// Lowers a variable; the names of variables keep their `$`, those of functions and classes have none.
 fn lower_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.node_text(node) == "$this" {
         return walk.add_expr(Expr::This);
@@ -173,7 +173,7 @@ fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Binds `$x = ..` in all of the function; if assigned twice, it is either value.
+/// Binds `$x = ..` in the whole function; a variable that is assigned twice has either value.
 fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
         return;
@@ -189,7 +189,7 @@ fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// A variable is seen in all of its function.
+/// Binds a variable, which is visible in its whole function.
 fn bind_variable(walk: &mut TreeWalk<'_>, variable: Syntax<'_>, value: ExprId, site: Syntax<'_>) {
     let name = walk.name_of(variable);
     let owner = walk.owner_frame();

@@ -170,7 +170,7 @@ fn lower_or(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     if and { right } else { walk.add_either(left, right) }
 }
 
-/// A string is a type where a type is expected: `"Flask"`, `t.Optional["Flask"]`, `"Flask | None"`.
+/// Lowers a string where a type is expected: `"Flask"`, `t.Optional["Flask"]`, `"Flask | None"`.
 fn lower_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let text = walk.node_text(node).trim_matches(['"', '\'']);
     let types = |text: &str| text.split(['|', '.']).all(|part| is_name(part.trim()));
@@ -188,16 +188,16 @@ fn lower_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
         }
         out = if out.is_none() { chain } else { walk.add_either(out, chain) };
     }
-    // As a value it is a string.
+    // Marks the type as quoted: the same expression, used as a value, is a string.
     walk.add_expr(Expr::Part(out, QUOTED))
 }
 
-/// The name under which an assigned member of something is bound.
+/// Returns the name under which an assigned attribute of `owner` is bound.
 pub(crate) fn member_name(owner: &str, name: &str) -> String {
     format!("{owner}.{name}")
 }
 
-/// The number of the part that marks a type in quotes.
+/// The part number that marks a type in quotes.
 pub(crate) const QUOTED: CompactNumber = CompactNumber::NONE;
 
 fn is_name(text: &str) -> bool {
@@ -226,7 +226,7 @@ fn visit_decorated(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Only a string that is formatted holds code.
+/// Visits a string; only a formatted string holds code.
 fn visit_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let text = walk.node_text(node);
     let prefix = text.split_once(['"', '\'']).map_or(text, |(prefix, _)| prefix);
@@ -302,7 +302,7 @@ fn visit_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Function(number));
 }
 
-/// Holds the docstring against the signature.
+/// Compares the docstring with the signature.
 fn check_docstring(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     let Some(list) = walk.child_by_field(node, "parameters") else { return };
     let mut params = Vec::new();
@@ -311,7 +311,7 @@ fn check_docstring(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     for param in list.named_children(&mut cursor) {
         let splat = if param.kind() == "typed_parameter" { param.named_child(0).unwrap_or(param) } else { param };
         match splat.kind() {
-            // `*` and `/` are no parameters.
+            // `*` and `/` are not parameters.
             "comment" | "keyword_separator" | "positional_separator" => continue,
             "dictionary_splat_pattern" => open = true,
             _ => {}
@@ -326,7 +326,7 @@ fn check_docstring(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     walk.check_doc(number, &params, open, returns == "None");
 }
 
-/// Binds the parameters, and says their names.
+/// Binds the parameters, and returns their names.
 fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<NameId> {
     let Some(list) = walk.child_by_field(node, "parameters") else { return Vec::new() };
     let (from, to) = (start_byte(node), end_byte(node));
@@ -425,7 +425,7 @@ fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
         match (module, alias) {
             (Some(module), alias) => walk.add_import(module, name, alias.unwrap_or(name), node, true),
             (None, Some(alias)) => walk.add_import(name, "", alias, node, true),
-            // `import a.b` binds `a`; names behind it are found by the paths of modules.
+            // `import a.b` binds `a`; the other names are found by the paths of modules.
             (None, None) => walk.add_import(name, "", name.split('.').next().unwrap_or(name), node, true),
         }
         bind::place_import(walk, node);
@@ -435,7 +435,8 @@ fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(function) = walk.child_by_field(node, "function") {
         walk.call_of(function, false);
-        // `fixture(..)` with a function as value is read where that is defined.
+        // A call such as `fixture(..)` with a function as argument needs nothing here: the function's definition has
+        // the facts.
     }
 }
 
@@ -474,7 +475,7 @@ fn visit_yield(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Returns true if the function declares its result.
+/// Returns true if the function declares its result type.
 fn is_annotated(walk: &TreeWalk<'_>, function: u32) -> bool {
     walk.facts.nodes.get(function as usize).is_some_and(|node| node.flags & flag::ANNOTATED != 0)
 }

@@ -43,7 +43,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
     ("hash", SyntaxShape::Literal("Hash")),
 ];
 
-/// `@x` is a field of the class around.
+/// Lowers `@x` to a field of the class around it.
 fn lower_instance_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let this = walk.add_expr(Expr::This);
     let name = walk.name_of(node);

@@ -144,7 +144,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
     ("continue_expression", SyntaxShape::Null),
 ];
 
-/// `x[i]` is one of those that `x` holds, `x[1..]` some of them.
+/// Lowers an index: `x[i]` is an item of `x`, and `x[1..]` is a slice.
 fn index(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let value = walk.lower_field(node, "");
     let range = node.named_child(1).is_some_and(|index| index.kind() == "range_expression");
@@ -154,7 +154,7 @@ fn index(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_expr(if range { Expr::Slice(value) } else { Expr::Item(value) })
 }
 
-/// Lowers `*x` to the value that `x` refers to; `**x` is unknown: it most often gives a value of another type.
+/// Lowers `*x` to the value to which `x` refers. `**x` is unknown, because it most often has another type.
 fn lower_unary(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.node_text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
 }
@@ -164,7 +164,7 @@ fn lower_primitive(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_literal(text)
 }
 
-/// Each of the bounds may give a method.
+/// Lowers bounds: each of them may have the called method.
 fn lower_bounds(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.lower_all(node)
 }
@@ -184,7 +184,7 @@ fn lower_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let count = node.named_child_count();
     let last = count.checked_sub(1).and_then(|index| node.named_child(to_number(index)));
     match last {
-        // A longer block may bind the names in it, and the place that asks for the value does not see them.
+        // A longer block may bind names that are not visible where the block's value is evaluated.
         Some(last) if count == 1 => walk.lower_expr(last),
         _ => ExprId::NONE,
     }
@@ -256,7 +256,7 @@ fn note_node(walk: &mut TreeWalk<'_>, node: Syntax<'_>, kind: NodeKind, bare: bo
     Some(number)
 }
 
-/// `<T: Bound>` and `where T: Bound`.
+/// Binds `<T: Bound>` and `where T: Bound`.
 fn type_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut params: Vec<(NameId, ExprId)> = Vec::new();
     let mut cursor = node.walk();
@@ -350,7 +350,7 @@ fn visit_class(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     tuple_fields(walk, node, number);
 }
 
-/// The fields of `struct P(A, B)` are `0` and `1`.
+/// Notes the fields `0` and `1` of `struct P(A, B)`.
 fn tuple_fields(walk: &mut TreeWalk<'_>, node: Syntax<'_>, owner: u32) {
     let Some(body) = walk.child_by_field(node, "body").filter(|body| body.kind() == "ordered_field_declaration_list")
     else {
@@ -413,7 +413,8 @@ fn visit_module(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
     let macros = walk.marks.iter().any(|mark| mark.contains("macro_use"));
     walk.marks.clear();
-    // A module in a file of its own: its name gives the place, or `#[path]` does. It passes on its macros.
+    // A module in a file of its own: its name or `#[path]` says which file. With `#[macro_use]` this module exports its
+    // macros to the parent.
     if let Some(name) = walk.child_by_field(node, "name") {
         let name = walk.node_text(name);
         let module = path.map_or_else(|| format!("self::{name}"), |path| format!("#{path}"));
@@ -429,7 +430,7 @@ fn type_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.add_result(number, value, start_byte(node));
 }
 
-/// Notes a type that the implementations of a trait choose.
+/// Adds a type that the implementations of a trait choose.
 fn visit_associated_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
     let (Some(name), FrameKind::Class(owner)) = (walk.child_by_field(node, "name"), walk.owner_frame().what) else {
@@ -469,19 +470,19 @@ fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     bind::hint_closure(walk, node, function);
 }
 
-/// `(self.f)` before arguments: the field, even where a method has its name.
+/// Returns true for `(self.f)` before arguments: that is the field, even if a method has the same name.
 fn is_field(function: Syntax<'_>) -> bool {
     function.kind() == "parenthesized_expression"
         && function.named_child(0).is_some_and(|inner| inner.kind() == "field_expression")
 }
 
-/// Lowers a call of a function that a field holds: the result is not known.
+/// Lowers a call of a function that a field holds; the result is unknown.
 fn field_called(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let function = walk.child_by_field(node, "function");
     if function.is_some_and(is_field) { walk.add_literal("?") } else { ExprId::NONE }
 }
 
-/// A name that a pattern binds: in lower case, or it is a constant.
+/// Returns true if a name in a pattern binds a value: it begins in lower case, or else it is a constant.
 pub(super) fn is_binding_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_lowercase() || c == '_')
 }

@@ -1,4 +1,4 @@
-//! Members: of classes and their bases, of modules, and of values from outside.
+//! Finds members of classes and their bases, of modules, and of values from outside.
 
 use std::rc::Rc;
 
@@ -9,21 +9,21 @@ use crate::language::CodeLanguage;
 use super::lookup::node_around;
 use super::{CallResolver, ClassMember, ExprPlace, ExprValue, ModulePlace, NameSpace, eval::one_of, outside};
 
-/// A question for a member.
+/// A query for a member.
 pub(super) struct MemberQuery<'a> {
     pub name: &'a str,
     pub space: NameSpace,
-    /// Is true for the class itself, not a value of it.
+    /// Is true for a member of the class itself, and false for one of a value of the class.
     pub of_type: bool,
-    /// The file and the byte where it is asked for.
+    /// The file and the byte of the code that uses the member.
     pub from: Option<(u32, u32)>,
 }
 
-/// Bases of bases.
+/// The most levels of bases.
 const BASES_MAX: u32 = 8;
 
 impl CallResolver<'_> {
-    /// A member of something.
+    /// Finds a member of a value or module.
     pub(super) fn find_member(
         &self,
         site: &ExprPlace,
@@ -106,7 +106,7 @@ impl CallResolver<'_> {
         Some(self.take_member(member, base, space))
     }
 
-    /// A member as it is got from a value or class.
+    /// Returns the value that a member has when code reads it from a value or class.
     fn take_member(&self, member: ClassMember, base: &ExprValue, space: NameSpace) -> ExprValue {
         match member {
             ClassMember::Unclear => ExprValue::Unknown,
@@ -131,7 +131,8 @@ impl CallResolver<'_> {
                     self.eval_expr(&site, field.value, NameSpace::Value)
                 }));
                 match value {
-                    // The call is of the field; the function that it holds may change.
+                    // The call's target is the field, because the function that the field holds may change; only the
+                    // result is known.
                     ExprValue::Def(..) | ExprValue::Method(..) if space == NameSpace::Called => {
                         ExprValue::Giving(Rc::new(self.call_result(&value, facts.language)))
                     }
@@ -157,7 +158,7 @@ impl CallResolver<'_> {
         })
     }
 
-    /// A member of the class's own body.
+    /// Finds a member in the class's own body.
     pub(super) fn own_member(&self, id: NodeId, asked: &MemberQuery<'_>) -> Option<ClassMember> {
         let facts = self.store.facts_at(id.file)?;
         let name = facts.names.find(asked.name)?;
@@ -173,7 +174,7 @@ impl CallResolver<'_> {
         let field = facts.fields_of(name).iter().find(|field| field.owner.get() == id.node && !called);
         match (first, field) {
             (None, None) => None,
-            // A value has its own member: an assigned member comes before one of the class.
+            // An assigned field hides the method of the class in a value, so the target is unclear.
             (Some((_, node)), Some(_))
                 if (facts.language == CodeLanguage::Python || facts.language.is_ecma())
                     && node.kind == NodeKind::Method
@@ -184,14 +185,14 @@ impl CallResolver<'_> {
             (Some((number, node)), _) => {
                 let mut chosen = number;
                 if facts.language == CodeLanguage::Python && node.flags & flag::PROPERTY == 0 {
-                    // Overloads come before the function they declare, twins in other branches beside it.
+                    // Overloads stand before the function that they declare, and twins stand in other branches.
                     let all: Vec<_> = std::iter::once((number, node)).chain(found).collect();
                     let sure = all.iter().rposition(|(_, node)| node.flags & flag::CONDITIONAL == 0);
                     let left = &all[sure.unwrap_or(0)..];
                     let [(only, _)] = left else { return Some(ClassMember::Unclear) };
                     chosen = *only;
                 } else if facts.language.has_overloads() && found.next().is_some() {
-                    // The arguments decide which of them is called.
+                    // The arguments decide which overload is called.
                     return Some(ClassMember::Unclear);
                 }
                 Some(ClassMember::Node(NodeId { file: id.file, node: chosen }))
@@ -200,7 +201,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns true if a base has a method of the name with another number of parameters: then the arguments decide.
+    /// Returns true if a base has a method of the name with another number of parameters, so that the arguments decide.
     fn is_overloaded(&self, id: NodeId, member: ClassMember, asked: &MemberQuery<'_>, left: u32) -> bool {
         let params = |id: NodeId| {
             let (from, to) = self.store.facts_at(id.file)?.nodes.get(id.node as usize)?.params;
@@ -216,7 +217,7 @@ impl CallResolver<'_> {
     }
 
     /// Returns true if a class extends an unknown class, which may have any member. Java's interfaces do not count:
-    /// their members are hardly ever called by a bare name.
+    /// code hardly ever calls their members by a bare name.
     pub(super) fn extends_unknown(&self, id: NodeId) -> bool {
         let mut id = id;
         for _ in 0..BASES_MAX {
@@ -244,7 +245,7 @@ impl CallResolver<'_> {
         })
     }
 
-    /// The bases of a class; of an interface of TypeScript those of all its declarations.
+    /// Lists the bases of a class. A TypeScript interface has the bases of all its declarations.
     pub(super) fn list_bases(&self, id: NodeId) -> Vec<ExprValue> {
         let Some(facts) = self.store.facts_at(id.file) else { return Vec::new() };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
@@ -263,12 +264,12 @@ impl CallResolver<'_> {
         }
     }
 
-    /// The class, or type of the block of methods, around a place.
+    /// Returns the class around a position, or the type of the block of methods around it.
     pub(super) fn class_here(&self, site: &ExprPlace, facts: &FileFacts) -> Option<NodeId> {
         let holds = |number: u32| {
             facts.nodes.get(number as usize).is_some_and(|node| match node.kind {
                 NodeKind::Class | NodeKind::Trait => true,
-                // An object with methods.
+                // An object with methods counts as a class.
                 NodeKind::Constant | NodeKind::Type => facts.language.is_ecma(),
                 _ => false,
             })
@@ -289,7 +290,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// The enum of a variant.
+    /// Returns the enum of a variant.
     pub(super) fn enum_of(&self, id: NodeId) -> ExprValue {
         match self.store.facts_at(id.file).map(|facts| super::lookup::owner_of(facts, id.node)) {
             Some(NodeOwner::Node(node)) => ExprValue::Of(NodeId { file: id.file, node: node.get() }, super::no_args()),
@@ -305,7 +306,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// The fixture that a parameter of a test or fixture asks for: of the file, or of a `conftest.py` around it.
+    /// Finds the fixture that a parameter of a test or fixture names: in the file, or in a `conftest.py` around it.
     pub fn fixture_node(&self, file: u32, node: u32, name: &str) -> Option<NodeId> {
         let here = self.store.file_at(file)?;
         let asks = here.facts.nodes.get(node as usize)?;

@@ -9,7 +9,7 @@ use crate::language::CodeLanguage;
 use super::lookup::node_around;
 use super::{Args, CallResolver, ExprPlace, ExprValue, NameSpace, no_args, outside};
 
-/// Marks a string that is a path only as a type.
+/// Marks a string that is a path only if it is used as a type.
 pub(super) const QUOTED: CompactNumber = CompactNumber::NONE;
 
 impl CallResolver<'_> {
@@ -58,7 +58,7 @@ impl CallResolver<'_> {
                 let value = self.eval_expr(site, container, NameSpace::Value);
                 self.item_of(&value)
             }
-            // A class may return anything for a slice.
+            // A slice of a class's value may be of any type.
             Expr::Slice(sequence) => match self.eval_expr(site, sequence, NameSpace::Value) {
                 ExprValue::Of(..) => ExprValue::Unknown,
                 value => value,
@@ -85,7 +85,7 @@ impl CallResolver<'_> {
             }
             Expr::Apply(base, args) => self.eval_apply(site, facts, base, args, space),
             Expr::Args(..) => ExprValue::Any(self.eval_args(site, facts, id, space)),
-            // `self::f`
+            // Handles `self::f`.
             Expr::This if space == NameSpace::Type && facts.language == CodeLanguage::Rust => {
                 ExprValue::Place(self.place_at(site.file, site.byte))
             }
@@ -145,7 +145,7 @@ impl CallResolver<'_> {
         one_of(values)
     }
 
-    /// A name that nothing in the file binds.
+    /// Evaluates a name that no binding of the file gives.
     fn eval_unbound(&self, site: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
         let text = facts.text_of(name);
         match self.unbound_value(site, text, space) {
@@ -163,7 +163,7 @@ impl CallResolver<'_> {
         ExprValue::Unknown
     }
 
-    /// A module inside a file is one; all else is itself.
+    /// Returns the value of a definition: a module inside a file is a module, any other node is itself.
     pub(super) fn definition_value(&self, id: NodeId) -> ExprValue {
         match self.node_kind(id) {
             Some(NodeKind::Module) => ExprValue::Place(super::ModulePlace { file: id.file, module: Some(id.node) }),
@@ -193,7 +193,7 @@ impl CallResolver<'_> {
         ExprValue::Any(self.eval_args(&inner, facts, bounds, NameSpace::Type))
     }
 
-    /// The values of a list of arguments.
+    /// Evaluates a list of arguments.
     pub(super) fn eval_args(&self, site: &ExprPlace, facts: &FileFacts, list: ExprId, space: NameSpace) -> Args {
         let mut out = Vec::new();
         let mut next = list;
@@ -226,7 +226,7 @@ impl CallResolver<'_> {
             ExprValue::OuterType(name, _) => {
                 ExprValue::OuterType(name, self.eval_args(site, facts, args, NameSpace::Type))
             }
-            // A tuple, an array.
+            // A tuple or an array.
             ExprValue::Outer(name, _) => ExprValue::Outer(name, self.eval_args(site, facts, args, space)),
             other => other,
         }
@@ -249,7 +249,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// A value of a type.
+    /// Returns a value of a type.
     pub(super) fn instance_of(&self, ty: &ExprValue) -> ExprValue {
         match ty {
             ExprValue::Def(id, args) => match self.node_kind(*id) {
@@ -278,7 +278,7 @@ impl CallResolver<'_> {
     fn alias_value(&self, id: NodeId, args: &Args) -> ExprValue {
         let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         let Some(given) = facts.gives_of(id.node).first() else {
-            // It has members of its own.
+            // The alias has its own members, so its value is a value of the alias.
             return ExprValue::Of(id, args.clone());
         };
         let this = Rc::new(ExprValue::Def(id, args.clone()));
@@ -372,7 +372,7 @@ impl CallResolver<'_> {
         value
     }
 
-    /// A value that is named by a constant.
+    /// Returns the value that a constant holds; any other value is returned unchanged.
     fn held_by(&self, value: ExprValue, space: NameSpace) -> ExprValue {
         match value {
             ExprValue::Def(id, _) if space == NameSpace::Value && self.node_kind(id) == Some(NodeKind::Constant) => {
@@ -437,7 +437,7 @@ impl CallResolver<'_> {
                         value => value,
                     })
                 });
-                // An `async` before the `with` decides which of the two is called.
+                // `with` or `async with` decides which of the two methods is called.
                 one_of(given)
             }
             ExprValue::Outer(name, args) if &**name == "ContextManager" => {
@@ -449,8 +449,8 @@ impl CallResolver<'_> {
     }
 }
 
-/// Finds the node that decides `this` at a byte of ECMAScript: in a static method it is the class, and a function that
-/// is no arrow has its own.
+/// Finds the node that decides `this` at a byte of ECMAScript. In a static method `this` is the class, and a function
+/// that is not an arrow function has its own.
 fn this_around(facts: &FileFacts, byte: u32) -> Option<&CodeNode> {
     let says = |node: &CodeNode| match node.kind {
         NodeKind::Function => node.flags & flag::OWN_THIS != 0,
@@ -462,7 +462,7 @@ fn this_around(facts: &FileFacts, byte: u32) -> Option<&CodeNode> {
     node_around(facts, byte, |number| node(number).is_some_and(says)).and_then(node)
 }
 
-/// The one value that all of them are, `None` aside.
+/// Returns the value if all values are equal; `None` of the language does not count.
 pub(super) fn one_of(values: impl IntoIterator<Item = ExprValue>) -> ExprValue {
     let mut found: Option<ExprValue> = None;
     let mut null = false;
@@ -479,9 +479,9 @@ pub(super) fn one_of(values: impl IntoIterator<Item = ExprValue>) -> ExprValue {
     found.unwrap_or(if null { ExprValue::Null } else { ExprValue::Unknown })
 }
 
-/// In which space the left side of a dot is.
+/// Returns the name space in which the left side of a dot is looked up.
 fn base_space(facts: &FileFacts, receiver: ExprId, space: NameSpace) -> NameSpace {
-    // `ns.Type` in a type begins with a name of the values.
+    // In an ECMAScript type such as `ns.Type`, the left side is looked up for a type as well.
     match facts.exprs.get(receiver) {
         Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == NameSpace::Type => {
             NameSpace::Type
@@ -495,7 +495,7 @@ fn is_tuple(facts: &FileFacts, expr: ExprId) -> bool {
     matches!(facts.exprs.get(expr), Some(Expr::Literal(name)) if facts.text_of(name) == "tuple")
 }
 
-/// Returns true if a block of methods begins at a place.
+/// Returns true if a block of methods begins at a byte.
 fn impl_begins(facts: &FileFacts, from: u32) -> bool {
     facts.impls.iter().any(|block| block.from == from)
 }

@@ -1,4 +1,4 @@
-//! The only one of its name nearby: an edge that is likely, and never called certain.
+//! Finds likely edges: the called method is the only one of its name nearby. Such an edge never counts as certain.
 
 use crate::facts::{CallFact, Expr, FileFacts, NodeKind, NodeOwner};
 use crate::index::{NodeId, last_name};
@@ -7,7 +7,8 @@ use crate::language::CodeLanguage;
 use super::CallResolver;
 
 impl CallResolver<'_> {
-    /// The only method of the name in the language, if its file is imported by the caller's, or by one that is.
+    /// Returns the only method of the name in the language, if the receiver is named like its class, and the caller's
+    /// file imports the method's file, directly or over one other file.
     pub fn find_likely(&self, file: u32, call: &CallFact) -> Option<NodeId> {
         let facts = self.store.facts_at(file)?;
         if facts.language != CodeLanguage::Python || !matches!(facts.exprs.get(call.callee)?, Expr::Member(..)) {
@@ -37,7 +38,7 @@ impl CallResolver<'_> {
         asked.len() > 2 && class.ends_with(&asked)
     }
 
-    /// Returns true if a file imports another, over at most one in between.
+    /// Returns true if a file imports another one, directly or over one other file.
     fn is_near(&self, file: u32, other: u32) -> bool {
         if file == other {
             return true;
@@ -47,7 +48,7 @@ impl CallResolver<'_> {
     }
 }
 
-/// Names that the standard library uses, so that being the only one here proves nothing.
+/// Returns true for names that the standard library uses: being the only one in this project proves nothing for them.
 fn is_usual_name(name: &str) -> bool {
     USUAL.binary_search(&name).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Finds the meaning of a name at its place.
+//! Finds the meaning of a name at a position.
 
 use crate::facts::{BindingTarget, CodeNode, FileFacts, NameBinding, NameId, NodeKind, NodeOwner, flag};
 use crate::index::{EdgeCertainty, NodeId, module_stem, of_file};
@@ -8,7 +8,8 @@ use super::eval::one_of;
 use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
 
 impl CallResolver<'_> {
-    /// Finds the bindings of a name around a place: the innermost, and all of them if one of several holds.
+    /// Finds the bindings of a name around a position: the innermost binding, or all that may hold if there are
+    /// several.
     pub(super) fn lookup_name(&self, site: &ExprPlace, name: NameId, space: NameSpace) -> Vec<NameBinding> {
         let Some(facts) = self.store.facts_at(site.file) else { return Vec::new() };
         let module = module_range(facts, site.byte);
@@ -29,7 +30,7 @@ impl CallResolver<'_> {
             }
         }
         if best.len() > 1 {
-            // Twins of a type count as one: blocks give their methods to all of them.
+            // Twins of a type count as one type, because blocks give their methods to all twins.
             let fit = if space == NameSpace::Type { best } else { self.bound_together(facts, site, best) };
             best = of_several(facts, site, fit, space);
         }
@@ -64,13 +65,13 @@ impl CallResolver<'_> {
             }
         }
         if matches!(facts.language, CodeLanguage::Java | CodeLanguage::CSharp) {
-            // The package comes before star imports.
+            // The package takes precedence over star imports.
             let beside = self.resolve_neighbour(site.file, name);
             if beside != ExprValue::Unknown {
                 return beside;
             }
         }
-        // Two star imports mean one or the other.
+        // With two star imports, the name may be of either.
         let mut given = Vec::new();
         for (number, import) in (0..).zip(&facts.imports) {
             let here = import.from.get() <= site.byte && site.byte < import.to.get();
@@ -92,7 +93,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns true if a function of C is declared without a body: the linker decides which one is meant.
+    /// Returns true if a C function is declared without a body: the linker decides the definition.
     fn only_declared(&self, value: &ExprValue) -> bool {
         let ExprValue::Def(id, _) = value else { return false };
         let Some(facts) = self.store.facts_at(id.file) else { return false };
@@ -100,10 +101,11 @@ impl CallResolver<'_> {
             && facts.nodes.get(id.node as usize).is_some_and(|node| node.flags & flag::BODILESS != 0)
     }
 
-    /// A member of the class around a place, or of one around that.
+    /// Finds a member of the class around a position, or of an outer class.
     fn of_class_around(&self, site: &ExprPlace, facts: &FileFacts, name: &str, space: NameSpace) -> Option<ExprValue> {
         let mut class = self.class_here(site, facts)?;
-        // By a base that is not known: then a method of a class further out is not meant for certain, a class there is.
+        // Is true after a class with an unknown base, which may have the member. A method of an outer class is then
+        // uncertain; a nested class is not.
         let mut may_be_inherited = false;
         for _ in 0..8 {
             let this = ExprValue::Of(class, super::no_args());
@@ -122,15 +124,15 @@ impl CallResolver<'_> {
         None
     }
 
-    /// A macro is seen in its file; in all of its crate if it is exported, or stands at the root or in a module that
-    /// passes on its macros.
+    /// Finds a macro of the crate. A macro is visible in its file. It is visible in the whole crate if it is exported,
+    /// or if it is in the root or in modules that export their macros.
     fn macro_of_crate(&self, file: u32, name: &str) -> ExprValue {
         let here = self.crate_roots(file);
         let named = self.nodes_named(name);
         let mut found = named.iter().map(|&(file, node)| NodeId { file, node }).filter(|id| {
             let Some(facts) = self.store.facts_at(id.file) else { return false };
             let Some(node) = facts.nodes.get(id.node as usize) else { return false };
-            // A macro inside a function is not seen outside of it.
+            // A macro inside a function is not visible outside of it.
             let inside = match node.owner {
                 NodeOwner::Node(owner) => {
                     facts.nodes.get(owner.get() as usize).is_some_and(|owner| owner.kind != NodeKind::Module)
@@ -149,7 +151,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns true if the macros of a file are seen outside of it.
+    /// Returns true if the macros of a file are visible outside of it.
     fn passes_macros(&self, file: u32) -> bool {
         let roots = self.crate_roots(file);
         let Some(path) = self.store.file_at(file).map(|file| file.path.clone()) else { return false };
@@ -175,19 +177,19 @@ fn of_several(facts: &FileFacts, site: &ExprPlace, mut all: Vec<NameBinding>, sp
         {
             return vec![*anew];
         }
-        // Overloads are one function; a definition comes before a mere value of that name.
+        // Overloads are one function, and a definition takes precedence over a plain value of the same name.
         let nodes: Vec<NameBinding> =
             all.iter().filter(|b| matches!(b.bound, BindingTarget::Node(_))).copied().collect();
         return nodes.first().or(all.last()).copied().into_iter().collect();
     }
     if space == NameSpace::Type && all.iter().all(|b| matches!(b.bound, BindingTarget::Node(_))) {
-        // Twins for different builds: blocks give their methods to all of them.
+        // These are twins for different builds: blocks give their methods to all of them.
         all.truncate(1);
     }
     all
 }
 
-/// Returns the start and end of the innermost module inside a file, for languages that close modules off.
+/// Returns the range of the innermost module inside a file, for languages in which a module does not see outer names.
 pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
     if facts.language != CodeLanguage::Rust {
         return None;
@@ -199,8 +201,7 @@ pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
         .map(|node| (node.span.byte, node.span.end))
 }
 
-/// Returns the start of the method around a place, for languages with methods that do not see the variables around
-/// them.
+/// Returns the start of the method around a position, for languages in which a method does not see outer variables.
 fn method_start(facts: &FileFacts, byte: u32) -> Option<u32> {
     if !matches!(facts.language, CodeLanguage::Ruby | CodeLanguage::Php) {
         return None;
@@ -218,7 +219,7 @@ fn node_start(facts: &FileFacts, binding: &NameBinding) -> u32 {
     }
 }
 
-/// Returns true if a binding is of the wanted kind of names.
+/// Returns true if a binding is of the wanted name space.
 fn binding_fits(facts: &FileFacts, binding: &NameBinding, space: NameSpace) -> bool {
     if facts.language == CodeLanguage::Python {
         return true;
@@ -249,7 +250,8 @@ pub(super) fn kind_fits(language: CodeLanguage, kind: NodeKind, space: NameSpace
     }
 }
 
-/// Follows Python, which binds names as it runs: keeps the last certain binding, and all possible ones after it.
+/// Applies Python's rule that names are bound at run time: keeps the last certain binding, and all possible ones after
+/// it.
 fn follow_flow(facts: &FileFacts, site: &ExprPlace, all: Vec<NameBinding>) -> Vec<NameBinding> {
     let Some(first) = all.first() else { return all };
     let of_file = of_file(first.from, first.to);
@@ -266,11 +268,11 @@ fn follow_flow(facts: &FileFacts, site: &ExprPlace, all: Vec<NameBinding>) -> Ve
     if of_file && runs_later { all } else { bound_before(facts, site.byte, all) }
 }
 
-/// Keeps the bindings that may hold when a statement runs; all of them if none stands before it.
+/// Keeps the bindings that may hold when a statement runs; all of them if none comes before it.
 fn bound_before(facts: &FileFacts, byte: u32, all: Vec<NameBinding>) -> Vec<NameBinding> {
     let sure =
         all.iter().rposition(|b| b.value_place < byte && byte < b.sure || matches!(b.bound, BindingTarget::Param(..)));
-    // A loop that began after the sure binding, in the same function, has run the bindings further down in it.
+    // A loop in the same function that began after the certain binding may also have run bindings further down in it.
     let begun = all.first().map_or(0, |b| b.from);
     let since = sure.and_then(|sure| all.get(sure)).map_or(begun, |b| b.value_place.max(begun));
     let around = facts.loops.iter().map(|(from, to)| (from.get(), to.get()));
@@ -284,13 +286,13 @@ fn bound_before(facts: &FileFacts, byte: u32, all: Vec<NameBinding>) -> Vec<Name
     before
 }
 
-/// Keeps the bindings that may hold once a module or function has run: the last unconditional one, and those after it.
+/// Keeps the bindings that may hold after a module or function has run: the last unconditional one, and later ones.
 pub(super) fn left_in_the_end(mut all: Vec<NameBinding>) -> Vec<NameBinding> {
     let sure = all.iter().rposition(|binding| binding.sure == binding.to);
     all.split_off(sure.unwrap_or(0))
 }
 
-/// Definitions, of which those that only declare an overload are none.
+/// Leaves out definitions that only declare an overload.
 pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<NameBinding>) -> Vec<NameBinding> {
     let is_whole = |binding: &NameBinding| match binding.bound {
         BindingTarget::Node(node) => {
@@ -301,13 +303,13 @@ pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<NameBinding>) ->
     if all.iter().any(is_whole) {
         all.retain(is_whole);
     } else {
-        // A stub has nothing but overloads.
+        // In a stub file all definitions are overloads, so the last one stays.
         all.drain(..all.len().saturating_sub(1));
     }
     all
 }
 
-/// The node that a place is in and that answers a question, innermost first.
+/// Finds the innermost node around a byte that `wanted` accepts.
 pub(super) fn node_around(facts: &FileFacts, byte: u32, wanted: impl Fn(u32) -> bool) -> Option<u32> {
     let inner = (0..).zip(&facts.nodes).filter(|(_, node)| node.span.byte <= byte && byte < node.span.end);
     inner.filter(|(number, _)| wanted(*number)).max_by_key(|(_, node)| node.span.byte).map(|(number, _)| number)

@@ -1,4 +1,4 @@
-//! The findings of a question so far. They live as long as the question: the index itself keeps no answers.
+//! Remembers the intermediate results of a query. They end with the query; the index itself keeps none.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ type Table<K, V> = RefCell<HashMap<K, V, FixedState>>;
 
 #[derive(Default)]
 pub(super) struct ResolverMemo {
-    /// Counts the steps left out, because a search went in a circle or too deep. An answer found with such a gap may be
-    /// incomplete, and is not kept.
+    /// Counts the steps that were left out because a search went in a circle or too deep. An answer with such a gap may
+    /// be incomplete, and is not remembered.
     cuts: Cell<u32>,
     pub roots: Table<u32, Rc<[u32]>>,
     pub named: Table<Rc<str>, Rc<[(u32, u32)]>>,
@@ -28,7 +28,7 @@ pub(super) struct ResolverMemo {
     pub externs: Table<(u32, Rc<str>), Option<ExprValue>>,
 }
 
-/// An answer, or that it is being looked for.
+/// An answer, or the mark that the search for it is running.
 #[derive(Clone)]
 pub(super) enum MemoSlot<T> {
     Open,
@@ -40,7 +40,7 @@ impl ResolverMemo {
         self.cuts.set(self.cuts.get() + 1);
     }
 
-    /// The answer to a question: known, found now, or `otherwise` if it asks for itself.
+    /// Returns the remembered answer, or finds it. Returns `otherwise` if the search needs its own answer.
     pub fn answer_once<K: Hash + Eq + Clone, V: Clone>(
         &self,
         table: &Table<K, MemoSlot<V>>,

@@ -1,5 +1,5 @@
-//! The order in which Python looks for a member: a class, then its bases, each of them after all that inherit from it
-//! (C3, as `__mro__` has it).
+//! Computes the order in which Python looks up a member: a class, then its bases, each after all classes that inherit
+//! from it (C3, as in `__mro__`).
 
 use std::rc::Rc;
 
@@ -8,19 +8,19 @@ use crate::index::NodeId;
 use super::class::MemberQuery;
 use super::{CallResolver, ClassMember, ExprValue};
 
-/// Classes of one order: more than a program has.
+/// The most classes of one order; no real program has so many.
 const ORDER_MAX: usize = 100;
 
-/// Something that a class inherits from.
+/// A class from which another inherits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClassBase {
     Class(NodeId),
-    /// A base outside the index, by the class that names it and its place there: it may have any member.
+    /// A base outside the index: the class that names it, and the base's position there. It may have any member.
     Unknown(NodeId, usize),
 }
 
 impl CallResolver<'_> {
-    /// A member of the bases of a class of Python.
+    /// Finds a member in the bases of a Python class.
     pub(super) fn find_inherited(&self, id: NodeId, asked: &MemberQuery<'_>) -> Option<ClassMember> {
         for base in self.class_order(id)?.iter().skip(1) {
             match base {
@@ -35,7 +35,7 @@ impl CallResolver<'_> {
         None
     }
 
-    /// A class and all that it inherits from; none where that contradicts itself or goes round in a circle.
+    /// Returns a class and all its ancestors; `None` when the bases contradict each other or form a circle.
     fn class_order(&self, id: NodeId) -> Option<Rc<[ClassBase]>> {
         self.run_with_fuel(None, || self.memo.answer_once(&self.memo.orders, id, None, || self.find_order(id)))
     }
@@ -74,7 +74,7 @@ impl CallResolver<'_> {
     }
 }
 
-/// Classes of the standard library that bring no member that a program calls.
+/// Returns true for classes of the standard library that add no member that a program calls.
 fn is_bare(name: &str) -> bool {
     matches!(name, "object" | "ABC" | "Generic" | "Protocol")
 }

@@ -1,4 +1,4 @@
-//! Go, Java, C: packages are folders, classes are files, functions are known by their headers.
+//! Resolves names of Go, Java and C: a Go package is a folder, a Java class is a file, a header declares C functions.
 
 use crate::facts::{NodeKind, flag};
 use crate::index::{ManifestFile, NodeId};
@@ -7,7 +7,7 @@ use crate::language::CodeLanguage;
 use super::paths::{folder_of, join_path, normalize_path};
 use super::{CallResolver, ExprValue, no_args};
 
-/// Returns true if a folder holds the tests of another, in the layout of Maven and Gradle: `x/src/test/java/a` of
+/// Returns true if `tests` is the test folder of `main` in the layout of Maven and Gradle: `x/src/test/java/a` for
 /// `x/src/main/java/a`.
 fn is_tested_from(tests: &str, main: &str) -> bool {
     let parts = |folder: &str| {
@@ -62,7 +62,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// A function of C: one that an included header declares or defines, and one file defines.
+    /// Resolves a C function: an included header declares or defines it, and exactly one file defines it.
     fn resolve_linked(&self, file: u32, name: &str) -> ExprValue {
         let declared = self.list_headers(file).into_iter().any(|header| {
             self.store.facts_at(header).is_some_and(|facts| {
@@ -88,7 +88,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// The headers that a file includes, also through others.
+    /// Lists the headers that a file includes, directly or through other headers.
     fn list_headers(&self, file: u32) -> Vec<u32> {
         let mut out: Vec<u32> = Vec::new();
         let mut todo = vec![file];
@@ -109,7 +109,7 @@ impl CallResolver<'_> {
         out
     }
 
-    /// Finds the file of an `#include`: beside the file, or the only path with this end.
+    /// Finds the file of an `#include`: next to the file, or the only path that ends in the same way.
     pub(super) fn find_include(&self, file: u32, path: &str) -> Option<u32> {
         let here = &self.store.file_at(file)?.path;
         if let Some(found) = normalize_path(folder_of(here), path).and_then(|path| self.store.slot_of(&path)) {
@@ -123,7 +123,7 @@ impl CallResolver<'_> {
         all.next().is_none().then_some(first)
     }
 
-    /// A package of Go by its path: that of the module, and a folder in it.
+    /// Resolves a Go package by its path: the path of the module, and a folder in it.
     pub(super) fn go_package(&self, file: u32, path: &str) -> Option<ExprValue> {
         let here = &self.store.file_at(file)?.path;
         let mut folder = folder_of(here);
@@ -161,7 +161,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// A class by its full name, where files say their package themselves.
+    /// Finds a class by its full name, for languages whose files state their package.
     pub(super) fn class_of_package(&self, language: CodeLanguage, path: &str) -> Option<ExprValue> {
         let (package, class) = path.rsplit_once('.')?;
         let mut found = self.store.nodes_named(class).into_iter().filter(|(slot, node)| {

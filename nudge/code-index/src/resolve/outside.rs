@@ -1,4 +1,4 @@
-//! Types of the standard libraries that hold others, and methods that pass those on.
+//! Lists standard types that wrap other types, and their methods that return the wrapped ones.
 
 use std::rc::Rc;
 
@@ -12,13 +12,13 @@ pub(super) enum WrapperKind {
     First,
     /// The first argument itself: `type[T]`.
     TypeItself,
-    /// A value of one argument, the rest being nothing: `Union[T, None]`.
+    /// A value of the only argument that is not "nothing": `Union[T, None]`.
     One,
     No,
 }
 
-/// Returns true if the pointers of Rust's standard library have their own method of this name, which comes before the
-/// inner value's.
+/// Returns true if pointers of Rust's standard library have a method of this name, which takes precedence over one of
+/// the inner value.
 pub(super) fn is_of_pointers(method: &str) -> bool {
     matches!(method, "clone" | "as_ref" | "as_mut" | "borrow" | "borrow_mut" | "deref" | "deref_mut" | "clone_from")
 }
@@ -34,7 +34,7 @@ pub(super) fn wrapper_kind(name: &str) -> WrapperKind {
     }
 }
 
-/// Names that stand for something from outside without an import.
+/// Returns true for names from outside that need no import.
 pub(super) fn is_known_name(language: CodeLanguage, name: &str) -> bool {
     match language {
         CodeLanguage::Rust => RUST.contains(&name),
@@ -66,14 +66,14 @@ const ECMA: &[&str] = &[
     "WeakSet", "console", "globalThis",
 ];
 
-/// Returns the value inside a value that has to be opened: a result, a promise.
+/// Returns the value inside a wrapper such as a result or a promise.
 pub(super) fn inner_value(value: &ExprValue) -> ExprValue {
     match value {
         ExprValue::Outer(name, args) => match &**name {
             "Option" | "Result" | "Promise" | "PromiseLike" | "Future" | "Awaitable" | "Coroutine" | "Poll"
             | "LockResult" | "Iterator" | "Generator" | "AsyncIterator" | "AsyncGenerator" | "Iterable"
             | "ContextManager" => {
-                // A coroutine names its result last, all others first.
+                // `Coroutine` names its result as the last argument, all other types name it first.
                 let index = if &**name == "Coroutine" { args.len().saturating_sub(1) } else { 0 };
                 args.get(index).map_or_else(|| ExprValue::Outer("?".into(), Rc::from([])), as_value)
             }
@@ -122,7 +122,7 @@ fn as_value(ty: &ExprValue) -> ExprValue {
     }
 }
 
-/// Resolves a method of a value from outside, as far as it passes on the inner values.
+/// Resolves a method of a value from outside, if it returns inner values.
 pub(super) fn member_value(language: CodeLanguage, type_name: &str, args: &Args, name: &str) -> Option<ExprValue> {
     let keep = |name: &str| Some(ExprValue::OuterType(name.into(), args.clone()));
     let first = || args.first().cloned();
@@ -180,7 +180,7 @@ pub(super) fn member_value(language: CodeLanguage, type_name: &str, args: &Args,
     }
 }
 
-/// A function that gives a value: calling the type is a value of it.
+/// Returns the result of a function from outside; a call of a type gives a value of it.
 fn function_result(value: &ExprValue) -> Option<ExprValue> {
     match as_value(value) {
         ExprValue::Of(id, args) => Some(ExprValue::Giving(Rc::new(ExprValue::Of(id, args)))),

@@ -4,9 +4,9 @@ use crate::index::{ManifestFile, module_stem};
 
 use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
 
-/// Configurations of TypeScript that extend one another.
+/// The most TypeScript configurations that extend one another.
 const EXTENDS_MAX: u32 = 5;
-/// The files that an import with an extension may mean, in TypeScript's order: `./x.js` means `x.ts` if there is one.
+/// The files that an import with an extension may mean, in TypeScript's order: `./x.js` means `x.ts` if it exists.
 const WRITTEN: &[(&str, &[&str])] = &[
     (".d.ts", &[".ts", ".tsx", ".d.ts"]),
     (".d.mts", &[".mts", ".d.mts"]),
@@ -28,7 +28,7 @@ const UNWRITTEN: &[&str] = &[
 ];
 
 impl CallResolver<'_> {
-    /// A module of Python by its dotted name, as a file means it.
+    /// Resolves a Python module by its dotted name, as a file means it.
     pub(super) fn python_import(&self, file: u32, module: &str) -> Option<ExprValue> {
         let here = &self.store.file_at(file)?.path;
         let dots = module.len() - module.trim_start_matches('.').len();
@@ -43,7 +43,8 @@ impl CallResolver<'_> {
             }
             return self.python_module(join_path(folder, &path).trim_end_matches('/'));
         }
-        // From the folder of the file upwards, as far as it is no package, and from all roots of packages.
+        // The search goes from the file's folder upwards through folders that are not packages, and then through all
+        // package roots.
         let first = path.split_once('/').map_or(&*path, |(first, _)| first);
         let mut roots: Vec<&str> = Vec::new();
         for slot in self.store.with_stem(first) {
@@ -58,7 +59,7 @@ impl CallResolver<'_> {
         // The nearest root wins.
         roots.sort_by_key(|root| std::cmp::Reverse((count_shared(here, root), usize::MAX - root.len())));
         let found = roots.iter().find_map(|root| self.python_module(&join_path(root, &path)));
-        // By folders without `__init__.py`, from the top.
+        // Else the search goes by folders without `__init__.py`, from the top.
         found.or_else(|| self.python_module(&path))
     }
 
@@ -67,7 +68,7 @@ impl CallResolver<'_> {
             && ["__init__.py", "__init__.pyi"].iter().any(|init| self.store.slot_of(&join_path(folder, init)).is_some())
     }
 
-    /// A module by its path without extension. A stub loses to its source.
+    /// Finds a module by its path without extension. Source takes precedence over a stub.
     pub(super) fn python_module(&self, path: &str) -> Option<ExprValue> {
         let file = ["/__init__.py", ".py", "/__init__.pyi", ".pyi"]
             .iter()
@@ -78,7 +79,7 @@ impl CallResolver<'_> {
         self.store.has_folder(path).then(|| ExprValue::Folder(path.into()))
     }
 
-    /// The file that a module of ECMAScript is.
+    /// Finds the file of an ECMAScript module.
     pub(super) fn ecma_module(&self, file: u32, module: &str) -> Option<u32> {
         let here = &self.store.file_at(file)?.path;
         if module.is_empty() {
@@ -103,7 +104,7 @@ impl CallResolver<'_> {
         self.package_file(module)
     }
 
-    /// Resolves a module by a configuration and those it extends: its own settings replace those of the next.
+    /// Resolves a module by a configuration and its bases; the configuration's own settings override those of a base.
     fn by_tsconfig(&self, path: String, module: &str) -> Option<u32> {
         let (mut base, mut paths) = (None, None);
         let mut next = Some(path);
@@ -129,7 +130,7 @@ impl CallResolver<'_> {
         by_paths.chain(by_base).find_map(|path| self.ecma_file(&path))
     }
 
-    /// A file of a package of the index, by the package's name.
+    /// Finds a file of a package that is in the index, by the package's name.
     fn package_file(&self, module: &str) -> Option<u32> {
         for (path, manifest) in &self.store.manifests {
             let ManifestFile::Package(package) = manifest else { continue };
@@ -152,7 +153,7 @@ impl CallResolver<'_> {
         None
     }
 
-    /// Finds a file by the path in an import: without an extension, or with that of the built file.
+    /// Finds a file by the path in an import, which has no extension or that of the built file.
     fn ecma_file(&self, path: &str) -> Option<u32> {
         let with = |base: &str, ends: &[&str]| {
             ends.iter().find_map(|end| self.store.slot_of(format!("{base}{end}").trim_start_matches('/')))
@@ -161,7 +162,7 @@ impl CallResolver<'_> {
         written.and_then(|(base, ends)| with(base, ends)).or_else(|| with(path, UNWRITTEN))
     }
 
-    /// The files that a file imports, those that are passed through left out.
+    /// Lists the files that a file imports, without the packages on the way to them.
     pub fn imported_files(&self, file: u32) -> Vec<u32> {
         let Some(facts) = self.store.facts_at(file) else { return Vec::new() };
         let mut out = Vec::new();
@@ -173,7 +174,7 @@ impl CallResolver<'_> {
         out
     }
 
-    /// The file that an import is of: that of the module, or of the module below it that is named.
+    /// Finds the file of an import: that of the module, or of the submodule that the import names.
     pub fn import_file(&self, file: u32, number: u32) -> Option<u32> {
         self.reset();
         let facts = self.store.facts_at(file)?;
@@ -190,7 +191,7 @@ impl CallResolver<'_> {
         };
         match value {
             ExprValue::Place(place) => {
-                // `from package import module`
+                // Handles `from package import module`.
                 let below =
                     match self.find_member(&ExprPlace::new(file, import.from.get()), &value, name, NameSpace::Value) {
                         Some(ExprValue::Place(below))
@@ -220,12 +221,12 @@ pub(super) fn join_path(folder: &str, path: &str) -> String {
     if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// How many folders two paths share.
+/// Counts the leading folders that two paths share.
 fn count_shared(path: &str, root: &str) -> usize {
     path.split('/').zip(root.split('/')).take_while(|(a, b)| a == b).count()
 }
 
-/// A path relative to a folder without `.` and `..`; none if it leads out.
+/// Makes a path relative to a folder, without `.` and `..`; `None` if it leads out.
 pub(super) fn normalize_path(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

@@ -1,4 +1,4 @@
-//! Rust: crates, paths, and the methods that blocks elsewhere give to a type.
+//! Resolves Rust crates, paths, and the methods that `impl` blocks add to a type.
 
 use crate::facts::{BindingTarget, Expr, ExprId, FileFacts, ImportFact, NodeKind, NodeOwner};
 use crate::index::{CargoManifest, ManifestFile, NodeId, last_name};
@@ -9,7 +9,7 @@ use super::outside::{WrapperKind, wrapper_kind};
 use super::paths::{folder_of, join_path, normalize_path};
 use super::{CallResolver, ExprPlace, ExprValue, ModulePlace, NameSpace};
 
-/// The result of a search among blocks of methods.
+/// The result of a search for a method among `impl` blocks.
 #[derive(Clone, Copy)]
 pub(super) enum MethodMatch {
     None,
@@ -29,7 +29,7 @@ impl CallResolver<'_> {
         if name.is_empty()
             && let Some(child) = module.strip_prefix("self::")
         {
-            // `mod child;`
+            // Handles `mod child;`.
             return self.rust_child(self.place_at(file, import.from.get()), child);
         }
         if name.is_empty() {
@@ -43,7 +43,7 @@ impl CallResolver<'_> {
         Some(value)
     }
 
-    /// A macro that `#[macro_export]` puts at the root of its crate.
+    /// Finds a macro that `#[macro_export]` puts at the root of its crate.
     pub(super) fn exported_macro(&self, base: &ExprValue, name: &str) -> Option<ExprValue> {
         let ExprValue::Place(place) = base else { return None };
         let roots = self.crate_roots(place.file);
@@ -58,7 +58,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// A path as it is written in a file; the place tells in which module inside it.
+    /// Resolves a path as written in a file; `byte` decides in which module of the file.
     pub(super) fn rust_path(&self, file: u32, path: &str, byte: u32, space: NameSpace) -> Option<ExprValue> {
         let extern_ = path.starts_with("::");
         let mut parts = path.trim_start_matches("::").split("::");
@@ -66,7 +66,7 @@ impl CallResolver<'_> {
         let site = ExprPlace::new(file, byte);
         let mut value = if extern_ { self.extern_crate(file, first) } else { self.path_head(&site, first) };
         if value.is_none() && !extern_ {
-            // A name of this module: another import, an enum.
+            // The first name may be one of this module: another import, or an enum.
             let here = self.place_at(file, byte);
             value = Some(self.resolve_export(here, first, NameSpace::Type, Some(file)))
                 .filter(|value| *value != ExprValue::Unknown);
@@ -82,7 +82,7 @@ impl CallResolver<'_> {
         Some(value)
     }
 
-    /// The module inside a file at a place.
+    /// Returns the innermost module around a byte.
     pub(super) fn place_at(&self, file: u32, byte: u32) -> ModulePlace {
         let module = self.store.facts_at(file).and_then(|facts| {
             super::lookup::node_around(facts, byte, |node| {
@@ -103,7 +103,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// The library of a crate of the index, by the name that a file uses.
+    /// Finds the library of a crate in the index, by the name that a file uses.
     fn extern_crate(&self, file: u32, name: &str) -> Option<ExprValue> {
         if matches!(name, "std" | "core" | "alloc") {
             return None;
@@ -137,7 +137,7 @@ impl CallResolver<'_> {
         None
     }
 
-    /// The manifest of the crate that a file is of, with its folder.
+    /// Returns the manifest of a file's crate, with its folder.
     fn cargo_of(&self, file: u32) -> Option<(&str, &CargoManifest)> {
         let mut folder = folder_of(&self.store.file_at(file)?.path);
         loop {
@@ -154,7 +154,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// The files at the root of the crate that a file is of, nearest first.
+    /// Returns the root files of a file's crate, nearest first.
     pub(super) fn crate_roots(&self, file: u32) -> std::rc::Rc<[u32]> {
         if let Some(roots) = self.memo.roots.borrow().get(&file) {
             return roots.clone();
@@ -173,7 +173,7 @@ impl CallResolver<'_> {
             let targets = [&cargo.bin, &cargo.test, &cargo.example, &cargo.bench];
             paths.extend(targets.into_iter().flatten().filter_map(|target| target.path.clone()));
             roots.extend(paths.iter().filter_map(|path| self.store.slot_of(&normalize_path(folder, path)?)));
-            // Each file in these folders is a crate of its own, and so is a folder with a `main.rs`.
+            // Each file in these folders is a crate, and so is a folder with a `main.rs`.
             for own in ["src/bin", "tests", "examples", "benches"] {
                 let under = join_path(folder, own);
                 if let Some(rest) = here.path.strip_prefix(&under).and_then(|rest| rest.strip_prefix('/')) {
@@ -204,7 +204,7 @@ impl CallResolver<'_> {
         if roots.is_empty() {
             roots.extend(self.conventional_root(&here.path));
         }
-        // If there are a library and a program, the one that declares the module is first.
+        // If there are a library and a program, the root that declares the module comes first.
         if roots.len() > 1 {
             let first =
                 here.path.strip_prefix(folder_of(&self.store.file_at(roots[0]).map_or("".into(), |f| f.path.clone())));
@@ -225,14 +225,14 @@ impl CallResolver<'_> {
             .any(|import| facts.text_of(import.alias) == name && facts.text_of(import.module).starts_with("self::"))
     }
 
-    /// Returns true if a file is a module of another one in its folder.
+    /// Returns true if `root` declares a file of its folder as a module.
     fn declares_beside(&self, root: u32, file: u32) -> bool {
         let (Some(root_file), Some(file)) = (self.store.file_at(root), self.store.file_at(file)) else { return false };
         folder_of(&root_file.path) == folder_of(&file.path)
             && self.declares_module(root, crate::index::module_stem(&file.path))
     }
 
-    /// Without a manifest: the nearest `lib.rs` or `main.rs` above.
+    /// Finds the crate root without a manifest: the nearest `lib.rs` or `main.rs` above.
     fn conventional_root(&self, path: &str) -> Option<u32> {
         let mut folder = folder_of(path);
         loop {
@@ -252,7 +252,7 @@ impl CallResolver<'_> {
         asker.is_some_and(|asker| self.crate_roots(asker).first() == self.crate_roots(file).first())
     }
 
-    /// The folder in which the modules below a module are.
+    /// Returns the folder that holds the child modules of a module.
     fn children_folder(&self, place: ModulePlace) -> Option<String> {
         let file = self.store.file_at(place.file)?;
         let path: &str = &file.path;
@@ -268,7 +268,7 @@ impl CallResolver<'_> {
         Some(folder)
     }
 
-    /// A module in a file of its own below another one.
+    /// Finds a child module that has its own file.
     pub(super) fn rust_child(&self, place: ModulePlace, name: &str) -> Option<ExprValue> {
         let folder = self.children_folder(place)?;
         let file = self.store.slot_of(&join_path(&folder, &format!("{name}.rs")));
@@ -297,7 +297,7 @@ impl CallResolver<'_> {
         Some(ModulePlace { file: parent, module: None })
     }
 
-    /// A method that a block gives to a type: its own, or that of a trait that it implements.
+    /// Finds a method of a type: one of its own blocks, or one of a trait that it implements.
     pub(super) fn implemented(&self, id: NodeId, name: &str) -> MethodMatch {
         self.memo.answer_once(&self.memo.methods, (id, name.into()), MethodMatch::None, || self.find_method(id, name))
     }
@@ -312,7 +312,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// The methods of a name that blocks give to a type: its own, and those of traits.
+    /// Lists the methods of a name that blocks add to a type: its own, and those of traits.
     fn methods_of(&self, id: NodeId, name: &str) -> (Vec<NodeId>, Vec<NodeId>) {
         let (mut own, mut of_trait) = (Vec::new(), Vec::new());
         for &(slot, node) in self.nodes_named(name).iter() {
@@ -334,7 +334,7 @@ impl CallResolver<'_> {
         self.only_twin(file, byte, if own.is_empty() { &of_trait } else { &own })
     }
 
-    /// Returns true if a value is known to be of a type itself, not of a pointer to it.
+    /// Returns true if a value is certainly of the type itself and not a pointer to it.
     pub(super) fn is_plain(&self, site: &ExprPlace, facts: &FileFacts, value: ExprId) -> bool {
         let all_plain = |facts: &FileFacts, file: u32, values: &[(u32, ExprId)]| {
             !values.is_empty()
@@ -378,7 +378,7 @@ impl CallResolver<'_> {
         })
     }
 
-    /// Returns true if a method of a trait has other bodies: `Trait::method(x)` may then mean any of them.
+    /// Returns true if implementations override a trait's method: `Trait::method(x)` may then mean any of them.
     pub(super) fn has_bodies(&self, method: NodeId) -> bool {
         let Some(facts) = self.store.facts_at(method.file) else { return false };
         let Some(node) = facts.nodes.get(method.node as usize) else { return false };
@@ -393,7 +393,7 @@ impl CallResolver<'_> {
             })
     }
 
-    /// A method that a trait brings itself.
+    /// Finds a method that a trait itself defines.
     fn by_trait(&self, id: NodeId, name: &str) -> MethodMatch {
         let mut found: Option<NodeId> = None;
         let traits: Vec<NodeId> = self
@@ -422,7 +422,7 @@ impl CallResolver<'_> {
         found.map_or(MethodMatch::None, MethodMatch::One)
     }
 
-    /// The traits of the index that a type implements.
+    /// Lists the traits in the index that a type implements.
     fn traits_of(&self, id: NodeId) -> Vec<NodeId> {
         let Some(facts) = self.store.facts_at(id.file) else { return Vec::new() };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
@@ -442,7 +442,7 @@ impl CallResolver<'_> {
         out
     }
 
-    /// Returns true if the type of a block is this one. The names are compared first: that settles most.
+    /// Returns true if the type of a block is this one. The cheap comparison of names comes first.
     fn is_type(&self, file: u32, facts: &FileFacts, ty: ExprId, byte: u32, id: NodeId) -> bool {
         let Some(theirs) = self.store.facts_at(id.file) else { return false };
         let Some(node) = theirs.nodes.get(id.node as usize) else { return false };

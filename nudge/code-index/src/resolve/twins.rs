@@ -1,5 +1,5 @@
-//! Twins: definitions that exist more than once, for different builds. A place certainly means one of them if the
-//! conditions around it rule out the others.
+//! Handles twins: definitions of one name for different builds. A use certainly means one twin if the conditions around
+//! the use exclude the others.
 
 use crate::facts::{BindingTarget, FileFacts, NameBinding};
 use crate::index::{NodeId, module_stem};
@@ -7,17 +7,17 @@ use crate::language::CodeLanguage;
 
 use super::{CallResolver, ExprPlace, ModulePlace};
 
-/// Modules around a file that are asked for their conditions, and conditions that are looked at.
+/// The most modules around a file whose conditions are read, and the most conditions that are compared.
 const MODULES_MAX: usize = 16;
 const CONDITIONS_MAX: usize = 64;
-/// Keys of `cfg` that have one value in a build.
+/// Keys of `cfg` that have only one value in a build.
 const ONE_VALUE: [&str; 5] = ["target_os", "target_arch", "target_env", "target_endian", "target_pointer_width"];
-/// Systems that are a `unix`.
+/// Systems for which `unix` holds.
 const UNIX: [&str; 10] =
     ["android", "dragonfly", "freebsd", "illumos", "ios", "linux", "macos", "netbsd", "openbsd", "solaris"];
 
 impl CallResolver<'_> {
-    /// Keeps the bindings that can exist in the same build as the place.
+    /// Keeps the bindings that can exist in the same build as the position.
     pub(super) fn bound_together(
         &self,
         facts: &FileFacts,
@@ -45,11 +45,11 @@ impl CallResolver<'_> {
             }
             !fits
         });
-        // If all are ruled out, the code is wrong, or the rule is.
+        // If all are excluded, the code or this rule is wrong, so all stay.
         if kept.is_empty() { left } else { kept }
     }
 
-    /// The only one of several nodes that can be there where the place is.
+    /// Returns the only node that can exist in the same build as the position.
     pub(super) fn only_twin(&self, file: u32, byte: u32, all: &[NodeId]) -> Option<NodeId> {
         let here = self.conditions_at(file, byte);
         let mut fit = all.iter().filter(|id| {
@@ -60,7 +60,7 @@ impl CallResolver<'_> {
         fit.next().copied().filter(|_| fit.next().is_none())
     }
 
-    /// The conditions under which a place is there, those of the modules around its file included.
+    /// Lists the conditions under which a position is built, with those of the modules around its file.
     fn conditions_at(&self, file: u32, byte: u32) -> Vec<String> {
         let Some(facts) = self.store.facts_at(file) else { return Vec::new() };
         let mut out = conditions_around(facts, byte);
@@ -95,7 +95,7 @@ fn are_exclusive(conditions: &[String], other: &[String]) -> bool {
     conditions.iter().any(|a| other.iter().any(|b| cannot_both_hold(a, b)))
 }
 
-/// Returns true if two conditions cannot hold together: each alternative of one contradicts each of the other.
+/// Returns true if two conditions cannot both hold: each alternative of one contradicts each alternative of the other.
 fn cannot_both_hold(condition: &str, other: &str) -> bool {
     let (ones, others) = (split_alternatives(condition), split_alternatives(other));
     ones.iter().all(|a| others.iter().all(|b| a.iter().any(|a| b.iter().any(|b| contradict(a, b)))))
@@ -115,7 +115,7 @@ fn contradict(atom: &str, other: &str) -> bool {
     !system.is_empty() && !other.is_empty() && system != other
 }
 
-/// The family of a system.
+/// Returns the condition that a system implies.
 fn implied(atom: &str) -> Option<&'static str> {
     let (key, value) = atom.split_once('=')?;
     let value = value.trim_matches('"');
@@ -156,12 +156,12 @@ fn split_alternatives(text: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// The arguments of `name(..)`.
+/// Returns the arguments of `name(..)`.
 fn arguments_of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')
 }
 
-/// Arguments, one by one.
+/// Splits a list of arguments.
 fn split_arguments(text: &str) -> impl Iterator<Item = String> {
     let (mut out, mut depth) = (vec![String::new()], 0_usize);
     for c in text.chars().take(4_000) {

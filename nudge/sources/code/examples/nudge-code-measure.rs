@@ -1,4 +1,4 @@
-//! What the index of a project costs: `nudge-code-measure PROJECT`. Figures in milliseconds, of this machine and build.
+//! Measures the index of a project: `nudge-code-measure PROJECT`. Prints milliseconds for this machine and build.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// How long calls take, of many kinds.
+/// Measures the calls of many methods.
 fn calls(source: &dyn Source, project: &Path) -> Result<(), Failed> {
     let found = ask(source, project, "search", json!({"query": "get", "limit": 100}))?;
     let ids: Vec<_> = found["nodes"].as_array().into_iter().flatten().map(|node| node["id"].clone()).collect();

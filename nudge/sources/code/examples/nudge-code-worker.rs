@@ -1,4 +1,4 @@
-//! A session's worker in a process of its own, for tests that kill it: `nudge-code-worker PROJECT CACHES`.
+//! Runs a session's worker in a process of its own, for tests that kill it: `nudge-code-worker PROJECT CACHES`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let status = to_raw_value(&json!({"context": {"cwd": project}}))?;
     source.call("nudge.code.status", &status)?;
-    // It works on a thread of its own, until it is killed.
+    // The worker runs on its own thread until the process is killed.
     loop {
         std::thread::park();
     }

@@ -1,7 +1,7 @@
-//! The index on disk: the facts of each file, so that a start reads only files that have changed since.
+//! Keeps the index on disk: the facts of each file, so that a start reads only files that have changed since.
 //!
-//! The user may delete it at any time. If anything does not fit (another version of the facts, another root, a damaged
-//! row), the cache begins anew. Each root has its own folder among the caches, named by a hash.
+//! The user may delete the cache at any time. If anything does not fit (another version of the facts, another root, a
+//! damaged row), the cache starts empty. Each root has its own folder among the caches, named by a hash.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::root::ProjectRoot;
 use crate::stamp::FileMarks;
 
-/// The version of the rows.
+/// The version of the row format.
 const FORMAT: u32 = 1;
-/// Rows that are read at a time.
+/// The number of rows that are read at once.
 const PAGE: usize = 256;
 
 static APP: DatabaseKind = DatabaseKind {
@@ -36,7 +36,7 @@ CREATE TABLE file(
 pub struct CachedFile {
     /// The marks at the time of reading.
     pub stamp: FileMarks,
-    /// When that was.
+    /// The time of reading.
     pub read_ns: i64,
     /// The hash of its bytes.
     pub hash: Hash,
@@ -50,18 +50,18 @@ pub type Change = (Box<str>, Option<CachedFile>);
 /// The cache of a root.
 pub struct IndexCache {
     db: Db,
-    /// Why it was begun anew, if it was.
+    /// The reason why the cache started empty, if it did.
     anew: Option<&'static str>,
 }
 
 impl IndexCache {
-    /// The folder of a root's cache.
+    /// Returns the folder of a root's cache.
     pub fn locate_folder(caches: &DataDir, root: &ProjectRoot) -> DataDir {
         let name = to_hex(&hash(root.path().as_os_str().as_encoded_bytes()));
         DataDir::new(caches.path().join("code").join(name))
     }
 
-    /// Removes the caches of roots that are gone and were not opened for a month.
+    /// Removes caches that were not opened for a month and whose root no longer exists.
     pub fn remove_orphans(caches: &DataDir) {
         root_caches::remove_orphans(&caches.path().join("code"), SystemTime::now());
     }
@@ -71,10 +71,10 @@ impl IndexCache {
         Self::locate_folder(caches, root).path().join(format!("{}.db", APP.name)).is_file()
     }
 
-    /// Opens the cache of a root, which is made when it is not there.
+    /// Opens the cache of a root; creates it when it does not exist.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; then there is none.
+    /// `E_UNAVAILABLE`; there is no cache then.
     pub fn open(caches: &DataDir, root: &ProjectRoot) -> Result<Self> {
         let folder = Self::locate_folder(caches, root);
         let db = Db::open(&DatabaseOpening::new(&folder, &APP))?;
@@ -110,13 +110,13 @@ impl IndexCache {
         self.db.path().display().to_string()
     }
 
-    /// Why it was begun anew, if it was.
+    /// Returns the reason why the cache started empty, if it did.
     pub fn restart_reason(&self) -> Option<&'static str> {
         self.anew
     }
 
-    /// Hands out all rows, some at a time, until `take` returns false. If a row is damaged, the whole cache is not
-    /// trusted and begins anew. The rows handed out so far are checked against the disk anyway.
+    /// Passes all rows to `take`, page by page, until that returns false. If a row is damaged, the whole cache starts
+    /// empty. The rows that were passed on before are compared with the disk anyway.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`.
@@ -161,14 +161,14 @@ impl IndexCache {
         })
     }
 
-    /// Ends the use.
+    /// Closes the database.
     pub fn close(&self) {
-        // It can be made again.
+        // An error is ignored: the cache can be made again.
         let _ = self.db.close();
     }
 }
 
-/// Lists the values that valid rows must share.
+/// Lists the properties of the cache that decide whether its rows are valid.
 fn build_meta(root: &ProjectRoot) -> [(&'static str, String); 4] {
     // The build decides which languages are read.
     let grammars = if CodeLanguage::from_path("a.rb").is_some() { "all" } else { "usual" };
@@ -180,7 +180,7 @@ fn build_meta(root: &ProjectRoot) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Returns true if the rows are of this version and root; `None` when there is nothing yet.
+/// Returns true if the rows are of this version and root; `None` when the cache is new.
 fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, TransactionFailure> {
     if c.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))? == 0 {
         return Ok(None);
@@ -197,7 +197,7 @@ fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Tran
 
 type Page = (Vec<(Box<str>, CachedFile)>, i64);
 
-/// Reads the rows after the row `after`, and the number of the last; `None` when one is damaged.
+/// Reads the rows after the row `after`, and returns the number of the last one; `None` when a row is damaged.
 fn read_page(c: &Connection, after: i64) -> Result<Option<Page>, TransactionFailure> {
     let sql = format!("SELECT id, path, sum, entry FROM file WHERE id > ?1 ORDER BY id LIMIT {PAGE}");
     let mut statement = c.prepare_cached(&sql)?;
@@ -220,7 +220,7 @@ fn encode_file(entry: &CachedFile) -> Option<Vec<u8>> {
     postcard::to_stdvec(entry).ok()
 }
 
-/// Computes the checksum of a row: a page can be damaged where the database does not look.
+/// Computes the checksum of a row, because SQLite does not notice every damaged page.
 fn compute_checksum(path: &str, bytes: &[u8]) -> [u8; 16] {
     hash(&[path.as_bytes(), &[0], bytes].concat())
 }

@@ -1,7 +1,7 @@
-//! Tells which tests really ran a piece of code, from the project's own coverage: better than the code alone can tell.
+//! Reads from the project's own coverage which tests ran a piece of code. That is more reliable than the code alone.
 //!
-//! Reads files of coverage.py that know which test ran which line (`dynamic_context`, `--cov-context=test`), and of
-//! `lcov`, which know only if a line ran. A file that is older than the code is ignored.
+//! It reads files of coverage.py that record which test ran which line (`dynamic_context`, `--cov-context=test`), and
+//! `lcov` files, which record only whether a line ran. It ignores a file that is older than the code.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,40 +17,41 @@ use serde_json::Value;
 
 use crate::root::ProjectRoot;
 
-/// The files that are looked for, at the top of the project and where they are usually put.
+/// The names of coverage files, at the top of the project and in their usual folders.
 const DATABASE: &str = ".coverage";
 const JSON: [&str; 1] = ["coverage.json"];
 const LCOV: [&str; 3] = ["lcov.info", "coverage/lcov.info", "target/lcov.info"];
-/// Longest file that is read, and longest database, which is in memory while it is read.
+/// The longest file that is read, and the longest database, which is in memory while it is read.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_DATABASE_BYTES: u64 = 128 << 20;
-/// Longest value of a database, and bytes of all that are read: names of tests, and bits for the lines of a file.
+/// The longest value of a database, and the bytes of all values that are read: names of tests, and line bitmaps of
+/// files.
 const MAX_VALUE_BYTES: i32 = 1 << 20;
 const MAX_VALUES_BYTES: u64 = 32 << 20;
-/// Steps of `SQLite`'s: a row takes about ten.
+/// The most steps of SQLite's virtual machine; a row takes about ten.
 const MAX_STEPS: u64 = 50_000_000;
-/// Most tests of one file.
+/// The most tests of one file.
 const MAX_CONTEXTS: usize = 20_000;
 /// The longest time that one answer waits for coverage. Reading 100 MiB takes 50 ms.
 const MAX_TIME: Duration = Duration::from_millis(500);
 
-/// How long it is taken for true that there is no coverage: each answer about a node asks for it.
+/// The time for which "there is no coverage" is remembered, because each answer about a node checks it.
 const NONE_FOR: Duration = Duration::from_secs(1);
 
 /// The coverage of a root.
 #[derive(Debug, Default)]
 pub struct CoverageReader {
     found_none: Mutex<Option<Instant>>,
-    /// Lets one answer read at a time; others wait as long as they would read themselves.
+    /// Lets one answer read at a time; other answers wait up to their own time limit.
     reading: Mutex<()>,
 }
 
-/// Lines that are asked about: those after the first of a definition, which runs when the file is loaded.
+/// The lines of a definition after the first, which runs already when the file is loaded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CoverageRange {
     /// The file.
     pub path: String,
-    /// The first line of the definition, and its last.
+    /// The first line.
     pub first: u32,
     /// The last line.
     pub last: u32,
@@ -59,9 +60,9 @@ pub struct CoverageRange {
 /// The coverage of some lines.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RangeCoverage {
-    /// The tests that ran them, as the runner names them.
+    /// The tests that ran the lines, as the runner names them.
     pub tests: BTreeSet<String>,
-    /// Is true when anything ran them; `None` if nothing is known of them.
+    /// Is true when anything ran the lines; `None` if that is unknown.
     pub at_all: Option<bool>,
 }
 
@@ -69,19 +70,19 @@ pub struct RangeCoverage {
 #[derive(Debug, Default)]
 pub struct CoverageAnswer {
     ran: BTreeMap<CoverageRange, RangeCoverage>,
-    /// It was not read in time, so nothing is known of some lines.
+    /// Is true when reading took too long, so that some lines are unknown.
     pub is_late: bool,
 }
 
 impl CoverageAnswer {
-    /// The lines that ran, of those asked about; nothing is known of others.
+    /// Returns the coverage of a range, or `None` if it is unknown.
     pub fn find_range(&self, lines: &CoverageRange) -> Option<&RangeCoverage> {
         self.ran.get(lines)
     }
 }
 
 impl CoverageReader {
-    /// Returns true if there may be any.
+    /// Returns true if the project may have coverage.
     pub fn is_there(&self, root: &ProjectRoot) -> bool {
         let mut found_none = self.found_none.lock();
         if found_none.is_some_and(|moment| moment.elapsed() < NONE_FOR) {
@@ -93,8 +94,8 @@ impl CoverageReader {
         is_there
     }
 
-    /// Reads the coverage of some lines, as far as there is time. It takes half a second at most, so the caller must
-    /// hold no lock that others need.
+    /// Reads the coverage of some lines until the time limit. This takes half a second at most, so the caller must not
+    /// hold a lock that others need.
     pub fn read(&self, root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>) -> CoverageAnswer {
         let until = Instant::now() + MAX_TIME;
         let Some(_reading) = self.reading.try_lock_until(until) else {
@@ -111,7 +112,7 @@ fn read(root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>, until: Instant) ->
     for lines in wanted {
         let mut ran = None;
         if find_newer(root, DATABASE, &lines.path, MAX_DATABASE_BYTES).is_some() {
-            // An unfit database counts as none: the reports are read then.
+            // An unusable database counts as none, and the reports are read instead.
             let database = database.get_or_insert_with(|| CoverageDatabase::open(root, until));
             match database.as_mut().map_err(|unfit| matches!(unfit, UnfitDatabase::TooMuch)) {
                 Ok(database) => match database.read_range(root, lines) {
@@ -134,7 +135,7 @@ fn read(root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>, until: Instant) ->
     covered
 }
 
-/// A file of coverage, if it is newer than the code.
+/// Returns the path of a coverage file, if it is newer than the code.
 fn find_newer(root: &ProjectRoot, name: &str, path: &str, most: u64) -> Option<PathBuf> {
     let place = root.join(name);
     let meta = place.symlink_metadata().ok().filter(|meta| meta.is_file() && meta.len() <= most)?;
@@ -142,10 +143,10 @@ fn find_newer(root: &ProjectRoot, name: &str, path: &str, most: u64) -> Option<P
     (meta.modified().ok()? >= code.modified().ok()?).then_some(place)
 }
 
-/// A file of coverage.py's.
+/// A database of coverage.py.
 struct CoverageDatabase {
     file: ForeignDatabase,
-    /// The names of the tests that were looked up.
+    /// The names of the tests that were looked up, by their numbers.
     contexts: BTreeMap<i64, Option<String>>,
 }
 
@@ -162,7 +163,7 @@ impl CoverageDatabase {
         Ok(Self { file, contexts: BTreeMap::new() })
     }
 
-    /// Reads the coverage of some lines; `None` if it has none of their file.
+    /// Reads the coverage of some lines; `None` if the database does not have their file.
     fn read_range(
         &mut self,
         root: &ProjectRoot,
@@ -217,13 +218,13 @@ impl CoverageRange {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Lists the positions of the bits that are set.
 fn list_set_bits(bits: &[u8]) -> impl Iterator<Item = u32> {
     let all = bits.iter().zip((0_u32..).step_by(8));
     all.flat_map(|(byte, from)| (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| from + bit))
 }
 
-/// The reports, each of which is read once for one answer.
+/// The reports; each is read once for an answer.
 #[derive(Default)]
 struct CoverageReports {
     json: OnceCell<Option<Value>>,
@@ -284,8 +285,8 @@ impl RangeCoverage {
     }
 }
 
-/// The file and the name of a test as pytest gives them, `tests/test_a.py::TestA::test_x[1]|run`; else its dotted name,
-/// `tests.test_a.TestA.test_x`, of which the file is the beginning.
+/// Splits a context into file and test. pytest writes `tests/test_a.py::TestA::test_x[1]|run`. Other runners write a
+/// dotted name, `tests.test_a.TestA.test_x`, which begins with the file.
 pub fn test(context: &str) -> (Option<String>, String) {
     let context = before_mark(context, &['|', '[']);
     match context.split_once("::") {
@@ -339,7 +340,7 @@ mod tests {
         assert_eq!(tests(&of(&root, "a.py", 1, 2)), ["tests.test_a.test_f"]);
         assert_eq!(tests(&of(&root, "a.py", 5, 6)), ["tests/test_a.py::test_g|run"]);
         assert_eq!(of(&root, "setup.py", 1, 2), RangeCoverage::default());
-        // The code is newer.
+        // The code is newer than its coverage.
         let later = SystemTime::now() + Duration::from_mins(1);
         fs::File::options().write(true).open(root.join("a.py")).unwrap().set_modified(later).unwrap();
         assert_eq!(of(&root, "a.py", 1, 2), RangeCoverage::default());
@@ -347,7 +348,8 @@ mod tests {
         assert_eq!(of(&root, "a.py", 1, 2), RangeCoverage::default());
     }
 
-    /// Each would take for ever, or all memory: a view, cells that are worked out, the same page over and over.
+    /// Each of these databases would take for ever, or all memory: a view, computed columns, a page that refers to
+    /// itself.
     #[test]
     fn a_hostile_database_says_nothing_at_once() {
         const ENDLESS: &str =

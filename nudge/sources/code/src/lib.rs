@@ -1,17 +1,18 @@
-//! Code: the nodes of a project's code, and how they relate.
+//! Is the source for code: the nodes of a project's code and their relations.
 //!
-//! `nudge_code_index` reads files and answers questions about callers. This source keeps an index of each project that is
-//! asked about up to date with its files and on disk, and puts it behind methods, lines for agents and reports.
+//! `nudge_code_index` reads files and answers queries about callers. This source keeps an index of each project that an
+//! agent asks about, updates it when files change, and stores it on disk. Methods, lines for agents and reports read
+//! it.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `root`, `rules`, `walk` | which folder is meant, what in it is not source, which files count |
-//! | `stamp`, `cache` | whether a file is still what was read; what was read, on disk |
-//! | `live` | a root that is kept up to date: its state, its worker, what the system tells of changes |
-//! | `search`, `prompt` | nodes by the words of their names; nodes that a text brings to mind |
-//! | `lookup`, `shown`, `line` | which node is meant; what answers show of one; a node in one line |
-//! | `git`, `coverage`, `runner` | what differs from HEAD; which tests ran what; what runs tests |
-//! | `source`, `method`, `offer`, `report` | the source, its rows, what an agent is told unasked, what people read |
+//! | `root`, `rules`, `walk` | the folder of a project, the rules for files that are no source, the list of files |
+//! | `stamp`, `cache` | marks that show whether a file has changed; the facts on disk |
+//! | `live` | a root that is kept up to date: its state, its worker, its watch |
+//! | `search`, `prompt` | search by the words of names; the nodes that a text mentions |
+//! | `lookup`, `shown`, `line` | the node that a caller names; the parts of answers; a node in one line |
+//! | `git`, `coverage`, `runner` | differences from HEAD; tests by coverage; the command of the test runner |
+//! | `source`, `method`, `offer`, `report` | the source, its methods, its unasked offers, its reports for people |
 
 mod cache;
 mod coverage;

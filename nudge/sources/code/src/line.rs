@@ -1,4 +1,4 @@
-//! A node in one line, as an agent reads it.
+//! Formats a node as one line for an agent.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use crate::shown::AnswerView;
 const SIGNATURE_CHARS: usize = 160;
 const CALLEE_CHARS: usize = 80;
 const DETAIL_CHARS: usize = 120;
-/// Longest line.
+/// The longest line.
 const MAX_CHARS: usize = 400;
-/// Callers and tests that are named, and callers that are counted.
+/// The most callers and tests that a line names, and the most callers that it counts.
 const NAMED: usize = 2;
 const COUNTED: usize = 100;
 
-/// Describes a node in a line; `None` when it may not be shown, or differs from the file.
+/// Describes a node in a line; `None` when the node holds a secret or differs from the file.
 pub fn describe_node(view: &AnswerView<'_>, id: NodeId) -> Option<String> {
     let index = &view.state.index;
     let found = index.find_node(id)?;
@@ -54,7 +54,7 @@ pub fn describe_node(view: &AnswerView<'_>, id: NodeId) -> Option<String> {
     to_safe_line(&parts.join(" | "))
 }
 
-/// The first things that a node calls, each once, as they are declared.
+/// Lists the first definitions that a node calls, each once, as declared.
 fn list_callees<'a>(view: &'a AnswerView<'_>, id: NodeId) -> impl Iterator<Item = String> + 'a {
     let index = &view.state.index;
     let mut seen = HashSet::from([id]);
@@ -67,7 +67,7 @@ fn list_callees<'a>(view: &'a AnswerView<'_>, id: NodeId) -> impl Iterator<Item 
     })
 }
 
-/// The name of a node as it is declared: `Flask.route(rule, **options) -> ..`.
+/// Formats the declaration of a node: `Flask.route(rule, **options) -> ..`.
 pub fn format_declaration(node: &NodeView<'_>) -> String {
     let signature = node.signature();
     let after = signature.split_once(node.name()).map_or("", |(_, after)| after);
@@ -76,15 +76,15 @@ pub fn format_declaration(node: &NodeView<'_>) -> String {
     clip_text(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)
 }
 
-/// Something that an edit leaves behind.
+/// Code or documentation that an edit made wrong.
 pub struct EditLeftover {
-    /// Tells it from all else that is left behind, however often it is seen.
+    /// Identifies this leftover among all others, so that it is told only once.
     pub key: String,
-    /// The text about it.
+    /// The line for the agent.
     pub line: String,
 }
 
-/// Finds the leftovers of an edited node: callers that are unchanged since it took other parameters, and documentation
+/// Finds the leftovers of an edited node: callers that are unchanged although its parameters changed, and documentation
 /// that was true before.
 pub fn find_leftovers(view: &AnswerView<'_>, id: NodeId, before: &FileFacts) -> Vec<EditLeftover> {
     let Some(found) = view.state.index.find_node(id) else { return Vec::new() };
@@ -114,7 +114,7 @@ pub fn find_leftovers(view: &AnswerView<'_>, id: NodeId, before: &FileFacts) -> 
         .collect()
 }
 
-/// Describes a definition that is gone while other code still names it.
+/// Describes a removed definition that other code still names.
 pub fn describe_lost(view: &AnswerView<'_>, path: &str, lost: &LostDefinition) -> Option<EditLeftover> {
     let mut places = Vec::new();
     for (file, within) in &lost.callers {
@@ -128,7 +128,7 @@ pub fn describe_lost(view: &AnswerView<'_>, path: &str, lost: &LostDefinition) -
     Some(EditLeftover { key: "gone".to_owned(), line })
 }
 
-/// Returns true if the calling node is the same as before any edit.
+/// Returns true if the calling node has not changed since before the edit.
 fn is_as_it_was(view: &AnswerView<'_>, edge: &CallerSite) -> bool {
     view.check_fresh(&edge.path);
     let index = &view.state.index;
@@ -141,14 +141,14 @@ fn is_as_it_was(view: &AnswerView<'_>, edge: &CallerSite) -> bool {
     }
 }
 
-/// The first of some places, in words; `None` without any.
+/// Lists the first few positions in words; `None` without any.
 fn join_places<'a>(places: impl ExactSizeIterator<Item = (&'a str, u32)>) -> Option<String> {
     let more = if places.len() > NAMED + 1 { ", .." } else { "" };
     let first: Vec<_> = places.take(NAMED + 1).map(|(path, line)| format!("{path}:{line}")).collect();
     (!first.is_empty()).then(|| format!("{}{more}", first.join(", ")))
 }
 
-/// A line that is safe to show; `None` for one that holds a secret.
+/// Returns a line that is safe to show; `None` if it holds a secret.
 fn to_safe_line(line: &str) -> Option<String> {
     let line = one_line(line, MAX_CHARS);
     SecretGuard::new().check(None, &line).is_none().then_some(line)

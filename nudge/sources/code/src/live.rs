@@ -1,8 +1,8 @@
-//! A root that is kept up to date: its index, and how that follows the files.
+//! Keeps a root up to date: its index follows the files.
 //!
 //! Readers share the index. They wait for parsing only of files that their answer is about: a file that differs from
-//! the index is read anew, if that is quick. A single thread does the rest (`work`). The files on disk are the truth,
-//! and an answer that may be older says so.
+//! the index is read again if that is quick. A single thread does all other work (`work`). The files on disk are the
+//! truth, and an answer that may be older says so.
 
 mod progress;
 pub mod state;
@@ -32,16 +32,16 @@ use state::{LastRead, ReadResult, RootState};
 use watch::{NewsInbox, WatchMode};
 pub use work::RootWorker;
 
-/// Longest file that is read.
+/// The longest file that is read.
 const MAX_FILE_BYTES: u64 = 512 << 10;
-/// Longest file that is parsed while somebody waits, and how long all such parsing may take in one call.
+/// The longest file that is parsed while a caller waits, and the longest time for all such parsing in one call.
 const MAX_AT_ONCE_BYTES: u64 = 64 << 10;
-/// Most files that something may be left to say of.
+/// The most files that wait for a later event (see [`LiveRoot::note_owed`]).
 const MAX_OWED: usize = 100;
 const AT_ONCE: Duration = Duration::from_millis(60);
-/// The time that an index counts as complete after a look at everything, if the system tells of no changes.
+/// The time for which an index counts as complete after a walk, if the system reports no changes.
 const LOOK_HOLDS_NS: u64 = 5_000_000_000;
-/// Most files that are read to find out whether something is gone.
+/// The most files that are read to find out whether a definition is gone.
 const MAX_UNREAD: usize = 20;
 
 /// Tells if the index agrees with the disk about a file.
@@ -85,7 +85,7 @@ pub struct AsOf {
     pub truncated: bool,
 }
 
-/// To which client session, and of which file.
+/// The client session, and the edited file.
 type Owed = (Option<Box<str>>, Box<str>);
 
 /// A live root.
@@ -95,24 +95,24 @@ pub struct LiveRoot {
     caches: DataDir,
     state: RwLock<RootState>,
     inbox: Arc<NewsInbox>,
-    /// Counts reads, so that none replaces a later one.
+    /// Numbers the reads, so that none replaces a later one.
     orders: AtomicU64,
-    /// The rows to be written to the cache.
+    /// The rows that wait to be written to the cache.
     unkept: Mutex<Vec<Change>>,
     /// The state of the cache, for people.
     cached: Mutex<String>,
     used_at: AtomicI64,
-    /// Files that a client session edited and that nothing could be said of yet.
+    /// Files that a client session edited, for which a later event may have leftovers to report.
     owed: Mutex<Vec<Owed>>,
     /// The project's own coverage.
     pub coverage: CoverageReader,
 }
 
-/// The longest wait of a caller that only asks for the status.
+/// The longest wait of a call for the status.
 const SOON: Duration = Duration::from_millis(500);
 
 impl LiveRoot {
-    /// A root of which nothing is known yet. `wake` is called when there is something to do.
+    /// Makes a root with an empty state. Calls `wake` when there is work to do.
     pub fn new(root: ProjectRoot, clock: Arc<dyn Clock>, caches: DataDir, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         let inbox = Arc::new(NewsInbox::new(root.clone(), wake));
         let used_at = AtomicI64::new(clock.now());
@@ -136,22 +136,22 @@ impl LiveRoot {
         &self.root
     }
 
-    /// Notes that somebody uses it.
+    /// Notes the time of use.
     pub fn touch(&self) {
         self.used_at.store(self.clock.now(), Ordering::Relaxed);
     }
 
-    /// When it was last used.
+    /// Returns the time of the last use.
     pub fn used_at(&self) -> Millis {
         self.used_at.load(Ordering::Relaxed)
     }
 
-    /// Notes that something may be left to say of a file that a client session edited.
+    /// Notes an edited file for which a later event of the client session may have leftovers to report.
     pub fn note_owed(&self, client_session: Option<&str>, path: &str) {
         let mut all = self.owed.lock();
         let owed = (client_session.map(Box::from), Box::from(path));
         if !all.contains(&owed) {
-            // Drop the oldest entry: its session may never come back.
+            // Drops the oldest entry: its client session may be over.
             if all.len() >= MAX_OWED {
                 all.remove(0);
             }
@@ -159,7 +159,7 @@ impl LiveRoot {
         }
     }
 
-    /// The files that something may be left to say of to a client session, which are so no more.
+    /// Takes the edited files of a client session for which leftovers may still be reported.
     pub fn take_owed(&self, client_session: Option<&str>) -> Vec<Box<str>> {
         let mut all = self.owed.lock();
         all.extract_if(.., |(owed_to, _)| owed_to.as_deref() == client_session).map(|(_, path)| path).collect()
@@ -170,7 +170,7 @@ impl LiveRoot {
         self.state.read()
     }
 
-    /// Locks the state for a status question, which does not wait for long questions: `None` when one runs.
+    /// Locks the state for a call that does not wait for long queries; `None` when a long query runs.
     pub fn state_soon(&self) -> Option<RwLockReadGuard<'_, RootState>> {
         self.state.try_read_for(SOON)
     }
@@ -180,12 +180,12 @@ impl LiveRoot {
         self.cached.lock().clone()
     }
 
-    /// How many changes are not looked at yet.
+    /// Returns the number of changes that are not processed yet.
     fn count_pending(&self, state: &RootState) -> usize {
         state.to_read.len() + self.inbox.count() + usize::from(!state.is_walked)
     }
 
-    /// How far an answer from this state can be relied on.
+    /// Describes how current an answer from this state is.
     pub fn as_of(&self, state: &RootState) -> AsOf {
         let pending = self.count_pending(state);
         let polls = matches!(state.mode, WatchMode::Poll(_));
@@ -200,8 +200,8 @@ impl LiveRoot {
         }
     }
 
-    /// The files that have changed since a file was read, as far as is known, and are not read yet; `None` where any may
-    /// have.
+    /// Lists the files that have changed since `path` was read and that are not read yet; `None` when any file may have
+    /// changed.
     pub fn list_unread(&self, state: &RootState, path: &str) -> Option<Vec<Box<str>>> {
         let was_looked_at = match state.mode {
             WatchMode::Poll(_) => state.files.get(path).is_some_and(|known| known.read_ns < state.looked_ns),
@@ -218,17 +218,17 @@ impl LiveRoot {
         self.count_pending(&self.state()) == 0
     }
 
-    /// Asks for everything to be looked at, now.
+    /// Asks the worker to walk the whole root now.
     pub fn look_again(&self) {
         self.inbox.add_news(|news| (news.all, news.now) = (true, true));
     }
 
-    /// Waits until every file has been read, at most so long.
+    /// Waits until every file has been read, at most for `at_most`.
     pub fn wait_complete(&self, at_most: Duration) {
         self.wait_until(at_most, Self::is_complete);
     }
 
-    /// Waits for something, at most so long.
+    /// Waits until a condition holds, at most for `at_most`.
     pub fn wait_until(&self, at_most: Duration, is_so: impl Fn(&Self) -> bool) {
         let until = Instant::now() + at_most;
         while !is_so(self) && Instant::now() < until {
@@ -236,7 +236,7 @@ impl LiveRoot {
         }
     }
 
-    /// Makes sure that the index agrees with these files, as far as that is quick.
+    /// Makes the index agree with these files, if that is quick.
     pub fn freshen_files<'a>(
         &self,
         paths: impl IntoIterator<Item = &'a str>,
@@ -275,7 +275,7 @@ impl LiveRoot {
         }
     }
 
-    /// Returns true if the facts of a file's bytes are known: hashing the bytes is cheap, parsing them is not.
+    /// Returns true if the facts of a file's bytes are remembered: hashing the bytes is cheap, and parsing them is not.
     fn has_read(&self, path: &str) -> bool {
         let content = stamp::read(&self.root, path, MAX_FILE_BYTES).ok();
         let Some(hash) = content.and_then(|content| content.bytes).map(|bytes| hash(&bytes)) else { return false };
@@ -283,13 +283,13 @@ impl LiveRoot {
         state.files.get(path).is_some_and(|known| known.hash == hash) || state.find_facts(path, &hash).is_some()
     }
 
-    /// Reads a file now and puts its facts; returns true if they have changed.
+    /// Reads a file now and stores its facts; returns true if they have changed.
     fn reread_file(&self, path: &str) -> io::Result<bool> {
         let is_again = self.state().files.contains_key(path);
         let order = self.orders.fetch_add(1, Ordering::Relaxed);
         let content = match stamp::read(&self.root, path, MAX_FILE_BYTES) {
             Ok(content) => content,
-            // It is gone, or no file any more, or cannot be read.
+            // The file is gone, is no regular file any more, or is unreadable.
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Ok(self.remove_file(path, order)),
             Err(error) => return Err(error),
         };
@@ -316,7 +316,7 @@ impl LiveRoot {
         Ok(state.put_file(path, known, read))
     }
 
-    /// Returns the facts of a file after only its marks have changed.
+    /// Returns the facts of a file of which only the marks have changed.
     fn kept_facts(&self, path: &str, skip: Option<Skip>) -> Option<Result<Arc<FileFacts>, Skip>> {
         skip.map_or_else(|| self.state().index.file_facts(path).cloned().map(Ok), |skip| Some(Err(skip)))
     }
@@ -337,7 +337,7 @@ impl LiveRoot {
         if is_manifest(path) {
             return (hash, ReadResult::Manifest(bytes.clone()));
         }
-        // A file that breaks the reader costs itself, and not the thread that reads all others.
+        // A panic of the parser costs only this file, and the thread goes on with the others.
         match std::panic::catch_unwind(|| facts_of(path, bytes)) {
             Ok(Ok(facts)) => (hash, ReadResult::Facts(Arc::new(facts))),
             Ok(Err(skip)) => (hash, ReadResult::Skipped(skip)),

@@ -15,9 +15,9 @@ use crate::search::NameQuery;
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::stamp;
 
-/// Most nodes that a refusal names.
+/// The most candidates that a refusal names.
 const NAMED: usize = 10;
-/// Most that are near to one that there is not.
+/// The most similar names that a refusal suggests.
 const NEAR: usize = 3;
 
 /// A node as a caller names it: `node:PATH:NAME`, `PATH:NAME`, `PATH:LINE`, or a name alone.
@@ -27,7 +27,7 @@ pub struct NodeRef {
     pub path: Option<String>,
     name: String,
     given: String,
-    /// Is true when the file was looked at to find the node, and agrees with the index.
+    /// Is true when the file was just compared with the disk, and agrees with the index.
     is_fresh: bool,
 }
 
@@ -35,7 +35,7 @@ impl NodeRef {
     /// Reads the params of a caller.
     ///
     /// # Errors
-    /// `E_INVALID` when that is nothing, or too much.
+    /// `E_INVALID` when the params name no node, or are too long.
     pub fn from_params(
         live: &LiveRoot,
         cwd: Option<&Path>,
@@ -55,7 +55,7 @@ impl NodeRef {
         let (path, name, given) = match (id, path, rest) {
             (Some(id), None, None) => {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
-                // A name may hold colons, and a path, too; a path of ours is one that is there.
+                // Names and paths may hold colons; the right split is the one whose path exists.
                 let mut splits = bare.match_indices(':').map(|(colon, _)| (&bare[..colon], &bare[colon + 1..]));
                 let split = splits
                     .clone()
@@ -81,7 +81,7 @@ impl NodeRef {
         Ok(Self { path, name: name.to_owned(), given: given.to_owned(), is_fresh })
     }
 
-    /// Works out an answer about it.
+    /// Computes an answer about the node from a current index.
     ///
     /// # Errors
     /// The errors of `say`.
@@ -97,7 +97,7 @@ impl NodeRef {
         shown::fresh_beyond(live, looked, say)
     }
 
-    /// The node.
+    /// Finds the node.
     ///
     /// # Errors
     /// `E_NOT_FOUND` with similar names; `E_INVALID` with the candidates when there are several.
@@ -120,7 +120,7 @@ impl NodeRef {
         }
     }
 
-    /// The only node of this name, with those around it or without.
+    /// Finds the only node of this name in the project; the name may have its owners or not.
     fn find_anywhere(&self, state: &RootState) -> NodeLookup {
         let last = self.name.rsplit(['.', ':']).next().unwrap_or(&self.name);
         let dotted = self.name.replace("::", ".");
@@ -184,9 +184,10 @@ fn ambiguous_error(state: &RootState, candidates: &[NodeId]) -> Error {
         .with_data("candidates", ids)
 }
 
-/// Resolves the file that a caller names, and tells if it is known to be fresh.
+/// Resolves the file that a caller names; also returns whether the file is certainly unchanged.
 fn resolve_path(live: &LiveRoot, cwd: Option<&Path>, path: &str) -> (Option<String>, bool) {
-    // Most callers give a path from an earlier answer, and the file is unchanged: then it is no link.
+    // Most callers use a path from an earlier answer. If that file is unchanged, it is no link, and this saves the
+    // check.
     let known = live.state().files.get(path).copied();
     if known.is_some_and(|known| stamp::read_stamp(live.root(), path).is_some_and(|now| known.is_current(&now))) {
         return (Some(path.to_owned()), true);
@@ -198,7 +199,7 @@ fn is_known(live: &LiveRoot, path: &str) -> bool {
     live.state().files.contains_key(path) || live.root().join(path).is_file()
 }
 
-/// A text of a caller's, as a refusal may repeat it.
+/// Returns a text of the caller that a refusal may repeat.
 pub fn to_safe_text(text: &str) -> String {
     match SecretGuard::new().check(None, text) {
         None => shorten_text(text),

@@ -1,4 +1,4 @@
-//! The methods and their params.
+//! Defines the methods and their params.
 
 mod context;
 mod folder;
@@ -24,11 +24,11 @@ use crate::lookup::NodeRef;
 use crate::report;
 use crate::source::CodeSource;
 
-/// The method that finds nodes.
+/// Finds nodes.
 pub const SEARCH: &str = "nudge.code.search";
-/// The method that tells all of one node.
+/// Describes one node.
 pub const NODE: &str = "nudge.code.node";
-/// The method that tells of a file.
+/// Describes a file or folder.
 pub const FILE: &str = "nudge.code.file";
 
 pub static TABLE: MethodTable<CodeSource> = MethodTable(&[
@@ -133,7 +133,7 @@ pub static TABLE: MethodTable<CodeSource> = MethodTable(&[
     },
 ]);
 
-/// The words for a kind, for schemas: documented variants would make a schema each.
+/// The words for a kind, for schemas: a variant with its own documentation would become a schema of its own.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(dead_code, reason = "a schema alone")]
@@ -149,7 +149,7 @@ enum NodeKindSchema {
     Constant,
 }
 
-/// Reads a kind: absent, null and "" are none.
+/// Reads a kind; absent, null and "" mean none.
 fn deserialize_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NodeKind>, D::Error> {
     let given: Option<String> = Option::deserialize(deserializer)?;
     let Some(word) = given.filter(|word| !word.is_empty()) else { return Ok(None) };
@@ -357,7 +357,7 @@ impl CallRoot {
         NodeRef::from_params(&self.live, self.cwd(), id, path, name, line)
     }
 
-    /// The name of a file that the caller gives.
+    /// Resolves the name of a file that the caller gives.
     fn resolve_path(&self, given: &str) -> Result<String> {
         let outside = || Error::not_found("This path does not lead to a file of the project; give one relative to it.");
         self.live.root().resolve_path(given, self.cwd()).ok_or_else(outside)

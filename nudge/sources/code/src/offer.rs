@@ -18,22 +18,22 @@ use crate::search::NameQuery;
 use crate::shown::{self, AnswerView};
 use crate::source::{CodeSource, SOURCE};
 
-/// Most nodes that one prompt or error draws.
+/// The most nodes for one prompt or error.
 const MAX_NODES: usize = 6;
 const MAX_BESIDE_FAILURE: usize = 3;
-/// Most lines about one edit.
+/// The most lines about one edit.
 const MAX_EDITED: usize = 3;
 const GO_BY: &str = "it was edited, and others go by what it was";
-/// The part of all bytes that code takes at most, in percent.
+/// The largest share of all bytes that code takes, in percent.
 const MAX_PERCENT: usize = 60;
-/// The least score of a search hit to be offered when an agent asks in words.
+/// The lowest score of a search hit that is offered for a question in words.
 const RECALLED: f64 = 0.6;
-/// Words of a command line that mean a test runner.
+/// Words of a command line that show a test runner.
 const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
-/// Tools that only look.
+/// Tools that only read.
 const LOOKS: [&str; 5] = ["Read", "Grep", "Glob", "read_file", "view"];
 
-/// The offers at this moment.
+/// Makes the offers for an event.
 pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> SourceOffers {
     if !code.is_on() {
         return SourceOffers::default();
@@ -72,7 +72,7 @@ fn is_test(command: Option<&str>) -> bool {
     words.any(|word| RUNNERS.contains(&word))
 }
 
-/// Recalls the nodes that a question brings to mind, and those that a search for it finds.
+/// Finds the nodes that a question mentions, and those that a search for it finds.
 fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandidate> {
     let mut found = find_candidates(live, state, text, &[], WantedNodes::Anything);
     let (hits, _) = state.names.find(&state.index, &NameQuery { text, kind: None, path: None, limit: MAX_NODES });
@@ -117,7 +117,7 @@ fn offer_nodes(
     answer.map(|answer| answer.said).unwrap_or_default()
 }
 
-/// Makes the offer of a node. The hash of its text is part of its id: a changed node is another offer.
+/// Makes the offer of a node. The hash of its text is part of the offer's id, so a changed node is another offer.
 fn offer_node(view: &AnswerView<'_>, candidate: &NodeCandidate) -> Option<Offer> {
     let found = view.state.index.find_node(candidate.id)?;
     let line = line::describe_node(view, candidate.id)?;
@@ -155,7 +155,7 @@ fn build_offer(
             reasons: vec![why],
         },
         parts,
-        // Strings alone: writing them cannot fail.
+        // The value holds only strings, so writing it cannot fail.
         more: MoreCall { method: NODE, params: raw_json(&json!({"id": node})) },
         item: SourceItem(raw_json(&json!({"node": node}))),
     }
@@ -202,7 +202,7 @@ fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> SourceOffers {
     offers
 }
 
-/// All that the edits of a file have left behind.
+/// Offers all leftovers of the edits of a file.
 fn left_behind(view: &AnswerView<'_>, path: &str) -> Vec<Offer> {
     let index = &view.state.index;
     let Some((before, now)) = view.state.before.get(path).zip(index.file_facts(path)) else { return Vec::new() };
@@ -218,20 +218,20 @@ fn left_behind(view: &AnswerView<'_>, path: &str) -> Vec<Offer> {
     offers
 }
 
-/// Offers the definitions that a file lost and others still name; `None` while an unread file may have them now.
+/// Offers the removed definitions of a file that other code still names; `None` while an unread file may define them.
 fn all_gone(live: &LiveRoot, view: &AnswerView<'_>, path: &str) -> Option<Vec<Offer>> {
     let Some((before, now)) = view.state.before.get(path).zip(view.state.index.file_facts(path)) else {
         return Some(Vec::new());
     };
     let is_there = |qual: &str| now.nodes().any(|node| node.qual() == qual);
-    // An invalid file may have it again in a moment.
+    // A file with syntax errors may define the name again in a moment.
     let lost = view.state.lost.get(path).filter(|_| !now.parse_errors || before.parse_errors);
     let lost: Vec<_> = lost.into_iter().flatten().filter(|lost| !is_there(&lost.qual)).collect();
     if lost.is_empty() {
         return Some(Vec::new());
     }
     let is_read = |path: &str| view.check_fresh(path) != FileFreshness::No;
-    // Each is asked, so that all are read.
+    // `count` checks every file, so that all of them are read.
     let unread = live.list_unread(view.state, path)?.iter().filter(|path| !is_read(path)).count();
     if unread > 0 {
         return None;

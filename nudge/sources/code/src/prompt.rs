@@ -1,7 +1,7 @@
-//! Finds the nodes that a text brings to mind: a prompt, or the output of a failed command.
+//! Finds the nodes that a text mentions: a prompt, or the output of a failed command.
 //!
-//! A word that looks like a name counts; a plain word that happens to be a name does not. If nothing counts, nothing is
-//! offered.
+//! A word that looks like a name counts; a plain word that happens to be a name does not. If no word counts, there is
+//! no offer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,54 +15,54 @@ use crate::live::LiveRoot;
 use crate::live::state::RootState;
 use crate::search::split_name;
 
-/// The least score of a node to be told.
+/// The lowest score of a node that is offered.
 pub const FLOOR: f64 = 0.5;
-/// The scores of a place, of a name, and of the words of a name.
+/// The scores of a position, of a name, and of the words of a name.
 const PLACE: f64 = 1.0;
 const NAME: f64 = 0.9;
 const WORDS: f64 = 0.6;
-/// The additional scores of being in a changed file, and of calling or being called by a node that scores at least as
-/// much as a name.
+/// The additional scores of a node in a changed file, and of a node that calls or is called by one that scores at least
+/// as much as a name.
 const CHANGED: f64 = 0.3;
 const CONNECTED: f64 = 0.2;
-/// Longest text that is looked at, from its end: there an error says most, and a long prompt asks.
+/// The most bytes of a text, from its end: an error says most there, and so does the question in a long prompt.
 const MAX_BYTES: usize = 16 << 10;
-/// Most words, and most names that have one of them.
+/// The most words, and the most names that contain one of them.
 const MAX_TOKENS: usize = 2_000;
 const MAX_WORDS: usize = 200;
 const MAX_NAMES: usize = 2_000;
-/// Words that look like names, of which other spellings are looked for.
+/// The most words that look like names and for which other spellings are tried.
 const MAX_SHAPED: usize = 50;
-/// The most nodes of a file that is named without a line, and the most nodes with calls to look at.
+/// The most nodes of a file that is named without a line, and the most nodes whose calls are checked.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
-/// Most folders of a path elsewhere, and those that hold other people's code.
+/// The most folders of a path from elsewhere, and the folders that hold code of other projects.
 const MAX_FOLDERS: usize = 32;
 const OTHERS: [&str; 5] = ["site-packages", "dist-packages", "node_modules", ".cargo", "rustlib"];
-/// Lines before a node that are taken to be about it.
+/// The number of lines before a node that still count as a position in it.
 const BEFORE: u32 = 12;
-/// Most nodes of one name: one of many says nothing.
+/// The most nodes of one name; a name with more nodes says nothing.
 const MAX_SAME: usize = 8;
 
-/// A node that comes to mind.
+/// A node that a text mentions.
 #[derive(Debug, Clone)]
 pub struct NodeCandidate {
     /// The node.
     pub id: NodeId,
     /// The score.
     pub score: f64,
-    /// The addends of that.
+    /// The addends of the score.
     pub parts: ScoreParts,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 
-/// The kind of mention that a text is searched for.
+/// The kinds of mention that a search accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedNodes {
-    /// Whatever a person may mean.
+    /// Everything that a person may mean.
     Anything,
-    /// Places and names alone, as an error names them.
+    /// Only positions and names, as an error names them.
     Named,
 }
 
@@ -72,7 +72,7 @@ struct PromptFinder<'a> {
     found: HashMap<NodeId, NodeCandidate, FixedState>,
 }
 
-/// The nodes that a text and some files bring to mind, best first.
+/// Finds the nodes that a text and some files mention, best first.
 pub fn find_candidates(
     live: &LiveRoot,
     state: &RootState,
@@ -101,7 +101,7 @@ pub fn find_candidates(
     finder.add_up()
 }
 
-/// Returns true for a separator of names. Backticks and parentheses are none: they mark a name.
+/// Returns true for a character between names. Backticks and parentheses do not count: they mark a name.
 fn is_between(c: char) -> bool {
     c.is_whitespace() || "\"',;<>[]{}|!?=".contains(c)
 }
@@ -114,7 +114,8 @@ impl PromptFinder<'_> {
         self.found.insert(id, NodeCandidate { id, score, parts: ScoreParts::from([(name, score)]), reason });
     }
 
-    /// Takes a path, with a line or without; says whether it is one. `rest` may hold the line, as Python writes it.
+    /// Handles a path, with or without a line; returns true if the token is one. `rest` may hold the line, as Python
+    /// prints it.
     fn take_place(&mut self, token: &str, rest: &[&str], wanted: WantedNodes) -> bool {
         let token = token.trim_matches(|c: char| "`().*".contains(c)).trim_end_matches(':');
         if let Some((path, name)) = token.split_once("::")
@@ -131,13 +132,13 @@ impl PromptFinder<'_> {
         });
         let Some(path) = self.known_path(path) else { return false };
         let Some(line) = line else {
-            // A test runner lists all its files, but a failure gives a line.
+            // A test runner lists all its files, but only a failure has a line.
             if wanted == WantedNodes::Anything {
                 self.take_file(&path);
             }
             return true;
         };
-        // Lines before a node are about it.
+        // The lines right before a node count as part of it.
         let near = (line..line.saturating_add(BEFORE)).find_map(|line| self.state.index.by_line(&path, line));
         if let Some(id) = near {
             self.add_node(id, "place", PLACE, format!("{path}:{line} is named"));
@@ -145,7 +146,7 @@ impl PromptFinder<'_> {
         true
     }
 
-    /// Takes a test as runners name it, `tests/test_app.py::TestApp::test_route[1]`; returns true if it exists.
+    /// Handles a test as runners name it, `tests/test_app.py::TestApp::test_route[1]`; returns true if it exists.
     fn take_test(&mut self, path: &str, name: &str) -> bool {
         let Some(path) = self.known_path(path) else { return false };
         let name = name.split('[').next().unwrap_or(name).replace("::", ".");
@@ -154,7 +155,7 @@ impl PromptFinder<'_> {
         true
     }
 
-    /// The file that is meant: by its whole path, or by the end of it, if that is one file's alone.
+    /// Finds the file by its whole path, or by the end of the path if only one file has that end.
     fn known_path(&self, given: &str) -> Option<String> {
         let is_ours = |path: &String| self.state.index.file_facts(path).is_some();
         if let Some(path) = self.live.root().resolve_path(given, None).filter(is_ours) {
@@ -164,14 +165,14 @@ impl PromptFinder<'_> {
             if given.split('/').any(|folder| OTHERS.contains(&folder)) {
                 return None;
             }
-            // A path of another machine, such as a container: its end may be a path of ours.
+            // The path may be of another machine, such as a container: its end may be one of our paths.
             let ends = given.match_indices('/').skip(1).filter_map(|(slash, _)| given.get(slash + 1..));
             return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
         }
         self.state.only_file(given).map(str::to_owned)
     }
 
-    /// Takes the largest parts of a file.
+    /// Adds the largest nodes of a file.
     fn take_file(&mut self, path: &str) {
         let Some(path) = self.live.root().resolve_path(path, None) else { return };
         let Some(facts) = self.state.index.file_facts(&path) else { return };
@@ -189,7 +190,7 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Takes a word that looks like a name.
+    /// Handles a word that looks like a name.
     fn name(&mut self, token: &str) {
         let is_marked = token.contains('`') || token.contains("()");
         let name = trim_token(token).replace("::", ".");
@@ -208,7 +209,7 @@ impl PromptFinder<'_> {
             })
         };
         let mut meant: Vec<_> = all.iter().copied().filter(is_whole).collect();
-        // `response.close()` names a method of something that has another name.
+        // `response.close()` names a method whose object has another name than the class.
         if meant.is_empty() && (is_marked || has_shape(last)) {
             meant = all;
         }
@@ -217,7 +218,7 @@ impl PromptFinder<'_> {
         }
         let mut score = NAME / f64::from(u32::try_from(meant.len()).expect("a prompt names less than 2^32 nodes"));
         if is_marked && meant.len() == 2 {
-            // A marked name means one of the two.
+            // The marked name certainly means one of the found nodes.
             score = score.max(FLOOR);
         }
         let reason = match meant.len() {
@@ -229,8 +230,8 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Takes names with all their words in the text. A word that looks like a name counts only as a whole:
-    /// `client_max_body_size` does not mention `maxSize`, but `maxSize` mentions `max_size`.
+    /// Adds names whose words are all in the text. A word that looks like a name counts only as a whole: the text
+    /// `client_max_body_size` does not mention `maxSize`, but the text `maxSize` mentions `max_size`.
     fn take_words(&mut self, tokens: &[&str]) {
         let (names, plain): (Vec<&str>, Vec<&str>) = tokens.iter().partition(|token| has_shape(trim_token(token)));
         self.take_said(&plain.join(" "), false);
@@ -239,7 +240,7 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Takes the names that have no other words than these; with `all`, the names that have all of them.
+    /// Adds the names that have no other words than these; with `all`, the names that have all of them.
     fn take_said(&mut self, text: &str, all: bool) {
         let said: HashSet<String, FixedState> = split_words(text)
             .into_iter()
@@ -275,7 +276,7 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Adds the additional scores of the found nodes.
+    /// Adds the additional scores to the found nodes.
     fn add_up(mut self) -> Vec<NodeCandidate> {
         let index = &self.state.index;
         let mut centres: Vec<_> =
@@ -305,13 +306,13 @@ impl PromptFinder<'_> {
     }
 }
 
-/// Strips a token of the characters around a name.
+/// Removes the characters around a name from a token.
 fn trim_token(token: &str) -> &str {
     let token = before_mark(token, &['(']);
     token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
-/// Returns true if a word looks like a name of code: `snake_case`, `camelCase`, `HttpProxy`, `dotted.name`.
+/// Returns true if a word looks like a name in code: `snake_case`, `camelCase`, `HttpProxy`, `dotted.name`.
 fn has_shape(word: &str) -> bool {
     let inner = word.trim_matches('_');
     let is_dotted = inner.split('.').count() > 1

@@ -146,7 +146,7 @@ pub fn report_tests(answer: &Value) -> AnswerReport {
     AnswerReport { lines, columns, rows, notes, ..AnswerReport::default() }
 }
 
-/// Reports the nodes that a prompt brings to mind.
+/// Reports the nodes that a prompt mentions.
 pub fn report_context(answer: &Value) -> AnswerReport {
     let lines: Vec<_> = list_members(&answer["lines"]).iter().map(format_value).collect();
     let lines = if lines.is_empty() { vec!["nothing comes to mind".to_owned()] } else { lines };
@@ -207,7 +207,7 @@ fn tests_notes(tests: &Value) -> Vec<String> {
     note.into_iter().chain(named).collect()
 }
 
-/// Lists the limits of the answer's freshness.
+/// Lists the reasons why the answer may be out of date.
 fn as_of(answer: &Value) -> Vec<String> {
     let as_of = &answer["as_of"];
     let pending = as_of["pending"].as_u64().filter(|pending| *pending > 0);
@@ -219,7 +219,7 @@ fn as_of(answer: &Value) -> Vec<String> {
     pending.into_iter().chain(looked).chain(truncated).collect()
 }
 
-/// Splits an id: file and name.
+/// Splits an id into file and name.
 fn split_id(id: &Value) -> (String, String) {
     let id = id.as_str().unwrap_or("");
     let bare = id.strip_prefix("node:").unwrap_or(id);

@@ -1,7 +1,7 @@
-//! Finds the root of a folder, and decides which of its paths may be looked at.
+//! Finds the root of a folder, and decides which of its paths may be read.
 //!
-//! A root is the top of a git work tree, else a folder with a manifest. A linked worktree is a root of its own, and so is
-//! a submodule or any other repository within one. A home directory is never one: it holds everything.
+//! A root is the top of a git work tree, or else a folder with a manifest. A linked worktree is a separate root, and so
+//! is a submodule or any other repository inside a root. A home directory is never a root, because it holds everything.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::is_tellable_name;
 use nudge_core::walk::{common_dir, git_dir, read_pointer};
 
-/// Files that make a folder outside git a project.
+/// Files that mark a folder outside git as a project.
 const MANIFESTS: &[&str] = &[
     "Cargo.toml",
     "package.json",
@@ -27,7 +27,7 @@ const MANIFESTS: &[&str] = &[
     "composer.json",
     "Gemfile",
 ];
-/// Longest path that is looked at, in bytes.
+/// The longest path, in bytes.
 pub const MAX_PATH_BYTES: usize = 4 << 10;
 
 /// The top of a project.
@@ -37,7 +37,7 @@ pub struct ProjectRoot {
     git_dir: Option<Arc<Path>>,
 }
 
-/// Both paths have no links and no `..`, so that their bytes tell; each call compares them.
+/// Both paths are without links and `..`, so equal bytes mean equal roots. Each call compares them.
 impl PartialEq for ProjectRoot {
     fn eq(&self, other: &Self) -> bool {
         let git_dirs = [self, other].map(|root| root.git_dir.as_deref().map(Path::as_os_str));
@@ -46,10 +46,10 @@ impl PartialEq for ProjectRoot {
 }
 
 impl ProjectRoot {
-    /// The root that a folder lies in.
+    /// Finds the root of a folder.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` where there is none; `E_INVALID` for one that is too much.
+    /// `E_NOT_FOUND` when there is none; `E_INVALID` when the root would be too large, such as a home directory.
     pub fn find_root(folder: &Path, detector: &mut GitDetector) -> Result<Self> {
         let Ok(folder) = folder.canonicalize() else {
             return Err(Error::not_found("There is no such folder; name one that is there as `root`.").about("root"));
@@ -57,7 +57,7 @@ impl ProjectRoot {
         let top = match detector.detect(&folder) {
             GitAnswer::Inside(info) => Some(info.root),
             GitAnswer::Outside => None,
-            // Git's files tell too little of branches, but `.git` still marks the top.
+            // Git's files do not say enough about the branch, but `.git` still marks the top.
             GitAnswer::Unsure(_) => folder.ancestors().find(|dir| is_there(&dir.join(".git"))).map(Path::to_owned),
         };
         let path = match top.and_then(|top| top.canonicalize().ok()).filter(|top| is_there(&top.join(".git"))) {
@@ -81,27 +81,27 @@ impl ProjectRoot {
         Ok(Self { path: path.into(), git_dir })
     }
 
-    /// The folder, without links.
+    /// Returns the folder, without links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder of its git repository: a linked worktree's own.
+    /// Returns the folder of its git repository; a linked worktree has its own.
     pub fn git_dir(&self) -> Option<&Path> {
         self.git_dir.as_deref()
     }
 
-    /// Returns the place of a file of the root.
+    /// Returns the path of a file of the root.
     pub fn join(&self, path: &str) -> PathBuf {
-        // The standard library's own makes room for the root first, and then for the rest.
+        // `Path::join` would allocate twice: for the root, and then for the rest.
         let mut place = PathBuf::with_capacity(self.path.as_os_str().len() + 1 + path.len());
         place.push(&self.path);
         place.push(path);
         place
     }
 
-    /// Returns the name of a path below the root: relative, with `/`. `None` for a path elsewhere and for a name that
-    /// no line can hold.
+    /// Returns the name of a path below the root: relative, with `/`. Returns `None` for a path elsewhere and for a
+    /// name that a line cannot hold.
     pub fn name(&self, path: &Path) -> Option<String> {
         let mut name = String::new();
         for part in path.strip_prefix(&self.path).ok()?.components() {
@@ -114,8 +114,8 @@ impl ProjectRoot {
         can_be_told(&name).then_some(name)
     }
 
-    /// The name of the file that a caller means: absolute, relative to the root, or to the folder where they are. Links
-    /// are followed as long as they stay inside. A file that is gone has the name that it would have.
+    /// Returns the name of the file that a caller means by a path: absolute, or relative to the root or to `cwd`.
+    /// Follows links as long as they stay inside the root. A file that is gone has the name that it had.
     pub fn resolve_path(&self, given: &str, cwd: Option<&Path>) -> Option<String> {
         if given.is_empty() || given.len() > MAX_PATH_BYTES {
             return None;
@@ -126,12 +126,12 @@ impl ProjectRoot {
         real.or_else(|| self.name(&self.path.join(given)))
     }
 
-    /// The commit that HEAD stands for, if git's files say it.
+    /// Returns the commit of HEAD, if git's files say it.
     pub fn read_head(&self) -> Option<String> {
         let git_dir = self.git_dir.as_deref()?;
         let head = read_pointer(&git_dir.join("HEAD"))?;
         let Some(name) = head.strip_prefix("ref: ") else { return parse_commit(&head) };
-        // Names with `..` lead elsewhere.
+        // A name with `..` would lead out of the repository.
         if name.split('/').any(|part| part == "..") || name.starts_with('/') {
             return None;
         }
@@ -143,7 +143,7 @@ impl ProjectRoot {
     }
 }
 
-/// Returns true if a path can stand in a line and be looked up by name.
+/// Returns true if a path fits into a line and can be looked up by name.
 pub fn can_be_told(path: &str) -> bool {
     !path.is_empty() && path.len() <= MAX_PATH_BYTES && is_tellable_name(path)
 }
@@ -157,7 +157,7 @@ fn parse_commit(text: &str) -> Option<String> {
     is_one.then(|| text.to_owned())
 }
 
-/// Looks a name up among the refs that share one file.
+/// Looks a name up in the file that holds packed refs.
 fn find_packed_ref(common: &Path, name: &str) -> Option<String> {
     let text = foreign::read_text(&common.join("packed-refs"), LinkPolicy::Followed, 8 << 20).ok()?;
     text.lines()
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes what git takes for a repository.
+    /// Makes a folder that git accepts as a repository.
     fn repository(folder: &Path) {
         fs::create_dir_all(folder.join(".git/objects")).unwrap();
         fs::create_dir_all(folder.join(".git/refs/heads")).unwrap();
@@ -234,7 +234,7 @@ mod tests {
             std::os::unix::fs::symlink("src/a.py", base.join("one/link.py")).unwrap();
             std::os::unix::fs::symlink(base.join("secret.py"), base.join("one/out.py")).unwrap();
             assert_eq!(root.resolve_path("link.py", None).as_deref(), Some("src/a.py"));
-            // It has a name of its own, and is no regular file: nobody reads it.
+            // The path has a name in the root, but it is no regular file, so no code reads it.
             assert_eq!(root.resolve_path("out.py", None).as_deref(), Some("out.py"));
         }
     }

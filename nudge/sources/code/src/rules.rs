@@ -1,4 +1,4 @@
-//! Rules for files that are no source: ignored by git, usually built, generated or vendored.
+//! Decides which files are no source: ignored by git, in a build folder, generated or vendored.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use nudge_core::walk::{RuleSources, common_dir};
 
 use crate::root::ProjectRoot;
 
-/// The folders that are left out if there is no git to ignore them.
+/// The folders that are left out if the project has no git to ignore them.
 const NOT_SOURCE: &[&str] = &["node_modules", "target", "dist", "build", ".venv", "venv", "vendor", "__pycache__"];
 /// The attributes that leave a file out.
 const ATTRIBUTES: &[&str] = &["linguist-generated", "linguist-vendored"];
-/// The reasons, in the same order.
+/// The reasons, in the order of the attributes.
 const REASONS: [&str; 2] = ["generated", "vendored"];
 
 /// Calls `run` with the sources of a root's rules.
@@ -27,7 +27,7 @@ pub fn is_source(root: &ProjectRoot, path: &Path, is_folder: bool) -> bool {
     name.is_none_or(|name| !(name.starts_with('.') || may_be_built && NOT_SOURCE.contains(&name)))
 }
 
-/// The reason for leaving out a file that is not ignored, if there is one.
+/// Returns the reason for leaving out a file that is not ignored, if there is one.
 pub fn skip_reason(rules: &FolderRules, path: &Path) -> Option<&'static str> {
     REASONS.get(rules.find_attribute(path)?).copied()
 }

@@ -1,4 +1,4 @@
-//! The command that runs some tests, where the runner is known.
+//! Builds the command that runs some tests, if the test runner is known.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use crate::root::ProjectRoot;
 
-/// Longest manifest that is read.
+/// The longest manifest that is read.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
-/// Longest command.
+/// The longest command.
 const MAX_BYTES: usize = 2_000;
 
-/// The command for these tests, each a file and a qualified name, and for all of these files. Run in the root.
+/// Returns the command for `tests`, each a file and a qualified name, and for all tests in `files`. It runs in the
+/// root.
 pub fn test_command(root: &ProjectRoot, tests: &[(String, String)], files: &[String]) -> Option<String> {
     let mut by_runner: BTreeMap<TestRunner, Vec<(&str, Option<&str>)>> = BTreeMap::new();
     let named = files.iter().filter(|file| !tests.iter().any(|(path, _)| path == *file));
@@ -32,11 +33,11 @@ pub fn test_command(root: &ProjectRoot, tests: &[(String, String)], files: &[Str
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum TestRunner {
     Pytest,
-    /// By the package.
+    /// Cargo, with the package.
     Cargo(String),
-    /// By the folder.
+    /// Go, with the folder.
     Go(String),
-    /// By the runner's name, and the folder of the package.
+    /// A runner of Node by its name, with the folder of the package.
     Node(&'static str, String),
 }
 
@@ -111,7 +112,7 @@ impl TestRunner {
     }
 }
 
-/// Asks the manifests of this name, in the folder of a file and above, nearest first; returns the first answer.
+/// Calls `says` with the manifests of this name in a file's folder and above, nearest first; returns the first answer.
 fn find_above<T>(root: &ProjectRoot, path: &str, name: &str, says: impl Fn(&str, &str) -> Option<T>) -> Option<T> {
     let mut folder = path;
     while !folder.is_empty() {
@@ -125,7 +126,7 @@ fn find_above<T>(root: &ProjectRoot, path: &str, name: &str, says: impl Fn(&str,
     None
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quote_word(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Finding nodes by the words of their names.
+//! Finds nodes by the words of their names.
 
 mod words;
 
@@ -13,32 +13,32 @@ use nudge_code_index::{CodeIndex, FileFacts, NodeKind, NodeView};
 pub use words::split_name;
 use words::{NameWords, fold_name};
 
-/// Most words of a query that are looked for.
+/// The most words of a query.
 const MAX_WORDS: usize = 8;
-/// Names that are looked at closely: so many for each that is wanted, and at least.
+/// The number of names that are ranked exactly: this factor times the limit, and a minimum.
 const LOOKED_AT: usize = 4;
 const LOOKED_AT_LEAST: usize = 64;
-/// Most entries of one word that are counted.
+/// The most entries of one word that are counted.
 const MAX_ENTRIES: usize = 20_000;
-/// The score of a name that equals the query, and of one that equals it but for case and separators.
+/// The score of a name that equals the query, and of a name that differs only in case and separators.
 const SAME: f64 = 1.0;
 const SAME_BUT_FOR_CASE: f64 = 0.95;
-/// The score of a query word that is a word of the name, that begins one, that is in the qualified name, and that is in
-/// the path.
+/// The score of a query word that is a word of the name, that begins a word, that is in the qualified name, and that is
+/// in the path.
 const IN_NAME: f64 = 0.9;
 const BEGINS: f64 = 0.7;
 const AROUND: f64 = 0.5;
 const IN_PATH: f64 = 0.3;
-/// The part of a score that depends on how much of the name was asked for.
+/// The part of a score that depends on how much of the name the query covers.
 const COVERAGE: f64 = 0.25;
-/// The factor for tests: a query that wants tests says so.
+/// The factor for tests, which lowers them: a query for tests says so.
 const TEST: f64 = 0.9;
 
-/// A node, by the numbers of its file among these and of itself in the file, with the length of its name.
+/// A node of one word's list: its file, its number in the file, and the length of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct NodePosting {
     file: u32,
-    /// A file has 20,000 nodes at most.
+    /// A file has at most 20,000 nodes, so number and length fit into 32 bits.
     node_and_length: u32,
 }
 
@@ -58,7 +58,7 @@ impl NodePosting {
     }
 }
 
-/// The names of all nodes, by their words. A changed file costs its own names.
+/// The names of all nodes, by their words. A changed file costs only its own names.
 #[derive(Debug, Default)]
 pub struct NameIndex {
     paths: Vec<Option<Arc<str>>>,
@@ -69,13 +69,13 @@ pub struct NameIndex {
 
 /// A search for nodes.
 pub struct NameQuery<'a> {
-    /// Words, parts of names, whole names.
+    /// Words, parts of names, or whole names.
     pub text: &'a str,
-    /// Only these.
+    /// Only nodes of this kind.
     pub kind: Option<NodeKind>,
-    /// Only in files that match.
+    /// Only nodes in files that match.
     pub path: Option<&'a GlobMatcher>,
-    /// Most results.
+    /// The most results.
     pub limit: usize,
 }
 
@@ -92,14 +92,14 @@ pub struct NodeHit<'a> {
     pub path: &'a str,
     /// The node.
     pub view: NodeView<'a>,
-    /// How well it fits, 0 to 1.
+    /// The score, 0 to 1.
     pub score: f64,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 
 impl NameIndex {
-    /// Puts the names of a file in the place of those that it had.
+    /// Replaces the names of a file.
     pub fn replace_file(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
         if let (Some(old), Some(&number)) = (old, self.numbers.get(path)) {
             for (word, _) in NameWords::from_facts(old).iter_words() {
@@ -146,7 +146,7 @@ impl NameIndex {
         number
     }
 
-    /// The nodes that fit best, best first, and how many more fit.
+    /// Returns the best nodes, best first, and the number of further hits.
     pub fn find<'a>(&'a self, index: &'a CodeIndex, query: &NameQuery<'_>) -> (Vec<NodeHit<'a>>, usize) {
         let asked = ParsedQuery::parse_query(query.text);
         let mut likely = self.rank_by_words(&asked);
@@ -170,7 +170,7 @@ impl NameIndex {
             Some((asked.score(path, &view)?, path, view))
         };
         let mut hits: Vec<_> = likely.iter().filter_map(score).collect();
-        // A total order: the better, the shorter name, the earlier place.
+        // A total order: by score, then the shorter name, then the earlier position.
         hits.sort_by(|(score, path, view), (other, other_path, other_view)| {
             let rank = |path, view: &NodeView<'_>| (view.qual().len(), path, view.number());
             other.total_cmp(score).then_with(|| rank(*path, view).cmp(&rank(*other_path, other_view)))
@@ -181,8 +181,8 @@ impl NameIndex {
         (hits.into_iter().map(told).collect(), omitted)
     }
 
-    /// Ranks the nodes that have words of a query in their names, with an estimated score: by the words alone, without
-    /// the nodes.
+    /// Ranks the nodes that have words of a query in their names. The score is an estimate from the words alone,
+    /// without the facts of the nodes.
     fn rank_by_words(&self, asked: &ParsedQuery<'_>) -> Vec<(f64, NodePosting)> {
         let mut sums: HashMap<NodePosting, f64, FixedState> = HashMap::default();
         for word in &asked.words {
@@ -192,7 +192,7 @@ impl NameIndex {
                 let counts = if **own == **word { IN_NAME } else { BEGINS };
                 entries.iter().map(move |posting| (*posting, counts))
             });
-            // The whole of several words counts as all of them.
+            // The name that joins several words counts as all of these words.
             let times = if *word == asked.whole { asked.count_words() } else { 1.0 };
             for (posting, counts) in entries.take(MAX_ENTRIES) {
                 *sums.entry(posting).or_default() += counts * times;
@@ -204,22 +204,22 @@ impl NameIndex {
         sums.into_iter().map(|(posting, sum)| (sum * coverage(posting), posting)).collect()
     }
 
-    /// Returns the nodes with this word in their names: their files, and their numbers in these.
+    /// Returns the nodes with this word in their names: the file, and the node's number in it.
     pub fn nodes_with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
         let entries = self.words.get(word).into_iter().flatten();
         entries.filter_map(|posting| Some((self.paths.get(posting.file as usize)?.as_deref()?, posting.node_number())))
     }
 }
 
-/// A query, read.
+/// A query, split into words.
 struct ParsedQuery<'a> {
     text: &'a str,
     words: Vec<String>,
-    /// All of it as one name.
+    /// The whole query as one name.
     whole: String,
 }
 
-/// The place where a query word matches.
+/// The part in which a query word matches.
 #[derive(Clone, Copy, PartialEq)]
 enum WordPlace {
     Name,
@@ -238,7 +238,7 @@ impl<'a> ParsedQuery<'a> {
             }
         }
         let whole = fold_name(text);
-        // Several words may be one name, written apart.
+        // Several words may be one name with spaces.
         if words.len() > 1 && !words.contains(&whole) {
             words.push(whole.clone());
         }
@@ -249,12 +249,12 @@ impl<'a> ParsedQuery<'a> {
         self.text == view.name() || self.text == view.qual()
     }
 
-    /// How many words there are.
+    /// Returns the number of words.
     fn count_words(&self) -> f64 {
         length_ratio(self.single_words().count().max(1))
     }
 
-    /// Without the name as a whole.
+    /// Returns the words without the joined name.
     fn single_words(&self) -> impl Iterator<Item = &str> {
         let many = self.words.len() > 1;
         self.words.iter().filter(move |word| !many || **word != self.whole).map(String::as_str)

@@ -1,4 +1,4 @@
-//! The nodes and edges that an answer shows, with their freshness.
+//! Builds the nodes and edges that an answer shows, with the freshness of their files.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,23 +15,23 @@ use crate::live::{AsOf, FileFreshness, LiveRoot};
 use crate::root::ProjectRoot;
 use crate::stamp;
 
-/// How often an answer is worked out anew because a file that it tells of had changed.
+/// The most times that an answer is computed again because one of its files had changed.
 const ROUNDS: usize = 3;
-/// Length to which a documentation is cut where it is one of many.
+/// The length to which a documentation is cut in a list.
 const DOC_CHARS: usize = 160;
 
 /// Files with their freshness.
 pub type Looked = HashMap<Box<str>, FileFreshness, FixedState>;
 
-/// A state as an answer is made of it, and the files that it tells of.
+/// A state from which an answer is computed, and the files that the answer is about.
 pub struct AnswerView<'a> {
     /// The current state.
     pub state: &'a RootState,
-    /// Questions about its calls.
+    /// Queries about its calls.
     pub(crate) calls: IndexQueries<'a>,
     root: &'a ProjectRoot,
     looked: RefCell<Looked>,
-    /// Files that are to be looked at more closely.
+    /// Files that must be compared with the disk before the answer is given.
     unseen: RefCell<Paths>,
 }
 
@@ -41,7 +41,7 @@ impl AnswerView<'_> {
         if let Some(fresh) = self.looked.borrow().get(path) {
             return *fresh;
         }
-        // Most files are unchanged, and a look at their marks tells so.
+        // Most files are unchanged, and their marks show it.
         let known = self.state.files.get(path);
         if known.is_some_and(|known| stamp::read_stamp(self.root, path).is_some_and(|now| known.is_current(&now))) {
             self.looked.borrow_mut().insert(path.into(), FileFreshness::Yes);
@@ -52,7 +52,7 @@ impl AnswerView<'_> {
     }
 }
 
-/// An answer, and how far it can be relied on.
+/// An answer and its freshness.
 #[derive(Debug, Serialize)]
 pub struct FreshAnswer<T> {
     #[serde(flatten)]
@@ -61,7 +61,7 @@ pub struct FreshAnswer<T> {
     pub as_of: AsOf,
 }
 
-/// Works out an answer until each file that it tells of has been looked at. `first` are files that it is sure to tell of.
+/// Computes an answer until each file that it is about has been checked. It is certainly about the files in `first`.
 pub fn answer_fresh<T>(
     live: &LiveRoot,
     first: &[&str],
@@ -70,7 +70,7 @@ pub fn answer_fresh<T>(
     fresh_beyond(live, live.freshen_files(first.iter().copied()), say)
 }
 
-/// The same, of which some files have just been looked at.
+/// Does the same as [`answer_fresh`], when some files have just been checked.
 pub fn fresh_beyond<T>(
     live: &LiveRoot,
     mut looked: Looked,
@@ -186,13 +186,13 @@ pub struct ShownCall {
     pub fresh: FileFreshness,
 }
 
-/// The id of a node.
+/// Returns the id of a node.
 pub fn to_node_id(path: &str, view: &NodeView<'_>) -> String {
     nudge_code_index::node_id(path, view)
 }
 
 impl ShownNode {
-    /// All that is shown of one node.
+    /// Collects everything that an answer shows of one node.
     pub fn from_id(view: &AnswerView<'_>, id: NodeId) -> Option<Self> {
         let found = view.state.index.find_node(id)?;
         let (path, node) = (found.path, found.view);
@@ -237,7 +237,7 @@ impl BriefNode {
     }
 }
 
-/// The first line of a documentation.
+/// Returns the first line of a documentation.
 pub fn first_line(doc: &str) -> String {
     nudge_core::text::clip_text(doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(""), DOC_CHARS)
 }

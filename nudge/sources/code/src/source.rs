@@ -1,4 +1,4 @@
-//! The code as a source: which roots are alive, and the one thread that works for them.
+//! Is the source for code: keeps the live roots and the one thread that works for them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::offer;
 use crate::root::ProjectRoot;
 use nudge_os::cpu::thread_cpu_time;
 
-/// The code, for the list of sources.
+/// The entry for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "code",
     methods: || TABLE.methods(),
@@ -42,7 +42,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     env: &[],
     alone: true,
     commands: &[],
-    // The thread begins with the first root: a session that never asks for code has none.
+    // The first root starts the thread, so a session that never asks for code has none.
     works: false,
     open: |host| {
         let code: Arc<CodeSource> = Arc::new_cyclic(|own| CodeSource::open(host, own.clone()));
@@ -50,45 +50,45 @@ pub static SOURCE: SourceSpec = SourceSpec {
     },
 };
 
-/// Most roots that are kept up to date.
+/// The most roots that are kept up to date.
 const MAX_ROOTS: usize = 4;
-/// After how long without use a root is let go.
+/// The time without use after which a root is dropped.
 const UNUSED_MS: Millis = 30 * 60_000;
-/// Most items given to clients that are remembered.
+/// The most items given to client sessions that are remembered.
 const MAX_GIVEN: usize = 5_000;
-/// The longest wait of a call for a root that was just begun: its cache is read in less.
+/// The longest wait of a call for the cache of a new root, which takes less to read.
 const BEGINNING: Duration = Duration::from_millis(100);
-/// The longest wait of a hook for the cache of a root that is begun again.
+/// The longest wait of a hook for the cache of a root that starts again.
 const KEPT: Duration = Duration::from_millis(15);
-/// How long a folder is taken to lie in the root that it was found in.
+/// The time for which the root of a folder is remembered.
 const SAME_ROOT: Duration = Duration::from_secs(1);
-/// How long the end waits for the worker's.
+/// The longest wait for the worker at the end.
 const ENDING: Duration = Duration::from_millis(500);
-/// When no root has anything to do.
+/// The wait when no root has work.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// The source, open.
+/// The opened source.
 pub struct CodeSource {
     own: Weak<Self>,
     clock: Arc<dyn Clock>,
     caches: DataDir,
     is_on: bool,
-    /// No session: a process that answers one call.
+    /// Is true in a process that answers one call and has no session.
     is_alone: bool,
     detector: Mutex<GitDetector>,
-    /// The root of the folder that was asked about last, and when it was found.
+    /// The folder of the last call, the time, and its root.
     last: Mutex<Option<(PathBuf, Instant, ProjectRoot)>>,
     roots: Mutex<Vec<Arc<LiveRoot>>>,
-    /// The flag of the thread that works, once there is one; told when there is something to do.
+    /// The stop flag of the worker thread, once that runs; it also wakes the thread for new work.
     worker: Arc<OnceLock<StopFlag>>,
-    /// A channel without messages: it closes when the worker thread ends.
+    /// A channel without messages; it closes when the worker thread ends.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
-    /// In a process that answers one call, the workers that did its work.
+    /// The workers that did the work of a process that answers one call.
     finished: Mutex<Vec<RootWorker>>,
     given: Mutex<GivenItems>,
 }
 
-/// The hashes of items given to named client sessions: the latest ones, oldest first.
+/// The hashes of items that were given to client sessions, oldest first.
 #[derive(Default)]
 struct GivenItems(VecDeque<u64>);
 
@@ -111,8 +111,8 @@ impl CodeSource {
         }
     }
 
-    /// The root that a call is about, which is begun if it was not: the one that is named, else the one around the
-    /// caller, else the only one.
+    /// Finds the root of a call, and starts it if it is not live: the named root, else the one around the caller, else
+    /// the only one.
     ///
     /// # Errors
     /// `E_INVALID` when code is switched off; the errors of [`ProjectRoot::find_root`].
@@ -146,7 +146,7 @@ impl CodeSource {
         Ok(live)
     }
 
-    /// Finds the root of a folder. A second question at once does not read git's files again.
+    /// Finds the root of a folder. A second call within [`SAME_ROOT`] does not read git's files again.
     fn root_of(&self, folder: &Path) -> Result<ProjectRoot> {
         if let Some((known, found_at, root)) = &*self.last.lock()
             && known.as_os_str() == folder.as_os_str()
@@ -159,8 +159,8 @@ impl CodeSource {
         Ok(root)
     }
 
-    /// Finds the root around the caller, if it is alive: a caller that did not ask for code does not wait for a root to
-    /// begin.
+    /// Finds the root around the caller, if it is live. A caller that did not ask for code does not wait for a new
+    /// root.
     pub(crate) fn find_alive(&self, context: &Context) -> Option<Arc<LiveRoot>> {
         if self.roots.lock().is_empty() {
             return None;
@@ -171,8 +171,8 @@ impl CodeSource {
         Some(live)
     }
 
-    /// Finds the root around the caller, if it is alive or has a cache: an agent's session goes on when its server ends
-    /// or lets the root go, and no start event follows.
+    /// Finds the root around the caller, if it is live or has a cache. An agent's session may outlive its server or the
+    /// live root, and no second start event comes then.
     pub(crate) fn alive_or_kept(&self, context: &Context) -> Option<Arc<LiveRoot>> {
         if let Some(live) = self.find_alive(context) {
             return Some(live);
@@ -184,7 +184,7 @@ impl CodeSource {
         Some(live)
     }
 
-    /// Begins with the root around the caller, if there is one.
+    /// Starts the root around the caller, if there is one.
     pub(crate) fn begin_around(&self, context: &Context) {
         let Some(cwd) = context.cwd().filter(|_| self.is_on && !self.is_alone) else { return };
         let root = ProjectRoot::find_root(Path::new(cwd), &mut self.detector.lock());
@@ -223,7 +223,7 @@ impl CodeSource {
         live
     }
 
-    /// Wakes the worker; where there is none, it begins.
+    /// Wakes the worker thread; starts it if it does not run.
     fn work_on(&self) {
         let begin = || {
             let stop = StopFlag::default();
@@ -234,7 +234,7 @@ impl CodeSource {
                     let _until_ended: mpsc::Sender<()> = until_ended;
                     own.run_workers(&flag);
                 };
-                // Without a thread nothing is read, and every answer says so.
+                // Without the thread no file is read, and every answer says so.
                 let _ = std::thread::Builder::new().name("nudge-code".into()).spawn(work);
             }
             stop
@@ -242,7 +242,7 @@ impl CodeSource {
         self.worker.get_or_init(begin).tell_news();
     }
 
-    /// Works for the roots until it is told to stop.
+    /// Works for the roots until the stop flag is set.
     fn run_workers(&self, stop: &StopFlag) {
         give_way();
         let mut workers = Vec::new();
@@ -250,7 +250,7 @@ impl CodeSource {
             self.assign_workers(&mut workers);
             let begun = thread_cpu_time();
             let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
-            // At most half of a processor: the user's own work needs the rest.
+            // The pause equals the work, so the thread takes at most half of a processor.
             let pause = || thread_cpu_time().saturating_sub(begun);
             let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
             if is_over {
@@ -260,7 +260,7 @@ impl CodeSource {
         workers.iter_mut().for_each(RootWorker::close);
     }
 
-    /// Notes that a client session is given something; says whether it was before.
+    /// Notes that a client session gets an item; returns true if it had it before.
     pub(crate) fn was_given(&self, what: u64) -> bool {
         let GivenItems(given) = &mut *self.given.lock();
         if given.contains(&what) {
@@ -283,7 +283,7 @@ impl CodeSource {
         self.is_on
     }
 
-    /// Makes the workers those of the roots that are alive.
+    /// Makes the list of workers match the live roots.
     fn assign_workers(&self, workers: &mut Vec<RootWorker>) {
         let roots = self.roots.lock().clone();
         workers.retain_mut(|worker| {
@@ -304,7 +304,7 @@ impl CodeSource {
 impl TableService for CodeSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // A refresh changes only the index, which can be made again.
+    // A refresh changes only the index, so making it twice is harmless.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -344,7 +344,7 @@ impl Source for CodeSource {
         }
     }
 
-    /// Ends the worker, and waits a moment for it to write its cache; a hanging disk does not delay the end further.
+    /// Stops the worker, and waits a moment for it to write its cache; a hanging disk does not delay the end further.
     fn close(&self) {
         self.worker.get().inspect(|worker| worker.set());
         if let Some(ended) = self.ended.lock().take() {

@@ -1,4 +1,4 @@
-//! The marks of a file, which tell if it is still the one that was read, and a reader that takes them.
+//! Reads files with their marks, which show later whether a file has changed.
 
 use std::fs::Metadata;
 use std::io::{self, Read as _};
@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::root::ProjectRoot;
 
-/// How long after a change a file may change again without another time: file systems count in ticks, some in seconds.
+/// The time after a change in which a second change may leave the times equal: some file systems count in seconds.
 const RACY_NS: i64 = 2_000_000_000;
-/// How often a file is read that changes while it is read.
+/// The most tries to read a file that changes during the read.
 const TRIES: usize = 3;
 
 /// The marks of a file that change with its content. The time of change is one of them because any program may set the
 /// time of modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FileMarks {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When its content was changed, in nanoseconds since 1970.
+    /// The time of the last change of content, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// When anything of it was changed; the same as above where the system does not say.
+    /// The time of the last change of content or metadata; equal to `modified_ns` if the system does not say.
     pub changed_ns: i64,
-    /// The file's number; 0 if the system gives none.
+    /// The inode number; 0 if the system has none.
     pub inode: u64,
 }
 
 impl FileMarks {
-    /// The marks of a regular file; `None` for anything else.
+    /// Returns the marks of a regular file; `None` for anything else.
     pub fn from_metadata(meta: &Metadata) -> Option<Self> {
         meta.is_file().then(|| Self::read_marks(meta))
     }
@@ -53,46 +53,46 @@ impl FileMarks {
         Self { size: meta.len(), modified_ns, changed_ns: modified_ns, inode: 0 }
     }
 
-    /// Returns true if a change after this time of reading may leave the marks unchanged.
+    /// Returns true if a change after the read at `read_ns` may leave the marks unchanged.
     pub fn is_racy(&self, read_ns: i64) -> bool {
         self.changed_ns.saturating_add(RACY_NS) > read_ns
     }
 }
 
-/// The time by the system's clock, which files are marked with.
+/// Returns the system time, which file systems use for their marks.
 pub fn now_ns() -> i64 {
     unix_ns(SystemTime::now())
 }
 
-/// The marks of one of the root's files as it is now; `None` when there is no such regular file.
+/// Returns the current marks of one of the root's files; `None` when there is no such regular file.
 pub fn read_stamp(root: &ProjectRoot, path: &str) -> Option<FileMarks> {
     FileMarks::from_metadata(&root.join(path).symlink_metadata().ok()?)
 }
 
-/// The content of a file at one moment, with its marks of then.
+/// The content of a file with its marks at the same moment.
 #[derive(Debug)]
 pub struct MarkedContent {
-    /// The bytes; `None` when there are more than were asked for.
+    /// The bytes; `None` when there are more than `max_bytes`.
     pub bytes: Option<Vec<u8>>,
     /// The marks.
     pub stamp: FileMarks,
-    /// When it was read.
+    /// The time of the read.
     pub read_ns: i64,
 }
 
-/// Reads one of the root's files, if it has so many bytes at most.
+/// Reads one of the root's files, if it has at most `max_bytes`.
 ///
 /// # Errors
-/// Errors of opening and reading; `InvalidInput` for anything but a regular file inside the root, `Interrupted` for one
-/// that changes all the time.
+/// Errors of opening and reading; `InvalidInput` for anything but a regular file inside the root; `Interrupted` for a
+/// file that changes during every try.
 pub fn read(root: &ProjectRoot, path: &str, max_bytes: u64) -> io::Result<MarkedContent> {
     let place = root.join(path);
-    // A folder on the way may have become a link to elsewhere.
+    // A folder in the path may have become a link to elsewhere.
     if place.canonicalize()? != place {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     for _ in 0..TRIES {
-        // A device is not even opened.
+        // A device must not even be opened.
         if !place.symlink_metadata()?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }

@@ -13,7 +13,7 @@ use crate::root::ProjectRoot;
 use crate::rules::{self, FolderRules};
 use crate::stamp::{FileMarks, read_stamp};
 
-/// Most files that are indexed.
+/// The most files that are indexed.
 pub const MAX_FILES: usize = 20_000;
 
 /// The result of a walk.
@@ -23,22 +23,22 @@ pub struct WalkResult {
     pub files: BTreeMap<Box<str>, FileMarks>,
     /// The folders that were entered.
     pub folders: Vec<PathBuf>,
-    /// How many files were left out, by reason.
+    /// The number of files that were left out, by reason.
     pub skipped: BTreeMap<&'static str, usize>,
-    /// More exists than is indexed.
+    /// Is true when the root has more files than are indexed.
     pub is_truncated: bool,
     /// The time it took.
     pub took: Duration,
 }
 
-/// Walks a root. It ends early, without a result, when `is_over`.
+/// Walks a root. Stops early and returns `None` when `is_over` returns true.
 pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkResult> {
     let begun = Instant::now();
     let mut walked = WalkResult::default();
     let counts = |path: &Path, is_folder: bool| {
         rules::is_source(root, path, is_folder) && (is_folder || path.file_name().is_some_and(is_of_use))
     };
-    // A submodule, or another repository, is a root of its own.
+    // A submodule or another repository is a separate root.
     let plan = WalkPlan { enters_repositories: false, counts: &counts, is_over, ..WalkPlan::default() };
     let mut visit = |found: WalkEntry<'_>| {
         match found {
@@ -62,11 +62,11 @@ pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkR
     Some(walked)
 }
 
-/// Tells if a walk would find a file, without a walk for each. It reads the rules of a folder once, so it is good for a
-/// moment.
+/// Answers whether a walk would find a file, without a walk. It remembers the rules of each folder, so it must be used
+/// only for a moment.
 pub struct FileFinder<'a> {
     root: &'a ProjectRoot,
-    /// The rules of the entered folders; none for a folder that a walk would not enter.
+    /// The rules of the entered folders; `None` for a folder that a walk would not enter.
     entered: HashMap<PathBuf, Option<FolderRules>>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> FileFinder<'a> {
             if let Some(known) = self.entered.get(folder) {
                 rules.clone_from(known);
             } else {
-                // The walk itself reports skipped rules.
+                // Skipped rules are reported by the walk, not here.
                 let top =
                     || rules::with_sources(self.root, |all| FolderRules::new(self.root.path(), all, &mut |_, _| {}));
                 rules = if folder == self.root.path() { Some(top()) } else { rules };
@@ -148,7 +148,7 @@ impl WalkResult {
         *self.skipped.entry(reason).or_default() += 1;
     }
 
-    /// Keeps the files that were changed last.
+    /// Keeps the files that changed last.
     fn keep_newest(&mut self) {
         if self.files.len() <= MAX_FILES {
             return;
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Lists the names that a walk finds; asked singly, they are the same.
+    /// Lists the names that a walk finds, and checks that the finder agrees.
     fn names(root: &ProjectRoot) -> Vec<String> {
         let walked = walk_root(root, &|| false).unwrap();
         let names: Vec<_> = walked.files.keys().map(ToString::to_string).collect();
@@ -258,7 +258,7 @@ mod tests {
         std::os::unix::fs::symlink("..", base.join("a/loop")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", base.join("out.py")).unwrap();
         pipe(&base.join("pipe.py"));
-        // Opening it would block for ever.
+        // Opening the pipe would block for ever.
         pipe(&base.join(".gitignore"));
         fs::write(base.join(OsStr::from_bytes(b"\xff.py")), "").unwrap();
         assert_eq!(names(&root(base)), ["a/b.py", "setup.py"]);

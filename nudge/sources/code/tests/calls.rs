@@ -1,11 +1,11 @@
-//! What the calls answer of a small project.
+//! Checks the answers of the methods about a small project.
 
 mod kit;
 
 use kit::{Lab, refused};
 use serde_json::json;
 
-/// A function, two callers, a test, a class, and documentation that is outdated.
+/// Makes a project with a function, two callers, a test, a class, and outdated documentation.
 fn shop() -> Lab {
     let lab = Lab::new();
     lab.write("shop/__init__.py", "");
@@ -39,7 +39,7 @@ fn a_node_with_its_callers_tests_and_drift() {
     assert_eq!(told["tests"]["command"], "pytest tests/test_pay.py::test_round_up");
     assert_eq!(told["as_of"]["complete"], true);
     assert_eq!(told["as_of"]["head"].as_str().unwrap().len(), 40);
-    // However it is named.
+    // All forms of naming the node give the same answer.
     for params in [
         json!({"id": "node:shop/pay.py:round_up"}),
         json!({"id": "round_up"}),

@@ -1,4 +1,4 @@
-//! What is kept on disk may be anything, at any time: the index is right all the same.
+//! Checks that the index is right whatever the cache on disk holds.
 
 #![cfg(unix)]
 
@@ -19,11 +19,11 @@ fn project() -> Lab {
     lab
 }
 
-/// Lets the cache be made, and closes it.
+/// Makes the cache, closes it, and returns its bytes.
 fn made(lab: &Lab) -> Vec<u8> {
     lab.alone().tell("status", json!({}));
     let cache = lab.cache();
-    // What is in the log is copied back when it is closed.
+    // Closing copies the write-ahead log back into the database.
     assert!(fs::metadata(cache.with_extension("db-wal")).map_or(0, |meta| meta.len()) == 0);
     fs::read(cache).unwrap()
 }
@@ -83,7 +83,7 @@ fn a_cache_that_is_cut_or_damaged_at_any_byte_is_made_anew() {
     });
 }
 
-/// Sets when a file was changed last, so long after now or before.
+/// Sets the modification time of a file to `apart` after or before now.
 fn modified(lab: &Lab, path: &str, ahead: bool, apart: Duration) {
     let now = SystemTime::now();
     let time = if ahead { now + apart } else { now - apart };
@@ -93,13 +93,13 @@ fn modified(lab: &Lab, path: &str, ahead: bool, apart: Duration) {
 #[test]
 fn a_clock_that_goes_back_hides_no_change() {
     let (lab, day) = (project(), Duration::from_hours(24));
-    // As long as one another, so that times alone tell them apart.
+    // The texts have one length, so only the times tell them apart.
     for (name, ahead) in [("one", true), ("two", false), ("six", true), ("ten", true), ("old", false)] {
         lab.write("b.py", &format!("def {name}(x):\n    return x\n"));
         modified(&lab, "b.py", ahead, day);
         assert_eq!(lab.alone().everything(), lab.cold().1.everything(), "{name}");
     }
-    // What git left behind when the clock was ahead holds nobody up.
+    // A lock that git left when the clock was ahead must not stop the worker.
     lab.write(".git/index.lock", "");
     modified(&lab, ".git/index.lock", true, day);
     let session = lab.session();
@@ -131,7 +131,7 @@ fn without_a_place_for_a_cache_there_is_none() {
     assert_eq!(status["nodes"], 2);
 }
 
-/// A session's worker in a process of its own, which cargo builds beside the tests.
+/// Starts a session's worker in a process of its own, which cargo builds with the tests.
 fn worker(lab: &Lab) -> Child {
     let tests = std::env::current_exe().unwrap();
     let binary = tests.parent().unwrap().with_file_name("examples").join("nudge-code-worker");
@@ -144,7 +144,7 @@ fn a_worker_that_is_killed_loses_nothing() {
     let lab = project();
     for round in 0..12_u64 {
         let mut first = worker(&lab);
-        // Two may have the same cache open.
+        // Two processes may have the same cache open.
         let mut second = worker(&lab);
         for index in 0..20 {
             lab.write(&format!("m{index}.py"), &format!("def h{index}_{round}():\n    pass\n"));

@@ -1,4 +1,4 @@
-//! A root that is kept up to date while its files change.
+//! Checks that a root stays up to date while its files change.
 
 mod kit;
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kit::{Lab, until};
 use serde_json::{Value, json};
 
-/// A session whose root has been read.
+/// Opens a session and waits until its root has been read.
 fn settled(lab: &Lab) -> kit::Session {
     let session = lab.session();
     session.settled();
@@ -25,7 +25,7 @@ fn what_changes_is_seen() {
     let lab = Lab::new();
     lab.write("a.py", "def one():\n    pass\n");
     let session = settled(&lab);
-    // The search looks at no file, so it sees what the watch has seen.
+    // A search does not check files, so it shows only what the watch has reported.
     let found = |name: &str| session.tell("search", json!({"query": name}))["nodes"].as_array().unwrap().len();
     assert_eq!(found("one"), 1);
     lab.write("a.py", "def two():\n    pass\n");
@@ -60,7 +60,7 @@ fn what_is_asked_for_is_what_stands_there() {
         assert!(told["node"]["signature"].as_str().unwrap().contains(&format!("x{version}")), "{told:#}");
         assert_ne!(told["node"]["fresh"], false);
     }
-    // A file of which nothing was heard yet.
+    // The watch has not reported this file yet.
     lab.write("b.py", "def g():\n    pass\n");
     assert_eq!(session.tell("node", json!({"id": "b.py:g"}))["node"]["fresh"], "reindexed");
     fs::remove_file(lab.root().join("a.py")).unwrap();
@@ -79,7 +79,7 @@ fn a_time_of_modification_that_is_kept_hides_nothing() {
     let told = session.tell("node", json!({"id": "a.py:f"}));
     assert!(told["node"]["signature"].as_str().unwrap().contains('y'), "{told:#}");
     drop(session);
-    // Nor when nobody watched.
+    // The change is also seen if no server watched when it was made.
     lab.write("a.py", "def f(z):\n    pass\n");
     fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
     let told = lab.alone().tell("search", json!({"query": "f"}));
@@ -106,7 +106,7 @@ fn a_branch_is_seen_and_the_way_back_too() {
     }
 }
 
-/// Whoever asks while somebody writes is told nothing as fresh that did not stand there meanwhile.
+/// An answer that is called fresh while another thread writes holds a text that the file had during the call.
 #[test]
 fn fresh_is_what_stood_there_during_the_call() {
     let lab = Lab::new();
@@ -134,7 +134,7 @@ fn fresh_is_what_stood_there_during_the_call() {
         let (until, mut fresh) = (Instant::now() + Duration::from_secs(2), 0);
         while Instant::now() < until {
             let least = ended.load(Ordering::SeqCst);
-            // The file is empty for a moment whenever it is written, and has no node then.
+            // A write empties the file for a moment, and the node does not exist then.
             let Ok(told) = session.ask("node", json!({"id": "a.py:f"})) else { continue };
             let most = begun.load(Ordering::SeqCst);
             if told["node"]["fresh"] == false {
@@ -163,7 +163,8 @@ fn nothing_to_do_costs_nothing() {
     drop(session);
 }
 
-/// Nanoseconds of this process on a processor; other tests of this file run beside it, so it is asked by thread.
+/// Returns the CPU time of the code thread in nanoseconds. Other tests of this file run beside it, so it counts by
+/// thread.
 fn cpu() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let worker = tasks
@@ -258,7 +259,7 @@ fn a_folder_that_comes_anew_is_watched_anew() {
     let session = settled(&lab);
     let is_found = |number: usize| session.tell("search", json!({"query": format!("f{number}")}))["nodes"] != json!([]);
     for round in 1..6 {
-        // Faster than anybody looks.
+        // Both changes happen before the watch can see the first.
         fs::remove_dir_all(lab.root().join("pkg")).unwrap();
         lab.write("pkg/a.py", &text(round * 2));
         until("what came with it", || is_found(round * 2).then_some(()));
@@ -276,7 +277,7 @@ fn the_worker_lets_others_go_first() {
     session.settled();
     let is_nice = |thread: fs::DirEntry| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // What follows the name, which may hold anything.
+        // The fields follow the name, which may hold any character.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         fields.split_whitespace().nth(16).is_some_and(|nice| nice.parse::<i32>().is_ok_and(|nice| nice >= 10))
     };
@@ -285,8 +286,7 @@ fn the_worker_lets_others_go_first() {
     });
 }
 
-/// Where the system cannot tell of changes, an answer says when everything was looked at, and does not call itself
-/// complete for long.
+/// Without a watch, an answer says when the last walk was, and calls itself complete only for a short time.
 ///
 /// Promise: see `a_node_that_moved_to_an_unread_file_is_not_called_gone`.
 #[cfg(target_os = "linux")]
@@ -306,13 +306,13 @@ fn a_polled_folder_says_when_it_was_looked_at() {
     assert!(watch.starts_with("looks from time to time") && watch.contains("too many"), "{watch}");
     let looked_at = status["as_of"]["looked_at"].as_str().unwrap().to_owned();
     lab.write("many/7/new.py", "def two():\n    pass\n");
-    // It is seen at the next look; until then an answer says that it may be late.
+    // The next walk finds the new file; until then an answer says that it may be late.
     let is_found = || session.tell("search", json!({"query": "two"}));
     until("the next look, or a doubt", || {
         let said = is_found();
         (said["nodes"] != json!([]) || said["as_of"]["complete"] == false).then_some(())
     });
-    // Who asks for a look has it at once.
+    // A caller that asks for a refresh gets a walk at once.
     session.tell("refresh", json!({}));
     let said = is_found();
     assert!(said["nodes"] != json!([]) && said["as_of"]["complete"] == true, "{said:#}");

@@ -1,4 +1,4 @@
-//! Which roots are alive.
+//! Checks which roots are live.
 
 mod kit;
 
@@ -7,7 +7,7 @@ use std::fs;
 use kit::{Lab, until};
 use serde_json::json;
 
-/// Folders that are projects of their own.
+/// Makes folders that are separate projects.
 fn projects(lab: &Lab, count: usize) -> Vec<std::path::PathBuf> {
     let project = |number: usize| {
         let folder = lab.root().join(format!("p{number}"));
@@ -34,12 +34,12 @@ fn the_one_that_was_used_last_stays() {
         assert_eq!(name, format!("node:a.py:f{number}"));
         assert!(alive() <= 4);
     }
-    // A repository within another is none of its files.
+    // The files of a repository inside another one do not belong to the outer root.
     assert_eq!(session.settled()["nodes"], 0);
     assert_eq!(alive(), 4);
     session.source.tick(i64::MAX / 2);
     assert_eq!(session.source.report_status().get("code"), None);
-    // And begins again when it is asked for.
+    // The root starts again when it is called.
     assert_eq!(session.settled()["nodes"], 0);
 }
 

@@ -7,11 +7,11 @@ use crate::extract::{FrameKind, NodeDraft, TreeWalk, end_byte, start_byte};
 use crate::facts::{BindingTarget, Expr, ExprId, NameId, NodeKind, flag};
 use crate::language::common::{list_places, make_part};
 
-/// Methods that hand their items, one by one, to a function.
+/// Methods that call a function with each of their items.
 const HANDS_ITEM: &[&str] =
     &["map", "forEach", "filter", "find", "some", "every", "flatMap", "findIndex", "findLast", "then"];
 
-/// `<T extends Bound>`
+/// Binds `<T extends Bound>`.
 pub(super) fn type_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(list) = walk.child_by_field(node, "type_parameters") else { return };
     let mut cursor = list.walk();
@@ -55,7 +55,7 @@ pub(super) fn narrow_by_instanceof(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Binds the parameters of a function, and says their names.
+/// Binds the parameters of a function, and returns their names.
 pub(super) fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) -> Vec<NameId> {
     let (from, to) = (start_byte(node), end_byte(node));
     let hint = walk.hints.remove(&node.id()).unwrap_or(ExprId::NONE);
@@ -96,7 +96,7 @@ pub(super) fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32
     names
 }
 
-/// Holds the documentation against the signature.
+/// Compares the documentation with the signature.
 pub(super) fn check_function_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     let Some(list) = walk.child_by_field(node, "parameters") else { return };
     let (mut params, mut open) = (Vec::new(), false);
@@ -112,7 +112,7 @@ pub(super) fn check_function_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, numb
     walk.check_doc(number, &params, open, matches!(returns.trim_start_matches(':').trim(), "void" | "undefined"));
 }
 
-/// `constructor(private x: X)` makes a field.
+/// Makes a field of the parameter in `constructor(private x: X)`.
 fn own_property(walk: &mut TreeWalk<'_>, param: Syntax<'_>, name: NameId, value: ExprId) {
     let mut cursor = param.walk();
     let modified = param
@@ -185,7 +185,7 @@ fn lower_member(walk: &mut TreeWalk<'_>, value: ExprId, name: NameId) -> ExprId 
     if value.is_none() || name.is_none() { ExprId::NONE } else { walk.add_expr(Expr::Member(value, name)) }
 }
 
-/// Marks names that a pattern, an operator or a loop assigns; the value is not followed.
+/// Marks names that a pattern, an operator or a loop assigns; their new value is unknown.
 fn mark_assigned(walk: &mut TreeWalk<'_>, left: Syntax<'_>, offset: u32) {
     let mut todo = vec![left];
     for _ in 0..200 {
@@ -282,7 +282,7 @@ pub(super) fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
                     }
                 }
             } else {
-                // A declared type is sure to stay.
+                // A declared type holds in the whole range.
                 let sure = if ty.is_some() { to } else { from };
                 walk.bind_until(name, from, to, start_byte(node), sure, BindingTarget::Value(given));
             }
@@ -323,7 +323,8 @@ fn declare_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: Option<Syntax
     walk.named.insert(value.id(), number);
 }
 
-/// `x = ..` gives something else to a name, `this.x = ..` makes a field; `exports.f = ..` and `C.prototype.f = ..` are not followed.
+/// Handles assignments: `x = ..` changes a name, and `this.x = ..` makes a field. `exports.f = ..` and `C.prototype.f =
+/// ..` are ignored.
 pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (walk.child_by_field(node, "left"), walk.child_by_field(node, "right")) else {
         return;
@@ -342,7 +343,7 @@ pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
         return;
     }
     if let (Some(FrameKind::Class(class)), Some(name)) = (walk.class_around(), walk.child_by_field(left, "property")) {
-        // `this.f = this.f.bind(this)` is the method that it was.
+        // `this.f = this.f.bind(this)` leaves the method as it is.
         let bound = walk.child_by_field(right, "function").filter(|_| right.kind() == "call_expression");
         if bound.is_some_and(|bound| walk.node_text(bound).strip_suffix(".bind") == Some(walk.node_text(left))) {
             return;
@@ -353,7 +354,7 @@ pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Hands the items of the receiver to a function passed to `map`, `filter`, ...
+/// Binds the parameters of a function passed to `map`, `filter`, ... to the items of the receiver.
 pub(super) fn hint_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if function.kind() != "member_expression" {
         return;

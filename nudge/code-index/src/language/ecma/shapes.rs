@@ -66,10 +66,10 @@ pub(super) const SHAPES: &[(&str, SyntaxShape)] = &[
 
 fn lower_cast(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(value), Some(ty)) = (node.named_child(0), node.named_child(1)) else {
-        // `x as const`
+        // `x as const` has no type node.
         return walk.lower_field(node, "");
     };
-    // `as any` says less than the value does, but it says that the value is not to be trusted.
+    // The cast type counts even if it is `any`: the author says that the value's own type does not hold.
     let _ = value;
     let ty = walk.lower_expr(ty);
     walk.add_value_of(ty)
@@ -87,7 +87,7 @@ fn lower_binary(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// Lowers a function without a name: its result, if it is one expression or declared.
+/// Lowers a function without a name to its result, if that is declared or a single expression.
 fn function_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let given = match (walk.child_by_field(node, "return_type"), walk.child_by_field(node, "body")) {
         (Some(ty), _) => {
@@ -106,7 +106,7 @@ fn function_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_expr(Expr::Function(given))
 }
 
-/// An object, class or type without a name is known if it was given one.
+/// Lowers an object, class or type without a name; it is known if it was assigned to a name.
 fn object_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let _ = (walk, node);
     ExprId::NONE
@@ -120,7 +120,7 @@ fn lower_union(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_either(left, right)
 }
 
-/// Each part gives members.
+/// Lowers an intersection: each part adds members.
 fn lower_intersection(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.lower_all(node)
 }
@@ -143,7 +143,7 @@ fn literal_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// `T["x"]`
+/// Lowers `T["x"]`.
 fn lower_lookup(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(object), Some(key)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
     let key = walk.node_text(key).trim_matches(['"', '\'']);

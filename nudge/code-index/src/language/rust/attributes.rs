@@ -27,7 +27,7 @@ pub(super) fn visit_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// `#![cfg(..)]` is about all that is around it.
+/// Handles `#![cfg(..)]`, which applies to everything around it.
 pub(super) fn inner_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let (Some(when), Some(parent)) = (parse_cfg(walk.node_text(node), "#!["), node.parent()) {
         walk.add_condition(when, parent);
@@ -43,7 +43,7 @@ fn parse_cfg<'t>(attribute: &'t str, opened: &str) -> Option<&'t str> {
 /// Returns the flags that attributes set on the next node.
 pub(super) fn read_flags(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> u16 {
     let mut flags = 0;
-    // Attributes of something that is no node may have been left over.
+    // Drops attributes that belong to earlier syntax that is not a node.
     if !follows_a_mark(walk, node) {
         walk.marks.clear();
     }
@@ -64,7 +64,8 @@ fn follows_a_mark(walk: &TreeWalk<'_>, node: Syntax<'_>) -> bool {
 }
 
 pub(super) fn read_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> Option<String> {
-    // It stands before the attributes; those of something that is no node may have been left over.
+    // The documentation comes before the attributes. Older attributes may be left from syntax that is not a node, so
+    // this checks that one ends right before the node.
     let is_marked = !walk.marks.is_empty() && follows_a_mark(walk, node);
     let row = if is_marked { walk.marked_row } else { node.start_position().row };
     let mut comments = walk.comments_before(row);

@@ -1,4 +1,4 @@
-//! Macros: their definitions, and the calls that stand among the tokens of their arguments.
+//! Reads macros: their definitions, and the calls among the tokens of their arguments.
 
 use tree_sitter::Node as Syntax;
 
@@ -35,7 +35,7 @@ pub(super) fn visit_invocation(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Lowers a macro if its name tells the result.
+/// Lowers a macro call if the macro's name decides the result.
 pub(super) fn lower_macro(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let name = walk.child_by_field(node, "macro").map_or("", |name| walk.node_text(name));
     match name {
@@ -46,8 +46,7 @@ pub(super) fn lower_macro(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// Notes calls among tokens: names, dots and parentheses mean the same as elsewhere, and so do `let x = ..` and `|x:
-/// T|`.
+/// Notes calls among tokens: names, dots, parentheses, `let x = ..` and `|x: T|` mean the same as in other code.
 pub(super) fn visit_tokens(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     let mut chain = TokenChain { value: ExprId::NONE, last: None, joint: ChainJoint::None };
@@ -58,10 +57,10 @@ pub(super) fn visit_tokens(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// An expression, as far as tokens tell.
+/// The expression so far, as a sequence of tokens builds it up.
 struct TokenChain<'t> {
     value: ExprId,
-    /// The name that a call would be of.
+    /// The name that a following `(` would call.
     last: Option<Syntax<'t>>,
     joint: ChainJoint,
 }
@@ -116,7 +115,7 @@ impl<'t> TokenChain<'t> {
                 walk.call(name, self.value, function, false);
                 walk.add_expr(Expr::Call(self.value))
             }
-            // `T { .. }`
+            // Handles `T { .. }`.
             Some(ty) if text.starts_with('{') && walk.node_text(ty).starts_with(char::is_uppercase) => {
                 walk.add_expr(Expr::Of(self.value))
             }
@@ -131,9 +130,9 @@ impl<'t> TokenChain<'t> {
 #[derive(Default)]
 struct TokenBinder {
     state: BinderState,
-    /// Is true between the bars of a closure.
+    /// Is true between the bars of a closure's parameters.
     params: bool,
-    /// Is true after a value: a bar is then an operator.
+    /// Is true after a value, where a bar is an operator.
     value: bool,
 }
 
@@ -142,7 +141,7 @@ enum BinderState {
     #[default]
     None,
     Let,
-    /// A name, where it stands, and whether its type or its value follows.
+    /// A name, its position, and whether its type or its value follows.
     Name(NameId, u32, NextPart),
 }
 
@@ -154,7 +153,7 @@ enum NextPart {
 }
 
 impl TokenBinder {
-    /// Looks at a token, with the value of the chain before it.
+    /// Handles a token, with the value of the expression before it.
     fn take_token(&mut self, walk: &mut TreeWalk<'_>, token: Syntax<'_>, chain: ExprId, to: u32) {
         let kind = token.kind();
         match (self.state, kind) {

@@ -1,4 +1,4 @@
-//! The progress of a first reading: a line on the terminal of the waiting person, which goes away at the end.
+//! Shows the progress of a first reading: one line on the terminal, which is erased at the end.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const BEGINS: Duration = Duration::from_millis(400);
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The line.
+/// The progress line.
 pub struct ProgressLine {
     next: Instant,
     is_seen: bool,
@@ -15,12 +15,12 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// It is seen where there is a terminal.
+    /// Makes a line; it is visible only on a terminal.
     pub fn new() -> Self {
         Self { next: Instant::now() + BEGINS, is_seen: stderr().is_terminal(), is_shown: false }
     }
 
-    /// Tells how many files are read of how many.
+    /// Shows how many of all files are read.
     pub fn show_count(&mut self, read: usize, all: usize) {
         let now = Instant::now();
         if self.is_seen && now >= self.next {

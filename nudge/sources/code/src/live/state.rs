@@ -1,4 +1,4 @@
-//! The state of a root at one moment: the index, and the bytes that it was made from.
+//! Holds the state of a root at one moment: the index, and the marks of the files from which it was made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,20 +13,21 @@ use crate::live::watch::WatchMode;
 use crate::search::NameIndex;
 use crate::stamp::FileMarks;
 
-/// Most facts that are remembered of files as they were: a branch that is switched back costs nothing.
+/// The most facts of earlier versions of files that are remembered, so that a switch back to a branch is cheap.
 const MAX_REMEMBERED: usize = 5_000;
-/// They take as much as the index at the most, or this much where that is less: another branch has hardly more.
+/// The remembered facts take at most as many bytes as the index, or this many if the index is smaller.
 const LEAST_REMEMBERED_BYTES: usize = 1 << 20;
-/// Most nodes of an index.
+/// The most nodes of an index.
 const MAX_NODES: usize = 300_000;
-/// Most bytes of an index.
+/// The most bytes of an index.
 const MAX_BYTES: usize = 400 << 20;
 
-/// Most calls that are looked at when a file loses definitions, and most of those that are remembered of one file.
+/// The most calls that are checked when a file loses definitions, and the most lost calls that are remembered of a
+/// file.
 const MAX_LOST_CALLS: usize = 500;
 const MAX_LOST: usize = 50;
 
-/// A definition that is gone.
+/// A definition that was removed.
 pub struct LostDefinition {
     /// The name with its owners.
     pub qual: Box<str>,
@@ -36,34 +37,34 @@ pub struct LostDefinition {
     pub callers: BTreeSet<(Arc<str>, Option<Box<str>>)>,
 }
 
-/// The times when a node came and when it last changed; unobserved changes are not known.
+/// The times at which a node appeared and last changed, as far as the server saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeHistory {
-    /// When it was first seen, where it was not there before.
+    /// The time at which the node appeared; `None` if it existed before.
     pub first: Option<Millis>,
-    /// When its text changed last.
+    /// The time at which its text last changed.
     pub changed: Option<Millis>,
 }
 
-/// A file as it was read.
+/// The last read of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastRead {
-    /// The marks at that time.
+    /// The marks at the time of the read.
     pub stamp: FileMarks,
-    /// When that was.
+    /// The time of the read.
     pub read_ns: i64,
     /// The number of this read: the result of an earlier read never replaces that of a later one.
     pub order: u64,
-    /// Is true when it was known when that read began.
+    /// Is true when the file was already in the index when the read began.
     pub is_again: bool,
     /// The hash of its bytes.
     pub hash: Hash,
-    /// Why it has no facts; `None` for one that has, and for a manifest.
+    /// The reason why the file has no facts; `None` when it has facts, and for a manifest.
     pub skip: Option<Skip>,
 }
 
 impl LastRead {
-    /// Returns true if a file with these marks surely has the bytes that were read.
+    /// Returns true if a file with these marks certainly has the bytes that were read.
     pub fn is_current(&self, stamp: &FileMarks) -> bool {
         self.stamp == *stamp && !self.stamp.is_racy(self.read_ns)
     }
@@ -76,55 +77,55 @@ pub enum ReadResult {
     Facts(Arc<FileFacts>),
     /// A manifest.
     Manifest(Vec<u8>),
-    /// The bytes that are known already.
+    /// The bytes are the same as before.
     Same,
-    /// Nothing that counts.
+    /// The file does not count, for this reason.
     Skipped(Skip),
 }
 
-/// The whole state. Readers share it; putting a read file takes almost no time, so no reader waits for long.
+/// The whole state. Readers share it. Storing a file takes almost no time, so no reader waits for long.
 #[derive(Default)]
 pub struct RootState {
     /// The facts of the files.
     pub index: CodeIndex,
-    /// The names in it.
+    /// The names of the nodes, for search.
     pub names: NameIndex,
     /// Every file that was read.
     pub files: HashMap<Box<str>, LastRead, FixedState>,
-    /// Files that are to be read.
+    /// The files that wait to be read.
     pub to_read: ReadQueue,
-    /// Is true when all files have been seen since the start, and since the last event that may concern any file.
+    /// Is true when a walk has seen all files since the start, and since the last event that may concern any file.
     pub is_walked: bool,
-    /// Is true when everything has been read once: a file read after that has changed while the server ran.
+    /// Is true when every file has been read once: a file that is read later has changed while the server ran.
     pub is_caught_up: bool,
-    /// When something was last read.
+    /// The time of the last read.
     pub indexed_at: Option<Millis>,
-    /// The commit that HEAD stands for.
+    /// The commit of HEAD.
     pub head: Option<String>,
     /// How many files a walk left out, by reason.
     pub left_out: BTreeMap<&'static str, usize>,
-    /// There is more than is indexed.
+    /// Is true when the project has more files than the index.
     pub is_truncated: bool,
     /// How changes are noticed.
     pub mode: WatchMode,
-    /// When the last look at everything began.
+    /// The start time of the last walk.
     pub looked_ns: i64,
     /// The last error.
     pub last_error: Option<String>,
-    /// The facts of changed files as they were when HEAD became the current one, or when the server began.
+    /// The facts of changed files as they were when HEAD moved to its commit, or when the server started.
     pub before: HashMap<Box<str>, Arc<FileFacts>, FixedState>,
-    /// Definitions that went from a file meanwhile, and their callers.
+    /// Definitions that a file has lost since then, and their callers.
     pub lost: HashMap<Box<str>, Vec<LostDefinition>, FixedState>,
     seen: HashMap<Box<str>, HashMap<Box<str>, NodeHistory, FixedState>, FixedState>,
     remembered: FactsHistory,
-    /// Files that are gone, with the look that told so.
+    /// Files that are gone, with the number of the read or walk that found it.
     gone: HashMap<Box<str>, u64, FixedState>,
     nodes: usize,
     bytes: usize,
 }
 
 impl RootState {
-    /// Puts the result of reading a file; returns true if the index has changed. The result of a later read stays.
+    /// Stores the result of reading a file; returns true if the index has changed. A result never replaces a later one.
     pub fn put_file(&mut self, path: &str, known: LastRead, read: ReadResult) -> bool {
         let is_late = |order: u64| order > known.order;
         if self.files.get(path).is_some_and(|now| is_late(now.order))
@@ -132,7 +133,7 @@ impl RootState {
         {
             return false;
         }
-        // The file was removed during a repeated read: if it comes back, it is read anew.
+        // The file was removed while it was read again: if it comes back, it is read as a new file.
         if known.is_again && !self.files.contains_key(path) {
             return false;
         }
@@ -159,7 +160,7 @@ impl RootState {
         changed
     }
 
-    /// Removes a file that is gone; says whether there was one.
+    /// Removes a file that is gone; returns true if there was one.
     pub fn remove_file(&mut self, path: &str, order: u64) -> bool {
         if self.files.get(path).is_some_and(|now| now.order > order) {
             return false;
@@ -171,7 +172,7 @@ impl RootState {
         self.gone.insert(path.into(), order);
         let was_there = self.files.remove(path).is_some();
         self.replace_facts(path, None);
-        // A manifest has no facts.
+        // A manifest has no facts, so only the index has it.
         self.index.remove_file(path);
         was_there
     }
@@ -204,7 +205,7 @@ impl RootState {
         true
     }
 
-    /// Remembers a file as it was, one that is new as empty.
+    /// Remembers the facts of a file before its change; a new file counts as empty before.
     fn note_before(&mut self, path: &str, old: Option<&Arc<FileFacts>>, new: Option<&Arc<FileFacts>>) {
         if self.before.len() >= MAX_REMEMBERED || self.before.contains_key(path) {
             return;
@@ -215,7 +216,8 @@ impl RootState {
         }
     }
 
-    /// Remembers the callers of definitions that a file is about to lose; afterwards the index cannot tell them.
+    /// Remembers the callers of definitions that a file is about to lose, because the index cannot find them
+    /// afterwards.
     fn note_lost(&mut self, path: &str, new: Option<&FileFacts>) {
         let Some(old) = self.index.file_facts(path) else { return };
         let asking = self.index.start_queries();
@@ -247,7 +249,7 @@ impl RootState {
         known.truncate(MAX_LOST);
     }
 
-    /// Finds the contradictions in a node's documentation: by the file alone, and by the earlier version of the file.
+    /// Finds the contradictions in a node's documentation, in the file alone and compared with its earlier version.
     pub fn find_drift(&self, path: &str, node: &NodeView<'_>) -> Vec<DocDrift> {
         let mut drift: Vec<_> = node.list_drift().cloned().collect();
         let is_known = drift.iter().any(|drift| drift.rule == DriftRule::R1);
@@ -257,12 +259,12 @@ impl RootState {
         drift
     }
 
-    /// When a node came and when it changed, where that was seen.
+    /// Returns the times at which a node appeared and changed, as far as they were seen.
     pub fn history_of(&self, path: &str, qual: &str) -> NodeHistory {
         self.seen.get(path).and_then(|nodes| nodes.get(qual)).copied().unwrap_or_default()
     }
 
-    /// Notes which nodes of a file came or changed now.
+    /// Notes which nodes of a file appeared or changed now.
     fn note_seen(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
         if self.seen.len() >= MAX_REMEMBERED {
             self.seen.clear();
@@ -291,13 +293,13 @@ impl RootState {
         }
     }
 
-    /// The facts of a file of these bytes, if they are known.
+    /// Returns the facts of a file with these bytes, if they are remembered.
     pub fn find_facts(&self, path: &str, hash: &Hash) -> Option<Arc<FileFacts>> {
         let now = self.index.file_facts(path).filter(|facts| facts.hash == *hash);
         now.or_else(|| self.remembered.get(path, hash)).cloned()
     }
 
-    /// The file that a path means by its end, if that is the end of one alone.
+    /// Returns the file whose path ends in `given`, if there is exactly one.
     pub fn only_file(&self, given: &str) -> Option<&str> {
         CodeLanguage::from_path(given)?;
         let end = format!("/{}", given.trim_start_matches("./"));
@@ -305,24 +307,24 @@ impl RootState {
         ending.next().filter(|_| ending.next().is_none())
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn node_count(&self) -> usize {
         self.nodes
     }
 }
 
-/// The files that are to be read: those that somebody waits for, then those that were changed last.
+/// The files that wait to be read: first those that a caller waits for, then those that changed last.
 #[derive(Debug, Default)]
 pub struct ReadQueue {
     ranks: HashMap<Box<str>, Rank, FixedState>,
     ordered: std::collections::BTreeSet<(Rank, Box<str>)>,
 }
 
-/// Is true when a caller waits for it; then the time of its last change.
+/// Whether a caller waits for the file, and the time of its last change.
 type Rank = (bool, i64);
 
 impl ReadQueue {
-    /// Adds a file. If a caller already waits for it, it stays first.
+    /// Adds a file. A file for which a caller already waits keeps its rank.
     pub fn add(&mut self, path: &str, is_asked: bool, modified_ns: i64) {
         let old = self.ranks.get(path).copied();
         let rank = (is_asked || old.is_some_and(|(is_asked, _)| is_asked), modified_ns);
@@ -334,29 +336,29 @@ impl ReadQueue {
         self.ordered.insert((rank, path.into()));
     }
 
-    /// Takes a file out.
+    /// Removes a file.
     pub fn remove(&mut self, path: &str) {
         if let Some((path, rank)) = self.ranks.remove_entry(path) {
             self.ordered.remove(&(rank, path));
         }
     }
 
-    /// The next file to read, which stays until it was read, and whether somebody waits for it.
+    /// Returns the next file and whether a caller waits for it. The file stays in the queue until it has been read.
     pub fn next(&self) -> Option<(Box<str>, bool)> {
         self.ordered.last().map(|((is_asked, _), path)| (path.clone(), *is_asked))
     }
 
-    /// How many there are.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// All of them, in no order.
+    /// Iterates over the files, in no order.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.ranks.keys().map(|path| &**path)
     }
 
-    /// Keeps those that are still there.
+    /// Keeps the files for which `is_there` is true.
     pub fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         let gone: Vec<_> = self.ranks.keys().filter(|path| !is_there(path)).cloned().collect();
         for path in gone {
@@ -365,7 +367,7 @@ impl ReadQueue {
     }
 }
 
-/// Facts of files as they were, the last of them.
+/// The facts of earlier versions of files, up to a limit.
 #[derive(Default)]
 struct FactsHistory {
     facts: HashMap<(Box<str>, Hash), Arc<FileFacts>, FixedState>,
@@ -394,7 +396,7 @@ impl FactsHistory {
     }
 }
 
-/// Paths, each once.
+/// A set of paths.
 pub type Paths = HashSet<Box<str>, FixedState>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files of a root that have changed, as the system tells.
+//! Collects the changes of a root's files that the system reports.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,35 +13,35 @@ use crate::root::ProjectRoot;
 use crate::rules::FILES;
 use crate::walk::is_of_use;
 
-/// The files in git's folder that move with HEAD.
+/// The files in git's folder that change when HEAD moves.
 const OF_GIT: [&str; 3] = ["HEAD", "index", "index.lock"];
 
 type Folders = HashSet<PathBuf>;
 
-/// How changes are noticed.
+/// The way in which changes are noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum WatchMode {
-    /// Not at all yet.
+    /// There is no watch yet.
     #[default]
     Starting,
-    /// The system tells, for so many folders.
+    /// The system reports changes, for so many folders.
     Watch(usize),
-    /// By looking at all files from time to time, for this reason.
+    /// The worker walks all files from time to time, because the system cannot report changes for this reason.
     Poll(String),
-    /// By looking once, for one call.
+    /// The process walks once, for one call.
     Once,
 }
 
-/// The changes since the last look.
+/// The changes since the worker last took them.
 #[derive(Debug, Default)]
 pub struct RootNews {
-    /// Files.
+    /// Changed files.
     pub paths: Paths,
-    /// Folders, rules or too much: everything is looked at.
+    /// Is true when a walk of everything is needed: folders or rules changed, or there were too many changes.
     pub all: bool,
-    /// HEAD, or git is at work.
+    /// Is true when HEAD moved or git is at work.
     pub git: bool,
-    /// Somebody waits for a look at everything.
+    /// Is true when a caller waits for a walk.
     pub now: bool,
     settling: SettleTimer,
 }
@@ -52,12 +52,12 @@ impl RootNews {
         self.settling.is_empty()
     }
 
-    /// How many things there are, at least.
+    /// Returns a lower bound of the number of changes.
     pub fn count(&self) -> usize {
         self.paths.len() + usize::from(self.all) + usize::from(self.git)
     }
 
-    /// Takes out the files; the rest, too, if it can be seen to.
+    /// Takes out the files, and with `all` everything else as well.
     #[must_use]
     pub fn drain_news(&mut self, all: bool) -> Self {
         if all {
@@ -71,23 +71,23 @@ impl RootNews {
     }
 }
 
-/// The place that receives news from any thread.
+/// Receives news from any thread.
 pub struct NewsInbox {
     root: ProjectRoot,
     news: Mutex<RootNews>,
     folders: Mutex<Folders>,
-    /// Folders that went away or came anew: the system may still watch the old ones.
+    /// Folders that were removed or created again: the system may still watch the old ones.
     lost: Mutex<Folders>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
 impl NewsInbox {
-    /// An inbox of a root; `wake` is called when there is something where there was nothing.
+    /// Makes the inbox of a root. Calls `wake` when the first news arrives in an empty inbox.
     pub fn new(root: ProjectRoot, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         Self { root, news: Mutex::default(), folders: Mutex::default(), lost: Mutex::default(), wake }
     }
 
-    /// Notes something.
+    /// Adds news.
     pub fn add_news(&self, note: impl FnOnce(&mut RootNews)) {
         let was_empty = {
             let mut news = self.news.lock();
@@ -103,17 +103,17 @@ impl NewsInbox {
         }
     }
 
-    /// How many things there are.
+    /// Returns a lower bound of the number of changes.
     pub fn count(&self) -> usize {
         self.news.lock().count()
     }
 
-    /// Returns the time until the news has settled; `None` when there is none.
+    /// Returns the time until no change has come for a while; `None` without news.
     pub fn settles_in(&self) -> Option<Duration> {
         self.news.lock().settling.time_left()
     }
 
-    /// Looks at the news; `take` may take some of it out.
+    /// Calls `take` with the news; it may take some of them out.
     pub fn inspect_news<T>(&self, take: impl FnOnce(&mut RootNews) -> T) -> T {
         take(&mut self.news.lock())
     }
@@ -154,7 +154,7 @@ impl NewsInbox {
 pub struct RootWatch(FolderWatch);
 
 impl RootWatch {
-    /// Begins to watch; `Err` says why that cannot be.
+    /// Begins to watch; the error says why that is impossible.
     pub fn begin(inbox: &Arc<NewsInbox>) -> Result<Self, String> {
         let to = Arc::clone(inbox);
         let mut watch = FolderWatch::begin(inbox.root.path(), move |told| match told {
@@ -167,7 +167,8 @@ impl RootWatch {
         Ok(Self(watch))
     }
 
-    /// Watches just these folders from now on; says whether any is new. `Err` says why that cannot be.
+    /// Watches exactly these folders from now on; returns true if a folder is new. The error says why that is
+    /// impossible.
     pub fn set_folders(&mut self, inbox: &NewsInbox, folders: &[PathBuf]) -> Result<bool, String> {
         inbox.lost.lock().drain().for_each(|lost| self.0.forget(&lost));
         let now: Folders = folders.iter().cloned().collect();

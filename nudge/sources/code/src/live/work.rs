@@ -1,4 +1,4 @@
-//! The work on a root: reads everything once, then each change. A single thread does it for all roots.
+//! Does the work of a root: reads everything once, then each change. A single thread does it for all roots.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,22 +16,21 @@ use crate::live::watch::{RootWatch, WatchMode};
 use crate::stamp;
 use crate::walk::{self, FileFinder, WalkResult};
 
-/// How long it works before it looks whether it should end, and lets others go on.
+/// The time after which the worker checks whether it should stop, and lets other roots work.
 const SLICE: Duration = Duration::from_millis(20);
-/// The time between two looks at everything, if the system tells of no changes: a minimum, and a multiple of the cost
-/// of one.
+/// The time between two walks if the system reports no changes: a minimum, and a multiple of the time of one walk.
 const POLL: Duration = Duration::from_secs(2);
 const POLL_COST: u32 = 100;
-/// The time between two looks at everything after changed folders, as a multiple of the cost of one.
+/// The time between two walks after changes of folders, as a multiple of the time of one walk.
 const WALK_COST: u32 = 10;
-/// The longest time that a process that answers one call spends on reading.
+/// The longest time that a process for a single call spends on reading.
 const AT_ONCE: Duration = Duration::from_secs(10);
-/// How often git is looked at while it is at work, and after how long its lock was left behind.
+/// The pause between two checks of a git that is at work, and the age from which its lock counts as left by a dead git.
 const GIT_WAIT: Duration = Duration::from_millis(50);
 const GIT_LOCK_OLD: Duration = Duration::from_mins(1);
-/// When nothing is to be done.
+/// The wait when there is nothing to do.
 const IDLE: Duration = Duration::from_hours(1);
-/// Most rows that wait to be kept.
+/// The most rows that wait to be written to the cache.
 const MAX_UNKEPT: usize = 200;
 
 /// The work on one root.
@@ -40,13 +39,13 @@ pub struct RootWorker {
     cache: Option<IndexCache>,
     watch: Option<RootWatch>,
     is_begun: bool,
-    /// The earliest time of the next look at everything, and the cost of the last.
+    /// The earliest time of the next walk, and the time that the last one took.
     next_walk: Instant,
     cost: Duration,
 }
 
 impl RootWorker {
-    /// The worker of a root.
+    /// Makes the worker of a root.
     pub fn new(live: Arc<LiveRoot>) -> Self {
         Self { live, cache: None, watch: None, is_begun: false, next_walk: Instant::now(), cost: Duration::ZERO }
     }
@@ -56,7 +55,7 @@ impl RootWorker {
         &self.live
     }
 
-    /// Works for a moment; says how long it has nothing to do.
+    /// Works for a moment; returns the time for which there is nothing to do.
     pub fn step(&mut self, stop: &StopFlag) -> Duration {
         let is_over = || stop.is_set();
         if !self.is_begun {
@@ -78,7 +77,7 @@ impl RootWorker {
         if is_done { self.idle_time() } else { Duration::ZERO }
     }
 
-    /// Does all the work for a process that answers one call, within a time limit; the next call does the rest.
+    /// Does all the work within a time limit, for a process that answers one call; the next call does the rest.
     pub fn finish_all(&mut self) {
         let until = Instant::now() + AT_ONCE;
         let is_over = || Instant::now() >= until;
@@ -96,7 +95,7 @@ impl RootWorker {
         self.write_cache();
     }
 
-    /// Writes the unkept rows, and ends.
+    /// Writes the remaining rows to the cache and closes it.
     pub fn close(&mut self) {
         self.write_cache();
         self.watch = None;
@@ -105,7 +104,7 @@ impl RootWorker {
         }
     }
 
-    /// How long there is nothing to do.
+    /// Returns the time for which there is nothing to do.
     fn idle_time(&self) -> Duration {
         let until_walk = self.next_walk.saturating_duration_since(Instant::now());
         let poll = if self.watch.is_none() { until_walk } else { IDLE };
@@ -124,7 +123,7 @@ impl RootWorker {
         IndexCache::remove_orphans(&live.caches);
         let opened = IndexCache::open(&live.caches, &live.root).and_then(|mut cache| {
             cache.load_rows(&live.root, |rows| {
-                // Lock for each row: a question meanwhile does not wait for all rows.
+                // Locks for each row, so that a query does not wait for all rows.
                 for (path, entry) in rows {
                     take_row(&mut live.state.write(), &path, entry);
                 }
@@ -139,7 +138,7 @@ impl RootWorker {
                     Some(why) => format!("{}, begun anew as {why}", cache.path()),
                 };
                 if cache.restart_reason().is_some() {
-                    // It is kept again as it is read again.
+                    // Starts from an empty state: each file goes into the new cache when it is read again.
                     *live.state.write() = RootState::default();
                 }
                 self.cache = Some(cache);
@@ -148,8 +147,8 @@ impl RootWorker {
         }
     }
 
-    /// Walks, and finds the files to read and the files that are gone. With `watches`, the system tells of later
-    /// changes.
+    /// Walks the root, and finds the files to read and the files that are gone. With `watches`, the system reports
+    /// later changes.
     fn look_at_everything(&mut self, is_over: &dyn Fn() -> bool, watches: bool) {
         if watches && self.watch.is_none() && !matches!(self.live.state().mode, WatchMode::Poll(_)) {
             match RootWatch::begin(&self.live.inbox) {
@@ -158,9 +157,9 @@ impl RootWorker {
             }
         }
         let mut began = 0;
-        // A file that enters a new folder before it is watched is seen by the next walk.
+        // A new folder gets its watch after the walk, so a second walk finds files that were created in between.
         for _ in 0..3 {
-            // A read during the walk is newer than the walk.
+            // The walk takes its number first, so a file that is read during the walk counts as newer.
             let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
             began = stamp::now_ns();
             let Some(mut walked) = walk::walk_root(&self.live.root, is_over) else { return };
@@ -178,14 +177,14 @@ impl RootWorker {
         state.is_walked = true;
         state.looked_ns = began;
         if state.head != head {
-            // A change by another commit is no edit.
+            // HEAD moved: a difference from the old commit is not an edit, so the state forgets what it noted.
             state.before.clear();
             state.lost.clear();
             state.head = head;
         }
     }
 
-    /// Watches these folders; says whether there may be more to see in them.
+    /// Watches these folders; returns true if a folder is new, so that a walk may find more in it.
     fn watch_folders(&mut self, folders: &[PathBuf]) -> bool {
         let Some(watch) = &mut self.watch else { return false };
         match watch.set_folders(&self.live.inbox, folders) {
@@ -212,7 +211,8 @@ impl RootWorker {
         let mut finder = FileFinder::new(&self.live.root);
         let gone: Vec<_> = state.files.keys().filter(|path| !walked.files.contains_key(&**path)).cloned().collect();
         for path in gone {
-            // It may have come after the walk was there; or it was only looked at once more meanwhile.
+            // A file that was read after the walk began is either new or was only read again: keep it only if it still
+            // exists.
             let is_later = state.files.get(&path).is_some_and(|known| known.order > order);
             if is_later && finder.finds_file(&path) {
                 continue;
@@ -230,19 +230,20 @@ impl RootWorker {
         }
     }
 
-    /// Takes the news once it has settled.
+    /// Takes the news after no change has come for a while.
     fn take_news(&mut self, is_over: &dyn Fn() -> bool) {
         let live = Arc::clone(&self.live);
         let may_walk = Instant::now() >= self.next_walk || live.inbox.inspect_news(|news| news.now);
         let mut wants_walk = self.watch.is_none() && may_walk;
         if live.inbox.settles_in().is_some_and(|settles| settles.is_zero()) {
-            // Nothing may be out of sight between the two.
+            // Holds the state lock while news moves from the inbox to the queue, so that a reader sees each change in
+            // one of them.
             let mut state = live.state.write();
             let news = live.inbox.inspect_news(|news| news.drain_news(may_walk));
             for path in &news.paths {
                 state.to_read.add(path, true, i64::MAX);
             }
-            // Git looks at its index often, and HEAD stays where it is.
+            // News of git asks for a walk only if HEAD has moved: git often rewrites its index without that.
             wants_walk |= news.all || (news.git && state.head != live.root.read_head());
             state.is_walked &= !wants_walk;
         }
@@ -255,7 +256,7 @@ impl RootWorker {
     fn is_git_at_work(&self) -> bool {
         let Some(git_dir) = self.live.root.git_dir() else { return false };
         let Ok(lock) = git_dir.join("index.lock").symlink_metadata() else { return false };
-        // The clock may have gone back since.
+        // The clock may have been set back since the lock was made.
         let apart = |modified| SystemTime::now().duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
         lock.modified().ok().map(apart).is_none_or(|apart| apart < GIT_LOCK_OLD)
     }
@@ -268,11 +269,11 @@ impl RootWorker {
             if is_over() || Instant::now() >= until {
                 return false;
             }
-            // A file that a walk found needs no second look.
+            // A file that a walk has found needs no second check.
             if is_news && !self.is_to_be_read(&path, &mut finder) {
                 self.live.state.write().to_read.remove(&path);
             } else if self.live.reread_file(&path).is_err() {
-                // It changes while it is read: its end will be heard of.
+                // The file changes while it is read: put it into the news, and read it again once it has settled.
                 self.live.state.write().to_read.remove(&path);
                 self.live.inbox.add_news(|news| {
                     news.paths.insert(path);
@@ -301,9 +302,9 @@ impl RootWorker {
     }
 }
 
-/// Puts a cached file into the state: it counts as read.
+/// Stores a cached file in the state; the file counts as read.
 fn take_row(state: &mut RootState, path: &str, entry: CachedFile) {
-    // A later read is better, and a manifest is read at every start.
+    // The result of a later read is better, and a manifest is read at every start.
     if state.files.contains_key(path) || is_manifest(path) {
         return;
     }

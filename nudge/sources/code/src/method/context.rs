@@ -1,4 +1,4 @@
-//! `nudge.code.context`: the nodes that a prompt brings to mind, on request.
+//! Answers `nudge.code.context`: the nodes that a prompt mentions.
 
 use std::hash::BuildHasher as _;
 
@@ -14,9 +14,9 @@ use crate::prompt::{NodeCandidate, WantedNodes, find_candidates};
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::source::CodeSource;
 
-/// Most bytes of lines, also for a caller that wants more.
+/// The most bytes of lines, even if the caller allows more.
 const MAX_BYTES: usize = 64 << 10;
-/// Longest prompt, and most files.
+/// The longest prompt, and the most files.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
 const MAX_FILES: usize = 256;
 

@@ -1,4 +1,4 @@
-//! `nudge.code.file` of a folder: lists its content.
+//! Answers `nudge.code.file` for a folder: lists its content.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ struct FolderFile {
 }
 
 impl CallRoot {
-    /// Resolves a folder of the root that the caller gives: empty for the root itself, `None` if it is no folder.
+    /// Resolves a folder that the caller names: an empty name for the root itself, `None` if it is no folder.
     pub(super) fn resolve_folder(&self, given: &str) -> Option<String> {
         let root = self.live.root();
         let places = [Some(root.join(given)), self.cwd().map(|cwd| cwd.join(given))];

@@ -20,13 +20,13 @@ use crate::search::NameQuery;
 use crate::shown::{self, AnswerView, BriefNode, FreshAnswer, ShownCall, ShownNode, first_line};
 use crate::source::CodeSource;
 
-/// Most callers, callees and tests shown of a node.
+/// The most callers, callees and tests that are shown of a node.
 const MAX_CALLERS: usize = 20;
 const MAX_CALLEES: usize = 20;
 const MAX_TESTS: usize = 5;
-/// Most nodes asked for their callers in one answer.
+/// The most nodes whose callers one answer looks up.
 const MAX_ASKED: usize = 500;
-/// Longest query.
+/// The longest query.
 const MAX_QUERY_BYTES: usize = 1 << 10;
 
 /// Result of `nudge.code.node`.
@@ -286,14 +286,14 @@ pub(super) fn no_file(state: &RootState, path: &str) -> Error {
         .with_data("near_misses", near.into_iter().collect::<Vec<_>>())
 }
 
-/// Refuses a node that went away meanwhile.
+/// Makes the error about a node that was removed during the call.
 fn gone_error() -> Error {
     Error::not_found("This node has just gone; ask again.")
 }
 
 fn compile_glob(pattern: &str) -> Result<GlobMatcher> {
     let bad = |_| Error::invalid("`path` must be a glob, such as `src/**/*.py`.").about("path");
-    // A folder stands for all files in it.
+    // A folder means all files in it.
     let folder = pattern.trim_end_matches('/');
     let is_plain = !folder.contains(['*', '?', '[', '{']) && !folder.rsplit('/').next().unwrap_or(folder).contains('.');
     let pattern = if is_plain { format!("{folder}/**") } else { pattern.to_owned() };

@@ -1,4 +1,4 @@
-//! `nudge.code.status` and `refresh`.
+//! Answers `nudge.code.status` and `nudge.code.refresh`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::live::{AsOf, FileFreshness};
 use crate::source::CodeSource;
 use crate::stamp;
 
-/// How long `refresh` waits for everything to be read.
+/// The longest time that `refresh` waits until everything is read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Result of `nudge.code.status`.
@@ -90,7 +90,7 @@ impl CodeSource {
             let path = here.resolve_path(&path)?;
             live.freshen_files([&*path]).remove(&*path)
         } else {
-            // A process that answers one call has just looked.
+            // A process that answers one call has just walked.
             if !self.is_alone() {
                 live.look_again();
                 live.wait_complete(PATIENCE);

@@ -1,4 +1,4 @@
-//! `nudge.code.tests`: what to run.
+//! Answers `nudge.code.tests`: the tests to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use crate::runner;
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::source::CodeSource;
 
-/// Most nodes whose tests are asked for at once.
+/// The most nodes whose tests one call finds.
 const MAX_NODES: usize = 500;
-/// Nodes of which the project's coverage is asked.
+/// The most nodes whose coverage one call reads.
 const MAX_COVERED: usize = 20;
-/// Tests that are asked for of each.
+/// The most tests of each node.
 const OF_EACH: usize = 10;
 
 /// The tests of something.
@@ -79,7 +79,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Tested {
-    /// The tests of several nodes, best first.
+    /// Finds the tests of several nodes, best first.
     pub fn of(live: &LiveRoot, view: &AnswerView<'_>, nodes: &[NodeId], covered: &CoverageAnswer, most: usize) -> Self {
         let index = &view.state.index;
         let mut best: BTreeMap<NodeId, (LinkHow, u8)> = BTreeMap::new();
@@ -87,7 +87,7 @@ impl Tested {
         let covered = ran(view, nodes, covered, &mut best);
         let (mut named, mut omitted) = (Vec::new(), nodes.len().saturating_sub(MAX_NODES));
         for node in nodes.iter().take(MAX_NODES) {
-            // A test is what tests it.
+            // A test counts as its own test.
             if index.find_node(*node).is_some_and(|found| found.view.is_test()) {
                 best.insert(*node, (LinkHow::Itself, 0));
                 continue;
@@ -184,10 +184,10 @@ impl CodeSource {
     }
 }
 
-/// Reads the coverage for an answer, if there is any, without the index that others wait for. `lines` asks the index.
+/// Reads the coverage for an answer, if there is any, without a lock on the index. `lines` reads the index first.
 ///
 /// # Errors
-/// Those of `lines`.
+/// The errors of `lines`.
 pub fn covered(live: &LiveRoot, lines: impl FnOnce() -> Result<BTreeSet<CoverageRange>>) -> Result<CoverageAnswer> {
     if !live.coverage.is_there(live.root()) {
         return Ok(CoverageAnswer::default());
@@ -195,7 +195,7 @@ pub fn covered(live: &LiveRoot, lines: impl FnOnce() -> Result<BTreeSet<Coverage
     Ok(live.coverage.read(live.root(), &lines()?))
 }
 
-/// The lines of the nodes of which the coverage is asked.
+/// Lists the lines of the nodes whose coverage is read.
 pub fn lines(view: &AnswerView<'_>, nodes: &[NodeId]) -> BTreeSet<CoverageRange> {
     nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)).collect()
 }
@@ -206,7 +206,7 @@ fn lines_of(view: &AnswerView<'_>, node: NodeId) -> Option<CoverageRange> {
     Some(CoverageRange { path: found.path.to_owned(), first: span.line, last: span.end_line })
 }
 
-/// Notes the tests that ran some nodes; says whether anything did, where that is known.
+/// Notes the tests that ran some nodes; returns whether anything ran them, if that is known.
 fn ran(
     view: &AnswerView<'_>,
     nodes: &[NodeId],
@@ -215,7 +215,7 @@ fn ran(
 ) -> Option<bool> {
     let mut at_all = None;
     for lines in nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)) {
-        // A file that has changed meanwhile is newer than its coverage.
+        // A file that has changed since is newer than its coverage.
         let Some(ran) = covered.find_range(&lines) else { continue };
         at_all = ran.at_all.map_or(at_all, |ran| Some(ran || at_all == Some(true)));
         for test in ran.tests.iter().filter_map(|test| test_of(view, test)) {
@@ -225,7 +225,7 @@ fn ran(
     at_all
 }
 
-/// The test that a runner names.
+/// Finds the test that a runner names.
 fn test_of(view: &AnswerView<'_>, context: &str) -> Option<NodeId> {
     let index = &view.state.index;
     let (path, name) = coverage::test(context);
@@ -246,7 +246,7 @@ fn test_of(view: &AnswerView<'_>, context: &str) -> Option<NodeId> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// The nodes of a file.
+/// Lists the nodes of a file.
 fn all(view: &AnswerView<'_>, path: &str) -> Option<Vec<NodeId>> {
     let facts = view.state.index.file_facts(path)?;
     let id = |qual: &str| match view.state.index.by_name(path, qual) {
@@ -256,7 +256,7 @@ fn all(view: &AnswerView<'_>, path: &str) -> Option<Vec<NodeId>> {
     Some(facts.nodes().filter_map(|node| id(node.qual())).collect())
 }
 
-/// The nodes of a file that say something else than in HEAD.
+/// Lists the nodes of a file whose text differs from HEAD.
 fn changed_nodes(view: &AnswerView<'_>, change: &git::ChangedFile) -> Vec<NodeId> {
     view.check_fresh(&change.path);
     let Some(nodes) = all(view, &change.path) else { return Vec::new() };

@@ -1,25 +1,25 @@
-//! The words that names are made of.
+//! Splits names into words.
 
 use std::ops::Range;
 
 use nudge_code_index::FileFacts;
 
-/// The words of every name of a file, with the nodes that have them. All of them share one text: a start makes those of
-/// every file.
+/// The words of every name of a file, with the nodes that have them. All words share one text, because a start makes
+/// them for every file.
 pub struct NameWords {
     text: String,
-    /// By word, then by node; each once.
+    /// Word ranges with nodes, sorted by word, then by node, without repetition.
     entries: Vec<(Range<usize>, u32)>,
 }
 
 impl NameWords {
-    /// The words of a file: the parts of its names, and the names without case and separators.
+    /// Collects the words of a file: the parts of its names, and the names without case and separators.
     pub fn from_facts(facts: &FileFacts) -> Self {
         let (mut text, mut entries) = (String::new(), Vec::with_capacity(3 * facts.len()));
         for view in facts.nodes() {
             let (from, first) = (text.len(), entries.len());
             append_words(view.name(), &mut text, |part| entries.push((part, view.number())));
-            // The parts are the whole, one after the other.
+            // Several parts: the folded name is all of them together.
             if entries.len() > first + 1 {
                 entries.push((from..text.len(), view.number()));
             }
@@ -32,7 +32,7 @@ impl NameWords {
         Self { text, entries: entries }
     }
 
-    /// Each word with its nodes, in the order of the alphabet.
+    /// Iterates over the words with their nodes, in alphabetical order.
     pub fn iter_words(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
         let word = |range: &Range<usize>| &self.text[range.clone()];
         let same = self.entries.chunk_by(move |(range, _), (other, _)| word(range) == word(other));
@@ -40,19 +40,19 @@ impl NameWords {
     }
 }
 
-/// The words that a name is made of, `parseHTTPHeader` as `parse`, `http`, `header`; without case.
+/// Splits a name into words in lower case: `parseHTTPHeader` gives `parse`, `http`, `header`.
 pub fn split_name(name: &str) -> Vec<String> {
     let (mut text, mut ranges) = (String::new(), Vec::new());
     append_words(name, &mut text, |part| ranges.push(part));
     ranges.into_iter().filter_map(|part| text.get(part).map(str::to_owned)).collect()
 }
 
-/// A name without case and separators.
+/// Removes case and separators from a name.
 pub fn fold_name(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Appends the words of a name to a text, and tells where each stands in it.
+/// Appends the words of a name to a text, and calls `tell` with the range of each.
 fn append_words(name: &str, text: &mut String, mut tell: impl FnMut(Range<usize>)) {
     let mut from = text.len();
     let mut chars = name.chars().peekable();

@@ -1,4 +1,4 @@
-//! A project of files, and the source that answers for it, with its worker or alone.
+//! Makes a project of files, and a source that answers for it: with its worker, or for one call.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -15,7 +15,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long anything may take on a machine that has other things to do.
+/// The longest wait for anything, on a machine with other work.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A project and a folder for caches.
@@ -24,7 +24,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A project that git knows.
+    /// Makes a project with a git repository.
     pub fn new() -> Self {
         let lab = Self { folder: TempDir::with_prefix("nudge-code-").unwrap() };
         fs::create_dir(lab.root()).unwrap();
@@ -32,17 +32,17 @@ impl Lab {
         lab
     }
 
-    /// Where the project is.
+    /// Returns the folder of the project.
     pub fn root(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join("project")
     }
 
-    /// Where caches are.
+    /// Returns the folder of the caches.
     pub fn caches(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join("caches")
     }
 
-    /// The file of the project's cache.
+    /// Returns the file of the project's cache.
     pub fn cache(&self) -> PathBuf {
         let of_roots = fs::read_dir(self.caches().join("code")).unwrap();
         of_roots.flatten().next().unwrap().path().join("index.db")
@@ -68,24 +68,24 @@ impl Lab {
         self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
     }
 
-    /// The source with its worker, as in a session.
+    /// Opens the source with its worker, as in a session.
     pub fn session(&self) -> Session {
         Session::new(self.open("session", &self.caches(), true), &self.root())
     }
 
-    /// The source for one call, with its usual cache.
+    /// Opens the source for one call, with its usual cache.
     pub fn alone(&self) -> Asked {
         Asked { source: self.open("", &self.caches(), true), root: self.root() }
     }
 
-    /// The same with an index that is made anew.
+    /// Opens the source for one call, with an empty cache.
     pub fn cold(&self) -> (TempDir, Asked) {
         let caches = TempDir::new().unwrap();
         let source = self.open("", caches.path(), true);
         (caches, Asked { source, root: self.root() })
     }
 
-    /// The source, switched off.
+    /// Opens the source, switched off.
     pub fn off(&self) -> Asked {
         Asked { source: self.open("", &self.caches(), false), root: self.root() }
     }
@@ -98,7 +98,7 @@ impl Lab {
     }
 }
 
-/// A source that can be asked about a project.
+/// A source, and the project about which it is called.
 pub struct Asked {
     pub source: Arc<dyn Source>,
     pub root: PathBuf,
@@ -112,13 +112,13 @@ impl Asked {
         Ok(serde_json::from_str(said.get()).unwrap())
     }
 
-    /// The same, of what cannot be refused.
+    /// Makes the same call and panics if it is refused.
     #[allow(clippy::needless_pass_by_value, reason = "it is made where it is given")]
     pub fn tell(&self, verb: &str, params: Value) -> Value {
         self.ask(verb, params.clone()).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
     }
 
-    /// Everything that is known, whenever and however it came to be known.
+    /// Returns everything that the index knows, without times.
     pub fn everything(&self) -> Value {
         let found = self.tell("status", json!({}));
         let mut all = json!({"files": found["files"], "nodes": found["nodes"], "skipped": found["skipped"]});
@@ -133,14 +133,14 @@ impl Asked {
     }
 }
 
-/// Closed as at the end of a command.
+/// Closes the source, as the end of a command does.
 impl Drop for Asked {
     fn drop(&mut self) {
         self.source.close();
     }
 }
 
-/// An answer without what depends on when it was given.
+/// Removes the fields of an answer that depend on its time.
 pub fn timeless(mut answer: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -158,7 +158,7 @@ pub fn timeless(mut answer: Value) -> Value {
     answer
 }
 
-/// Every file below a folder but git's, relative to it.
+/// Lists every file below a folder, without those of `.git`, relative to that folder.
 pub fn files(root: &Path) -> Vec<String> {
     let (mut ahead, mut files) = (vec![root.to_owned()], Vec::new());
     while let Some(folder) = ahead.pop() {
@@ -176,7 +176,7 @@ pub fn files(root: &Path) -> Vec<String> {
     files
 }
 
-/// A source of a session, which works by itself.
+/// A source of a session, whose worker runs by itself.
 pub struct Session {
     asked: Asked,
 }
@@ -202,7 +202,7 @@ impl Session {
         })
     }
 
-    /// Ends it; how long that took.
+    /// Closes the session and returns how long that took.
     pub fn end(mut self) -> Duration {
         let begun = Instant::now();
         self.stop();
@@ -222,7 +222,7 @@ impl Drop for Session {
     }
 }
 
-/// Waits for something.
+/// Waits until `look` returns something.
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -234,7 +234,7 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The reason of a refusal.
+/// Returns the error of a refused call.
 pub fn refused(answer: Result<Value>) -> Error {
     answer.expect_err("it should be refused")
 }
