@@ -1,4 +1,4 @@
-//! The command `nudge` with one source more, for tests.
+//! Is the command `nudge` with the demo source, for tests.
 
 use std::process::ExitCode;
 

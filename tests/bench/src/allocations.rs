@@ -1,4 +1,4 @@
-//! An allocator that can count: what a call allocates, and how much a structure keeps alive.
+//! Counts allocations: those of a call, and the memory that a structure keeps alive.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Off while times are taken: counting would slow down both sides, but not by the same part.
+/// Off while times are measured: counting would slow both sides, but not by the same factor.
 static ON: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
@@ -20,7 +20,7 @@ fn note(calls: u64, bytes: usize, sign: i64) {
     }
 }
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed to the system's allocator unchanged.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -45,16 +45,16 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What a piece of work allocated.
+/// The allocations of a piece of work.
 #[derive(Debug, Clone, Copy)]
 pub struct Count {
-    /// Allocations, reallocations included.
+    /// Allocations and reallocations.
     pub calls: u64,
-    /// Bytes asked for and not given back.
+    /// Allocated bytes that are not freed yet.
     pub live_bytes: i64,
 }
 
-/// Runs `work` alone and counts; no other thread may allocate meanwhile.
+/// Runs `work` and counts its allocations; no other thread may allocate meanwhile.
 pub fn count<T>(work: impl FnOnce() -> T) -> (T, Count) {
     let before = (CALLS.load(Relaxed), LIVE_BYTES.load(Relaxed));
     ON.store(true, Relaxed);

@@ -1,5 +1,5 @@
-//! Made-up hints, the same in every run: 100 components, 40 scopes, 30 tags (two a hint, some much
-//! commoner than others), a reason on a third, values of about 59 bytes.
+//! Makes hints that are the same in every run: 100 components, 40 scopes, 30 tags (two for each hint, some much
+//! commoner than others), a reason on a third of them, values of about 59 bytes.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ pub const COMPONENTS: usize = 100;
 pub const SCOPES: usize = 40;
 pub const TAGS: usize = 30;
 
-/// Where the clock of a filled store begins: 2026-01-01.
+/// The clock of a filled store begins at 2026-01-01.
 const EPOCH_MS: i64 = 1_767_225_600_000;
-/// The hints of a store were set over this long.
+/// The time over which the hints of a store were set.
 const SPAN_MS: i64 = 30 * 24 * 3_600_000;
 
-/// A small generator (splitmix64), so that every run has the same data.
+/// A small random generator (splitmix64) with a fixed seed, so that every run has the same data.
 pub struct Random(pub u64);
 
 impl Random {
@@ -29,11 +29,11 @@ impl Random {
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        // The remainder is below a `usize`.
+        // The remainder fits into a `usize`.
         usize::try_from(self.next() % limit as u64).unwrap_or_default()
     }
 
-    /// The numbers below `count` in random order.
+    /// Returns the numbers below `count` in random order.
     pub fn shuffled(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<_> = (0..count).collect();
         (1..count).rev().for_each(|index| order.swap(index, self.below(index + 1)));
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// No quota in the way and no guard: what they cost is measured apart.
+/// Returns a configuration without quotas and guard, whose costs are measured separately.
 pub fn config() -> Config {
     Config {
         max_components: usize::MAX,
@@ -53,7 +53,7 @@ pub fn config() -> Config {
     }
 }
 
-/// Where every row stands.
+/// Returns the context of every row.
 pub fn place() -> ContextSpec {
     Context::builder()
         .cwd("/work/mono/svc-12/src")
@@ -63,7 +63,7 @@ pub fn place() -> ContextSpec {
         .env("CI", "1")
 }
 
-/// Scope number `index` of the 40; about half of them fit [`place`].
+/// Returns scope number `index` of the 40; about half of them fit [`place`].
 pub fn scope(index: usize) -> ScopeSpec {
     let list = |items: &[&str]| items.iter().map(|&item| item.to_owned()).collect::<Vec<_>>();
     let folder = |glob: String| ScopeSpec { cwd_glob: vec![glob], ..ScopeSpec::default() };
@@ -89,7 +89,7 @@ pub fn scope(index: usize) -> ScopeSpec {
     }
 }
 
-/// The scopes of a key's variants; three of the four fit [`place`].
+/// Returns the scopes of a key's variants; three of the four fit [`place`].
 pub fn variants(count: usize) -> Vec<ScopeSpec> {
     let cwd = |glob: &str| ScopeSpec { cwd_glob: vec![glob.into()], ..ScopeSpec::default() };
     let all = [
@@ -101,7 +101,7 @@ pub fn variants(count: usize) -> Vec<ScopeSpec> {
     all.into_iter().take(count).collect()
 }
 
-/// One made-up hint.
+/// A generated hint.
 #[derive(Clone)]
 pub struct Seed {
     pub set: SetHint,
@@ -110,7 +110,7 @@ pub struct Seed {
     pub updated_at: i64,
 }
 
-/// `count` hints in the order they are set, each with a key of its own.
+/// Makes `count` hints in the order in which they are set, each with its own key.
 pub fn seeds(count: usize) -> Vec<Seed> {
     let mut random = Random(1);
     (0..count).map(|index| seed(index, count, &mut random)).collect()
@@ -122,7 +122,7 @@ fn seed(index: usize, count: usize, random: &mut Random) -> Seed {
     let verb = VERBS[random.below(VERBS.len())];
     let text = format!("docker compose {verb} --service {component} --profile dev-{:06x}", random.below(1 << 24));
     let value = if random.below(2) == 0 { HintValue::from(text) } else { HintValue::command(&text) };
-    // The smaller of two draws: tag 0 is on one hint in 8, tag 29 on one in 450.
+    // Takes the smaller of two random numbers: tag 0 is on every 8th hint, tag 29 on every 450th.
     let mut tag = || format!("tag-{:02}", random.below(TAGS).min(random.below(TAGS)));
     let mut tags = vec![tag(), tag()];
     if tags[0] == tags[1] {
@@ -149,7 +149,7 @@ fn seed(index: usize, count: usize, random: &mut Random) -> Seed {
     }
 }
 
-/// A store that holds the seeds, each set and bumped at its time.
+/// Makes a store that holds the hints, each set and bumped at its time.
 pub fn store(seeds: &[Seed]) -> Nudge {
     let clock = Arc::new(ManualClock::new(EPOCH_MS));
     let nudge = Nudge::with_clock(config(), clock.clone());

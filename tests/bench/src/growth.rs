@@ -1,4 +1,5 @@
-//! Every verb of every source, of few items and of many, for valgrind to count: `tests/bench/growth` is the command.
+//! Calls every verb of every source with few items and with many, while valgrind counts instructions.
+//! `tests/bench/growth` runs it.
 
 mod brain;
 mod code;
@@ -12,12 +13,12 @@ use nudge_core::service::Service;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A source, and what it does with so many items, which a folder has.
+/// A source, with functions that fill a folder and call the verbs.
 struct Grown {
     name: &'static str,
-    /// Puts them into an empty folder.
+    /// Stores so many items in an empty folder.
     fill: fn(&Path, usize),
-    /// Asks every verb about them.
+    /// Calls every verb for a folder with so many items.
     ask: fn(&Path, usize),
 }
 
@@ -29,25 +30,25 @@ const ALL: [Grown; 5] = [
     Grown { name: "brain", fill: brain::fill, ask: brain::ask },
 ];
 
-/// The names of the sources.
+/// Returns the names of the sources.
 pub fn sources() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|source| source.name)
 }
 
-/// Puts so many items of a source into an empty folder. Whether there is such a source.
+/// Stores so many items of a source in an empty folder; returns false if there is no such source.
 pub fn fill(source: &str, folder: &Path, items: usize) -> bool {
     let found = ALL.iter().find(|entry| entry.name == source);
     found.inspect(|source| (source.fill)(folder, items)).is_some()
 }
 
-/// Asks every verb of a source about the items of a folder. Whether there is such a source.
+/// Calls every verb of a source for a folder with so many items; returns false if there is no such source.
 pub fn ask(source: &str, folder: &Path, items: usize) -> bool {
     let found = ALL.iter().find(|entry| entry.name == source);
     found.inspect(|source| (source.ask)(folder, items)).is_some()
 }
 
-/// Asks once for what is remembered from then on, then `calls` times while valgrind counts; the closure is told which time it
-/// is, from 0. Prints the verb and how many calls were counted, in the order in which valgrind writes its counts.
+/// Calls `ask` once to fill caches, then `calls` times while valgrind counts. `ask` gets the number of the call, from
+/// 0. Prints the verb and the number of counted calls, in the order in which valgrind writes its counts.
 fn of(verb: &str, calls: usize, mut ask: impl FnMut(usize)) {
     ask(0);
     counted_calls(calls, &mut ask);
@@ -55,25 +56,25 @@ fn of(verb: &str, calls: usize, mut ask: impl FnMut(usize)) {
     println!("{verb}\t{calls}");
 }
 
-/// Valgrind writes down what it has counted when this is entered, by its name, and begins anew.
+/// Valgrind recognises this function by its name: on entry it writes its count and starts again.
 #[inline(never)]
 fn counted_calls(calls: usize, ask: &mut dyn FnMut(usize)) {
     (1..=calls).for_each(ask);
 }
 
-/// And when this is entered.
+/// Valgrind also writes its count on entry to this function.
 #[inline(never)]
 fn counted_calls_end() {
     std::hint::black_box(());
 }
 
-/// A call, as it travels, and its answer.
+/// Makes a call with JSON params; returns the JSON answer.
 fn call(service: &(impl Service + ?Sized), method: &str, params: &Value) -> Box<RawValue> {
     let params = to_raw_value(params).expect("it is JSON");
     service.call(method, &params).unwrap_or_else(|error| panic!("{method} {params}: {error}"))
 }
 
-/// The same, read.
+/// Makes a call and parses the answer.
 fn answer(service: &(impl Service + ?Sized), method: &str, params: &Value) -> Value {
     serde_json::from_str(call(service, method, params).get()).expect("it is JSON")
 }

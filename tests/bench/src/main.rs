@@ -1,5 +1,5 @@
-//! The speed table of Nudge: every row beside a peer that does the same work in the same run.
-//! `tests/bench/run` builds, pins and calls this; `README.md` says what each row measures.
+//! Makes the speed table of Nudge: each row measures Nudge and a peer that does the same work in the same run.
+//! `tests/bench/run` builds this program, pins it to processors and runs it; `README.md` explains the rows.
 
 mod allocations;
 mod data;
@@ -32,7 +32,7 @@ const FULL: Scale = Scale {
     counted: 10,
 };
 
-/// Shows that every row still yields its figures; they mean nothing.
+/// A scale that only shows that every row still yields figures; the figures mean nothing.
 const SMOKE: Scale = Scale {
     small: 200,
     large: 2_000,
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         }
         ["--row", name] => run(name, &FULL),
         ["--smoke", "--row", name] => {
-            // Times are not judged: a row that yields its figures passes.
+            // A smoke run ignores the times: a row passes if it yields its figures.
             if run(name, &SMOKE) == ExitCode::from(2) { ExitCode::from(2) } else { ExitCode::SUCCESS }
         }
         ["--probe", hints, queries] => {
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The end of a peer that is a process of its own.
+/// Returns the exit code of a peer that runs as a separate process.
 fn served(end: std::io::Result<()>) -> ExitCode {
     end.map_or_else(
         |error| {
@@ -96,7 +96,7 @@ fn served(end: std::io::Result<()>) -> ExitCode {
     )
 }
 
-/// 0 when the row passes, 1 when it does not, 2 when there is none or a figure is missing.
+/// Runs a row. Returns 0 when it passes, 1 when it misses a goal, 2 when there is no such row or a figure is missing.
 fn run(name: &str, scale: &Scale) -> ExitCode {
     let Some(row) = rows::ALL.iter().find(|row| row.name == name) else {
         eprintln!("no such row; --list names them");

@@ -1,13 +1,13 @@
-//! Times, taken so that a busy machine changes them little: contenders take turns in short slices of
-//! one run, and what is compared are medians of the turns.
+//! Measures times so that other work on the machine changes them little: the contenders take turns in short slices of
+//! one run, and the table compares medians of the turns.
 
 use std::ffi::OsStr;
 use std::hint::black_box;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Measures the processor time of this thread: what other processes take of a busy machine does not
-/// count. Wall time where there is no such clock.
+/// Measures the processor time of this thread, so that other processes of a busy machine do not count. Without such a
+/// clock it measures wall time.
 pub struct Stopwatch(f64);
 
 impl Stopwatch {
@@ -23,7 +23,7 @@ impl Stopwatch {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn clock_ns() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    // Hours of processor time stay exact.
+    // An `f64` holds hours of processor time in nanoseconds exactly.
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
@@ -32,22 +32,21 @@ fn clock_ns() -> f64 {
     wall_ns()
 }
 
-/// Time as it passes.
+/// Returns the wall time.
 pub fn wall_ns() -> f64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed().as_nanos() as f64
 }
 
-/// What a contender's time is read from.
+/// The clock that measures a contender.
 #[derive(Debug, Clone, Copy)]
 pub enum Clock {
     /// This thread's processor time.
     Thread,
-    /// Time as it passes.
+    /// Wall time.
     Wall,
-    /// This thread's processor time and that of the process which it asks and waits for: the time an
-    /// answer takes on one processor that does nothing else. As it passes where the system does not
-    /// tell.
+    /// This thread's processor time plus that of the process that it calls and waits for: the time of an answer on one
+    /// otherwise idle processor. Wall time if the system does not report the other process.
     Asking(u32),
 }
 
@@ -61,13 +60,13 @@ impl Clock {
     }
 }
 
-/// Processor time of the threads of a process. One that ends meanwhile takes its own along, which idle threads of a
-/// server do after seconds.
+/// Returns the processor time of a process's threads. A thread that ends meanwhile takes its time out of the sum; idle
+/// threads of a server end after seconds.
 fn process_ns(pid: u32) -> Option<f64> {
     threads_ns(&pid.to_string(), |_| true)
 }
 
-/// Processor time of this process's threads but the one that asks, which is charged for asking.
+/// Returns the processor time of this process's other threads; the calling thread is measured as the caller.
 pub fn other_threads_ns() -> Option<f64> {
     let own = std::fs::read_link("/proc/thread-self").ok()?;
     threads_ns("self", |thread| Some(thread) != own.file_name())
@@ -83,7 +82,7 @@ fn threads_ns(process: &str, is_counted: impl Fn(&OsStr) -> bool) -> Option<f64>
     Some(ns.sum())
 }
 
-/// One side of a comparison: does its work `n` times.
+/// A side of a comparison; a call does its work `n` times.
 pub type Work<'a> = Box<dyn FnMut(usize) + 'a>;
 
 /// Wraps a closure that does its work once; `step` counts up through all calls.
@@ -97,41 +96,41 @@ pub fn work<'a, T>(mut once: impl FnMut(usize) -> T + 'a) -> Work<'a> {
     })
 }
 
-/// How long and how often contenders take turns.
+/// The number and length of turns.
 #[derive(Debug, Clone, Copy)]
 pub struct Turns {
-    /// Turns of each contender.
+    /// The number of turns of each contender.
     pub rounds: usize,
-    /// Length aimed at for one turn.
+    /// The intended length of a turn.
     pub slice: Duration,
 }
 
-/// Nanoseconds per operation of each contender, turn by turn.
+/// The nanoseconds per operation of each contender, turn by turn.
 pub struct Times(Vec<Vec<f64>>);
 
 impl Times {
-    /// Median of one contender, in nanoseconds.
+    /// Returns the median of one contender, in nanoseconds.
     pub fn median(&self, contender: usize) -> f64 {
         median(self.0[contender].clone())
     }
 
-    /// Median, over the turns, of one contender's time in terms of another's.
+    /// Returns the median, over the turns, of one contender's time divided by another's.
     pub fn ratio(&self, contender: usize, to: usize) -> f64 {
         median(self.0[contender].iter().zip(&self.0[to]).map(|(a, b)| a / b).collect())
     }
 }
 
-/// Lets contenders take turns. Each is first called until a slice is full, which also warms it.
+/// Lets contenders take turns. Each first runs for a whole slice, which also warms its caches.
 pub fn interleave(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
     take_turns(turns, &vec![Clock::Thread; contenders.len()], contenders)
 }
 
-/// The same by [`wall_ns`], for contenders that wait for other processes.
+/// Does the same with [`wall_ns`], for contenders that wait for other processes.
 pub fn interleave_processes(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
     take_turns(turns, &vec![Clock::Wall; contenders.len()], contenders)
 }
 
-/// The same, each by the clock that goes with it.
+/// Does the same with a clock for each contender.
 pub fn take_turns(turns: Turns, clocks: &[Clock], contenders: &mut [Work<'_>]) -> Times {
     let both = contenders.iter_mut().zip(clocks);
     let counts: Vec<_> = both.map(|(contender, &clock)| calibrate(contender, clock, turns.slice)).collect();
@@ -146,7 +145,7 @@ pub fn take_turns(turns: Turns, clocks: &[Clock], contenders: &mut [Work<'_>]) -
     Times(times)
 }
 
-/// How many operations fill a slice; at least one.
+/// Returns the number of operations that fill a slice, at least one.
 fn calibrate(contender: &mut Work<'_>, clock: Clock, slice: Duration) -> usize {
     let mut count = 1;
     loop {
@@ -159,15 +158,15 @@ fn calibrate(contender: &mut Work<'_>, clock: Clock, slice: Duration) -> usize {
     }
 }
 
-/// The middle one of `numbers`; NaN when there are none.
+/// Returns the median of `numbers`; NaN when there are none.
 pub fn median(numbers: Vec<f64>) -> f64 {
     percentile(numbers, 50.0)
 }
 
-/// The smallest number that `percent` of all are not above; NaN when there are none.
+/// Returns the smallest number that is at least as large as `percent` of all; NaN when there are none.
 pub fn percentile(mut numbers: Vec<f64>, percent: f64) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
-    // Small and positive.
+    // The rank is small and positive, so the conversion is exact.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rank = (percent / 100.0 * numbers.len() as f64).ceil() as usize;
     numbers.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)

@@ -1,4 +1,4 @@
-//! The other side of each comparison, written as one would without Nudge's tricks.
+//! Holds the other side of each comparison, written in the usual way without Nudge's optimisations.
 
 pub mod bare_http;
 pub mod echo_tool;

@@ -1,4 +1,4 @@
-//! Processes that rows measure or compare with: where their programs are, and a server to talk to.
+//! Runs the processes that rows measure or compare with: finds their programs, and starts servers.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Folder with the programs that `tests/bench/run` has built.
+/// The variable that names the folder with the programs that `tests/bench/run` has built.
 const PROGRAMS: &str = "NUDGE_BENCH_PROGRAMS";
-/// How often to look whether a server has said where it is.
+/// The pause between two checks whether a server has written its address.
 const POLL: Duration = Duration::from_millis(1);
-/// A key that every [`Server`] holds, with [`VALUE`].
+/// The key of a hint that every [`Server`] holds, with [`VALUE`].
 pub const KEY: (&str, &str) = ("service-12", "build");
-/// As long as most.
+/// A value of typical length.
 pub const VALUE: &str = "docker compose build --service service-12 --profile dev-00af";
 
-/// A program that the row asked for; `None` where it could not be built or this is a smoke run.
+/// Returns the path of a program that the row needs; `None` if it could not be built, or in a smoke run.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = Path::new(&std::env::var_os(PROGRAMS)?).join(name);
     path.is_file().then_some(path)
 }
 
-/// The same program on one processor only, if the system can.
+/// Returns a command that runs the program on one processor, if the system can do that.
 pub fn on_processor(number: usize, program: &Path) -> Command {
     let pin = ["-c".to_owned(), number.to_string()];
     let can = Command::new("taskset").args(&pin).arg("true").status().is_ok_and(|status| status.success());
@@ -35,7 +35,7 @@ pub fn on_processor(number: usize, program: &Path) -> Command {
     command
 }
 
-/// A process on two pipes that is asked line by line.
+/// A process that reads requests and writes answers line by line.
 pub struct Lines {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -44,25 +44,25 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Starts it.
+    /// Starts the process.
     pub fn start(mut command: Command) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?;
         let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
         Ok(Self { stdin: child.stdin.take(), child, stdout: BufReader::new(stdout), answer: String::new() })
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends a line, which carries its own end.
+    /// Sends a line; `line` has its own line break.
     pub fn send(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("open until dropped");
         stdin.write_all(line.as_bytes()).expect("it reads");
     }
 
-    /// The next line it says.
+    /// Returns the next line from the process.
     pub fn receive(&mut self) -> &str {
         self.answer.clear();
         let read = self.stdout.read_line(&mut self.answer).expect("it writes");
@@ -70,7 +70,7 @@ impl Lines {
         &self.answer
     }
 
-    /// Greets as an MCP client does.
+    /// Sends the greeting of an MCP client.
     pub fn initialize(&mut self) {
         self.send(INITIALIZE);
         self.receive();
@@ -81,41 +81,41 @@ impl Lines {
 impl Drop for Lines {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // It ends by itself when its stdin does.
+        // The process ends by itself when its stdin ends.
         let _ = self.child.wait();
     }
 }
 
-/// The first line of an MCP client.
+/// The first line from an MCP client.
 pub const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
     r#""clientInfo":{"name":"bench","version":"0"}}}"#,
     "\n"
 );
 
-/// One line with a call of a tool.
+/// Returns a line with a call of a tool.
 pub fn tool_call(name: &str, arguments: &Value) -> String {
     let params = json!({"name": name, "arguments": arguments});
     format!("{}\n", json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
 }
 
-/// `nudge serve` in a folder of its own, holding [`KEY`].
+/// A running `nudge serve` with its own folder, which holds [`KEY`].
 pub struct Server {
-    /// Its MCP side, greeted.
+    /// The MCP connection, after the greeting.
     pub mcp: Lines,
-    /// Its HTTP side.
+    /// The HTTP port.
     pub port: u16,
     token: String,
-    // Last, so that the server has ended before its folder goes.
+    // This is the last field, so that the server has ended before its folder is removed.
     dir: TempDir,
 }
 
 impl Server {
-    /// Starts one; `command` is our binary, with no arguments yet.
+    /// Starts a server; `command` is the `nudge` binary, without arguments yet.
     pub fn start(mut command: Command) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("nudge-bench-").tempdir()?;
         command.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", runtime(&dir));
-        // What it stores is for every folder, wherever this runs.
+        // Hints apply in every folder, wherever the benchmark runs.
         command.env("NUDGE_DEFAULT_REACH", "everywhere");
         let mut mcp = Lines::start(command)?;
         mcp.initialize();
@@ -137,12 +137,12 @@ impl Server {
         Ok(server)
     }
 
-    /// For the command line that is to find it.
+    /// Returns the runtime directory, for commands that must find the server.
     pub fn runtime(&self) -> PathBuf {
         runtime(&self.dir)
     }
 
-    /// A whole HTTP request with a call.
+    /// Returns a complete HTTP request with a call.
     pub fn request(&self, method: &str, params: &Value) -> Vec<u8> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         request(self.port, &self.token, &body)
@@ -153,7 +153,7 @@ fn runtime(dir: &TempDir) -> PathBuf {
     dir.path().join("run")
 }
 
-/// A whole `POST /`.
+/// Returns a complete `POST /`.
 pub fn request(port: u16, token: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(

@@ -1,4 +1,4 @@
-//! A made-up project, and the source that is asked about it.
+//! Makes a project, and the source that is called about it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,21 +12,21 @@ use nudge_core::source::{DataDir, Source, SourceHost};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-/// How long a file counts as just changed, and a little more.
+/// A little more than the time for which a file counts as just changed.
 const JUST_CHANGED: Duration = Duration::from_millis(2_100);
-/// Definitions of a made-up file.
+/// The number of functions of a file.
 pub const FUNCTIONS: usize = 20;
 
-/// A made-up project: files of functions, each of which calls one of another file.
+/// A generated project: files of functions, each of which calls a function of another file.
 pub struct Project(PathBuf);
 
 impl Project {
-    /// The one in this folder.
+    /// Uses the project in this folder.
     pub fn at(root: &Path) -> Self {
         Self(root.to_owned())
     }
 
-    /// One of so many files, in an empty folder.
+    /// Makes a project of so many files in an empty folder.
     pub fn new(root: &Path, files: usize) -> Self {
         let project = Self::at(root);
         fs::write(project.path().join("pyproject.toml"), "[project]\nname = \"made-up\"\n").expect("there is room");
@@ -36,7 +36,7 @@ impl Project {
         project
     }
 
-    /// Where it is.
+    /// Returns its folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -56,8 +56,8 @@ impl Project {
         fs::write(self.path().join(format!("module_{file}.py")), text).expect("there is room");
     }
 
-    /// Waits until no file of it counts as just changed: each answer reads such a file again, since a second change within
-    /// a tick of the file system's clock would not show.
+    /// Waits until no file counts as just changed. Until then each answer reads such a file again, since a second
+    /// change within a tick of the file system's clock would not show.
     pub fn settle(&self) {
         let marks = |entry: std::io::Result<fs::DirEntry>| entry.and_then(|entry| entry.metadata()?.modified());
         let all = fs::read_dir(self.path()).expect("it was made").map(|entry| marks(entry).expect("it is there"));
@@ -67,17 +67,17 @@ impl Project {
         }
     }
 
-    /// Parameters of a call about it.
+    /// Returns params for a call about this project.
     pub fn params(&self, own: &Value) -> Box<RawValue> {
         params(self.path(), own)
     }
 }
 
-/// The code, as the session calls it.
+/// The source for code, as a session calls it.
 pub struct Code(pub Arc<dyn Source>);
 
 impl Code {
-    /// The source, as a process that answers one call has it: everything is read when this returns.
+    /// Opens the source as a process for a single call does; everything is read when this returns.
     pub fn open(caches: &Path) -> Self {
         let host = SourceHost::new_alone(caches, &SOURCE, &[]).expect("the defaults are allowed");
         let opened = (SOURCE.open)(SourceHost { cache: DataDir::new(caches), ..host });
@@ -90,7 +90,7 @@ impl Code {
     }
 }
 
-/// Parameters of a call about a project.
+/// Returns params for a call about a project.
 pub fn params(root: &Path, own: &Value) -> Box<RawValue> {
     let mut params = own.clone();
     params["root"] = json!(root);

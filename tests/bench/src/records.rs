@@ -1,4 +1,4 @@
-//! Made-up records, the same in every run, in a database of their own, with bodies of about 800 characters.
+//! Makes records that are the same in every run, with bodies of about 800 characters, in their own database.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,30 +18,30 @@ use serde_json::{Value, json};
 
 use crate::data::Random;
 
-/// Numbers of a vector, as of all-MiniLM-L6-v2.
+/// The dimensions of a vector, as of all-MiniLM-L6-v2.
 pub const DIMS: usize = 384;
-/// Questions that are asked in turn.
+/// The number of questions, which are asked in turn.
 pub const QUESTIONS: usize = 64;
-/// Names that there are beside words.
+/// The number of made-up names besides words.
 const NAMES: usize = 20_000;
-/// Projects that share the records.
+/// The number of projects that share the records.
 const PROJECTS: usize = 10;
 /// The model's name.
 const MODEL: &str = "bench";
 
-/// Words that stand in English texts: those of an evaluation set.
+/// A source of words as English texts have them: the records of an evaluation set.
 const RECORDS: &str = include_str!("../../records/set-a/records.jsonl");
-/// What people ask.
+/// Questions as people ask them.
 const ASKED: &str = include_str!("../../records/set-a/questions.jsonl");
 
-/// The texts of records: runs of words as they follow each other in other records, and names that are in few.
+/// Makes the texts of records: runs of words as they follow each other in other records, and rare names.
 pub struct Texts {
     words: Vec<String>,
     seed: u64,
 }
 
 impl Texts {
-    /// Other texts for another seed, of the same words.
+    /// Makes other texts from the same words for another seed.
     pub fn new(seed: u64) -> Self {
         let mut words = Vec::new();
         for record in RECORDS.lines().map(|line| serde_json::from_str::<Value>(line).expect("it is JSON")) {
@@ -56,7 +56,7 @@ impl Texts {
         self.words[from..from + words].join(" ")
     }
 
-    /// The title and the body of a record.
+    /// Returns the title and the body of a record.
     pub fn record(&self, index: usize) -> (String, String) {
         let mut random = Random(self.seed.wrapping_mul(1 << 32) ^ index as u64);
         let part = |random: &mut Random| format!("{} part{}", self.run(random, 6), random.below(NAMES));
@@ -64,7 +64,7 @@ impl Texts {
         (title, (0..16).map(|_| part(&mut random)).collect::<Vec<_>>().join(" "))
     }
 
-    /// Questions of people.
+    /// Returns questions of people.
     pub fn questions() -> Vec<String> {
         let query = |line: &str| {
             let asked: Value = serde_json::from_str(line).expect("it is JSON");
@@ -74,7 +74,7 @@ impl Texts {
     }
 }
 
-/// Whether it is plain prose: runs of other words may look like credentials, where they meet.
+/// Returns true for plain prose: other words may look like a credential when they are joined.
 fn is_harmless(word: &str) -> bool {
     let lower = word.to_lowercase();
     let names_a_secret = ["pass", "secret", "token", "key", "credential", "auth", "sign", "pin"];
@@ -82,19 +82,19 @@ fn is_harmless(word: &str) -> bool {
         && !names_a_secret.iter().any(|name| lower.contains(name))
 }
 
-/// A vector of length 1 that another seed has not.
+/// Returns a vector of length 1 that differs for each seed.
 pub fn vector_of(seed: u64) -> Vec<f32> {
     let mut random = Random(seed);
     let numbers: Vec<f32> = (0..DIMS).map(|_| (random.below(2_001) as f32 - 1_000.0) / 1_000.0).collect();
     unit(&numbers).expect("it is longer than 0")
 }
 
-/// What a question means: one in a hundred records is about it, with a cosine of about 0.7.
+/// Returns the vector of a question: every hundredth record has a cosine of about 0.7 to it.
 fn meaning(question: usize) -> Vec<f32> {
     vector_of(question as u64 % QUESTIONS as u64)
 }
 
-/// What a record means, which is near to one of many meanings, some of which are asked for.
+/// Returns the vector of a record, which is near one of many meanings; questions ask for some of them.
 fn near_meaning(id: u64) -> Vec<f32> {
     const MEANINGS: u64 = 100;
     let center = vector_of(id % MEANINGS);
@@ -102,7 +102,7 @@ fn near_meaning(id: u64) -> Vec<f32> {
     unit(&center.iter().zip(&own).map(|(center, own)| center + own).collect::<Vec<_>>()).expect("it is longer than 0")
 }
 
-/// A model that knows the questions and takes no time.
+/// A model that knows the vectors of the questions and takes no time.
 struct Known(HashMap<String, Vec<f32>>);
 
 impl TextEmbedder for Known {
@@ -130,17 +130,17 @@ impl TextEmbedder for Known {
 /// A folder with a database of records.
 pub struct Desk {
     folder: PathBuf,
-    /// What the records say.
+    /// The texts of the records.
     pub texts: Texts,
 }
 
 impl Desk {
-    /// The one in this folder.
+    /// Uses the database in this folder.
     pub fn at(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), texts: Texts::new(1) }
     }
 
-    /// One with so many records, in an empty folder.
+    /// Makes a database with so many records in an empty folder.
     pub fn filled(folder: &Path, count: usize) -> Self {
         let desk = Self::at(folder);
         let record = |index: usize| {
@@ -155,18 +155,18 @@ impl Desk {
         let file = desk.folder().join("all.json");
         fs::write(&file, all.to_string()).expect("there is room for files");
         let imported = desk.open(false).call("import", &json!({"file": file}));
-        // One in some hundreds is refused: where two runs meet, their words look like a credential.
+        // A few records are refused: two joined runs of words look like a credential in about every few hundredth.
         let taken = imported["imported"].as_u64().and_then(|taken| usize::try_from(taken).ok()).unwrap_or_default();
         assert!(taken * 100 >= count * 98, "{taken}: {}", imported["errors"][0]);
         desk
     }
 
-    /// Where it is.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The database.
+    /// Returns the path of the database.
     pub fn path(&self) -> PathBuf {
         self.folder().join("data").join("records.db")
     }
@@ -187,7 +187,7 @@ impl Desk {
         tx.commit().expect("there is room for files");
     }
 
-    /// The source on it, with a model that knows the questions, or with none.
+    /// Opens the source, with a model that knows the questions or without a model.
     pub fn open(&self, has_model: bool) -> Records {
         let models: Arc<dyn ModelProvider> = if has_model {
             let known = Texts::questions().into_iter().zip(0..).map(|(text, index)| (text, meaning(index)));
@@ -201,7 +201,7 @@ impl Desk {
     }
 }
 
-/// The records, as the session calls them, with the worker beside them that a session has.
+/// The records as a session calls them, with the session's worker.
 pub struct Records {
     source: Arc<dyn Source>,
     stop: StopFlag,
@@ -227,23 +227,23 @@ impl Records {
         Self { source, stop, worker: Some(worker) }
     }
 
-    /// Params as a call carries them.
+    /// Returns params in the form of a call.
     pub fn raw(params: &Value) -> Box<RawValue> {
         to_raw_value(params).expect("it is JSON")
     }
 
-    /// A call, as its answer travels.
+    /// Makes a call and returns the JSON answer.
     pub fn ask(&self, verb: &str, params: &RawValue) -> Box<RawValue> {
         self.source.call(&format!("nudge.records.{verb}"), params).expect("the params are right")
     }
 
-    /// A call, read.
+    /// Makes a call and parses the answer.
     pub fn call(&self, verb: &str, params: &Value) -> Value {
         serde_json::from_str(self.ask(verb, &Self::raw(params)).get()).expect("it is JSON")
     }
 
-    /// A new record with a key, as those of every client but the command line are. A text that looks like a credential
-    /// is refused.
+    /// Saves a record with a key, as every client except the command line does. A text that looks like a credential is
+    /// refused.
     pub fn save(&self, key: &str, params: &Value) -> Result<Box<RawValue>> {
         let caller = Caller::with_name("bench").with_key(Some(key));
         self.source.call_by(caller, "nudge.records.upsert", &Self::raw(params))

@@ -1,4 +1,4 @@
-//! The rows of the table. A new row is a function in a file of its own and an entry here.
+//! Lists the rows of the table. A new row is a function in a file of its own and an entry here.
 
 pub mod brain;
 pub mod c;
@@ -25,7 +25,7 @@ use crate::table::{Cpus, Row};
 
 /// A row that needs nothing but this binary.
 const NONE: &[&str] = &[];
-/// A row that starts our own binary.
+/// A row that starts the `nudge` binary.
 const OURS: &[&str] = &["nudge"];
 
 /// Every row, in the order of the table.

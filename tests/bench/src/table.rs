@@ -1,30 +1,30 @@
-//! Rows, what they measure, and the table they end up in.
+//! Holds the rows, their measurements, and the table.
 
 use crate::measure::{Times, Turns};
 
-/// One entry of the registry in [`crate::rows::ALL`]: a run that yields one or more lines.
+/// An entry of the registry in [`crate::rows::ALL`]; a run yields one or more lines.
 pub struct Row {
-    /// What `--row` calls it.
+    /// The name for `--row`.
     pub name: &'static str,
-    /// Where it runs.
+    /// The processors on which it runs.
     pub cpus: Cpus,
-    /// Programs that `tests/bench/run` must build before, see [`crate::process::program`].
+    /// The programs that `tests/bench/run` must build first, see [`crate::process::program`].
     pub programs: &'static [&'static str],
-    /// Measures.
+    /// Measures the row.
     pub run: fn(&Scale) -> Vec<Line>,
 }
 
-/// The processors a row needs.
+/// The processors that a row needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cpus {
-    /// Pinned to one.
+    /// Pinned to one processor.
     One,
-    /// Its threads run at the same time.
+    /// Two processors: its threads run at the same time.
     Two,
 }
 
 impl Cpus {
-    /// As `--list` prints it.
+    /// Returns the text for `--list`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::One => "one",
@@ -33,47 +33,47 @@ impl Cpus {
     }
 }
 
-/// How big and how long.
+/// The sizes of stores and the numbers of turns.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
-    /// Hints in a store of the default size.
+    /// The number of hints in a store of the default size.
     pub small: usize,
-    /// Hints in a large store.
+    /// The number of hints in a large store.
     pub large: usize,
-    /// For work of less than a few milliseconds.
+    /// The turns for work of less than a few milliseconds.
     pub turns: Turns,
-    /// Turns for work of a tenth of a second and more.
+    /// The number of turns for work of a tenth of a second and more.
     pub long_rounds: usize,
-    /// Gets of which latencies are taken at a time.
+    /// The number of `get` calls whose latencies are measured together.
     pub latencies: usize,
-    /// Queries by which two counted runs differ.
+    /// The number of queries by which two counted runs differ.
     pub counted: usize,
 }
 
-/// One line of the table.
+/// A line of the table.
 pub struct Line {
-    /// What is measured.
+    /// The measured thing.
     pub what: String,
-    /// At most this.
+    /// The largest allowed figure.
     pub limit: f64,
-    /// What `limit` and `measured` are in; `x` for times the peer's.
+    /// The unit of `limit` and `measured`; `x` for a ratio to the peer.
     pub unit: &'static str,
-    /// `None` where this machine cannot tell.
+    /// The figure; `None` if this machine cannot measure it.
     pub measured: Option<f64>,
-    /// What it is compared with.
+    /// The peer.
     pub peer: String,
-    /// Both sides in plain units.
+    /// The figures of both sides in plain units.
     pub absolute: String,
 }
 
 impl Line {
-    /// The time of the first contender in terms of the second's.
+    /// Makes a line with the ratio of the first contender's time to the second's.
     pub fn of_times(what: String, limit: f64, peer: &str, times: &Times) -> Self {
         let (measured, absolute) = (Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)));
         Self { what, limit, unit: "x", measured, peer: peer.into(), absolute }
     }
 
-    /// Whether the goal is missed; what cannot be measured is not. A figure that is no number misses.
+    /// Returns true if the goal is missed. A missing measurement passes; NaN misses.
     pub fn fails(&self) -> bool {
         self.measured.is_some_and(|measured| measured.is_nan() || measured > self.limit)
     }
@@ -123,7 +123,7 @@ fn figure(number: f64, unit: &str) -> String {
     if unit == "x" { format!("{number:.digits$}x") } else { format!("{number:.digits$} {unit}").trim_end().into() }
 }
 
-/// A time, in the unit that suits it.
+/// Formats a time with a fitting unit.
 pub fn time(ns: f64) -> String {
     match ns {
         _ if ns < 1e3 => format!("{ns:.0} ns"),
@@ -133,7 +133,7 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// Two times, ours first.
+/// Formats two times, Nudge's first.
 pub fn versus(ours: f64, peer: f64) -> String {
     format!("{} / {}", time(ours), time(peer))
 }

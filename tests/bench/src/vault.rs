@@ -1,4 +1,4 @@
-//! Made-up notes, the same in every run, and a session that has them.
+//! Makes notes that are the same in every run, and a session with them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,24 +17,24 @@ use serde_json::{Value, json};
 use crate::data::Random;
 use crate::records::Texts;
 
-/// A brain of made-up notes, of two sections each, and a session that has it.
+/// A brain of generated notes with two sections each, and a session that has read it.
 pub struct Vault {
     folder: PathBuf,
     source: Arc<dyn Source>,
     stop: StopFlag,
     working: Option<JoinHandle<()>>,
-    /// How many there are.
+    /// The number of notes.
     pub notes: usize,
 }
 
 impl Vault {
-    /// One of so many notes, in an empty folder, all of them read.
+    /// Makes a brain of so many notes in an empty folder, and waits until all are read.
     pub fn filled(folder: &Path, notes: usize) -> Self {
         write_notes(folder, notes);
         Self::at(folder, notes)
     }
 
-    /// The one in this folder, once all of its notes are read.
+    /// Uses the brain in this folder, and waits until all notes are read.
     pub fn at(folder: &Path, notes: usize) -> Self {
         let source = opened(folder, folder);
         let stop = StopFlag::default();
@@ -48,7 +48,7 @@ impl Vault {
         vault
     }
 
-    /// Waits for what its worker does.
+    /// Waits until the worker has made a condition true.
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let mut looks = 0..600;
         while !is_so(self) {
@@ -57,24 +57,24 @@ impl Vault {
         }
     }
 
-    /// Where a note is.
+    /// Returns the path of a note.
     pub fn path(&self, index: usize) -> PathBuf {
         path(&self.folder.join("brain"), index)
     }
 
-    /// The index.
+    /// Opens the index.
     pub fn index(&self) -> Connection {
         let stands = self.call("status", &json!({}));
         Connection::open(stands["index"].as_str().unwrap_or_default()).expect("the index is there")
     }
 
-    /// `nudge.brain.context`, as its answer travels.
+    /// Calls `nudge.brain.context` and returns the JSON answer.
     pub fn ask(&self, params: &RawValue) -> Box<RawValue> {
         self.source.call("nudge.brain.context", params).expect("the params are right")
     }
 
-    /// A call, read. Where valgrind counts, a look at all notes takes longer than a call waits for it, and the call is made
-    /// again, as its refusal says.
+    /// Makes a call and parses the answer. Under valgrind a check of all notes takes longer than a call waits, so the
+    /// call is repeated as its refusal says.
     pub fn call(&self, verb: &str, params: &Value) -> Value {
         let params = to_raw_value(params).expect("it is JSON");
         let answer = loop {
@@ -95,7 +95,7 @@ impl Drop for Vault {
     }
 }
 
-/// Writes a brain of so many notes into a folder.
+/// Writes so many notes into a folder.
 pub fn write_notes(folder: &Path, notes: usize) {
     let (root, texts) = (folder.join("brain"), Texts::new(3));
     for index in 0..notes {
@@ -105,7 +105,7 @@ pub fn write_notes(folder: &Path, notes: usize) {
     }
 }
 
-/// The source of the brain in a folder, with its index in another.
+/// Opens the source for the brain in a folder, with its index in another folder.
 pub fn opened(folder: &Path, index_folder: &Path) -> Arc<dyn Source> {
     let root = folder.join("brain");
     let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
@@ -113,7 +113,7 @@ pub fn opened(folder: &Path, index_folder: &Path) -> Arc<dyn Source> {
     (SOURCE.open)(host).expect("the folder is there")
 }
 
-/// Asks how an index stands until it is in step with the files: one call reads for a limited time.
+/// Calls the status until the index agrees with the files, because one call reads only for a limited time.
 pub fn status_in_step(source: &dyn Source) -> Value {
     let params = to_raw_value(&json!({})).expect("it is JSON");
     loop {
@@ -125,12 +125,12 @@ pub fn status_in_step(source: &dyn Source) -> Value {
     }
 }
 
-/// Where a note is.
+/// Returns the path of a note.
 pub fn path(root: &Path, index: usize) -> PathBuf {
     root.join(format!("domains/d{}/f{}/note{index}.md", index % 7, index % 13))
 }
 
-/// A note with a head, a relation and two sections.
+/// Makes a note with a head, a relation and two sections.
 pub fn note(texts: &Texts, index: usize, notes: usize) -> String {
     let section = |part: usize| {
         let (title, body) = texts.record(2 * index + part);

@@ -1,9 +1,9 @@
-//! Notes in a file: a whole source in one short crate. It shows the seam at work, and what adding a source takes: this
-//! crate, its line in the list, two lines of Cargo.
+//! Is a whole source in one short crate: notes in a file. It shows everything that a new source needs: this crate, its
+//! line in the list of sources, and two lines in Cargo's files.
 //!
-//! A note is kept before it is acknowledged: one line of `demo.jsonl` in the data folder, flushed, which holds the key
-//! and the result of the call as well. So the next PRIMARY opens the file, and a call that is sent again is not made
-//! again.
+//! A note is stored before it is acknowledged: a line of `demo.jsonl` in the data folder, flushed to the disk, which
+//! also holds the key and the result of the call. So the next PRIMARY reads the file, and does not repeat a call that
+//! is sent again.
 
 use std::fs::{File, OpenOptions};
 use std::hash::BuildHasher as _;
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-/// The source, for the list.
+/// The entry for the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "demo",
     methods: || TABLE.methods(),
@@ -166,7 +166,7 @@ impl RecordableResult for Added {
     }
 }
 
-/// One line of the file.
+/// A line of the file.
 #[derive(Serialize, Deserialize)]
 struct Line<'a> {
     note: Note,
@@ -177,16 +177,16 @@ struct Line<'a> {
 struct Demo {
     host: Kept,
     calls: CallMemory,
-    /// Locked while a note is written and flushed: one writer at a time.
+    /// Locked while a note is written and flushed, so that there is one writer at a time.
     file: Mutex<File>,
-    /// Locked for moments alone, so that reads never wait for the disk.
+    /// Locked only for moments, so that reads never wait for the disk.
     notes: Mutex<Vec<Note>>,
-    /// How often it was ticked, and how often its work went round.
+    /// The number of ticks, and the number of rounds of its worker.
     ticks: AtomicU64,
     rounds: AtomicU64,
 }
 
-/// What it keeps of the host.
+/// The parts of the host that the source keeps.
 struct Kept {
     fence: Arc<dyn nudge_core::source::Fence>,
     changes: Arc<dyn nudge_core::source::ChangeSink>,
@@ -202,7 +202,7 @@ impl Demo {
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(broken)?;
         let (calls, mut notes) = (CallMemory::default(), Vec::new());
-        // A line that was cut off was never acknowledged, and the next must not be written to its end.
+        // A line that was cut off was never acknowledged, and the next line must not be appended to it.
         let whole = text.rfind('\n').map_or(0, |newline| newline + 1);
         file.set_len(whole as u64).map_err(broken)?;
         for line in text.lines().filter_map(|line| serde_json::from_str::<Line<'_>>(line).ok()) {
@@ -244,7 +244,7 @@ impl Demo {
             let before = file.metadata().map(|meta| meta.len());
             let written = file.write_all(&line).and_then(|()| file.sync_data());
             if let (Err(_), Ok(before)) = (&written, before) {
-                // Half a line would spoil the next one.
+                // Removes half a line, which would spoil the next one.
                 let _ = file.set_len(before);
             }
             written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))
@@ -292,7 +292,7 @@ fn offer(note: &Note, word: Option<&str>) -> Offer {
         command: None,
         why: why.clone(),
         explain: MatchExplain { matched: true, score: parts.total(), parts, reasons: vec![why] },
-        // Strings alone: writing them cannot fail.
+        // The value holds only strings, so writing it cannot fail.
         more: MoreCall {
             method: "nudge.demo.get",
             params: to_raw_value(&json!({"name": note.name})).unwrap_or_default(),

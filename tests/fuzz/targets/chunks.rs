@@ -1,4 +1,4 @@
-//! A text in markdown, cut into pieces that cover it in order.
+//! Splits a markdown text into chunks, which must cover it in order.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Two command lines, as a hook sees them: what each does, and whether they are near.
+//! Parses two command lines as a hook sees them, and compares them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ fuzz_target!(|text: &str| {
     let (one, other) = text.split_once('\n').unwrap_or((text, text));
     let (Some(one), Some(other)) = (shell::parse(one), shell::parse(other)) else { return };
     assert_eq!(one.is_same(&other), other.is_same(&one));
-    // Near is one that may work in place of another, so it has a direction.
+    // `is_near` has a direction: a command may work in place of another, but not the other way round.
     let _ = (one.is_near(&other), other.is_near(&one));
     one.heads().chain(other.heads()).for_each(|command| {
         command.arguments();

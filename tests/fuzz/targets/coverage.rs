@@ -1,4 +1,4 @@
-//! Files of coverage in a project, as a call finds them. The first byte tells which.
+//! Reads coverage files of a project during a call. The first byte selects the file.
 #![no_main]
 
 use std::fs;
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     let file = root.join(FILES[usize::from(*first) % FILES.len()]);
     fs::write(&file, text).expect("there is room");
     let params = to_raw_value(&json!({"id": "a.py:f", "root": root})).expect("it is JSON");
-    // Whatever lies there, it is the node that was asked for.
+    // The answer is about the requested node, whatever the coverage file holds.
     let told = source.call("nudge.code.node", &params).expect("the node is there");
     assert!(told.get().contains("node:a.py:f"));
     fs::remove_file(file).expect("it was there");

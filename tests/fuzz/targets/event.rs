@@ -1,4 +1,4 @@
-//! What a coding agent hands to a hook.
+//! Parses the event that a coding agent passes to a hook.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The frontmatter of a note, and a field set in it: every other byte stays.
+//! Parses the frontmatter of a note and sets a field in it; every other byte must stay.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
         assert_eq!(after.body, parts.body);
         let fields = parse_mapping(after.yaml).expect("what was written is YAML");
         assert!(fields.contains_key(name), "{name} {:?}", done.text);
-        // Once more changes nothing.
+        // A second run changes nothing.
         assert_eq!(set_field(&done.text, name, &value).map(|again| again.text).ok(), Some(done.text));
     }
 });

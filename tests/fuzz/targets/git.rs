@@ -1,4 +1,4 @@
-//! The files of a repository that git keeps, as the context is read from them: HEAD, config, what `.git` points to.
+//! Reads the context from a repository's own files: HEAD, config, and the path in `.git`.
 #![no_main]
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ static PLACE: LazyLock<TempDir> = LazyLock::new(|| {
 });
 
 fuzz_target!(|bytes: &[u8]| {
-    // The first byte tells which file the rest is.
+    // The first byte selects the file; the rest is its content.
     let Some((first, text)) = bytes.split_first() else { return };
     let place = PLACE.path();
     fs::write(place.join("a/.git/HEAD"), "ref: refs/heads/main\n").expect("there is room");

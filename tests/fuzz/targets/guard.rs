@@ -1,4 +1,4 @@
-//! A text that may hold credentials. Without the lines that are marked it passes.
+//! Checks a text that may hold credentials; without the marked lines it must pass.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use nudge_secrets::SecretGuard;
 fuzz_target!(|text: &str| {
     let guard = SecretGuard::new();
     let spans = guard.find_spans(text);
-    // Parts of a key are marked that would pass alone.
+    // Some marked parts of a key would pass alone.
     assert!(guard.check(None, text).is_none() || !spans.is_empty());
     let (mut left, mut at) = (String::new(), 0);
     for span in &spans {

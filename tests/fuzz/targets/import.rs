@@ -1,4 +1,4 @@
-//! A payload of an import. Whatever is stored can be exported and imported again, and is the same.
+//! Imports a payload. Everything that it stores must be the same after an export and another import.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The journal of a session that has died: what is read of it is stored, and the file is a journal again.
+//! Replays the journal of a dead session: what can be read is stored, and the file is a valid journal afterwards.
 #![no_main]
 
 use std::fs;

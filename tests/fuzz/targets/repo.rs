@@ -1,4 +1,4 @@
-//! The address of a repository. What it is shown as is read as the same, and holds no password.
+//! Parses the address of a repository. Its canonical form must parse to the same value and hold no password.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! A question to the full-text index, whose query language is not for people.
+//! Searches the full-text index with any text, although its query language has special characters.
 #![no_main]
 
 use std::cell::LazyCell;

@@ -1,4 +1,4 @@
-//! A file of a repository that names its commands. The first byte tells which.
+//! Reads a repository's file that names its commands. The first byte selects the kind of file.
 #![no_main]
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! Bytes to a running server, over TCP or its local channel; the first byte tells which. NUDGE_BIN names the binary. After
-//! each the server answers a plain question. What it does within is not seen from here.
+//! Sends bytes to a running server, over TCP or its local channel; the first byte selects which. `NUDGE_BIN` names the
+//! binary. The server must answer a plain request after each input. Its inner state is not visible here.
 #![no_main]
 
 use std::io::{Read as _, Write};
@@ -36,7 +36,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
         .stderr(Stdio::null())
         .spawn()
         .expect("it is a program");
-    // An answer of MCP: the server is there.
+    // An MCP answer shows that the server is ready.
     let hello = concat!(
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"#,
         r#""clientInfo":{"name":"f","version":"1"}}}"#,
@@ -84,7 +84,7 @@ fuzz_target!(|bytes: &[u8]| {
         send(&stream, || drop(stream.shutdown(Shutdown::Write)), text.as_bytes());
     }
     let plain = format!("GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
-    // Who closes its half is taken to be gone, so this one does not.
+    // The server takes a client that closes its sending half as gone, so this client keeps it open.
     let answer = send(&connect(), || (), plain.as_bytes());
     assert!(answer.starts_with(b"HTTP/1.1 "), "{:?}", String::from_utf8_lossy(&answer));
     let told = std::fs::read_to_string(log).unwrap_or_default();

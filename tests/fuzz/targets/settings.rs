@@ -1,5 +1,5 @@
-//! The settings of another program, into which `nudge init` puts its entry, and out of which it takes it again. The first
-//! byte tells the format.
+//! Adds Nudge's entry to the settings of another program as `nudge init` does, and removes it again. The first byte
+//! selects the format.
 #![no_main]
 
 use std::fs;

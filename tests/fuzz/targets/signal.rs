@@ -1,18 +1,18 @@
-//! The file of a signal. What is read is written so that it is read as the same.
+//! Parses the file of a signal, writes it, and parses it again: the signal must be the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use nudge_core::clock::{Millis, parse_time};
 use nudge_signals::{Signal, is_newer, next};
 
-/// 9999-01-01T00:00:00Z. The clock stays before it, as the last second of that year has no later one.
+/// 9999-01-01T00:00:00Z. The clock stays below it, because the last second of that year has no successor.
 const MAX_NOW_MS: Millis = 253_370_764_800_000;
 
 fuzz_target!(|text: &str| {
     if let Ok(signal) = Signal::parse(text) {
         let written = signal.to_text().expect("a signal is JSON");
         assert_eq!(Signal::parse(&written), Ok(signal.clone()));
-        // A clock at the signal's own time: the next one has to go past it.
+        // The clock equals the signal's own time, so the next signal must get a later one.
         let now = parse_time(&signal.timestamp).unwrap_or(0).min(MAX_NOW_MS);
         let later = next(now, Some(&signal.timestamp));
         assert!(is_newer(&later, &signal.timestamp, now), "{later} {}", signal.timestamp);

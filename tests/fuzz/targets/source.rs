@@ -1,4 +1,4 @@
-//! A file of any language, from bytes to what its calls mean. The first byte tells the language.
+//! Extracts a file of any language and resolves its calls. The first byte selects the language.
 #![no_main]
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use nudge_code_index::{CodeIndex, extract};
 
-/// A file of each.
+/// A file name for each language.
 const FILES: [&str; 12] = [
     "tests/test_a.py",
     "src/lib.rs",

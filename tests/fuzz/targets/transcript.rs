@@ -1,4 +1,4 @@
-//! What a client has written down of a session.
+//! Reads the transcript that a client has written of a session.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

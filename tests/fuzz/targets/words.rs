@@ -1,4 +1,4 @@
-//! A prompt: its words, and what a search would look for.
+//! Splits a prompt into words and into search terms.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Does one thing so many times: `nudge-instructions NAME COUNT`. `tests/instructions/run` counts the instructions of two
-//! runs, whose difference is that of the further calls alone. `--list` prints the names.
+//! Does one operation many times: `nudge-instructions NAME COUNT`. `tests/instructions/run` counts the instructions of
+//! two runs with different counts; the difference is the cost of the additional operations alone. `--list` prints the
+//! names.
 
 #[path = "../../bench/src/data.rs"]
 #[allow(dead_code, clippy::cast_precision_loss, reason = "shared with the speed table")]
@@ -15,7 +16,7 @@ use nudge::{
 use serde_json::value::RawValue;
 
 const HINTS: usize = 5_000;
-/// Keys that are asked for again and again.
+/// The number of keys that are looked up repeatedly.
 const ASKED: usize = 64;
 
 type Repeated = fn(usize);
@@ -109,7 +110,7 @@ fn set(count: usize) {
     }
 }
 
-/// Hints of a payload, and how many of them count for one call.
+/// The number of hints of a payload, and how many of them count as one call.
 const PAYLOAD: usize = 400;
 const COUNTED: usize = 10;
 
@@ -148,7 +149,7 @@ fn scopes(count: usize) {
         nudge.set(SetHint { meta, ..SetHint::new("api", "build", index.to_string()) }).expect("valid");
     }
     for _ in 0..count {
-        // A context that nothing is remembered of.
+        // The context is new each time, so no cache knows it.
         black_box(nudge.get("api", "build", &place()));
     }
 }

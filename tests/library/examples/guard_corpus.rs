@@ -1,5 +1,6 @@
-//! Asks the secret guard about the lines of standard input and prints recall and false alarms by kind. A line is
-//! `KIND<tab>secret|harmless|pattern<tab>TEXT as JSON`; of a pattern credentials are made. `tests/guard/run` writes the lines.
+//! Runs the secret guard on the lines of standard input and prints recall and false alarms by kind. A line is
+//! `KIND<tab>secret|harmless|pattern<tab>TEXT as JSON`; the program makes credentials from each pattern.
+//! `tests/guard/run` writes the lines.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, stdin};
@@ -10,7 +11,7 @@ use rand::SeedableRng as _;
 use rand::distr::Distribution as _;
 use rand::rngs::StdRng;
 
-/// Credentials that are made of one pattern, and the most repetitions where it sets no limit.
+/// The number of credentials that are made from one pattern, and the most repetitions where the pattern sets no limit.
 const OF_A_PATTERN: usize = 25;
 const MAX_REPEAT: u32 = 24;
 

@@ -1,2 +1,2 @@
-//! Nothing but a test: the vectors through the library, for whoever builds them often, as mutation testing does. The
-//! tests of `nudge-tests` take the binary's crates to build.
+//! Is empty: this package only has tests. It runs the vectors through the library for builds that repeat often, such as
+//! mutation testing. The tests of `nudge-tests` also build the crates of the binary.

@@ -1,8 +1,8 @@
-//! What the secret guard catches of credentials in the forms that their providers document, and what it refuses of texts
-//! that only resemble one (semantics section 7). Both are made anew at each run, from a seed that is printed, so nothing
-//! that looks like a credential is in the tree, and nobody can fit the guard to the texts.
+//! Measures how many documented credentials the secret guard catches, and how many harmless texts it refuses (semantics
+//! section 7). Each run makes both kinds of texts from a seed that it prints. So the tree holds nothing that looks like
+//! a credential, and the guard cannot be fitted to fixed texts.
 //!
-//! `NUDGE_GUARD_SEED` repeats a run, `NUDGE_GUARD_TIMES` makes more of each.
+//! `NUDGE_GUARD_SEED` repeats a run, `NUDGE_GUARD_TIMES` makes more texts of each kind.
 
 #[path = "guard/formats.rs"]
 mod formats;
@@ -21,20 +21,20 @@ use make::Make;
 use nudge::SecretGuard;
 use serde_json::Value;
 
-/// Of all credentials at least so many in a hundred are caught, of those of one kind half, and of harmless texts so many
-/// are refused at most.
+/// The goals in percent: of all credentials that are caught at least, of the credentials of one kind, and of harmless
+/// texts that are refused at most.
 const RECALL: f64 = 97.0;
 const RECALL_OF_A_KIND: f64 = 50.0;
 const FALSE_ALARMS: f64 = 1.0;
 
-/// Four times the text may take so many times as long: four where each byte is looked at equally often, sixteen where each
-/// is looked at for every other.
+/// The largest allowed ratio of the times for a text and for one four times as long. A linear scan has 4; a scan that
+/// compares each byte with all others has 16.
 const FOUR_TIMES: u32 = 9;
 
-/// How often both are looked at before the guard is called slow.
+/// The number of measurements before the guard counts as slow.
 const PATIENCE: usize = 50;
 
-/// How often each text is made.
+/// The number of texts that are made of each form.
 const TIMES: u64 = 3;
 
 fn number(variable: &str) -> Option<u64> {
@@ -46,7 +46,7 @@ fn seed() -> u64 {
         .unwrap_or_else(|| u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap())
 }
 
-/// As a hint has it: a text, or the value that it is the JSON of.
+/// Checks a text as a hint has it: as a string, or as the value if the text is JSON.
 fn is_refused(text: &str) -> bool {
     let value = Value::String(text.to_owned());
     let parsed: Option<Value> = serde_json::from_str(text).ok().filter(Value::is_object);
@@ -54,7 +54,7 @@ fn is_refused(text: &str) -> bool {
     refused(&value) && parsed.as_ref().is_none_or(refused)
 }
 
-/// Of each kind: how many were refused, how many there were, and those that were not as they should be.
+/// Counts for one kind: refused texts, all texts, and examples of wrong verdicts.
 #[derive(Default)]
 struct Count {
     refused: usize,
@@ -76,7 +76,7 @@ impl Counts {
         }
     }
 
-    // Counts are far below 2^53.
+    // Counts are far below 2^53, so the conversion is exact.
     #[allow(clippy::cast_precision_loss)]
     fn share(counts: (usize, usize)) -> f64 {
         100.0 * counts.0 as f64 / counts.1 as f64
@@ -86,7 +86,7 @@ impl Counts {
         self.0.values().fold((0, 0), |(refused, all), count| (refused + count.refused, all + count.all))
     }
 
-    /// Prints the table, and what was not as it should be, three of each kind.
+    /// Prints the table, and up to three wrong verdicts of each kind.
     fn print(&self, title: &str) -> f64 {
         let total = Self::share(self.total());
         println!("{title}: {:.2} % of {}", total, self.total().1);
@@ -155,8 +155,8 @@ fn credentials_are_caught_and_harmless_texts_pass() {
     }
 }
 
-/// The time that this thread was on a processor, so that what else runs on the machine counts little; where there is no such
-/// clock, the time that has passed.
+/// Returns the processor time of this thread, so that other work on the machine counts little; without such a clock,
+/// the wall time.
 #[cfg(unix)]
 fn clock() -> Duration {
     rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
@@ -167,15 +167,15 @@ fn clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
-/// How long the guard looks at `text`.
+/// Returns the time that the guard takes for `text`.
 fn looks_at(text: &str) -> Duration {
     let start = clock();
     black_box(SecretGuard::new().check(None, black_box(text)));
     clock().saturating_sub(start)
 }
 
-/// Whether the guard takes more than [`FOUR_TIMES`] as long for four times `unit` again and again. Long and short are looked at
-/// in turn, and the shortest time of each counts, as the rest is the machine's.
+/// Returns true if four times as many repetitions of `unit` take more than [`FOUR_TIMES`] as long. It measures short
+/// and long texts in turn and compares the shortest times, because longer ones include the machine's noise.
 fn is_slow(unit: &str) -> bool {
     let [short, long] = [16 << 10, 64 << 10].map(|bytes| unit.repeat(bytes / unit.len() + 1));
     let (mut of_short, mut of_long) = (Duration::MAX, Duration::MAX);
@@ -186,7 +186,7 @@ fn is_slow(unit: &str) -> bool {
     })
 }
 
-/// Of every form its beginning, which is no credential yet, again and again, so that each rule begins anew all the time.
+/// Repeats the beginning of each credential form, so that the rule starts again all the time and never completes.
 #[test]
 fn what_begins_as_a_credential_again_and_again_takes_time_by_its_length() {
     let seed = seed();

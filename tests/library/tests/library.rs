@@ -1,4 +1,4 @@
-//! Every vector through the library, as `tests/tests/vectors.rs` does with every surface.
+//! Runs every vector through the library, as `tests/tests/vectors.rs` does through every surface.
 
 use std::process::ExitCode;
 

@@ -50,7 +50,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 impl PageFile {
-    /// Returns true for a file that a link may open; only this file loads the others.
+    /// Returns true for the file that a link may open; this file loads the others.
     pub fn is_page(&self) -> bool {
         self.content_type == HTML
     }
@@ -73,7 +73,7 @@ pub fn respond_with_file(file: &PageFile) -> Response<Full<Bytes>> {
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        // A file needs no token, so the connection is closed, as after a refusal.
+        // A file needs no token, so the connection is closed after it, as after a refusal.
         (header::CONNECTION, "close"),
     ];
     for (name, value) in headers {

@@ -1,13 +1,13 @@
 //! Finds the user at the other end of a TCP connection.
 //!
-//! `nudge ui` passes the address with the code to a browser as an argument, which every user of the machine can read
-//! for a moment. On Linux the system reports the user of a process, so a code is accepted only from this user's
-//! processes. On macOS the address is no argument (`cmd/ui/open.rs`), and Windows does not show arguments to other
-//! users.
+//! `nudge ui` passes the address with the code to a browser as an argument, and every user of the machine can read
+//! arguments for a moment. On Linux the system reports the user of a process, so a code is accepted only from this
+//! user's processes. On macOS the address is not an argument (`cmd/ui/open.rs`), and Windows does not show arguments to
+//! other users.
 
 use std::net::SocketAddr;
 
-/// Returns true unless the connection is known to belong to another user. It reads a file of the system, which takes
+/// Returns true unless the connection certainly belongs to another user. It reads a system file, which takes
 /// milliseconds with many connections.
 #[cfg(target_os = "linux")]
 pub fn is_this_users(theirs: SocketAddr, ours: SocketAddr) -> bool {
@@ -38,8 +38,8 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Returns the user of the other end of an open connection. A closed connection has none; the table lists root for
-/// it.
+/// Returns the user at the other end of an open connection. A closed connection has no user, although the table lists
+/// root for it.
 #[cfg(target_os = "linux")]
 fn find_owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
@@ -52,7 +52,7 @@ fn find_owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> 
     })
 }
 
-/// Formats an end as the table does: the address as 32-bit numbers in the machine's byte order, then the port.
+/// Formats an address as the table does: 32-bit numbers in the machine's byte order, then the port.
 #[cfg(target_os = "linux")]
 fn format_end(end: SocketAddr) -> String {
     let octets = match end.ip() {

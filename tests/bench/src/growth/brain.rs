@@ -1,4 +1,4 @@
-//! A brain of so many notes.
+//! Measures a brain by its number of notes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::of;
 use crate::records::{QUESTIONS, Texts};
 use crate::vault::{Vault, opened, path, status_in_step, write_notes};
 
-/// The notes, and an index of them.
+/// Writes the notes and makes their index.
 pub fn fill(folder: &Path, items: usize) {
     write_notes(folder, items);
     let source = opened(folder, folder);
@@ -16,7 +16,7 @@ pub fn fill(folder: &Path, items: usize) {
     source.close();
 }
 
-/// All verbs.
+/// Calls all verbs.
 pub fn ask(folder: &Path, items: usize) {
     let vault = Vault::at(folder, items);
     let questions = Texts::questions();

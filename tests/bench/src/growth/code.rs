@@ -1,4 +1,4 @@
-//! A project of so many functions.
+//! Measures the code of a project by its number of functions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ fn opened(folder: &Path) -> Arc<dyn Source> {
         .expect("the folder is there")
 }
 
-/// Asks until all of the project is read.
+/// Calls the source until all of the project is read.
 fn wait(source: &dyn Source, root: &Path) {
     while answer(source, "nudge.code.status", &json!({"root": root}))["as_of"]["complete"] != true {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// The project, and an index of it.
+/// Writes the project and makes its index.
 pub fn fill(folder: &Path, items: usize) {
     let root = folder.join("project");
     std::fs::create_dir(&root).expect("there is room for files");
@@ -35,7 +35,7 @@ pub fn fill(folder: &Path, items: usize) {
     source.close();
 }
 
-/// All verbs.
+/// Calls all verbs.
 pub fn ask(folder: &Path, items: usize) {
     let (root, files) = (folder.join("project"), items / FUNCTIONS);
     let project = Project::at(&root);

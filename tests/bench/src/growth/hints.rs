@@ -1,4 +1,4 @@
-//! A store of so many hints.
+//! Measures a store by its number of hints.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use super::{call, of};
 use crate::data;
 
-/// Hints of an import.
+/// The number of hints of an import.
 const IMPORTED: usize = 100;
-/// Hints whose words one prompt reads.
+/// The number of hints whose words one prompt reads.
 const WORDS_READ: usize = 1_000;
 
-/// All verbs.
+/// Calls all verbs.
 pub fn ask(_: &Path, items: usize) {
     let seeds = data::seeds(items);
     let store = data::store(&seeds);
     let place = json!({"cwd": "/work/mono/svc-12/src", "repo": "https://github.com/acme/mono.git", "branch": "feature/login",
         "os": "linux", "env": {"CI": "1"}});
-    // Far apart, and another one each time.
+    // The keys are far apart and different each time.
     let named = |step: usize| {
         let seed = &seeds[step * 7_919 % items].set;
         (seed.component.clone(), seed.key.clone())
@@ -43,7 +43,7 @@ pub fn ask(_: &Path, items: usize) {
     let prompt = || {
         asked("nudge.suggest", json!({"event": "prompt", "prompt": "deploy service-12 again", "context": place}));
     };
-    // The words of so many hints are read by a call, until all are.
+    // A prompt reads the words of so many hints, so this repeats it until all are read.
     (0..items / WORDS_READ).for_each(|_| prompt());
     of("suggest, a prompt", 4, |_| prompt());
     of("suggest, a failure", 4, |_| {

@@ -1,4 +1,4 @@
-//! So many records, with a vector each.
+//! Measures a database by its number of records, each with a vector.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use super::of;
 use crate::records::{Desk, QUESTIONS, Texts};
 
-/// Records of an import.
+/// The number of records of an import.
 const IMPORTED: usize = 20;
 
-/// The records, and what they mean.
+/// Stores the records and their vectors.
 pub fn fill(folder: &Path, items: usize) {
     Desk::filled(folder, items).put_vectors();
 }
 
-/// All verbs.
+/// Calls all verbs.
 pub fn ask(folder: &Path, items: usize) {
     let desk = Desk::at(folder);
     let questions = Texts::questions();
@@ -42,7 +42,7 @@ pub fn ask(folder: &Path, items: usize) {
     of("list", 4, |_| drop(records.call("list", &json!({"project": "*"}))));
     of("get", 20, |step| drop(records.call("get", &json!({"id": ids[step]}))));
     of("projects", 4, |_| drop(records.call("projects", &json!({}))));
-    // What some draws say looks like a credential, and is refused.
+    // Some random texts look like a credential and are refused.
     of("upsert, a new one", 20, |step| drop(records.save(&format!("key {step}"), &new(step))));
     of("upsert, a change", 20, |step| {
         let params = json!({"id": ids[step], "status": "resolved", "distinct": true});
@@ -52,7 +52,7 @@ pub fn ask(folder: &Path, items: usize) {
     of("restore", 20, |step| drop(records.call("restore", &json!({"id": ids[step]}))));
     of("merge", 4, |step| {
         let index = 100 + 10 * step;
-        // Of one project.
+        // The merged records are of one project.
         records.call("merge", &json!({"into": ids[index], "ids": [same_project(&listed, index)]}));
     });
     let files = Cell::new(0);
@@ -77,7 +77,7 @@ pub fn ask(folder: &Path, items: usize) {
     assert!(items >= 1_000, "the list names as many");
 }
 
-/// Another record of the same project.
+/// Returns another record of the same project.
 fn same_project(listed: &Value, index: usize) -> Value {
     let records = listed["records"].as_array().expect("a list");
     let other = records[index + 1..].iter().find(|record| record["project"] == records[index]["project"]);

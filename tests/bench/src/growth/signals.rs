@@ -1,4 +1,4 @@
-//! A state directory of so many agents, each with a signal.
+//! Measures a state directory by its number of agents, each with a signal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn opened(folder: &Path) -> Arc<dyn Source> {
     (SOURCE.open)(host).expect("the folder is there")
 }
 
-/// A signal for each agent.
+/// Writes a signal for each agent.
 pub fn fill(folder: &Path, items: usize) {
     let source = opened(folder);
     let context = json!({"cwd": folder});
@@ -25,7 +25,7 @@ pub fn fill(folder: &Path, items: usize) {
     }
 }
 
-/// All verbs.
+/// Calls all verbs.
 pub fn ask(folder: &Path, items: usize) {
     let source = opened(folder);
     let context = json!({"cwd": folder});

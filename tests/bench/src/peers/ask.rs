@@ -1,6 +1,6 @@
-//! The smallest program that asks a session and prints the answer: ask SOCKET BODY. The question is a file that was written
-//! before, and nothing else is looked at. Built by `tests/bench/run` as Nudge's own is: what a command that asks a session
-//! takes at least.
+//! Is the smallest program that calls a session and prints the answer: `ask SOCKET BODY`. The request is in a file that
+//! was written before, and the program reads nothing else. `tests/bench/run` builds it as it builds Nudge. It shows the
+//! least time that a command which calls a session can take.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// The body, once all of it is there.
+/// Returns the body, once all of it has arrived.
 fn body_of(answer: &[u8]) -> Option<&[u8]> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let (head, body) = (std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]);

@@ -1,5 +1,5 @@
-//! An HTTP server that does nothing but HTTP: reads a body, answers with so many bytes, or with what the store says to the
-//! call in it.
+//! Is a plain HTTP server: it reads a body and answers with a fixed number of bytes, or with the store's answer to the
+//! call in the body.
 
 use std::convert::Infallible;
 use std::io::{self, Write as _};
@@ -21,15 +21,15 @@ use tokio::net::TcpListener;
 
 use crate::process::{KEY, VALUE};
 
-/// What makes this binary serve instead of measure.
+/// The argument that makes this binary serve instead of measure.
 pub const BARE_HTTP: &str = "--bare-http";
 
-/// What it answers.
+/// The kind of answer.
 #[derive(Clone)]
 enum Answers {
-    /// The same bytes to everything.
+    /// The same bytes for every request.
     Bytes(Bytes),
-    /// What a store says to the call.
+    /// The store's answer to the call.
     Calls(Arc<Nudge>),
 }
 
@@ -60,7 +60,7 @@ impl Answers {
     }
 }
 
-/// Prints its port, and serves on one thread until stdin ends: so many bytes, or answers to calls about one hint.
+/// Prints its port, and serves on one thread until stdin ends: `bytes` bytes, or answers to calls about one hint.
 pub fn serve(bytes: Option<usize>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let answers = bytes.map_or_else(

@@ -1,4 +1,4 @@
-//! An MCP server of rmcp with two tools: one gives back what it got, one makes a call of the library about one hint.
+//! Is an MCP server of rmcp with two tools: one returns its input, the other calls the library for one hint.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::process::{KEY, VALUE};
 
-/// What makes this binary serve instead of measure.
+/// The argument that makes this binary serve instead of measure.
 pub const ECHO_TOOL: &str = "--echo-tool";
 
 struct Echo {
@@ -33,7 +33,7 @@ impl Echo {
         Self { store, detector: Mutex::new(GitDetector::new()) }
     }
 
-    /// The hint, for the context that was given, or else for this process's folder.
+    /// Returns the hint, for the given context or else for this process's folder.
     fn get(&self, mut arguments: Map<String, Value>) -> Value {
         if !arguments.contains_key("context") {
             let cwd = std::env::current_dir().expect("it is in a folder");

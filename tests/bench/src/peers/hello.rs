@@ -1,5 +1,5 @@
-//! The smallest program that prints something, built by `tests/bench/run` as Nudge's own is: what a
-//! process costs before it does anything.
+//! Is the smallest program that prints something; `tests/bench/run` builds it as it builds Nudge. It shows the cost of
+//! a process that does no work.
 
 fn main() {
     println!("hello");

@@ -1,4 +1,4 @@
-//! Point lookups: a bare map under a lock, and a cache of moka's.
+//! Holds the peers for lookups: a plain map under a lock, and a moka cache.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 use parking_lot::RwLock;
 
-/// A composite key that is looked up without being built.
+/// A composite key; a lookup needs no allocation to build one.
 #[derive(Hash, PartialEq, Eq)]
 struct Key(Arc<str>, Arc<str>);
 
@@ -19,7 +19,7 @@ impl Equivalent<Key> for Borrowed<'_> {
     }
 }
 
-/// The least that a shared cache with two-part keys can do.
+/// The least work that a shared cache with two-part keys can do.
 #[derive(Default)]
 pub struct BareMap(RwLock<HashMap<Key, Arc<str>, RandomState>>);
 
@@ -33,7 +33,7 @@ impl BareMap {
     }
 }
 
-/// What one of several values of a key is chosen by.
+/// The properties that decide which value of a key fits.
 pub struct Variant {
     pub fits: bool,
     pub specificity: u8,
@@ -41,8 +41,8 @@ pub struct Variant {
     pub value: Arc<str>,
 }
 
-/// The same map with several values for a key, of which the best that fits is chosen: everything about them is known
-/// before.
+/// The same map with several values for a key, which picks the best fitting value. All their properties are computed
+/// beforehand.
 #[derive(Default)]
 pub struct Choosing(RwLock<HashMap<Key, Box<[Variant]>, RandomState>>);
 
@@ -59,7 +59,7 @@ impl Choosing {
     }
 }
 
-/// A stock moka cache; its keys are joined beforehand, so that lookups allocate nothing.
+/// Makes a plain moka cache. Its keys are joined beforehand, so that lookups allocate nothing.
 pub fn moka(capacity: usize) -> moka::sync::Cache<String, Arc<str>> {
     moka::sync::Cache::new(capacity as u64)
 }

@@ -1,13 +1,13 @@
-//! The nearest vectors by `sqlite-vec`, an extension of `SQLite`.
+//! Finds the nearest vectors with `sqlite-vec`, an extension of SQLite.
 
 use nudge_storage::rusqlite::{Connection, ffi, params};
 use nudge_storage::vectors::encode;
 
-/// Vectors in a table of `SQLite`.
+/// The vectors in a table of SQLite.
 pub struct Nearest(Connection);
 
 impl Nearest {
-    /// With these, numbered from 1.
+    /// Stores the vectors, numbered from 1.
     pub fn new(vectors: &[Vec<f32>]) -> Self {
         register();
         let c = Connection::open_in_memory().expect("there is memory");
@@ -22,7 +22,7 @@ impl Nearest {
         Self(c)
     }
 
-    /// The nearest so many, by the length of their difference: for vectors of length 1 the order of the cosine.
+    /// Returns the `k` nearest vectors by Euclidean distance. For vectors of length 1, this is the order by cosine.
     pub fn top(&self, vector: &[f32], k: usize) -> Vec<i64> {
         let sql = "SELECT id FROM near WHERE vector MATCH ?1 AND k = ?2 ORDER BY distance";
         let mut nearest = self.0.prepare_cached(sql).expect("the table is there");
@@ -31,7 +31,7 @@ impl Nearest {
     }
 }
 
-/// Has every connection of this process know the extension.
+/// Registers the extension for every connection of this process.
 #[allow(unsafe_code)]
 fn register() {
     type Init = unsafe extern "C" fn(
@@ -39,7 +39,8 @@ fn register() {
         *mut *mut std::ffi::c_char,
         *const ffi::sqlite3_api_routines,
     ) -> std::ffi::c_int;
-    // SAFETY: the crate declares its entry point without parameters; it is an extension's, of the type above.
+    // SAFETY: the entry point is that of an extension, of the type above; the crate only declares it without
+    // parameters.
     unsafe {
         let init = std::mem::transmute::<*const (), Init>(sqlite_vec::sqlite3_vec_init as *const ());
         ffi::sqlite3_auto_extension(Some(init));

@@ -1,5 +1,5 @@
-//! The brain: cutting notes into pieces, a first index, files that did not change, a note that was saved, a question, and
-//! what a session holds in memory for it.
+//! Measures the brain: splitting notes into chunks, the first index, unchanged files, a saved note, a question, and the
+//! memory that a session needs for it.
 
 use std::fs;
 use std::hint::black_box;
@@ -19,24 +19,24 @@ use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
 use crate::vault::{Vault, note, opened, path, status_in_step, write_notes};
 
-/// The goal of cutting a megabyte of notes, in milliseconds: 20 MB a second.
+/// The goal for splitting a megabyte of notes, in milliseconds: 20 MB a second.
 const CUT_MS: f64 = 50.0;
-/// The goal of a note that was saved, to an answer that has it, beyond what the same question takes else.
+/// The goal for the time from a saved note to an answer that has it, beyond the time of the same question alone.
 const SAVED_MS: f64 = 2.0;
-/// The goal of a megabyte of notes, read and put into the index, in milliseconds: 3 MB a second.
+/// The goal for reading and indexing a megabyte of notes, in milliseconds: 3 MB a second.
 const INDEXED_MS: f64 = 1_000.0 / 3.0;
-/// The goal of a look at all files, none of which has changed.
+/// The goal for checking all files when none has changed.
 const UNCHANGED_MS: f64 = 60.0;
-/// The goal of what a session holds in memory for a brain, without a model.
+/// The goal for the memory that a session needs for a brain, without a model.
 const HELD_MB: f64 = 15.0;
-/// How long an answer may lack what was saved.
+/// The longest time for which an answer may lack a saved note.
 const PATIENCE_NS: f64 = 30e9;
-/// Chunks that the bare statement finds.
+/// The number of chunks that the plain statement finds.
 const NEAREST: usize = 50;
-/// Units of an answer, as many as when nobody says.
+/// The number of units of an answer, which is the default.
 const UNITS: usize = 5;
 
-/// A first index of all notes, and a look at them when none has changed.
+/// Measures the first index of all notes, and a check of them when none has changed.
 pub fn index(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 24;
     let folder = tempfile::tempdir().expect("there is room for files");
@@ -82,7 +82,7 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// What a session holds in memory when it has answered questions to a brain, beyond one without.
+/// Measures the memory of a session after questions to a brain, beyond that of a session without one.
 pub fn memory(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 28;
     let folder = tempfile::tempdir().expect("there is room for files");
@@ -119,7 +119,7 @@ pub fn memory(scale: &Scale) -> Vec<Line> {
     }]
 }
 
-/// Cutting notes into pieces, in memory.
+/// Measures the splitting of notes into chunks, in memory.
 pub fn cutting(scale: &Scale) -> Vec<Line> {
     let (texts, notes) = (Texts::new(3), scale.large / 100);
     let all: Vec<_> = (0..notes).map(|index| note(&texts, index, notes)).collect();
@@ -147,7 +147,7 @@ pub fn cutting(scale: &Scale) -> Vec<Line> {
     }]
 }
 
-/// The best chunks by FTS5, and the texts of the first few.
+/// Returns the best chunks by FTS5, and the texts of the first few.
 fn bare(c: &Connection, query: &str) -> Vec<(i64, f64, String, String)> {
     let sql = format!(
         "SELECT c.id, f.score, c.breadcrumb, c.text FROM (SELECT rowid, bm25(chunk_fts) AS score FROM chunk_fts
@@ -159,7 +159,7 @@ fn bare(c: &Connection, query: &str) -> Vec<(i64, f64, String, String)> {
     rows.expect("the words are quoted").collect::<Result<_, _>>().expect("the rows are of these types")
 }
 
-/// The words of a question that are looked for, found out beforehand: those that are not too common.
+/// Returns the words of a question that the search uses, computed beforehand: those that are not too common.
 fn asked(c: &Connection, question: &str) -> String {
     let count = |sql: &str, word: &str| -> usize {
         let values: &[&str] = if word.is_empty() { &[] } else { &[word] };
@@ -177,7 +177,7 @@ fn asked(c: &Connection, question: &str) -> String {
     rare.join(" OR ")
 }
 
-/// A question to a session, and the same after a note was saved.
+/// Measures a question to a session, and the same question after a note was saved.
 pub fn question(scale: &Scale) -> Vec<Line> {
     let folder = tempfile::tempdir().expect("there is room for files");
     let vault = Vault::filled(folder.path(), scale.large / 28);
@@ -205,7 +205,7 @@ pub fn question(scale: &Scale) -> Vec<Line> {
     vec![asked, saved(scale, &vault)]
 }
 
-/// A saved note, to an answer that has it, beyond the same question when nothing was saved.
+/// Measures the time from a saved note to an answer that has it, beyond the time of the same question alone.
 fn saved(scale: &Scale, vault: &Vault) -> Line {
     let (mut after, mut before) = (Vec::new(), Vec::new());
     for round in 0..scale.long_rounds * 10 {
@@ -213,14 +213,14 @@ fn saved(scale: &Scale, vault: &Vault) -> Line {
         let word = format!("saved{round}word");
         let params = to_raw_value(&json!({"task_description": word})).expect("it is JSON");
         let save = |more: &str| {
-            // Prose: where runs of words meet, they may look like a credential, which no answer tells.
+            // The text is prose: joined runs of words may look like a credential, which no answer shows.
             let prose = "A note that somebody writes on while others ask. ".repeat(30);
             let text = format!("# Written on\n\n{word}{more}\n\n{prose}\n");
             fs::write(vault.path(index), text).expect("there is room for files");
         };
         let timed = |what: &str| {
             let start = wall_ns();
-            // On a busy machine an answer may say that there was no time to look.
+            // On a busy machine an answer may say that there was no time to check the files.
             while !vault.ask(&params).get().contains(what) {
                 assert!(wall_ns() - start < PATIENCE_NS, "it is what was saved");
             }

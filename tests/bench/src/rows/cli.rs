@@ -1,4 +1,5 @@
-//! What `nudge get` and `nudge hook` cost as a whole process, beside processes that do nothing and a tool of its kind.
+//! Measures `nudge get` and `nudge hook` as whole processes, compared with processes that do nothing and a similar
+//! tool.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,25 +15,25 @@ use crate::process::{KEY, Server, VALUE, program, tool_call};
 use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
-/// Ours as `cargo install` builds it and as it is released, and the peers built the same ways.
+/// Nudge as `cargo install` builds it and as it is released, and the peers built in the same ways.
 pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "zoxide", "ask"];
-/// The same for the hook.
+/// The programs for the hook.
 pub const HOOK_PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "ask"];
-/// The program that knows its question and asks it: what a command that asks a session takes at least.
+/// The program that sends a prepared request: the least that a command which calls a session can take.
 const ASK: &str = "Rust, one call to the session";
-/// How long ours may take beside that.
+/// The largest allowed ratio of Nudge to this program.
 const TWICE: f64 = 2.0;
-/// Folders that zoxide knows.
+/// The number of folders that zoxide knows.
 const FOLDERS: usize = 50;
 
-/// A program with all it needs to run again and again.
+/// A program with everything that it needs to run repeatedly.
 struct Contender {
     program: PathBuf,
     run: Box<dyn Fn(&Path) -> Command>,
     says: &'static str,
 }
 
-/// `nudge get` from a folder in a repository, to a server that runs.
+/// Measures `nudge get` from a folder in a repository, with a running server.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let here = repository(&temp).expect("git makes a repository");
@@ -77,7 +78,7 @@ pub fn get(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// The least that can ask a session: a program that sends this call, and prints what comes.
+/// Makes the smallest program that calls a session: it sends this call and prints the answer.
 fn ask(temp: &TempDir, runtime: &Path, method: &str, params: &Value, says: &'static str) -> Option<Contender> {
     let (socket, body) = (runtime.join("server.sock"), temp.path().join("question.json"));
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
@@ -94,17 +95,17 @@ fn hello(program: PathBuf) -> Contender {
     Contender { program, run: Box::new(|program: &Path| Command::new(program)), says: "hello" }
 }
 
-/// `nudge hook` of a prompt that mentions something, to a server that holds a store of the default size.
+/// Measures `nudge hook` with a prompt that mentions a hint, with a server that holds a store of the default size.
 pub fn hook(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let here = repository(&temp).expect("git makes a repository");
     let event = temp.path().join("event.json");
-    // No session: then every call is like the first.
+    // The prompt has no client session, so every call is like the first.
     let prompt = format!("how do I {} {}?", KEY.1, KEY.0);
     let said = json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": prompt});
     std::fs::write(&event, said.to_string()).expect("a file");
     let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
-        // As many as fit beside the one that is asked for.
+        // The store holds as many hints as fit besides the one that the prompt mentions.
         let payload = data::store(&data::seeds(scale.small - 1))
             .export(&ExportHints::default())
             .expect("the whole store")
@@ -144,7 +145,7 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// Times of those that are there, and which of them each contender is.
+/// Measures the contenders that exist; returns their times and the index of each contender.
 fn times<const COUNT: usize>(
     scale: &Scale,
     contenders: &[Option<Contender>; COUNT],
@@ -154,7 +155,7 @@ fn times<const COUNT: usize>(
         check(contender);
     }
     let mut turns: Vec<Work<'_>> = present.iter().map(|contender| work(|_| spawn(contender))).collect();
-    // One process a turn.
+    // Each turn is one process.
     let times = interleave_processes(Turns { slice: std::time::Duration::ZERO, ..scale.turns }, &mut turns);
     let mut present = 0..;
     (times, std::array::from_fn(|index| contenders[index].as_ref().and_then(|_| present.next())))
@@ -180,7 +181,7 @@ fn line(
     }
 }
 
-/// It does what it should before the clock starts.
+/// Checks before the measurement that the contender prints the right answer.
 fn check(contender: &Contender) {
     let output = (contender.run)(&contender.program).output().expect("the program runs");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -193,7 +194,7 @@ fn spawn(contender: &Contender) {
     assert!(status.is_ok_and(|status| status.success()), "{}", contender.program.display());
 }
 
-/// A database of folders that exist.
+/// Makes a database of folders that exist.
 fn database(zoxide: &Path, temp: &TempDir) -> Option<PathBuf> {
     let data = temp.path().join("zoxide");
     let folders: Vec<_> = (0..FOLDERS).map(|index| temp.path().join(format!("folder-{index}"))).collect();

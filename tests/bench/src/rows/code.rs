@@ -1,4 +1,4 @@
-//! Code: indexing a project, beside what others make of the same files; `code/` has the rows of one answer.
+//! Measures code: indexing a project, compared with other indexers; `code/` has the rows about one answer.
 
 pub mod idle;
 pub mod large;
@@ -14,12 +14,12 @@ use crate::measure::{Turns, Work, interleave_processes, work};
 use crate::process::program;
 use crate::table::{Line, Scale, versus};
 
-/// Ours, a project that nobody here has written, and what else indexes code.
+/// Nudge, a project of other authors, and other indexers of code.
 pub const PROGRAMS: &[&str] = &["nudge", "code-tree", "ctags", "aider-map", "codegraph"];
-/// Turns of the processes: some take seconds.
+/// The number of turns, since some processes take seconds.
 const ROUNDS: usize = 5;
 
-/// A cold index of a project as a whole process, beside other indexers; and with what was kept.
+/// Measures the first index of a project as a whole process, compared with other indexers; then a start with a cache.
 pub fn index(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let tree =
@@ -37,7 +37,7 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     let is_here = cold(usize::MAX).is_some();
     let mut turns: Vec<Work<'_>> = Vec::new();
     if is_here {
-        // What it keeps is there from then on.
+        // The first run makes the cache, which later runs use.
         status(&kept).map(run);
         turns.push(work(cold));
         turns.push(work(|_| status(&kept).map(run)));
@@ -73,7 +73,7 @@ fn run(mut command: impl std::borrow::BorrowMut<Command>) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A program of others, which writes into its user's home.
+/// Returns a command for another indexer, which writes into its user's home.
 fn elsewhere(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env("HOME", home).env("DO_NOT_TRACK", "1");

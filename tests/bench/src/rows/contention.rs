@@ -1,4 +1,4 @@
-//! What a search and a writer do to the slowest lookups.
+//! Measures how a search and a writer change the slowest lookups.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,10 +10,10 @@ use crate::data::{self, Random, Seed};
 use crate::measure::{median, percentile};
 use crate::table::{Line, Scale, time};
 
-/// Latencies are taken in this many turns, idle and busy in alternation.
+/// The number of turns, alternately idle and busy.
 const TURNS: usize = 5;
 
-/// `get` p99.9 while queries loop and a writer sets once a millisecond, to its own when idle.
+/// Measures `get` p99.9 while queries loop and a writer sets once a millisecond, compared with `get` when idle.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let seeds = data::seeds(scale.large);
     let nudge = data::store(&seeds);
@@ -36,7 +36,7 @@ pub fn get(scale: &Scale) -> Vec<Line> {
     }]
 }
 
-/// 100000 as `100k`.
+/// Writes 100000 as `100k`.
 pub fn count(hints: usize) -> String {
     if hints.is_multiple_of(1000) { format!("{}k", hints / 1000) } else { hints.to_string() }
 }
@@ -73,7 +73,7 @@ fn while_busy<T>(nudge: &Nudge, seeds: &[Seed], measure: impl FnOnce() -> T) -> 
                 thread::sleep(Duration::from_millis(1));
             }
         });
-        // Let both come into their stride.
+        // Gives both threads time to start.
         thread::sleep(Duration::from_millis(20));
         let out = measure();
         done.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Point lookups from one place.
+//! Measures lookups from one context.
 
 use nudge::{Context, HintMeta, Nudge, Os, ScopeSpec, SetHint, View};
 use nudge_core::scope::Scope;
@@ -9,7 +9,7 @@ use crate::measure::{interleave, work};
 use crate::peers::lookup::{self, BareMap, Choosing, Variant};
 use crate::table::{Line, Scale, versus};
 
-/// Keys that one agent asks for again and again, spread over the whole store.
+/// The number of keys that one agent looks up repeatedly, spread over the whole store.
 const ASKED: usize = 64;
 
 /// The stored names in random order; the first [`ASKED`] are looked up.
@@ -27,7 +27,7 @@ impl Names {
         Self { names, joined }
     }
 
-    /// Which name is looked up next.
+    /// Returns the index of the name that is looked up next.
     pub(super) fn asked(&self, step: usize) -> usize {
         step % ASKED.min(self.names.len())
     }
@@ -37,7 +37,7 @@ impl Names {
         (component, key)
     }
 
-    /// All that are looked up, in order.
+    /// Returns all names that are looked up, in order.
     pub(super) fn all_asked(&self) -> &[(String, String)] {
         &self.names[..ASKED.min(self.names.len())]
     }
@@ -56,7 +56,7 @@ pub(super) struct Stores {
     pub(super) names: Names,
 }
 
-/// The default store's size in hints, `variants` to a key; the peers hold one value a key.
+/// Makes a store of the default size with `variants` for each key; the peers hold one value for each key.
 pub(super) fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
     let keys = hints / variants.len();
     let out = Stores {
@@ -78,7 +78,7 @@ pub(super) fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
     out
 }
 
-/// `get` through a View that is kept.
+/// Measures `get` through a view that is kept.
 pub fn warm(scale: &Scale) -> Vec<Line> {
     let mut lines = Vec::new();
     for (count, limit) in [(1, 3.0), (4, 3.5)] {
@@ -129,7 +129,7 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
     lines
 }
 
-/// The keys that are asked for, with all that a choice among their variants needs.
+/// Makes the peer for the looked-up keys, with everything that the choice among their variants needs.
 fn choosing(stores: &Stores, scopes: &[ScopeSpec], view: &View<&Nudge>) -> Choosing {
     let choosing = Choosing::default();
     for (component, key) in stores.names.all_asked() {
@@ -143,7 +143,7 @@ fn choosing(stores: &Stores, scopes: &[ScopeSpec], view: &View<&Nudge>) -> Choos
     choosing
 }
 
-/// `get` with a Context built for this one call.
+/// Measures `get` with a context that is built for each call.
 pub fn cold(scale: &Scale) -> Vec<Line> {
     let Stores { nudge, moka, names, .. } = &stores(scale.small, &data::variants(4));
     let place = || Context::builder().cwd("/work/mono/svc-12/src").branch("feature/login").os(Os::Linux);

@@ -1,4 +1,4 @@
-//! How the work of a query grows, in instructions: times would also count what the caches forget.
+//! Measures how a query's work grows with the store, in instructions: times would also count cache misses.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::contention::count;
 use crate::data;
 use crate::table::{Line, Scale};
 
-/// What the counted child does: fills a store, then queries it.
+/// Runs in the counted child process: fills a store, then queries it.
 pub fn probe(hints: usize, queries: usize) {
     let nudge = data::store(&data::seeds(hints));
     for _ in 0..queries {
@@ -17,7 +17,7 @@ pub fn probe(hints: usize, queries: usize) {
     }
 }
 
-/// Instructions of one query: by how much two counted runs differ. `None` without valgrind.
+/// Returns the instructions of one query, as the difference of two counted runs; `None` without valgrind.
 fn instructions(hints: usize, queries: usize) -> Option<f64> {
     let run = |queries: usize| {
         let out = Command::new("valgrind")
@@ -33,9 +33,9 @@ fn instructions(hints: usize, queries: usize) -> Option<f64> {
     Some((run(1 + queries)? - run(1)?) / queries as f64)
 }
 
-/// The exponent with which instructions of a query grow from the small store to the large one.
+/// Computes the exponent of the growth of a query's instructions from the small store to the large one.
 pub fn query(scale: &Scale) -> Vec<Line> {
-    // As many hints looked at in both, so that what else differs between two runs weighs the same.
+    // Both runs check the same number of hints in all, so that other differences between the runs weigh the same.
     let factor = scale.large / scale.small;
     let small = instructions(scale.small, scale.counted * factor);
     let large = small.and_then(|_| instructions(scale.large, scale.counted));

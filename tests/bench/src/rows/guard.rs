@@ -1,4 +1,4 @@
-//! The secret guard over ordinary and over hostile text.
+//! Measures the secret guard on ordinary and on hostile texts.
 
 use nudge::SecretGuard;
 
@@ -6,7 +6,7 @@ use crate::data::{Random, seeds};
 use crate::measure::{Stopwatch, percentile};
 use crate::table::{Line, Scale, time};
 
-/// Fragments that rules look for. None is a credential, and none is whole.
+/// Fragments that rules search for. None of them is a credential or complete.
 const PIECES: &[&str] = &[
     "a",
     "A",
@@ -89,7 +89,7 @@ const PIECES: &[&str] = &[
     "YWJj",
 ];
 
-/// The guard's time over texts of 60 B, of 1 KiB, and over hostile ones of 64 KiB.
+/// Measures the guard on texts of 60 B and 1 KiB, and on hostile texts of 64 KiB.
 pub fn check(scale: &Scale) -> Vec<Line> {
     let hostile_pieces = if scale.small < 5_000 { 4 } else { PIECES.len() };
     let (worst, piece) = worst_of(hostile_pieces);
@@ -112,7 +112,7 @@ pub fn check(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// Ordinary texts of `bytes` bytes: values and reasons of the made-up hints, some one after another.
+/// Makes ordinary texts of `bytes` bytes from values and reasons of the generated hints.
 fn texts(bytes: usize, count: usize) -> Vec<String> {
     let seeds = seeds(5_000);
     let parts: Vec<_> = seeds
@@ -133,12 +133,13 @@ fn texts(bytes: usize, count: usize) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// For each text the middle one of five times, in nanoseconds: the rest is the machine's noise.
+/// Returns the median of five times for each text, in nanoseconds, to remove the machine's noise.
 fn timed(texts: &[String]) -> Vec<f64> {
     texts.iter().map(|text| percentile((0..5).map(|_| once(text)).collect(), 50.0)).collect()
 }
 
-/// Nanoseconds of one check; short ones are taken together, because reading the clock costs too.
+/// Returns the nanoseconds of one check. Checks of short texts are measured together, because reading the clock costs
+/// time.
 fn once(text: &str) -> f64 {
     let times = if text.len() < 4096 { 16 } else { 1 };
     let start = Stopwatch::start();
@@ -148,8 +149,9 @@ fn once(text: &str) -> f64 {
     start.ns() / f64::from(times)
 }
 
-/// The slowest text of one piece, or two in turn, repeated to 64 KiB. All are tried at an eighth of
-/// the size; a scan that is linear, or worse, has its slowest among the slowest of those.
+/// Finds the slowest text that repeats one piece, or two pieces in turn, up to 64 KiB. It tries all of them at an
+/// eighth of the size, and only the slowest of these at full size: a scan that is linear or worse has its slowest text
+/// among them.
 fn worst_of(pieces: usize) -> (f64, String) {
     let pieces = &PIECES[..pieces];
     let alone = pieces.iter().map(|&piece| piece.to_owned());

@@ -1,4 +1,4 @@
-//! Calls over HTTP from clients that keep their connections.
+//! Measures calls over HTTP from clients that keep their connections.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,22 +11,22 @@ use crate::peers::bare_http::BARE_HTTP;
 use crate::process::{KEY, Lines, Server, VALUE, on_processor, program, request};
 use crate::table::{Line, Scale, time};
 
-/// The servers' processor; the clients have the others.
+/// The processor of the servers; the clients run on the others.
 const SERVERS: usize = 1;
 const CLIENTS: [usize; 2] = [4, 32];
-/// Lengths of values, in hundreds of bytes; the largest is the largest there may be.
+/// The lengths of values, in hundreds of bytes; the largest is the limit of a value.
 const SIZES: [usize; 10] = [1, 2, 5, 10, 20, 40, 80, 160, 320, 655];
-/// Batches for each length. What other processes take of a busy machine is not in all of them; what the
-/// server itself does to one call in a hundred is.
+/// The number of batches for each length. A disturbance by other processes is not in all batches; a delay that the
+/// server itself causes in every hundredth call is.
 const BATCHES: usize = 8;
-/// A scale's latencies for each call of a batch.
+/// The number of latencies that are measured for each call of a batch.
 const LATENCIES_A_CALL: usize = 4000;
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_io().build().expect("an event loop")
 }
 
-/// A kept connection that asks the same again and again.
+/// A kept connection that repeats the same request.
 struct Client {
     stream: TcpStream,
     request: Vec<u8>,
@@ -40,7 +40,7 @@ impl Client {
         Self { stream, request: request.to_owned(), buffer: vec![0; 128 << 10] }
     }
 
-    /// One call; how long its answer is, head and all.
+    /// Makes one call; returns the length of the answer with its head.
     async fn call(&mut self) -> usize {
         self.stream.write_all(&self.request).await.expect("the server reads");
         let mut read = 0;
@@ -59,7 +59,7 @@ impl Client {
     }
 }
 
-/// How long the answer will be that begins like this.
+/// Returns the length of the whole answer from its beginning.
 fn whole(answer: &[u8]) -> Option<usize> {
     let head = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&answer[..head]).ok()?;
@@ -70,7 +70,7 @@ fn whole(answer: &[u8]) -> Option<usize> {
     Some(head + length)
 }
 
-/// Clients that all call at the same time; one step is one call of each.
+/// Clients that all call at the same time; a step is one call of each.
 struct Crowd<'a> {
     runtime: &'a Runtime,
     clients: Vec<Client>,
@@ -105,11 +105,11 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// The server that only reads and answers as many bytes, and the one that answers the call besides.
+/// A server that only reads and answers as many bytes, and one that also makes the call.
 const BARE: &str = "bare hyper, as many bytes";
 const CALLS: &str = "bare hyper, the same call of the library";
 
-/// `nudge.get_hint` beside both.
+/// Measures `nudge.get_hint`, compared with both.
 pub fn load(scale: &Scale) -> Vec<Line> {
     let line = |clients: usize, peer: &str, measured, absolute| Line {
         what: format!("HTTP, {clients} clients, time a call"),
@@ -137,7 +137,7 @@ pub fn load(scale: &Scale) -> Vec<Line> {
     assert!(answer.contains(VALUE), "{answer}");
     let bytes = answer.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len()).to_string();
 
-    // What we send ours, to other ports.
+    // The peers get the same request with their own port.
     let text = String::from_utf8_lossy(&get);
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     let peers = [vec![BARE_HTTP, &bytes], vec![BARE_HTTP]].map(|args| {
@@ -172,7 +172,7 @@ pub fn load(scale: &Scale) -> Vec<Line> {
     lines.into_iter().flatten().collect()
 }
 
-/// How far the slow answers of one length are from its ordinary ones: no length may have a stall.
+/// Compares the slow answers of each length with its ordinary ones: no length may have a stall.
 pub fn sizes(scale: &Scale) -> Vec<Line> {
     let worst = program("nudge").map(|nudge| {
         let ours = Server::start(on_processor(SERVERS, &nudge)).expect("the server starts");

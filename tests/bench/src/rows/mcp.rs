@@ -1,4 +1,4 @@
-//! One call over stdio, as an agent makes it.
+//! Measures one call over stdio, as an agent makes it.
 
 use std::cell::RefCell;
 use std::process::Command;
@@ -11,16 +11,16 @@ use crate::process::{KEY, Lines, Server, VALUE, program, tool_call};
 use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
-/// Who says where it is, and who leaves that to the server, which then looks at git's files.
+/// A call that states its context, and one without a context, for which the server reads git's files.
 const GIVEN: &str = "MCP call over stdio, context given";
 const INFERRED: &str = "MCP call over stdio, inferred";
 
-/// An rmcp tool that gives back as many bytes as the hint's value has, and one that makes the same call of the library, and
-/// looks itself where it is if nobody says so.
+/// An rmcp tool that returns as many bytes as the hint's value has, and one that makes the same call of the library and
+/// detects the context itself if it gets none.
 const ECHO: &str = "bare rmcp echo tool";
 const CALLS: &str = "bare rmcp tool, the same call of the library";
 
-/// `nudge_get_hint` beside both.
+/// Measures `nudge_get_hint`, compared with both.
 pub fn call(scale: &Scale) -> Vec<Line> {
     let line = |what: &str, peer: &str, measured: Option<(&Times, usize)>| Line {
         what: what.into(),
@@ -73,7 +73,7 @@ pub fn call(scale: &Scale) -> Vec<Line> {
         server.send(call);
         server.receive().len()
     };
-    // Long enough for either process to be warm for most of its turn.
+    // The turn is long enough for either process to be warm for most of it.
     let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
     let echo = RefCell::new(echo);
     lines(Some([(given, bare_given), (inferred, bare_inferred)].map(|(get, bare)| {

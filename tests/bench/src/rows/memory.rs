@@ -1,11 +1,11 @@
-//! What a stored hint keeps alive.
+//! Measures the memory of a stored hint.
 
 use super::contention::count;
 use crate::allocations;
 use crate::data;
 use crate::table::{Line, Scale};
 
-/// Live heap of a filled store, per hint and for the default size.
+/// Measures the live heap of a filled store, for each hint and for the default size.
 pub fn per_hint(scale: &Scale) -> Vec<Line> {
     let live_bytes = |hints| {
         let seeds = data::seeds(hints);

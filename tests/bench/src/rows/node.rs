@@ -1,4 +1,4 @@
-//! `get` in Node, by the script in `bindings/node/bench`, which also runs the peers.
+//! Measures `get` in Node with the script in `bindings/node/bench`, which also runs the peers.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::process::program;
 use crate::table::{Line, Scale, versus};
 
-/// What `tests/bench/run` builds for it: a command that runs the script.
+/// The command that runs the script; `tests/bench/run` builds it.
 pub const PROGRAMS: &[&str] = &["node-get"];
 
 /// The lines that the script prints, with their goals.
@@ -18,7 +18,7 @@ const GOALS: [(&str, f64); 4] = [
     ("micromatch, 4 variants", 0.15),
 ];
 
-/// One line of the script.
+/// A line of the script's output.
 #[derive(Deserialize)]
 struct Printed {
     what: String,
@@ -27,7 +27,7 @@ struct Printed {
     peer_ns: f64,
 }
 
-/// A Context that is kept, beside a scoped lookup in pure JavaScript.
+/// Measures lookups with a kept context, compared with a scoped lookup in pure JavaScript.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let printed = program(PROGRAMS[0]).map(|program| {
         let arguments = [scale.turns.rounds.to_string(), scale.turns.slice.as_micros().to_string()];
@@ -47,7 +47,7 @@ fn line(what: &str, limit: f64, printed: Option<&[Printed]>) -> Line {
         what: format!("Node get, Context kept, {variants}"),
         limit,
         unit: "x",
-        // A figure that the script should have printed and has not is no figure.
+        // A line that the script has not printed counts as NaN, which misses the goal.
         measured: found.map(|found| found.map_or(f64::NAN, |figure| figure.ratio)),
         peer: format!("pure JavaScript, {glob}{}", if glob == "picomatch" { " compiled" } else { " each call" }),
         absolute: figures.map_or_else(String::new, |figure| versus(figure.ours_ns, figure.peer_ns)),

@@ -1,4 +1,4 @@
-//! One call through a PROXY, beside the two calls that it is made of.
+//! Measures one call through a PROXY, compared with the two calls of which it consists.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,8 +10,8 @@ use crate::measure::{Turns, interleave_processes, work};
 use crate::process::{KEY, Lines, Server, VALUE, program, tool_call};
 use crate::table::{Line, Scale, versus};
 
-/// `nudge_get_hint` over stdio by a PROXY, beside the same call to the PRIMARY over stdio and then over
-/// HTTP.
+/// Measures `nudge_get_hint` over stdio through a PROXY, compared with the same call to the PRIMARY over stdio and then
+/// over HTTP.
 pub fn call(scale: &Scale) -> Vec<Line> {
     let line = |measured, absolute| {
         vec![Line {
@@ -39,7 +39,7 @@ pub fn call(scale: &Scale) -> Vec<Line> {
     let mut buffer = vec![0; 64 << 10];
     let mut over_http = move || {
         stream.write_all(&request).expect("the server reads");
-        // It answers in one piece.
+        // The server sends its answer in one piece.
         stream.read(&mut buffer).map(|read| String::from_utf8_lossy(&buffer[..read]).contains(VALUE))
     };
     let over_stdio = |server: &mut Lines| {

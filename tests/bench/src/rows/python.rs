@@ -1,4 +1,4 @@
-//! What a `get` costs from Python; the comparison itself is made there, in `bindings/python/bench.py`.
+//! Measures `get` from Python; `bindings/python/bench.py` makes the comparison.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::table::{Line, Scale, versus};
 /// The interpreter with the binding and its peers.
 pub const PROGRAMS: &[&str] = &["nudge-python"];
 
-/// `get` in process, with what callers keep kept.
+/// Measures `get` in process, with a kept context and view.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let smoke = scale.turns.rounds < 100;
     let printed = program("nudge-python").map(|python| {

@@ -1,4 +1,4 @@
-//! Searches.
+//! Measures searches.
 
 use nudge::{Nudge, QueryHints};
 
@@ -9,14 +9,14 @@ use crate::peers::scan::{Floor, PLACE, Scan};
 use crate::table::{Line, Scale, versus};
 
 const TOP: usize = 10;
-/// On one hint in 8 or so, the commonest.
+/// The commonest tag, on about every 8th hint.
 const TAG: &str = "tag-00";
 
 fn ask(tag: Option<&str>) -> QueryHints {
     QueryHints { context: data::place(), tags: tag.into_iter().map(Into::into).collect(), ..QueryHints::default() }
 }
 
-/// The first ten names must be the same on both sides: else they do not do the same work.
+/// Checks that the first ten names are the same on both sides, so that both do the same work.
 fn agree(nudge: &Nudge, scan: &Scan) {
     let rows = nudge.query(ask(None)).expect("the query is valid").hints;
     let hits = scan.query(None, &PLACE, nudge.now(), TOP);
@@ -26,7 +26,7 @@ fn agree(nudge: &Nudge, scan: &Scan) {
     assert!(rows.iter().zip(&hits).all(|(row, hit)| (row.score - hit.score).abs() < 1e-9 && hit.reasons.len() < 3));
 }
 
-/// Top 10 of everything that fits.
+/// Measures the top 10 of everything that fits.
 pub fn top(scale: &Scale) -> Vec<Line> {
     let line = |hints| {
         let seeds = data::seeds(hints);
@@ -52,7 +52,8 @@ pub fn top(scale: &Scale) -> Vec<Line> {
     [scale.small, scale.large].map(line).into()
 }
 
-/// Top 10 with the commonest tag, beside a touch of every row, and a look at each hint that has it.
+/// Measures the top 10 with the commonest tag, compared with a load of every row, and a check of each hint that has the
+/// tag.
 pub fn tag(scale: &Scale) -> Vec<Line> {
     let lines = |hints| {
         let seeds = data::seeds(hints);
@@ -60,7 +61,7 @@ pub fn tag(scale: &Scale) -> Vec<Line> {
         let is_tagged = |seed: &&data::Seed| seed.set.meta.tags.iter().any(|tag| tag == TAG);
         let tagged = seeds.iter().filter(is_tagged).count();
         let (scan, now) = (Scan::new(seeds.iter().filter(is_tagged), SCOPES), nudge.now());
-        // One after the other: a scan takes the caches from whoever comes next.
+        // Runs the peers one after the other: a scan evicts the caches of the next contender.
         let line = |limit, peer: &str, beside: Work<'_>| {
             let ours = work(|_| nudge.query(ask(Some(TAG))).expect("the query is valid"));
             let times = interleave(scale.turns, &mut [ours, beside]);

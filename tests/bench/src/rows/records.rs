@@ -1,4 +1,4 @@
-//! Records: searching 10,000 of them, and writing one.
+//! Measures records: searching 10,000 of them, and writing one.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -16,16 +16,16 @@ use crate::peers::sqlite_vec;
 use crate::records::{DIMS, Desk, QUESTIONS, Records, Texts, vector_of};
 use crate::table::{Line, Scale, time, versus};
 
-/// Results of a search.
+/// The number of results of a search.
 const LIMIT: usize = 5;
-/// The goal of what vectors add to the statement for words, without the time that the model takes, in milliseconds.
+/// The goal for the time that vectors add to the statement for words, in milliseconds, without the time of the model.
 const MEANING_MS: f64 = 1.0;
 /// The cosine from which two records may be duplicates.
 const NEAR: f32 = 0.7;
-/// Of two texts whose cosines differ by less, either may come first: ours are rounded.
+/// Two texts whose cosines differ by less may have either order, because Nudge rounds its vectors.
 const ROUNDING: f32 = 0.0001;
 
-/// What a search asks the indexes for, found out beforehand: the words and trigrams that are not too common.
+/// The words and trigrams that a search passes to the indexes, computed beforehand: those that are not too common.
 struct Asked {
     stems: String,
     grams: String,
@@ -55,7 +55,7 @@ impl Asked {
     }
 }
 
-/// The best by one index, and their records.
+/// Returns the best records by one index, with their texts.
 fn bare(c: &Connection, table: &str, weights: &str, query: &str) -> Vec<(i64, f64, String, String)> {
     if query.is_empty() {
         return Vec::new();
@@ -69,8 +69,8 @@ fn bare(c: &Connection, table: &str, weights: &str, query: &str) -> Vec<(i64, f6
     rows.expect("the words are quoted").collect::<Result<_, _>>().expect("the rows are of these types")
 }
 
-/// Searching by words, beside FTS5 alone; by meaning, beside what the model takes; the nearest vectors, beside those of
-/// `sqlite-vec`.
+/// Measures search by words, compared with FTS5 alone; search by meaning, compared with the time of the model; and the
+/// nearest vectors, compared with `sqlite-vec`.
 pub fn search(scale: &Scale) -> Vec<Line> {
     let count = scale.large / 10;
     let temp = tempfile::tempdir().expect("there is room for files");
@@ -123,7 +123,8 @@ pub fn search(scale: &Scale) -> Vec<Line> {
     lines
 }
 
-/// The pairs of a project that may say the same. The peer compares as many vectors, each with each, and reads none.
+/// Measures finding the pairs of a project that may be duplicates. The peer compares as many vectors with each other,
+/// and reads none from disk.
 fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
     let sql = "SELECT count(*) FROM record JOIN project ON project.id = project_id WHERE name = 'acme/p1'";
     let count: i64 = c.query_row(sql, [], |row| row.get(0)).expect("the tables are there");
@@ -151,7 +152,7 @@ fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
     )
 }
 
-/// The nearest of so many vectors.
+/// Measures finding the nearest of so many vectors.
 fn nearest(scale: &Scale, count: usize) -> Line {
     let mut random = Random(11);
     let vectors: Vec<_> = (0..count).map(|_| vector_of(random.next())).collect();
@@ -180,8 +181,8 @@ fn nearest(scale: &Scale, count: usize) -> Line {
     Line::of_times(format!("the nearest {LIMIT} of {count} vectors"), 1.0, "sqlite-vec, vec0 in memory", &times)
 }
 
-/// Writing a record, until it is flushed to the disk and acknowledged. The peer inserts the same into a database of the
-/// same tables, triggers and indexes.
+/// Measures writing a record, until it is flushed to the disk and acknowledged. The peer inserts the same record into a
+/// database with the same tables, triggers and indexes.
 pub fn write(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("there is room for files");
     let desk = Desk::filled(temp.path(), scale.small);
@@ -219,7 +220,7 @@ pub fn write(scale: &Scale) -> Vec<Line> {
     };
     let guard = SecretGuard::new();
     let clocks = [Clock::Wall, Clock::Wall, Clock::Thread];
-    // One peer after the other: what one flushes, the next need not.
+    // Runs the peers one after the other: data that one flushes, the next need not flush.
     let mut line = |peer: &str, theirs: Work<'_>| {
         let guarding: Work<'_> = work(|step| {
             let (title, body) = texts.record(step);
@@ -252,7 +253,8 @@ fn bare_writer(path: &Path) -> Connection {
     let c = Connection::open(path).expect("the copy is there");
     c.pragma_update(None, "journal_mode", "WAL").expect("temporary folders are on this machine");
     c.pragma_update(None, "synchronous", "FULL").expect("it is a mode");
-    // The log of ours is as long as its import made it, and writing over a file is cheaper than making it longer.
+    // The peer's log becomes as long as Nudge's is after the import, because overwriting a file is cheaper than
+    // extending it.
     c.execute_batch("CREATE TABLE log AS SELECT * FROM record; DROP TABLE log;").expect("there is room on the disk");
     c
 }

@@ -1,4 +1,4 @@
-//! Writing one hint.
+//! Measures writing one hint.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::measure::{interleave, work};
 use crate::peers::scan::Scope;
 use crate::table::{Line, Scale, versus};
 
-/// A typed `set` over a stored hint with a scope that is in use, the guard off. The peer stores the
-/// same strings and compiles the scope's globs.
+/// Measures a typed `set` over a stored hint, with a known scope and without the guard. The peer stores the same
+/// strings and compiles the scope's globs.
 pub fn typed(scale: &Scale) -> Vec<Line> {
     let seeds = data::seeds(scale.small);
     let nudge = data::store(&seeds);

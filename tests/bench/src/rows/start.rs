@@ -1,4 +1,4 @@
-//! What a session costs that an agent begins: the time to the first answer, and memory.
+//! Measures the start of a session by an agent: the time to the first answer, and memory.
 
 use std::process::Command;
 
@@ -8,12 +8,12 @@ use crate::measure::{median, wall_ns};
 use crate::process::{INITIALIZE, KEY, Lines, Server, program, tool_call};
 use crate::table::{Line, Scale, time};
 
-/// Starts at the most.
+/// The most starts.
 const STARTS: usize = 51;
-/// Calls before the memory is looked at.
+/// The number of calls before the memory is read.
 const CALLS: usize = 1000;
 
-/// From starting the process to its first line.
+/// Measures the time from the start of the process to its first line.
 pub fn first_reply(scale: &Scale) -> Vec<Line> {
     let times = program("nudge").map(|nudge| {
         let temp = tempfile::tempdir().expect("a folder for temporary files");
@@ -38,7 +38,7 @@ pub fn first_reply(scale: &Scale) -> Vec<Line> {
     }]
 }
 
-/// Resident memory of a server after a thousand calls.
+/// Measures the resident memory of a server after a thousand calls.
 pub fn resident(_: &Scale) -> Vec<Line> {
     let megabytes = program("nudge").and_then(|nudge| {
         let mut server = Server::start(Command::new(nudge)).expect("the server starts");
@@ -59,7 +59,7 @@ pub fn resident(_: &Scale) -> Vec<Line> {
     }]
 }
 
-/// What a process holds in memory, where the system tells.
+/// Returns the resident memory of a process, if the system reports it.
 pub fn resident_bytes(pid: u32) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"))?;

@@ -1,8 +1,8 @@
-//! What credentials look like, by what their providers document, as expressions that make them.
+//! Lists the forms of credentials that providers document, as expressions that make them.
 
 use super::make::Make;
 
-/// Tokens that say themselves what they are: kind, the variable they are usually in, an expression that makes one.
+/// Tokens with a recognisable form: kind, the usual variable, an expression that makes one.
 pub const TOKENS: &[(&str, &str, &str)] = &[
     ("adafruit", "ADAFRUIT_IO_KEY", "aio_[A-Za-z0-9]{28}"),
     ("adobe", "ADOBE_CLIENT_SECRET", "p8e-[A-Za-z0-9]{32}"),
@@ -129,7 +129,7 @@ pub const TOKENS: &[(&str, &str, &str)] = &[
     ("yandex", "YC_API_KEY", "AQVN[A-Za-z0-9_-]{36}"),
 ];
 
-/// Tokens that only their name gives away: kind, that name, an expression.
+/// Tokens that only their name reveals: kind, that name, an expression.
 pub const NAMED: &[(&str, &str, &str)] = &[
     ("auth0", "AUTH0_CLIENT_SECRET", "[A-Za-z0-9_-]{64}"),
     ("aws-secret-key", "AWS_SECRET_ACCESS_KEY", "[A-Za-z0-9/+]{40}"),
@@ -159,7 +159,7 @@ pub const NAMED: &[(&str, &str, &str)] = &[
     ("wandb", "WANDB_API_KEY", "[a-f0-9]{40}"),
 ];
 
-/// Private keys in their armour, with a body of random base64: what there is of PEM, OpenSSH, PGP and `PuTTY`.
+/// Makes a private key in its armour, with a body of random base64: PEM, OpenSSH, PGP and `PuTTY`.
 pub fn private_key(make: &mut Make) -> String {
     let kind = make.one(&["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "]);
     let body: Vec<_> = (0..5).map(|_| make.text("[A-Za-z0-9+/]{64}")).collect();

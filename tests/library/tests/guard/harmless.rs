@@ -1,4 +1,4 @@
-//! What is stored every day and only resembles a credential. Between backticks stands an expression.
+//! Lists ordinary texts that only resemble a credential. An expression stands between backticks.
 
 /// Kinds of harmless texts.
 pub const HARMLESS: &[(&str, &[&str])] = &[

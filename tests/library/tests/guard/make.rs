@@ -1,9 +1,9 @@
-//! Texts from expressions, the same for the same seed.
+//! Makes texts from expressions; the same seed makes the same texts.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// Makes texts by chance.
+/// Makes random texts.
 pub struct Make(StdRng);
 
 impl Make {
@@ -11,24 +11,24 @@ impl Make {
         Self(StdRng::seed_from_u64(seed))
     }
 
-    /// A text that the expression matches, every character of a class as likely as the next.
+    /// Makes a text that the expression matches; all characters of a class are equally likely.
     pub fn text(&mut self, expression: &str) -> String {
         let texts = rand_regex::Regex::compile(expression, 0).unwrap_or_else(|error| panic!("{expression}: {error}"));
         self.0.sample(&texts)
     }
 
-    /// A number below `count`.
+    /// Returns a random number below `count`.
     pub fn below(&mut self, count: usize) -> usize {
         self.0.random_range(0..count)
     }
 
-    /// One of these.
+    /// Returns a random choice.
     pub fn one<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    /// `text`, in which what stands between two backticks is an expression, and becomes a text that it matches; between
-    /// empty ones stands a password.
+    /// Replaces each expression between two backticks in `text` with a text that it matches, and an empty pair of
+    /// backticks with a password.
     pub fn fill(&mut self, text: &str) -> String {
         let mut out = String::new();
         for (index, part) in text.split('`').enumerate() {
@@ -41,7 +41,7 @@ impl Make {
         out
     }
 
-    /// A password as a person or a generator of passwords chooses it.
+    /// Makes a password as a person or a password generator chooses it.
     pub fn password(&mut self) -> String {
         const WORDS: &[&str] =
             &["copper", "maple", "Granite", "tiger", "Sunset", "harbor", "Falcon", "velvet", "Orbit"];

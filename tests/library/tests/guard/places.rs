@@ -1,6 +1,6 @@
-//! Where credentials stand: what a token is written into, and what a password, or a key without a form, is part of.
+//! Lists texts around credentials: files and commands with a token, a password, or a key without a fixed form.
 
-/// What a token is written into: a name, and a text with `{token}`, `{NAME}` (its variable) and `{name}` (in lower case).
+/// Texts for any token: a name, and a text with `{token}`, `{NAME}` (its variable) and `{name}` (in lower case).
 pub const ANYWHERE: &[(&str, &str)] = &[
     ("bare", "{token}"),
     ("argument", "deploytool login --endpoint https://dev.example.com --auth {token} --json"),
@@ -10,7 +10,7 @@ pub const ANYWHERE: &[(&str, &str)] = &[
     ("body", "{\"profiles\": {\"dev\": {\"endpoint\": \"https://dev.example.com\", \"value\": \"{token}\"}}}"),
 ];
 
-/// The same with its name.
+/// Texts that need the token's name.
 pub const WITH_NAME: &[(&str, &str)] = &[
     ("export", "export {NAME}={token}"),
     ("prefix", "{NAME}='{token}' make publish"),
@@ -26,7 +26,8 @@ pub const WITH_NAME: &[(&str, &str)] = &[
     ("fish", "set -gx {NAME} {token}"),
 ];
 
-/// Credentials that what stands around them gives away. Between backticks stands an expression, empty ones are a password.
+/// Credentials that only the text around them reveals. An expression stands between backticks; an empty pair is a
+/// password.
 pub const CONTEXTS: &[(&str, &[&str])] = &[
     (
         "url",

@@ -1,4 +1,4 @@
-//! A session that never asks for code, beside one of a build without it.
+//! Measures a session that never asks for code, compared with one of a build without code.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::process::{INITIALIZE, KEY, Lines, Server, program, tool_call};
 use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
 
-/// Ours, and ours without the feature.
+/// Nudge, and Nudge without the feature.
 pub const PROGRAMS: &[&str] = &["nudge", "nudge-without-code"];
-/// Starts of each copy at the most.
+/// The most starts of each copy.
 const STARTS: usize = 51;
-/// Calls before the memory is looked at.
+/// The number of calls before the memory is read.
 const CALLS: usize = 1000;
 
-/// Start, memory and `get`.
+/// Measures start, memory and `get`.
 pub fn session(scale: &Scale) -> Vec<Line> {
     let line = |what: &str, measured, absolute| Line {
         what: format!("without a call for code: {what}"),
@@ -52,14 +52,14 @@ pub fn session(scale: &Scale) -> Vec<Line> {
         }
         resident_bytes(server.mcp.pid())
     };
-    // Where the system keeps the pages of a file makes a start up to 5 % longer or shorter, and as much more memory of it
-    // counts as the process's, so each round has copies of its own.
+    // Each round uses fresh copies of the binary. The physical position of a file's pages changes a start by up to 5 %,
+    // and the memory that counts for the process by as much.
     let turns = Turns { rounds: scale.turns.rounds.min(STARTS), slice: Duration::ZERO };
     let (mut starts, mut memory) = (Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..=scale.long_rounds * 2 {
         let [with, without] = [(&with, "with"), (&without, "without")].map(|(nudge, name)| {
             let copy = temp.path().join(name);
-            // A file that is written over keeps its pages.
+            // A file that is overwritten would keep its pages.
             let _ = fs::remove_file(&copy);
             fs::copy(nudge, &copy).expect("there is room for a copy");
             copy

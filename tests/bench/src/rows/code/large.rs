@@ -1,4 +1,4 @@
-//! A large project: what a prompt brings to mind in time, names that everything has, and what rest costs.
+//! Measures a large project: the nodes that a prompt mentions, very common names, and the cost of doing nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use crate::process::program;
 use crate::project::{Code, FUNCTIONS, Project, params};
 use crate::table::{Line, Scale, time};
 
-/// The library of a Python, the larger part of it tests.
+/// Python's standard library, which is mostly tests.
 pub const PROGRAMS: &[&str] = &["python-library"];
-/// Prompts: one that names a definition, one that names none, one in words that thousands of names have.
+/// Prompts: one names a definition, one names none, one has words that thousands of names have.
 const PROMPTS: [&str; 3] = [
     "why does step_12_7() return the wrong amount? see module_40.py:9",
     "please write a README for this project and push it to a branch",
@@ -24,15 +24,15 @@ const PROMPTS: [&str; 3] = [
 ];
 /// Words that many names have.
 const COMMON: [&str; 6] = ["get", "close", "run", "read", "write", "init"];
-/// How long nothing happens.
+/// The time in which nothing happens.
 const REST: Duration = Duration::from_secs(10);
 
-/// All of them.
+/// Measures all calls.
 pub fn calls(scale: &Scale) -> Vec<Line> {
     vec![context(scale), library(scale), rest(scale)]
 }
 
-/// `nudge.code.context` at 100,000 nodes.
+/// Measures `nudge.code.context` with 100,000 nodes.
 fn context(scale: &Scale) -> Line {
     let files = scale.large / FUNCTIONS;
     let root = tempfile::tempdir().expect("a folder for temporary files");
@@ -56,11 +56,11 @@ fn context(scale: &Scale) -> Line {
     }
 }
 
-/// A source that has read all of a project.
+/// Opens a source that has read all of a project.
 fn whole(root: &Path) -> (tempfile::TempDir, Code) {
     let caches = tempfile::tempdir().expect("a folder for temporary files");
     loop {
-        // A process alone stops after some seconds; the next goes on from there.
+        // A process for one call stops after some seconds, and the next one continues.
         let code = Code::open(caches.path());
         let told: Value = serde_json::from_str(code.ask("status", &params(root, &json!({}))).get()).expect("JSON");
         if told["as_of"]["complete"] == true {
@@ -70,7 +70,7 @@ fn whole(root: &Path) -> (tempfile::TempDir, Code) {
     }
 }
 
-/// `nudge.code.node` of names that hundreds of definitions have.
+/// Measures `nudge.code.node` for names that hundreds of definitions have.
 fn library(scale: &Scale) -> Line {
     let line = |measured, absolute| Line {
         what: "code: node of common names, p99".into(),
@@ -105,7 +105,7 @@ fn library(scale: &Scale) -> Line {
     line(Some(percentile(took, 99.0) / 1e6), absolute)
 }
 
-/// Processor time of a session in which nothing happens: that of its worker and of what follows the files.
+/// Measures the processor time of a session in which nothing happens: its worker and its watch.
 fn rest(scale: &Scale) -> Line {
     let root = tempfile::tempdir().expect("a folder for temporary files");
     let project = Project::new(root.path(), scale.small / FUNCTIONS);
@@ -122,7 +122,7 @@ fn rest(scale: &Scale) -> Line {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    // What was written last may still be told of.
+    // The watch may still report the last write.
     std::thread::sleep(Duration::from_secs(1));
     let rest = if scale.long_rounds > 1 { REST } else { Duration::from_millis(50) };
     let before = other_threads_ns();

@@ -1,4 +1,4 @@
-//! One answer, beside a hint and a look at a file; one saved file; memory.
+//! Measures one answer about a node, compared with a hint and a check of a file; one saved file; memory.
 
 use std::fs;
 use std::hint::black_box;
@@ -13,14 +13,14 @@ use crate::measure::{Stopwatch, interleave, median, wall_ns, work};
 use crate::project::{Code, FUNCTIONS, Project};
 use crate::table::{Line, Scale, time, versus};
 
-/// This thread's processor time for something, in nanoseconds.
+/// Returns this thread's processor time for `work`, in nanoseconds.
 fn timed<T>(work: impl FnOnce() -> T) -> f64 {
     let start = Stopwatch::start();
     black_box(work());
     start.ns()
 }
 
-/// One answer, beside a hint and a look at a file; one saved file; memory.
+/// Measures one answer about a node, compared with a hint and a check of a file; one saved file; memory.
 pub fn answer(scale: &Scale) -> Vec<Line> {
     let files = scale.large / 500;
     let root = tempfile::tempdir().expect("a folder for temporary files");
@@ -48,14 +48,14 @@ pub fn answer(scale: &Scale) -> Vec<Line> {
     let get = to_raw_value(&json!({"component": "http-proxy", "key": "build"})).expect("it is JSON");
     let looked: Vec<_> = (0..files).map(|file| project.path().join(format!("module_{file}.py"))).collect();
     project.settle();
-    // What belongs to a node is found when it is asked about first, and kept until a file changes.
+    // The first query about a node finds its links, which are then cached until a file changes.
     let first = median(asked.iter().map(|node| timed(|| code.ask("node", node))).collect());
     let times = interleave(
         scale.turns,
         &mut [
             work(|step| code.ask("node", &asked[step % files])),
             work(|step| (store.call("nudge.get_hint", &get), fs::metadata(&looked[step % files]))),
-            // The file of the node, that of its caller and that of what it calls.
+            // The files are that of the node, that of its caller and that of its callee.
             work(|step| {
                 let three = [0, 1, files - 1].map(|beside| fs::metadata(&looked[(step + beside) % files]));
                 (store.call("nudge.get_hint", &get), three)
@@ -113,7 +113,7 @@ pub fn answer(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// What tree-sitter's parse of a file takes, in nanoseconds.
+/// Returns the time of tree-sitter's parse of a file, in nanoseconds.
 fn parse_alone(file: &Path, scale: &Scale) -> f64 {
     let text = fs::read(file).expect("it was written");
     let mut parser = Parser::new();

@@ -1,4 +1,4 @@
-//! Reading files: beside tree-sitter's parse of the same bytes, nothing made of the tree.
+//! Measures reading files, compared with tree-sitter's parse of the same bytes without any use of the tree.
 
 use std::fs;
 use std::hint::black_box;
@@ -12,20 +12,20 @@ use crate::measure::{Turns, interleave, work};
 use crate::process::program;
 use crate::table::{Line, Scale, versus};
 
-/// Projects that nobody here has written, in three languages.
+/// Projects of other authors, in three languages.
 pub const PROGRAMS: &[&str] = &["code-trees"];
 
 /// The sources of this repository.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../nudge");
 
-/// A file in memory, and the grammar it is parsed by.
+/// A file in memory, and its grammar.
 struct Text {
     path: String,
     bytes: Vec<u8>,
     grammar: tree_sitter::Language,
 }
 
-/// Extraction of whole projects.
+/// Measures the extraction of whole projects.
 pub fn extraction(scale: &Scale) -> Vec<Line> {
     let trees = program("code-trees").and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     let turns = Turns { rounds: scale.long_rounds, ..scale.turns };
@@ -51,7 +51,7 @@ pub fn extraction(scale: &Scale) -> Vec<Line> {
     lines
 }
 
-/// What the index of a project takes, by its own account.
+/// Measures the memory of a project's index, as the index reports it.
 fn memory(root: &Path) -> Line {
     let mut index = CodeIndex::new();
     for text in texts(root) {
@@ -77,7 +77,7 @@ fn line(what: &str, measured: Option<f64>, absolute: String) -> Line {
     Line { what: format!("code: reading {what}"), limit: 1.5, unit: "x", measured, peer, absolute }
 }
 
-/// What is read of a project: what is skipped would be quicker than its parse.
+/// Returns the files of a project that Nudge reads: a skipped file would take less time than its parse.
 fn texts(root: &Path) -> Vec<Text> {
     let (mut ahead, mut texts) = (vec![root.to_owned()], Vec::new());
     while let Some(folder) = ahead.pop() {
@@ -87,7 +87,7 @@ fn texts(root: &Path) -> Vec<Text> {
         for path in entries {
             let name = path.file_name().unwrap_or_default();
             if path.is_dir() {
-                // What is built here is no source.
+                // Build output is not source.
                 ahead.extend((name != "target" && name != "node_modules").then_some(path));
             } else if let Some((path, grammar)) = path.to_str().and_then(|name| Some((name, grammar(name)?)))
                 && let Ok(bytes) = fs::read(path)
