@@ -1,4 +1,4 @@
-//! What a vector file may hold. See `tests/README.md`.
+//! Defines the content of a vector file. See `tests/README.md`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,22 +8,22 @@ use serde::Deserialize;
 
 use crate::json::Json;
 
-/// One case: a fresh store, then steps in order.
+/// A case: a fresh store, then steps in order.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// The name, unique within its file.
     pub name: String,
-    /// The sections of the documents that demand it.
+    /// The sections of the documents that require it.
     pub why: String,
-    /// How the store is configured.
+    /// The configuration of the store.
     #[serde(default)]
     pub config: Config,
-    /// The source, other than the hints, that it is about, or `session`: it runs on a session, and `folder` is saved as
-    /// an empty folder of its own.
+    /// The source that the case is about, if that is not the hints, or `session`. Such a case runs on a session, and
+    /// `folder` is saved as the path of a new empty folder.
     #[serde(default)]
     pub needs: Option<String>,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -80,13 +80,13 @@ impl Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Step {
-    /// A call and what it must answer.
+    /// A call and its expected answer.
     Call(Box<Call>),
-    /// The clock moves.
+    /// Moves the clock.
     Advance(Advance),
-    /// A file in the folder is written, or goes.
+    /// Writes or removes a file in the folder.
     Write(Write),
-    /// A fresh store with the same configuration; the clock starts again at its first instant.
+    /// Starts a fresh store with the same configuration; the clock starts at its first instant again.
     Restart(Restart),
 }
 
@@ -94,21 +94,21 @@ pub enum Step {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Advance {
-    /// By how many milliseconds.
+    /// The number of milliseconds.
     pub advance_ms: u64,
 }
 
-/// Writes a file in the folder of the case.
+/// Writes or removes a file in the folder of the case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// Its path in the folder.
+    /// The path in the folder.
     pub write: String,
-    /// All that it says, perhaps put together; absent: the file goes.
+    /// The whole text, which may use builders; without it the file is removed.
     pub text: Option<Json>,
 }
 
-/// Starts again with a fresh store.
+/// Starts a fresh store.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restart {
@@ -116,7 +116,7 @@ pub struct Restart {
     pub restart: bool,
 }
 
-/// A call. Without `expect` and `error` it must succeed.
+/// A call; without `expect` and `error` it must succeed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
@@ -124,33 +124,33 @@ pub struct Call {
     pub call: String,
     /// The params, with builders.
     pub params: Option<Json>,
-    /// The params as JSON text to be sent as it stands.
+    /// The params as JSON text that is sent unchanged.
     pub params_raw: Option<String>,
     /// A subset of the result.
     pub expect: Option<Json>,
     /// The error, by its `data.reason` or as `{code, data, message_contains}`.
     pub error: Option<Json>,
-    /// Keeps parts of the result: name to JSON pointer.
+    /// Saves parts of the result: name to JSON pointer.
     #[serde(default)]
     pub save: BTreeMap<String, String>,
-    /// Parts of the result whose JSON text must equal a saved one: JSON pointer to name.
+    /// Parts of the result whose JSON text must equal a saved text: JSON pointer to name.
     #[serde(default)]
     pub same_text: BTreeMap<String, String>,
-    /// Texts that must stand in the JSON text of the answer.
+    /// Texts that the JSON text of the answer must contain.
     #[serde(default)]
     pub text_has: Vec<Json>,
-    /// Texts that must not.
+    /// Texts that the JSON text of the answer must not contain.
     #[serde(default)]
     pub text_lacks: Vec<Json>,
 }
 
-/// The folder of the vectors.
+/// Returns the folder of the vectors.
 #[must_use]
 pub fn vectors_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
 
-/// Every case of every file, with the file's name without `.json`, in order.
+/// Loads the cases of all files in order, with the file's name without `.json`.
 pub fn load(dir: &Path) -> Result<Vec<(String, Case)>, String> {
     let mut paths: Vec<PathBuf> = fs::read_dir(dir)
         .map_err(|e| format!("{}: {e}", dir.display()))?
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(env["NUDGE_DEFAULT_TTL"], "PT1H");
     }
 
-    /// Nothing that looks like a live credential may be committed: builders put them together.
+    /// No text that looks like a live credential may be in the tree; builders make such texts at run time.
     #[test]
     fn no_file_holds_a_long_hex_run() {
         for (path, text) in fs::read_dir(vectors_dir())

@@ -1,7 +1,7 @@
-//! JSON that keeps key order and duplicate keys.
+//! Holds JSON that keeps the order of keys, and duplicate keys.
 //!
-//! `serde_json::Value` sorts keys unless a feature is on that would then also change the crates
-//! under test (features are shared within one build), so the runner brings its own small type.
+//! `serde_json::Value` sorts keys unless a feature is on. That feature would also change the crates under test, since
+//! crates share features within one build, so the runner has its own small type.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-/// A JSON value; objects are lists of pairs in the order written.
+/// A JSON value; an object is a list of pairs in the order written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number; `5` and `5.0` stay apart.
+    /// A number; `5` and `5.0` are different.
     Number(serde_json::Number),
     /// A string
     String(String),
@@ -32,18 +32,18 @@ impl Json {
         serde_json::from_str(text).map_err(|e| format!("not JSON: {e}: {}", shorten(text)))
     }
 
-    /// The compact text.
+    /// Returns the compact text.
     #[must_use]
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The compact text as a raw value.
+    /// Returns the compact text as a raw value.
     pub fn raw(&self) -> Result<Box<RawValue>, String> {
         serde_json::value::to_raw_value(self).map_err(|e| e.to_string())
     }
 
-    /// The value of a key of an object.
+    /// Returns the value of a key of an object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
@@ -52,7 +52,7 @@ impl Json {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if this is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -61,7 +61,7 @@ impl Json {
         }
     }
 
-    /// The number as a count, if it is one.
+    /// Returns the number as a count, if this is one.
     #[must_use]
     pub fn as_usize(&self) -> Option<usize> {
         match self {
@@ -70,7 +70,7 @@ impl Json {
         }
     }
 
-    /// `("$op", argument)` if this is an object with one key that begins with `$`.
+    /// Returns `("$op", argument)` if this is an object with a single key that begins with `$`.
     #[must_use]
     pub fn operator(&self) -> Option<(&str, &Self)> {
         match self {
@@ -83,7 +83,7 @@ impl Json {
     }
 }
 
-/// The text of the value at a JSON pointer (RFC 6901), exactly as it stands in `text`.
+/// Returns the text of the value at a JSON pointer (RFC 6901), exactly as in `text`.
 #[must_use]
 pub fn text_at<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
     let mut value = text;
@@ -100,7 +100,7 @@ pub fn text_at<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
     Some(value)
 }
 
-/// The beginning of a text, for messages.
+/// Returns the beginning of a text, for messages.
 #[must_use]
 pub fn shorten(text: &str) -> String {
     const MAX_CHARS: usize = 1_200;

@@ -2,12 +2,12 @@
 //!
 //! The format is documented in `tests/README.md`; this crate is its reference runner:
 //!
-//! - [`mod@format`]: what a case file may hold,
+//! - [`mod@format`]: the content of a case file,
 //! - [`resolve`]: the builders (`$join`, `$repeat`, ...), applied before a call,
 //! - [`matcher`]: the subset match of expectations,
-//! - [`run`]: one case against one [`Driver`],
-//! - [`drivers`]: the library in process, HTTP JSON-RPC, and MCP over stdio,
-//! - [`trials`]: all of it as a program of tests.
+//! - [`run`]: runs one case with one [`Driver`],
+//! - [`drivers`]: the surfaces: the library, C, HTTP, MCP, the command line,
+//! - [`trials`]: the program that runs all cases as tests.
 
 pub mod drivers;
 pub mod format;

@@ -1,11 +1,11 @@
-//! The subset match: what is expected must be there, more may be.
+//! Compares an answer with an expectation: the answer must contain it, and may contain more.
 
 use crate::json::{Json, shorten};
 
-/// Numbers are equal when they differ by no more than this.
+/// The largest difference between equal numbers.
 pub const TOLERANCE: f64 = 1e-4;
 
-/// Checks `actual` against `expected`; the error names the place and both values.
+/// Checks `actual` against `expected`; the error names the position and both values.
 pub fn matches(expected: &Json, actual: &Json) -> Result<(), String> {
     check(expected, Some(actual), "", false)
 }
@@ -94,7 +94,7 @@ fn place(path: &str) -> &str {
     if path.is_empty() { "(whole answer)" } else { path }
 }
 
-/// The code of each `data.reason`.
+/// Returns the code of a `data.reason`.
 #[must_use]
 pub fn code_of(reason: &str) -> Option<i64> {
     Some(match reason {

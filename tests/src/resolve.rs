@@ -1,13 +1,14 @@
-//! Builders: values put together at run time, so that no file holds what it must not or need not.
+//! Applies builders: they make values at run time, because a file must not hold credentials and need not hold long
+//! texts.
 
 use std::collections::BTreeMap;
 
 use crate::json::Json;
 
-/// Parts of earlier results by name, as JSON text.
+/// The saved parts of earlier results by name, as JSON text.
 pub type Saved = BTreeMap<String, String>;
 
-/// Replaces every builder in `value`; operators of the matcher are left in place.
+/// Replaces every builder in `value`; operators of the matcher stay.
 pub fn resolve(value: &Json, saved: &Saved) -> Result<Json, String> {
     if let Some((operator, argument)) = value.operator() {
         return build(operator, argument, saved);
@@ -61,7 +62,7 @@ fn build(operator: &str, argument: &Json, saved: &Saved) -> Result<Json, String>
             let name = argument.as_str().ok_or_else(wrong)?;
             Json::parse(saved.get(name).ok_or_else(|| format!("nothing saved as {name}"))?)?
         }
-        // An operator of the matcher; the matcher refuses what it does not know.
+        // This is an operator of the matcher, which refuses unknown ones.
         _ => Json::Object(vec![(operator.to_owned(), argument)]),
     };
     Ok(built)

@@ -1,4 +1,4 @@
-//! Runs one case against one driver.
+//! Runs a case with a driver.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::json::{Json, shorten, text_at};
 use crate::matcher::{error_matches, matches};
 use crate::resolve::{Saved, resolve};
 
-/// Runs a case; the error names the first step that failed, what was sent and what came back.
+/// Runs a case; the error names the first step that failed, the request and the answer.
 pub fn run(driver: &mut dyn Driver, case: &Case) -> Result<(), String> {
     let mut saved = Saved::new();
     let folder = case.needs.as_ref().map(|_| tempfile::TempDir::with_prefix("nudge-vectors-")).transpose();
@@ -117,7 +117,7 @@ fn judge_text(call: &Call, text: &str, saved: &Saved) -> Result<(), String> {
     Ok(())
 }
 
-/// Both texts from a little before the first difference.
+/// Returns both texts from a little before the first difference.
 fn difference(want: &str, have: &str) -> String {
     let same = want.chars().zip(have.chars()).take_while(|(a, b)| a == b).count();
     let part = |text: &str| text.chars().skip(same.saturating_sub(40)).take(120).collect::<String>();
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::format::Config;
 
-    /// Answers what it is told to, so that the runner itself is tested.
+    /// A driver that gives prepared answers, to test the runner itself.
     struct Parrot(VecDeque<Result<&'static str, &'static str>>);
 
     impl Driver for Parrot {

@@ -1,4 +1,4 @@
-//! The vectors as tests, each of its own, named `driver::file::case`.
+//! Runs each vector as a test, named `driver::file::case`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::{Driver, format, run};
 
-/// Puts every vector through these drivers, as the words of the command line choose.
+/// Runs every vector with these drivers; command-line arguments select tests.
 #[must_use]
 pub fn main(drivers: Vec<fn() -> Box<dyn Driver>>) -> ExitCode {
     let arguments = Arguments::from_args();

@@ -1,5 +1,5 @@
-//! A clock that jumps while a session lives, against the real binary. It needs the binary of the vectors, whose clock can
-//! be moved (`NUDGE_BIN`).
+//! Tests clocks that jump while a session lives, with the real binary. `NUDGE_BIN` must name the binary of the vectors,
+//! whose clock can be moved.
 #![cfg(unix)]
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// A user whose sessions keep hints.
+/// A user with kept hints.
 struct User {
     home: tempfile::TempDir,
     server: Child,
@@ -51,7 +51,7 @@ impl User {
         self.call("nudge.test_advance", &json!({"ms": ms, "jump": jump})).unwrap();
     }
 
-    /// Waits until the session tells that a hint has expired.
+    /// Waits until the session reports that a hint has expired.
     fn wait_for_expiry(&self, mut since: Value, key: &str) {
         let has_expired = |change: &Value| change["key"] == key && change["what"] == "expire";
         wait_for("the expiry", || {
@@ -93,7 +93,7 @@ fn jump_and_return(jump: i64) {
     user.set("month", "P30D");
     let since = user.call("nudge.changes", &json!({})).unwrap()["next"].clone();
     user.move_clock(jump, true);
-    // Whatever is stored now ends in its time, and with it the session has swept.
+    // A hint that is stored now expires in its time, and the report shows that the session has removed expired hints.
     user.set("brief", "PT10S");
     user.move_clock(10_000, false);
     user.wait_for_expiry(since, "brief");

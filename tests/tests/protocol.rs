@@ -1,16 +1,18 @@
-//! The protocol of locks, membership, promotion, journal and session file (`nudge/client/src/members.rs`),
-//! checked in every order in which three processes can take its steps, die between any two and start again.
+//! Checks the protocol of locks, membership, promotion, journal and session file (`nudge/client/src/members.rs`). The
+//! model has three processes, which may take steps in any order, die between two steps, and start again.
 //!
-//! A process that is stopped is one that takes no step for long; so those orders are among them.
+//! A suspended process is one that takes no step for long, so the orders include that.
 //!
-//! What cannot be told apart is one here. The processes are alike, so it does not matter which is which, and
-//! one that is off may start with every step. Of a session's number only matters whether it is the last that
-//! was written. Whoever wins removes `server.pid` and, as a PROXY, looks at the session file in one step,
-//! because only the holder of the lock changes that file. To give up the last try while nobody serves is to
-//! die. A thread that wins after its PROXY has left the line gives the lock back, which is as a client's probe.
+//! The model merges states that no process can tell apart:
+//! - The processes are alike, so their names do not matter, and a process that is off may start at any time.
+//! - A session's number only matters as "the last that was written" or "older".
+//! - The winner of the lock removes `server.pid` and, if it is a PROXY, reads the session file in the same step,
+//!   because only the holder of the lock changes that file.
+//! - A process that gives up its last try while no server runs counts as dead.
+//! - A thread that wins after its PROXY has ended gives the lock back, which is like the probe of a client.
 //!
-//! One limit: a member of a stopped session that takes no step holds `members.lock` all the same, so the
-//! next session goes on for as long as it lives, too.
+//! The model has one limit: a suspended member of a stopped session still holds `members.lock`, so the next session
+//! also lasts as long as that member lives.
 
 use stateright::{Checker, Model, Property};
 
@@ -22,10 +24,10 @@ mod world;
 use steps::{Action, Flaw, Protocol};
 use world::{At, PROCESSES, Process, SessionMark, World};
 
-/// More than the rounds from anywhere to a PRIMARY, each a step of every process.
+/// More rounds than any state needs to reach a PRIMARY; in a round every process takes a step.
 const PATIENCE: usize = 60;
 
-/// Whether there is a PRIMARY after a while if nobody dies any more.
+/// Returns true if there is a PRIMARY after a while in which no process dies.
 fn recovers(protocol: &Protocol, mut world: World) -> bool {
     for _ in 0..PATIENCE {
         if world.is_served() {
@@ -83,7 +85,7 @@ impl Model for Protocol {
             Action::End(name) => next = self.end_proxy(world, name),
             Action::Stop(name) => next.processes[name].at = At::Closed,
             Action::CannotRead(name) if world.processes[name].is_member() => next.processes[name].at = At::Proxy,
-            // Who cannot read and is no member ends, and says why; the others see to the rest.
+            // A process that cannot read and is no member reports that and ends; the other processes continue.
             Action::Die(name) | Action::CannotRead(name) => next = next.die(name),
         }
         next.account();
@@ -120,11 +122,11 @@ impl Model for Protocol {
             Property::always("nothing stays on the disk unless the last one died", |_, world: &World| {
                 world.left || world.is_clean() || world.processes.iter().any(|process| process.at != At::Off)
             }),
-            // Also each as the only one left: those worlds are reached by deaths.
+            // The check includes worlds with only one process left, which deaths produce.
             Property::always("somebody can always become PRIMARY", |protocol: &Protocol, world: &World| {
                 recovers(protocol, *world)
             }),
-            // So that the others are not true for want of anything to speak of.
+            // These properties show that the others are not true merely because such states never occur.
             Property::sometimes("a promoted PROXY has an acknowledged write", |_, world: &World| {
                 world.server_file.is_none()
                     && world.processes.iter().any(|process| process.at == At::Ready && process.store & world.owed != 0)

@@ -1,16 +1,15 @@
-//! The types of the sources' methods for Python and TypeScript, generated from the method tables.
+//! Generates types for the methods of the sources, for Python and TypeScript, from the method tables.
 //!
-//! A source's methods are called as `store.SOURCE.verb(...)`; nobody writes down their types. A new source gets there
-//! by its line in the binary's list of sources and `UPDATE=1 cargo test -p nudge-tests --test typegen`, which writes
+//! A program calls a source's methods as `store.SOURCE.verb(...)`. Their types are generated: a new source needs its
+//! line in the binary's list of sources and `UPDATE=1 cargo test -p nudge-tests --test typegen`, which writes
 //!
 //! - `bindings/python/python/nudge/_sources.pyi`: a class for each source, and `Sources`, which `Store` inherits;
-//! - `bindings/node/sources.d.ts`: an interface for each source and for the params of each method, and `Sources`,
-//!   which `Store` extends.
+//! - `bindings/node/sources.d.ts`: an interface for each source and for the params of each method, and `Sources`, which
+//!   `Store` extends;
+//! - `nudge/docs/openrpc.json` and `nudge/docs/schemas/`: all methods of a server.
 //!
-//! Of all methods of a server it writes `nudge/docs/openrpc.json` and `nudge/docs/schemas/`, too.
-//!
-//! `NUDGE_TYPEGEN_OUT` names a folder for the same with the demo source, against which the checks of both bindings
-//! type-check `tests/demo/use.py` and `tests/demo/use.mts`.
+//! `NUDGE_TYPEGEN_OUT` names a folder for the same files with the demo source. The checks of both bindings compile
+//! `tests/demo/use.py` and `tests/demo/use.mts` with them.
 
 #[path = "typegen/openrpc.rs"]
 mod openrpc;
@@ -29,20 +28,20 @@ use std::path::{Path, PathBuf};
 use nudge_core::source::SourceSpec;
 use schema::{Kind, Namespace, Param, Verb};
 
-/// The generated files, from the root of the repository.
+/// The generated files, relative to the root of the repository.
 const PYTHON: &str = "bindings/python/python/nudge/_sources.pyi";
 const TYPESCRIPT: &str = "bindings/node/sources.d.ts";
 const OPENRPC: &str = "nudge/docs/openrpc.json";
 const SCHEMAS: &str = "nudge/docs/schemas";
 
-/// How to write them again.
+/// The command that writes them.
 const HOW: &str = "UPDATE=1 cargo test -p nudge-tests --test typegen";
 
 fn namespaces(sources: &[&SourceSpec]) -> Vec<Namespace> {
     sources.iter().filter_map(|source| Namespace::of(source)).collect()
 }
 
-/// The demo, and a source whose one method has params of every kind, by names that Python keeps for itself.
+/// Adds the demo, and a source with one method whose params have every kind, with names that are reserved in Python.
 fn with_demo() -> Vec<Namespace> {
     let words = || Kind::Words(vec!["fast".into(), "slow".into()]);
     let kinds = [
@@ -94,7 +93,7 @@ fn tree() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// With `UPDATE=1` the file is written; else it must be that already.
+/// Checks that a file has the wanted text; with `UPDATE=1` writes it.
 fn is_in_the_tree(name: &str, wanted: &str) {
     let path = tree().join(name);
     if std::env::var_os("UPDATE").is_some_and(|set| set == "1") {

@@ -1,5 +1,5 @@
-//! Puts every vector through every driver; each is a test of its own, named
-//! `driver::file::case`. Run a part with `cargo test -p nudge-tests --test vectors -- library::`.
+//! Runs every vector with every driver; each is a test named `driver::file::case`. `cargo test -p nudge-tests --test
+//! vectors -- library::` runs a part of them.
 
 use std::process::ExitCode;
 

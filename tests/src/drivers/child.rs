@@ -1,4 +1,4 @@
-//! A `nudge serve` of our own in a private runtime directory.
+//! Runs a `nudge serve` in a private runtime directory.
 
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -18,7 +18,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(2);
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What `server.pid` holds of interest.
+/// The fields of `server.pid` that the tests use.
 #[derive(Deserialize)]
 struct PidFile {
     pid: u32,
@@ -26,7 +26,7 @@ struct PidFile {
     token: String,
 }
 
-/// A running server; dropping it ends it.
+/// A running server; dropping it ends the server.
 pub(super) struct Server {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -35,7 +35,7 @@ pub(super) struct Server {
     home: TempDir,
 }
 
-/// The binary: `NUDGE_BIN`, else `target/debug/nudge` of the workspace.
+/// Returns the binary: `NUDGE_BIN`, else `target/debug/nudge` of the workspace.
 ///
 /// # Errors
 /// A sentence when there is none.
@@ -53,7 +53,7 @@ pub fn binary() -> Result<PathBuf, String> {
 }
 
 impl Server {
-    /// Starts `nudge serve` with its stdin held open, and waits until it answers for itself.
+    /// Starts `nudge serve`, keeps its stdin open, and waits until it answers.
     pub(super) fn start(config: &Config, stdout: Stdio) -> Result<Self, String> {
         let home = TempDir::with_prefix("nudge-vectors-").map_err(|e| e.to_string())?;
         let mut command = Command::new(binary()?);
@@ -65,10 +65,10 @@ impl Server {
             }
         }
         command
-            // Not the folder itself: a runtime directory must be closed to others, and the server makes it so.
+            // The server makes the runtime directory itself, because others must not be able to enter it.
             .env("NUDGE_RUNTIME_DIR", home.path().join("run"))
             .env("HOME", home.path())
-            // A case says all that it stores: nothing is added of where the tests run.
+            // A case gives every field of a hint, so the server must not add a scope from the folder of the tests.
             .env("NUDGE_DEFAULT_REACH", "everywhere")
             .envs(config.env())
             .stdin(Stdio::piped())
@@ -102,23 +102,23 @@ impl Server {
         Ok(Self { child, stdin, agent, pid_file, home })
     }
 
-    /// Its runtime directory.
+    /// Returns the runtime directory.
     pub(super) fn runtime_dir(&self) -> PathBuf {
         self.home.path().join("run")
     }
 
-    /// Its stdout, once.
+    /// Takes the server's stdout; works once.
     pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Its stdin.
+    /// Returns the server's stdin.
     pub(super) fn stdin(&mut self) -> Option<&mut ChildStdin> {
         self.stdin.as_mut()
     }
 
-    /// A command of the same binary, for the same runtime directory, with nothing to infer from: a
-    /// bare environment and a folder outside any repository.
+    /// Makes a command of the same binary for the same runtime directory. It can infer no context: its environment is
+    /// empty, and its folder is outside any repository.
     pub(super) fn command(&self) -> Result<Command, String> {
         let mut command = Command::new(binary()?);
         let home = self.home.path();
@@ -127,7 +127,7 @@ impl Server {
         Ok(command)
     }
 
-    /// A JSON-RPC call over HTTP.
+    /// Makes a JSON-RPC call over HTTP.
     pub(super) fn call(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>, serde_json::Value> {
         let answer = self.post(method, params).map_err(|e| no_answer(&e))?;
         let answer: RpcAnswer = serde_json::from_str(&answer).map_err(|e| no_answer(&format!("{e}: {answer}")))?;
@@ -148,7 +148,7 @@ impl Server {
         reader.read_to_string().map_err(|e| e.to_string())
     }
 
-    /// Moves the clock by the method that only the feature `test-clock` has.
+    /// Moves the clock with the method that only the feature `test-clock` adds.
     pub(super) fn advance(&self, ms: u64) -> Result<(), String> {
         let params = serde_json::value::to_raw_value(&serde_json::json!({ "ms": ms })).map_err(|e| e.to_string())?;
         match self.call("nudge.test_advance", &params) {
@@ -191,7 +191,7 @@ pub(super) struct RpcAnswer {
 }
 
 impl RpcAnswer {
-    /// The result or the error object.
+    /// Returns the result or the error object.
     pub(super) fn into_result(self) -> Result<Box<RawValue>, serde_json::Value> {
         match (self.result, self.error) {
             (Some(result), None) => Ok(result),

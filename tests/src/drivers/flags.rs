@@ -1,5 +1,5 @@
-//! Params in the words of the command line, where they can be said in them.
-// The outer `None` is "cannot be said", the inner one "is not given".
+//! Expresses params as command-line arguments, if that is possible without a loss.
+// The outer `None` means "cannot be expressed", the inner one "not given".
 #![allow(clippy::option_option)]
 
 use crate::json::Json;
@@ -10,11 +10,11 @@ pub(super) struct Words {
     pub(super) stdin: String,
 }
 
-/// Longest argument; longer values go through stdin.
+/// The longest argument; longer values go through stdin.
 const MAX_ARG_BYTES: usize = 16 << 10;
 
-/// `None` when the verb's flags cannot say just this: a wrong type, an unknown field, a duplicate key,
-/// something that a flag would read otherwise.
+/// Makes the arguments; `None` if the flags cannot express exactly these params: a wrong type, an unknown field, a
+/// duplicate key, or a text that a flag would read in another way.
 pub(super) fn words(method: &str, params: &str) -> Option<Words> {
     let mut fields = Fields::of(&Json::parse(params).ok()?)?;
     let mut line = Line::default();
@@ -36,7 +36,7 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
             line.flag("limit", fields.count("limit")?);
             line.switch("all", fields.yes("include_ineligible")?);
             if let Some(text) = fields.text("text")? {
-                // One that is all spaces, or none, is no word to the command line.
+                // The command line refuses an argument without a visible character.
                 let text = Some(text).filter(|text| !text.trim().is_empty() && text.len() < MAX_ARG_BYTES)?;
                 line.args.extend(["--".into(), text]);
             }
@@ -54,7 +54,7 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
             line.verb("bump");
             line.flag("delta", fields.count("delta")?);
             line.flag("variant", fields.text("variant")?);
-            // Without a context the command line may help itself to the one it is in.
+            // Without a context, the command line may use the context of its own folder.
             line.context(
                 Some(fields.take("context").filter(|context| !["null", "{}"].contains(&&*context.text()))?),
                 false,
@@ -103,7 +103,7 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
     fields.0.is_empty().then_some(Words { args: line.args, stdin: line.stdin })
 }
 
-/// The verbs of the brain.
+/// Makes the arguments for a method of the brain.
 fn brain(method: &str, fields: &mut Fields, line: &mut Line) -> Option<()> {
     let verb: &[&str] = match method {
         "context" => &["ask"],
@@ -134,7 +134,7 @@ fn brain(method: &str, fields: &mut Fields, line: &mut Line) -> Option<()> {
     line.args.push("--".into());
     for name in arguments {
         match fields.text(name)? {
-            // What is a dash alone comes from stdin.
+            // A single dash means stdin.
             Some(text) => line.args.push(Some(text).filter(|text| text != "-" && text.len() < MAX_ARG_BYTES)?),
             None if *name == "dir" => {}
             None => return None,
@@ -152,7 +152,7 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     line.flag("priority", meta.count("priority")?);
     line.flag("confidence", meta.number("confidence")?);
     let ttl = meta.text("ttl")?;
-    // The command line knows more of them.
+    // The command line accepts more forms of a ttl than the methods.
     let is_wire = |ttl: &String| !ttl.trim_start().starts_with(|c: char| c.is_ascii_digit());
     line.flag("ttl", Some(ttl).filter(|ttl| ttl.as_ref().is_none_or(is_wire))?);
     match meta.text("sensitivity")?.as_deref() {
@@ -178,7 +178,7 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     let value = value(&fields.take("value")?, written, line)?;
     line.names(fields)?;
     if value == "-" || value.len() > MAX_ARG_BYTES {
-        // The one line break that the command takes off.
+        // The command removes one line break from the end of its input.
         line.stdin = format!("{value}\n");
         line.args.push("-".into());
     } else {
@@ -187,7 +187,7 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     (meta.0.is_empty() && scope.0.is_empty()).then_some(())
 }
 
-/// The value's text; its type goes into flags.
+/// Returns the value's text; the type of the value goes into flags.
 fn value(value: &Json, written: &str, line: &mut Line) -> Option<String> {
     if let Json::String(text) = value {
         return Some(text.clone());
@@ -202,7 +202,7 @@ fn value(value: &Json, written: &str, line: &mut Line) -> Option<String> {
         }
         "path" => {
             line.list("path-os", systems(typed.list("os")?)?)?;
-            // A relative one begins where the command line stands.
+            // The command line reads a relative path from its own folder.
             let is_relative = |abs: &String| !abs.is_empty() && !abs.starts_with(['/', '\\']) && !abs.contains(':');
             typed.text("abs")?.filter(|abs| !is_relative(abs))?
         }
@@ -214,14 +214,14 @@ fn value(value: &Json, written: &str, line: &mut Line) -> Option<String> {
             }
             typed.text("body")??
         }
-        // A number that this type cannot hold as it is written reads otherwise.
+        // A number that this type cannot hold as written would have another value.
         "json" => Some(typed.take("data")?.text()).filter(|data| written.contains(data.as_str()))?,
         _ => return None,
     };
     typed.0.is_empty().then_some(text)
 }
 
-/// The fields of an object that are still to be said.
+/// The fields of an object that are not expressed yet.
 struct Fields(Vec<(String, Json)>);
 
 impl Fields {
@@ -237,7 +237,7 @@ impl Fields {
         Some(self.0.remove(index).1)
     }
 
-    /// The outer `None`: it is there and no string that an argument can carry.
+    /// Takes a text; the outer `None` means that the field exists and is no string for an argument.
     fn text(&mut self, name: &str) -> Option<Option<String>> {
         match self.take(name) {
             None => Some(None),
@@ -302,7 +302,7 @@ impl Line {
         self.args.extend(on.then(|| format!("--{name}")));
     }
 
-    /// Every other list with commas, the others with repeated flags.
+    /// Writes every second list with commas, and the others with repeated flags.
     fn list(&mut self, name: &str, list: Option<Vec<String>>) -> Option<()> {
         let list = list.unwrap_or_default();
         if list.iter().any(|text| text.is_empty() || text.contains([',', '\0'])) {
@@ -318,7 +318,7 @@ impl Line {
         Some(())
     }
 
-    /// A context; what it leaves out is said to be unknown when it would be `inferred`.
+    /// Writes a context. A field that is not given gets the flag for "unknown" if the command line would infer it.
     fn context(&mut self, context: Option<Json>, inferred: bool) -> Option<()> {
         let mut context = match context {
             None | Some(Json::Null) => Fields(Vec::new()),
@@ -348,7 +348,7 @@ impl Line {
         context.0.is_empty().then_some(())
     }
 
-    /// Component and key, after which nothing is a flag.
+    /// Writes component and key, after which no argument is a flag.
     fn names(&mut self, fields: &mut Fields) -> Option<()> {
         let (component, key) = (fields.text("component")??, fields.text("key")??);
         self.args.extend(["--".into(), component, key]);
@@ -364,7 +364,7 @@ fn strings(list: &Json) -> Option<Vec<String>> {
     }
 }
 
-/// The command line knows more names than the methods.
+/// Checks the names of systems, because the command line accepts more names than the methods.
 fn systems(list: Option<Vec<String>>) -> Option<Option<Vec<String>>> {
     Some(list).filter(|list| list.iter().flatten().all(|os| is_os(os)))
 }

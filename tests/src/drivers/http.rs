@@ -1,4 +1,4 @@
-//! JSON-RPC over HTTP, to a `nudge serve` of its own for each case.
+//! Tests JSON-RPC over HTTP, with a separate `nudge serve` for each case.
 
 use std::process::Stdio;
 

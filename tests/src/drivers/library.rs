@@ -1,4 +1,4 @@
-//! The library in process, by its [`Service`].
+//! Tests the library in this process through its [`Service`].
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::format::{Case, Config};
 /// `2026-01-01T00:00:00.000Z` in milliseconds since 1970.
 const START_MS: i64 = 1_767_225_600_000;
 
-/// The library under a clock moved by hand.
+/// The library with a clock that the case moves.
 #[derive(Default)]
 pub struct Library {
     running: Option<(Nudge, Arc<ManualClock>)>,

@@ -1,4 +1,4 @@
-//! MCP over stdio: `tools/call` for the eight tools, HTTP to the same process for the rest.
+//! Tests MCP over stdio: `tools/call` for the methods that are tools, HTTP to the same process for all others.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -58,7 +58,7 @@ struct ToolCall<'a> {
     arguments: &'a RawValue,
 }
 
-/// What `tools/call` answers.
+/// The result of `tools/call`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolResult {
@@ -122,7 +122,8 @@ impl McpSession {
             }
         });
         let mut session = Self { server, lines, last_id: 0 };
-        // By a name of plain characters its hints would be signed, and the lines would differ from those of other surfaces.
+        // With a client name of plain characters the server would sign hints, and the lines would differ from other
+        // surfaces.
         let hello = serde_json::json!({
             "protocolVersion": PROTOCOL_VERSION,
             "capabilities": {},
@@ -148,7 +149,7 @@ impl McpSession {
             let line = self.lines.recv_timeout(ANSWER_TIMEOUT).map_err(|e| no_answer(&e.to_string()))?;
             let answer: RpcAnswer =
                 serde_json::from_str(&line).map_err(|e| no_answer(&format!("not protocol on stdout: {e}: {line}")))?;
-            // Anything without our id is a notification.
+            // A message without the id of this call is a notification.
             if answer.id == Some(id) {
                 return answer.into_result();
             }
@@ -170,8 +171,8 @@ impl McpSession {
     }
 }
 
-/// Adds an explicit null for every context field left out, so that the server infers none
-/// (semantics section 9). A `bump` without context keeps none: with one it would mean another.
+/// Adds a null for every context field that is not given, so that the server infers none (semantics section 9). A
+/// `bump` without context stays as it is, since a context would change its meaning.
 fn nothing_inferred(verb: &str, params: &RawValue) -> Result<Box<RawValue>, String> {
     if !matches!(verb, "get_hint" | "query" | "bump" | "recall") {
         return Ok(params.to_owned());

@@ -1,4 +1,4 @@
-//! One driver for each surface.
+//! Holds one driver for each surface.
 
 pub mod c;
 mod child;
@@ -13,22 +13,22 @@ use serde_json::value::RawValue;
 
 use crate::format::{Case, Config};
 
-/// A surface of Nudge that vectors can be put through.
+/// A surface of Nudge through which vectors run.
 pub trait Driver {
-    /// The name that stands before each case's.
+    /// The name before the name of each case.
     fn name(&self) -> &'static str;
 
-    /// A fresh, empty store with this configuration; its clock stands at
-    /// `2026-01-01T00:00:00.000Z`. A store started before is dropped.
+    /// Starts a fresh, empty store with this configuration; its clock stands at `2026-01-01T00:00:00.000Z`. The
+    /// previous store is dropped.
     fn start(&mut self, config: &Config) -> Result<(), String>;
 
-    /// The same on a session, for sources that a store of one's own has not. Every surface with a server is one
-    /// already.
+    /// Starts a session instead, for sources that a store in the process does not have. For surfaces with a server this
+    /// is the same as [`Self::start`].
     fn start_session(&mut self, config: &Config) -> Result<(), String> {
         self.start(config)
     }
 
-    /// Calls a method (`nudge.set_hint`) with params as they stand.
+    /// Calls a method (`nudge.set_hint`) with unchanged params.
     ///
     /// The error is the error object `{code, message, data}`.
     fn call(&mut self, method: &str, params: &RawValue) -> Result<Box<RawValue>, serde_json::Value>;
@@ -36,13 +36,13 @@ pub trait Driver {
     /// Moves the clock.
     fn advance(&mut self, ms: u64) -> Result<(), String>;
 
-    /// Why this driver cannot run a case, if it cannot.
+    /// Returns the reason why this driver cannot run a case, if there is one.
     fn skip(&self, _case: &Case) -> Option<String> {
         None
     }
 }
 
-/// Every driver.
+/// Lists every driver.
 #[must_use]
 pub fn all() -> Vec<fn() -> Box<dyn Driver>> {
     vec![
@@ -54,7 +54,7 @@ pub fn all() -> Vec<fn() -> Box<dyn Driver>> {
     ]
 }
 
-/// The error object of a driver that got no answer at all; no case expects its code.
+/// Makes the error object for a driver that got no answer; no case expects its code.
 fn no_answer(message: &str) -> serde_json::Value {
     serde_json::json!({"code": -1, "message": format!("no answer: {message}"), "data": {}})
 }

@@ -1,53 +1,53 @@
-//! What each process does next.
+//! Defines the next step of each process.
 
 use super::world::{At, Knows, Member, Process, SessionMark, World};
 
-/// A mistake, to see that it is found. The last three were found so in the code.
+/// A deliberate mistake in the protocol, which the check must find. The last three were once in the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     None,
-    /// Joins when the lock is held, whether or not the PRIMARY answers.
+    /// Joins when the lock is held, even if no PRIMARY answers.
     JoinsUnanswered,
-    /// Joins before it asks.
+    /// Joins before it asks the PRIMARY.
     JoinsFirst,
-    /// Takes every start for a new session.
+    /// Treats every start as a new session.
     NeverAsks,
     /// Acknowledges before it records.
     AcknowledgesFirst,
-    /// Clears the journal at the end when the lock is released already.
+    /// Removes the journal at the end, after it has released the lock.
     ClearsUnlocked,
-    /// Becomes PRIMARY when `server.pid` names nobody who answers.
+    /// Becomes PRIMARY when the process in `server.pid` does not answer.
     IgnoresTheLock,
     /// Ends without a last try.
     NoLastTry,
-    /// Gives up the last try whenever the lock is held.
+    /// Ends the last try as soon as the lock is held.
     OneLastTry,
-    /// Removes the session file of a stopped session while others belong to it.
+    /// Removes the session file of a stopped session while other processes are members of it.
     RemovesTheMark,
-    /// A PROXY that wins does not look at the session file.
+    /// Does not read the session file when a PROXY wins.
     NeverLooks,
-    /// `nudge stop` only empties the journal.
+    /// Only empties the journal at `nudge stop`.
     NeverMarks,
     /// Removes the session file before the journal.
     ForgetsFirst,
-    /// A PROXY takes the session file for its session's although another PRIMARY may have won since.
+    /// Trusts the session file of its session, although another PRIMARY may have won since.
     BelievesTheFile,
-    /// The last try removes `server.pid` only after it has asked.
+    /// Removes `server.pid` in the last try only after it has tried `members.lock`.
     AsksFirst,
-    /// The thread of a PROXY that ends, and has left, becomes PRIMARY when it wins.
+    /// Lets the thread of a PROXY that has left become PRIMARY when it wins.
     StaysInLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Step(usize),
-    /// Of the thread of a PROXY that ends.
+    /// The thread of a PROXY that is ending takes a step.
     Line(usize),
     Write(usize),
-    /// Opening the journal fails for want of descriptors.
+    /// Opening the journal fails because there are no file descriptors left.
     CannotRead(usize),
     End(usize),
-    /// `nudge stop`
+    /// A user runs `nudge stop`.
     Stop(usize),
     Die(usize),
 }
@@ -59,7 +59,7 @@ impl Protocol {
         world.is_locked(self.0 == Flaw::ClearsUnlocked)
     }
 
-    /// The next step of a process; `None` when it has to wait.
+    /// Takes the next step of a process; `None` when it has to wait.
     pub fn step(&self, world: &World, name: usize) -> Option<World> {
         let mut next = *world;
         let process = world.processes[name];
@@ -131,7 +131,7 @@ impl Protocol {
         Some(next)
     }
 
-    /// The next step of one that has won the lock and is no member.
+    /// Takes the next step of a process that has won the lock and is no member.
     fn start(&self, next: &mut World, name: usize) -> At {
         match next.processes[name].at {
             At::Won => {
@@ -179,7 +179,7 @@ impl Protocol {
         if self.0 == Flaw::ForgetsFirst { At::RemovingSession } else { At::RemovingJournal }
     }
 
-    /// The next step of a PROXY's thread that has won the lock.
+    /// Takes the next step of a PROXY's thread that has won the lock.
     fn promote(&self, next: &mut World, process: &Process, stage: At) -> At {
         match stage {
             At::Won => {
@@ -202,7 +202,7 @@ impl Protocol {
         }
     }
 
-    /// The next step of the thread of a PROXY that ends meanwhile.
+    /// Takes the next step of the thread of a PROXY that is ending.
     pub fn line(&self, world: &World, name: usize) -> Option<World> {
         let mut next = *world;
         let process = world.processes[name];
@@ -210,7 +210,7 @@ impl Protocol {
             At::Off => return None,
             At::Proxy if self.is_locked(world) => return None,
             At::Proxy => At::Won,
-            // The lock is given back.
+            // The thread gives the lock back.
             At::Ready | At::TurnedAway => At::Off,
             stage => self.promote(&mut next, &process, stage),
         };
@@ -218,7 +218,7 @@ impl Protocol {
         Some(next)
     }
 
-    /// The next step of one that ends.
+    /// Takes the next step of a process that is ending.
     fn end(&self, next: &mut World, name: usize) -> Option<At> {
         let process = next.processes[name];
         Some(match process.at {
@@ -232,7 +232,7 @@ impl Protocol {
             }
             At::AskingAtTheEnd if !next.has_members() => At::AskedAtTheEnd,
             At::AskingAtTheEnd if next.session != SessionMark::Stopped => At::Unlocking,
-            // The others are to find the mark.
+            // The session file stays, so that the other members see that the session was stopped.
             At::AskingAtTheEnd => At::ClearingJournal(self.0 == Flaw::RemovesTheMark),
             At::AskedAtTheEnd => {
                 next.stopped = false;
@@ -253,7 +253,7 @@ impl Protocol {
             At::LastTry if self.0 == Flaw::NoLastTry => At::Off,
             At::LastTry if !self.is_locked(next) => {
                 next.processes[name].last = true;
-                // There is one when a PRIMARY has died.
+                // After the death of a PRIMARY, `server.pid` still exists.
                 if self.0 != Flaw::AsksFirst {
                     next.name(None);
                 }
@@ -266,7 +266,7 @@ impl Protocol {
         })
     }
 
-    /// Begins to write: recorded, not acknowledged.
+    /// Begins a write: it is recorded and not acknowledged yet.
     pub fn write(&self, world: &World, name: usize) -> Option<World> {
         let write = world.next_write()?;
         let mut next = *world;
@@ -280,11 +280,11 @@ impl Protocol {
         Some(next)
     }
 
-    /// A PROXY is told to end, perhaps when its thread has the lock already.
+    /// Tells a PROXY to end; its thread may already have the lock.
     pub fn end_proxy(&self, world: &World, name: usize) -> World {
         let mut next = *world;
         let process = &mut next.processes[name];
-        // A thread that has left gives the lock back at once when it wins, which is as a probe.
+        // The thread of a PROXY that has ended gives the lock back at once when it wins, so it is not modelled.
         let waits = process.at == At::Proxy && self.0 != Flaw::StaysInLine;
         process.store = 0;
         (process.line, process.at) = (if waits { At::Off } else { process.at }, At::LeavingTheLine);
@@ -292,7 +292,7 @@ impl Protocol {
     }
 }
 
-/// An end takes time only where a thread is there to use it.
+/// A process needs a step to exit only if it has a thread that may act meanwhile.
 fn exit(process: Process) -> At {
     if process.line == At::Off { At::Off } else { At::Exiting }
 }

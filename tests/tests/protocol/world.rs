@@ -1,36 +1,37 @@
-//! What the processes and the disk are at one moment.
+//! Holds the state of the processes and the disk at one moment.
 
 pub const PROCESSES: usize = 3;
-/// Bits of a set: enough for a write in a session, one in the next, and one that dies unacknowledged.
+/// The number of writes, one bit each: enough for one in a session, one in the next, and one that is never
+/// acknowledged.
 pub const WRITES: u32 = 3;
 
-/// Which step of the protocol comes next.
+/// The state of a process, named by its next step.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
-    /// Or tries for the lock, or for a PRIMARY that answers: neither holds anything.
+    /// Is not running, or looks for the lock or for a PRIMARY that answers; it holds no lock in any case.
     #[default]
     Off,
-    /// A PRIMARY has answered; joins next.
+    /// Has an answer of a PRIMARY; joins the session next.
     Answered,
     /// Reads the session file next.
     Joined,
-    /// Looks next whether `server.pid` still says what it said when the PRIMARY answered.
+    /// Checks next whether `server.pid` is still the same as when the PRIMARY answered.
     Looked,
     Proxy,
-    /// Has `primary.lock`, as in all that follow; removes `server.pid` next. A PROXY then looks at the
+    /// Has `primary.lock`, as all states up to `Unlocking` have; removes `server.pid` next, and a PROXY then reads the
     /// session file.
     Won,
     /// Gives the lock back next, because the session of this PROXY is over.
     TurnedAway,
-    /// Tries `members.lock` exclusively next.
+    /// Tries next to get `members.lock` exclusively.
     Asking,
-    /// Has it, and releases it next.
+    /// Has `members.lock` exclusively; releases it next.
     Asked,
     RemovingJournal,
     RemovingSession,
-    /// Opens the journal, and keeps what is in it or not.
+    /// Opens the journal next; the flag says whether it keeps the content.
     Opening(bool),
-    /// Writes the session file next, unless it goes on with the one there is.
+    /// Writes the session file next, unless it continues the session of that file.
     Describing,
     Joining,
     /// Writes `server.pid` next.
@@ -38,29 +39,29 @@ pub enum At {
     Serving,
     /// Has written a record that is not acknowledged yet.
     Recorded,
-    /// `nudge stop`: acknowledges nothing more; cuts the session file to nothing next.
+    /// Is stopped by `nudge stop` and acknowledges nothing more; empties the session file next.
     Closed,
-    /// Empties the journal next.
+    /// Has emptied the session file; empties the journal next.
     Marked,
-    /// Answers nothing more; removes `server.pid` next.
+    /// Answers no more calls; removes `server.pid` next.
     Ending,
     Leaving,
     AskingAtTheEnd,
     AskedAtTheEnd,
-    /// Removes the journal next; and then the session file, or not.
+    /// Removes the journal next; the flag says whether it then removes the session file.
     ClearingJournal(bool),
     ClearingSession,
     Unlocking,
-    /// Has no lock; a PROXY that ends leaves the session next.
+    /// Has no lock; a PROXY that is ending leaves the session next.
     LeavingTheLine,
-    /// Tries for the lock once more.
+    /// Tries to get the lock for the last time.
     LastTry,
-    /// Has done all; the system ends its threads next.
+    /// Has finished; the system ends its threads next.
     Exiting,
 }
 
-/// What a PROXY knows of its session. Numbers are never used twice; so all that can be observed of one is
-/// whether it is the last that was ever written.
+/// The knowledge of a PROXY about its session. Each session file has a new number, so a PROXY can only tell whether its number
+/// is the last that was written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knows {
     #[default]
@@ -75,16 +76,16 @@ pub enum SessionMark {
     #[default]
     Unknown,
     Stopped,
-    /// With the last number that was ever written.
+    /// The file holds the last number that was ever written.
     Lives,
 }
 
-/// Whether it holds `members.lock` shared.
+/// The session for which a process holds `members.lock` shared, if it does.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Member {
     #[default]
     No,
-    /// Since before the latest session began; the one before was stopped, and this one does not know.
+    /// Holds it since an earlier session, which was stopped; this process has not noticed it yet.
     OfOlder,
     OfLatest,
 }
@@ -92,36 +93,38 @@ pub enum Member {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
     pub at: At,
-    /// The thread of a PROXY that ends, which may have won the lock when it was told; else `Off`.
+    /// The step of the thread of a PROXY that is ending: the thread may already hold the lock. `Off` when there is no
+    /// such thread.
     pub line: At,
-    /// `server.pid` is still what it was when the PRIMARY answered.
+    /// Is true when `server.pid` is still the same as when the PRIMARY answered.
     pub unchanged: bool,
     pub knows: Knows,
-    /// Its last try has begun to succeed.
+    /// Has won the lock in its last try.
     pub last: bool,
     pub member: Member,
-    /// Has taken part in a session: saw its PRIMARY answer, or is it.
+    /// Has taken part in a session: it saw the PRIMARY answer, or it is the PRIMARY.
     pub part: bool,
-    /// The writes it would answer with.
+    /// The writes that its answers would show.
     pub store: u8,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct World {
     pub processes: [Process; PROCESSES],
-    /// Whom `server.pid` names, if that one lives.
+    /// The process that `server.pid` names, if it is alive.
     pub server_file: Option<usize>,
     pub session: SessionMark,
     pub journal: Option<u8>,
-    /// All that was ever written.
+    /// All writes.
     pub written: u8,
-    /// Acknowledged while somebody belonged to the session, and somebody has ever since.
+    /// The acknowledged writes that must not be lost: some process has belonged to the session ever since.
     pub owed: u8,
-    /// Written before a moment at which nobody lived who had taken part, or before a stop.
+    /// The writes that a new session must not show: at some time after them no participant was alive, or the session
+    /// was stopped.
     pub over: u8,
-    /// Somebody stopped the session, and no other has begun.
+    /// Is true when the session was stopped and no other has begun.
     pub stopped: bool,
-    /// What lies on the disk was left by one who died, with nobody there to see to it.
+    /// A process that died left files on the disk, and no living process had to remove them.
     pub left: bool,
 }
 
@@ -146,12 +149,13 @@ impl At {
 }
 
 impl Process {
-    /// Whether it answers callers.
+    /// Returns true when the process answers callers.
     pub fn is_primary(&self) -> bool {
         matches!(self.at, At::Serving | At::Recorded | At::Closed | At::Marked)
     }
 
-    /// Whether it has not come so far that it would have to clear up, or has asked for the last time.
+    /// Returns true when the process need not remove the session's files: it has not joined, it exits, or its last try
+    /// has already asked for members.
     fn has_no_duty(&self) -> bool {
         match self.at {
             At::ClearingJournal(false) | At::Unlocking => self.last,
@@ -179,7 +183,7 @@ impl World {
         })
     }
 
-    /// Whether `members.lock` is held exclusively.
+    /// Returns true when `members.lock` is held exclusively.
     pub fn is_asked(&self) -> bool {
         self.processes.iter().any(|process| matches!(process.at, At::Asked | At::AskedAtTheEnd))
     }
@@ -188,7 +192,7 @@ impl World {
         self.processes.iter().any(Process::is_primary)
     }
 
-    /// Whether the server answers that `server.pid` names.
+    /// Returns true when the server that `server.pid` names answers.
     pub fn answers(&self) -> bool {
         self.server_file.is_some_and(|name| self.processes[name].is_primary())
     }
@@ -201,13 +205,13 @@ impl World {
         (self.written.count_ones() < WRITES).then(|| 1 << self.written.count_ones())
     }
 
-    /// Changes `server.pid`.
+    /// Changes the process in `server.pid`.
     pub fn name(&mut self, named: Option<usize>) {
         self.server_file = named;
         self.processes.iter_mut().for_each(|process| process.unchanged = false);
     }
 
-    /// A new session begins, or there is nobody left for whom one could.
+    /// Begins a new session: a process that is still a member of the stopped one becomes `OfOlder`.
     pub fn begin(&mut self) {
         if self.session == SessionMark::Stopped {
             for process in self.processes.iter_mut().filter(|process| process.is_member()) {
@@ -231,7 +235,7 @@ impl World {
         self.left = false;
     }
 
-    /// What the properties speak of follows from each step.
+    /// Updates `owed` and `over`, which the properties compare, after each step.
     pub fn account(&mut self) {
         if !self.processes.iter().any(Process::belongs) {
             self.owed = 0;
@@ -252,11 +256,11 @@ impl World {
         self
     }
 
-    /// The same with the processes in order: they are all alike, so their names do not matter.
+    /// Sorts the processes: they are alike, so worlds that differ only in their order are the same.
     pub fn sorted(mut self) -> Self {
         let named = self.server_file.map(|name| self.processes[name]).filter(|process| process.at != At::Off);
         self.processes.sort_unstable();
-        // Whoever is quite the same could as well be the one.
+        // Names the first process that is equal to the named one: no property can tell equal processes apart.
         self.server_file = named.and_then(|named| self.processes.iter().position(|process| *process == named));
         self
     }

@@ -1,7 +1,8 @@
-//! The tables of promises, made from the comments above the tests that show them.
+//! Makes the tables of promises from the comments above the tests that prove them.
 //!
-//! The comment above the first test holds the section and the sentence, `Promise (SECTION): SENTENCE`, up to an empty line
-//! or another tag. A further test names the first: ``Promise: see `NAME`.`` In a vector the tag ends its `why`.
+//! The comment above the first test holds the section and the sentence, `Promise (SECTION): SENTENCE`, up to an empty
+//! line or another tag. The comment of a further test names the first: ``Promise: see `NAME`.`` In a vector the tag
+//! ends its `why`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +13,7 @@ const PAGE: &str = "nudge/docs/promises.md";
 const BEGINS: &str = "<!-- promises: UPDATE=1 cargo test -p nudge-tests --test tidy -->";
 const ENDS: &str = "<!-- end of promises -->";
 
-/// Sections of the page, in its order.
+/// The sections of the page, in order.
 const SECTIONS: [&str; 12] = [
     "hints",
     "kept hints",
@@ -118,7 +119,7 @@ fn promise_tables() -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// Files in which tags are read: sources, vectors, and commands of the tests.
+/// Returns true for files whose tags are read: sources, vectors, and commands of the tests.
 fn has_tags(file: &str) -> bool {
     match extension(file) {
         Some(extension) => {
@@ -158,8 +159,8 @@ fn read_tags(file: &str, text: &str) -> Vec<PromiseTag> {
     out
 }
 
-/// Finds the name of the test below a comment. A function of Rust is a test by its attribute; in a file without Rust's
-/// harness it is `main`, or one that `trial("NAME", ..)` lists.
+/// Finds the name of the test below a comment. A Rust function is a test by its attribute. In a file without Rust's
+/// test harness the test is `main`, or a name in `trial("NAME", ..)`.
 fn named_test<'a>(file: &str, all: &[&'a str], from: usize) -> Option<&'a str> {
     let lines = &all[from..];
     let name = |line: &'a str| match extension(file) {
@@ -173,7 +174,7 @@ fn named_test<'a>(file: &str, all: &[&'a str], from: usize) -> Option<&'a str> {
     (is_test || is_listed()).then_some(name)
 }
 
-/// Reads the tag at the end of a vector's `why`; the name of the vector stands on the line above.
+/// Reads the tag at the end of a vector's `why`; the line above has the name of the vector.
 fn read_vector_tags(file: &str, text: &str) -> Vec<PromiseTag> {
     let lines: Vec<_> = text.lines().map(|line| line.trim().trim_end_matches(',').trim_end_matches('"')).collect();
     let pairs = lines.iter().zip(lines.iter().skip(1));

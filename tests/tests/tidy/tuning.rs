@@ -1,4 +1,4 @@
-//! The table of tuning constants, made from the code and the comments above them.
+//! Makes the table of tuning constants from the code and the comments above them.
 
 use std::fmt::Write as _;
 
@@ -50,7 +50,7 @@ struct ConstantGroup {
     constants: Vec<String>,
 }
 
-/// Reads the constants of a fraction in a file's product code, in its order.
+/// Reads the constants with a fraction from the product code of a file, in the file's order.
 fn read_constants(code: &str) -> Vec<ConstantGroup> {
     let constant = Regex::new(r"^(?:pub(?:\([a-z]+\))? )?const ([A-Z0-9_]+): (\w+) = (.+);$").unwrap();
     let mut groups: Vec<ConstantGroup> = Vec::new();

@@ -1,4 +1,4 @@
-//! The style of CONTRIBUTING.md, as far as it can be counted: names of types and functions, and first words of comments.
+//! Checks the parts of the style in CONTRIBUTING.md that can be counted: names, and first words of comments.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::{files, read};
 
-/// Types of one word: terms of the field, and those that users of the library call by this name.
+/// Type names of one word: terms of the field, and names that users of the library know.
 const TERMS: [&str; 42] = [
     "Backend",
     "Caller",
@@ -53,22 +53,22 @@ const TERMS: [&str; 42] = [
     "Watchdog",
 ];
 
-/// Names of several types: one for each operating system or set of features.
+/// Names of several types, each for another operating system or set of features.
 const VARIANTS: [&str; 6] = ["BoltLink", "ConnectionProbe", "FileId", "HeldFolder", "LifeSign", "LocalListener"];
 
-/// Words without a subject: a comment does not begin with one.
+/// Words that are no subject: a comment must not begin with them.
 const OPENINGS: [&str; 14] = [
     "What", "Who", "Whoever", "Whose", "Whom", "Whether", "Of", "Those", "That", "One", "Its", "Nobody", "Where",
     "Which",
 ];
 
-/// Most functions whose name is one word, of a hundred.
+/// The largest share of functions whose name is one word, in percent.
 const MAX_ONE_WORD_PERCENT: usize = 30;
 
-/// Most words of 1,000 in comments that hide the subject: what, who, whoever, whose, nobody.
+/// The most words that hide the subject in 1,000 words of comments: what, who, whoever, whose, nobody.
 const MAX_RIDDLES_PER_1000: usize = 4;
 
-/// The product's Rust code by file: without tests, examples and benchmarks.
+/// Returns the Rust code of the product by file: without tests, examples and benchmarks.
 fn product() -> Vec<(String, String)> {
     let is_product = |name: &String| {
         let is_test = ["tests/", "/tests/", "/examples/", "/benches/"].iter().any(|folder| name.contains(folder));

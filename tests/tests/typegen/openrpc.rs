@@ -1,11 +1,11 @@
-//! The methods as files for programs: one `OpenRPC` document, and the JSON Schema of the params of each.
+//! Writes the methods for programs: one OpenRPC document, and a JSON Schema for the params of each method.
 
 use nudge::{ErrorKind, MethodSpec};
 use serde_json::{Map, Value, json};
 
 use crate::HOW;
 
-/// `openrpc.json`.
+/// Makes `openrpc.json`.
 pub fn document(methods: &[&MethodSpec]) -> String {
     let errors = ErrorKind::ALL.into_iter().filter(|kind| kind.code() > 0);
     let errors: Vec<_> = errors.map(|kind| json!({"code": kind.code(), "message": kind.reason()})).collect();
@@ -28,7 +28,7 @@ fn row(method: &MethodSpec) -> Value {
     let schema = (method.params)();
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
     let properties = schema["properties"].as_object().into_iter().flatten();
-    // OpenRPC wants those that are required first.
+    // OpenRPC requires that required params come first.
     let mut params: Vec<_> = properties
         .map(|(name, schema)| json!({"name": name, "required": required.contains(&&json!(name)), "schema": schema}))
         .collect();
@@ -45,7 +45,7 @@ fn row(method: &MethodSpec) -> Value {
     })
 }
 
-/// The schema of a method's params, by the name of its file.
+/// Makes the schemas of the methods' params, with the names of their files.
 pub fn schemas(methods: &[&MethodSpec]) -> Vec<(String, String)> {
     methods.iter().map(|method| (format!("{}.json", method.name), text(&(method.params)()))).collect()
 }

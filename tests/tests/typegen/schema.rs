@@ -1,4 +1,4 @@
-//! What both languages need to know of a source: its methods, their params, and the type of each.
+//! Reads the facts that both languages need about a source: its methods, their params, and the type of each param.
 
 use nudge::ContextUse;
 use nudge_core::source::SourceSpec;
@@ -7,14 +7,14 @@ use serde_json::Value;
 /// A source with methods of its own name.
 pub struct Namespace {
     pub name: &'static str,
-    /// What it says of itself.
+    /// The source's own description.
     pub guide: &'static str,
     pub verbs: Vec<Verb>,
 }
 
 /// A method of a source.
 pub struct Verb {
-    /// `nudge.records.add_many` of the source `records` is `add_many`.
+    /// The last part of the method's name: `add_many` for `nudge.records.add_many`.
     pub name: String,
     pub description: &'static str,
     pub params: Vec<Param>,
@@ -28,7 +28,7 @@ pub struct Param {
     pub kind: Kind,
 }
 
-/// What a JSON Schema allows, as far as type checkers can follow.
+/// The types that a JSON Schema allows, as far as type checkers can express them.
 pub enum Kind {
     Text,
     Words(Vec<String>),
@@ -39,13 +39,13 @@ pub enum Kind {
     /// An object of values of one kind.
     Map(Box<Self>),
     Any(Vec<Self>),
-    /// Where the caller stands: whatever the bindings take for it.
+    /// The caller's context, in any form that the bindings accept.
     Context,
     Json,
 }
 
 impl Namespace {
-    /// `None` for the hints, whose methods have no prefix.
+    /// Makes the namespace of a source; `None` for the hints, whose methods have no prefix.
     pub fn of(source: &SourceSpec) -> Option<Self> {
         let prefix = format!("nudge.{}.", source.name);
         let rows = (source.methods)().into_iter();
@@ -59,7 +59,7 @@ impl Namespace {
         (!verbs.is_empty()).then_some(Self { name: source.name, guide: source.guide, verbs })
     }
 
-    /// The name of its class, `DemoSource`.
+    /// Returns the name of its class, such as `DemoSource`.
     pub fn class(&self) -> String {
         format!("{}Source", capitalized(self.name))
     }
@@ -99,13 +99,13 @@ impl Kind {
     }
 }
 
-/// `add_many` as `AddMany`.
+/// Turns `add_many` into `AddMany`.
 pub fn capitalized(name: &str) -> String {
     let word = |word: &str| word.get(..1).map(|first| first.to_ascii_uppercase() + &word[1..]).unwrap_or_default();
     name.split('_').map(word).collect()
 }
 
-/// A text in lines of at most `width` characters, as long as its words allow.
+/// Wraps a text into lines of at most `width` characters, unless a word is longer.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,12 +1,12 @@
-//! The first sentence on each method: what a programmer reads in rustdoc, in Python's `help`, in an editor for TypeScript
-//! and in the C header. It is written once, in Rust; the others say the same. (Descriptions in the method tables are for
+//! Compares the first sentence about each method in rustdoc, Python's `help`, the TypeScript declarations and the C
+//! header. The sentence is written in Rust, and the others must be equal. (Descriptions in the method tables are for
 //! models, and say when to call.)
 
 use std::fs;
 
 use crate::tree;
 
-/// A method of the hints, and what it is called in Rust, Python and TypeScript; C has functions for some.
+/// A method of the hints, with its names in Rust, Python and TypeScript; C has functions for some methods.
 struct Names {
     rust: &'static str,
     python: &'static str,
@@ -25,11 +25,11 @@ fn names(method: &str) -> Names {
     Names { rust: or(names.1), python: or(names.2), typescript }
 }
 
-/// Verbs that have another name in Rust or in Python.
+/// Methods that have another name in Rust or in Python.
 const RENAMED: [(&str, &str, &str); 2] =
     [("list_components", "components", "list_components"), ("import", "", "import_")];
 
-/// The first sentence of a comment, on one line, without what is spelt in each language's own way.
+/// Returns the first sentence of a comment on one line, without parts that each language spells in its own way.
 fn first(comment: &str) -> String {
     let words: Vec<_> =
         comment.split_whitespace().filter(|word| !["//", "///", "*", "/**", "*/"].contains(word)).collect();
@@ -42,7 +42,7 @@ fn first(comment: &str) -> String {
     text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned()
 }
 
-/// The comment before the line that begins so: in Rust, TypeScript and C.
+/// Returns the comment before a line with this beginning, in Rust, TypeScript and C.
 fn before(text: &str, begins: &str) -> Option<String> {
     let lines: Vec<_> = text.lines().collect();
     let index = lines.iter().position(|line| line.trim_start().starts_with(begins))?;
@@ -55,7 +55,7 @@ fn before(text: &str, begins: &str) -> Option<String> {
     Some(comment.map(|line| line.replace("/**", "").replace("*/", "")).collect::<Vec<_>>().join("\n"))
 }
 
-/// The text of a function in Python.
+/// Returns the docstring of a Python function.
 fn docstring(text: &str, name: &str) -> Option<String> {
     let body = text.split_once(&format!("    def {name}("))?.1;
     let doc = body.split("\"\"\"").nth(1)?;

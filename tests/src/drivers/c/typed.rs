@@ -1,5 +1,5 @@
-//! Params as fields of the typed functions, where these can say just them.
-// The outer `None` is "cannot be said", the inner one "is not given".
+//! Expresses params as fields of the typed functions, if that is possible without a loss.
+// The outer `None` means "cannot be expressed", the inner one "not given".
 #![allow(clippy::option_option)]
 
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ const SHELLS: [&str; 6] = ["bash", "sh", "powershell", "cmd", "zsh", "fish"];
 const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
 const SOURCES: [&str; 4] = ["user", "agent", "tool-output", "file-import"];
-/// Bits.
+/// The bits of `nudge_os`.
 const SYSTEMS: [(&str, u32); 3] = [("linux", 1), ("darwin", 2), ("windows", 4)];
 
-/// What is sent to the client.
+/// The message for the client.
 #[derive(Debug)]
 pub(super) struct Message {
     verb: &'static str,
@@ -53,7 +53,7 @@ impl Message {
     }
 }
 
-/// `None` when the typed function cannot say just this, or there is none.
+/// Makes the message; `None` if there is no typed function or it cannot express exactly these params.
 pub(super) fn message(method: &str, params: &str) -> Option<Message> {
     let mut fields = Fields::of(&Json::parse(params).ok()?)?;
     let verb = match method {
@@ -150,7 +150,7 @@ fn value(value: &Json, written: &str, to: &mut Message) -> Option<()> {
         }
         "path" => {
             to.push("path_os", bits(&typed.list("os")?)?);
-            // Bits have no order.
+            // A set of bits has no order.
             typed.text("abs")??
         }
         "template" => {
@@ -161,14 +161,14 @@ fn value(value: &Json, written: &str, to: &mut Message) -> Option<()> {
             }
             typed.text("body")??
         }
-        // A number that this type cannot hold as it is written reads otherwise.
+        // A number that this type cannot hold as written would have another value.
         _ => Some(typed.take("data")?.text()).filter(|data| written.contains(data.as_str()))?,
     };
     to.push("value", text);
     typed.0.is_empty().then_some(())
 }
 
-/// The number of one of `names`.
+/// Returns the number of one of `names`.
 fn choice(name: Option<String>, names: &[&str]) -> Option<Option<String>> {
     let Some(name) = name else { return Some(None) };
     names.iter().position(|known| *known == name).map(|index| Some((index + 1).to_string()))
@@ -191,7 +191,7 @@ fn strings(list: &Json) -> Option<Vec<String>> {
     }
 }
 
-/// The fields of an object that are still to be said.
+/// The fields of an object that are not expressed yet.
 struct Fields(Vec<(String, Json)>);
 
 impl Fields {
@@ -231,7 +231,7 @@ impl Fields {
         }
     }
 
-    /// A count that a double holds.
+    /// Takes a count that a double holds.
     fn count(&mut self, name: &str) -> Option<Option<String>> {
         match self.take(name) {
             None => Some(None),
@@ -242,7 +242,7 @@ impl Fields {
         }
     }
 
-    /// A count of which 0 would say "not given".
+    /// Takes a count for which 0 would mean "not given".
     fn positive(&mut self, name: &str) -> Option<Option<String>> {
         self.count(name).filter(|count| count.as_deref() != Some("0"))
     }
@@ -262,7 +262,7 @@ mod tests {
     use crate::format::{Step, load, vectors_dir};
     use crate::resolve::{Saved, resolve};
 
-    /// Else the comparison would compare little.
+    /// Checks that most calls can be expressed: else the comparison would cover little.
     #[test]
     fn most_calls_can_be_said() {
         let (mut all, mut said) = (0, 0);
