@@ -76,7 +76,7 @@ impl Config {
     }
 }
 
-/// One step of a case.
+/// A step of a case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Step {

@@ -60,8 +60,8 @@ pub enum At {
     Exiting,
 }
 
-/// The knowledge of a PROXY about its session. Each session file has a new number, so a PROXY can only tell whether its number
-/// is the last that was written.
+/// The knowledge of a PROXY about its session. Each session file has a new number, so a PROXY can only tell whether its
+/// number is the last that was written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knows {
     #[default]

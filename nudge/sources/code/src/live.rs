@@ -44,12 +44,12 @@ const LOOK_HOLDS_NS: u64 = 5_000_000_000;
 /// The most files that are read to find out whether a definition is gone.
 const MAX_UNREAD: usize = 20;
 
-/// Tells if the index agrees with the disk about a file.
+/// The relation of the index to a file on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFreshness {
-    /// It is.
+    /// The index agrees.
     Yes,
-    /// It is; the file was just read for it.
+    /// The index agrees; the file was just read for that.
     Reindexed,
     /// The file differs, and was not read yet.
     No,
@@ -65,23 +65,23 @@ impl Serialize for FileFreshness {
     }
 }
 
-/// How far an answer can be relied on.
+/// Says how current an answer is.
 #[derive(Debug, Clone, Serialize)]
 pub struct AsOf {
-    /// When a file was last read; absent before the first.
+    /// The time of the last read of a file; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_at: Option<String>,
     /// The commit of HEAD, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// How many changes are not looked at yet.
+    /// The number of changes that are not processed yet.
     pub pending: usize,
     /// Is true when every file has been read.
     pub complete: bool,
-    /// The time of the last look at everything, if the system tells of no changes.
+    /// The time of the last walk, if the system reports no changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
-    /// Is true when there is more than is indexed.
+    /// Is true when the project has more files than the index.
     pub truncated: bool,
 }
 

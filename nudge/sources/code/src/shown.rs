@@ -57,7 +57,7 @@ impl AnswerView<'_> {
 pub struct FreshAnswer<T> {
     #[serde(flatten)]
     pub said: T,
-    /// How far it can be relied on.
+    /// The freshness of the answer.
     pub as_of: AsOf,
 }
 
@@ -99,7 +99,7 @@ pub fn fresh_beyond<T>(
     }
 }
 
-/// A node, as answers show it.
+/// A node in an answer.
 #[derive(Debug, Serialize)]
 pub struct ShownNode {
     /// The id.
@@ -110,9 +110,9 @@ pub struct ShownNode {
     pub line: u32,
     /// The last line.
     pub end_line: u32,
-    /// How it is declared.
+    /// The declaration.
     pub signature: String,
-    /// The documentation; the first line if it is one of many.
+    /// The documentation; only its first line in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doc: Option<String>,
     /// Counts 1, plus 1 for each branch.
@@ -134,26 +134,26 @@ pub struct ShownNode {
     /// The contradictions, by rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<ShownDrift>,
-    /// When it came, where this session saw it come.
+    /// The time at which it appeared, if this session saw that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<String>,
-    /// When its text changed last, where this session saw that.
+    /// The time at which its text last changed, if this session saw that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_changed: Option<String>,
     /// The freshness of the file.
     pub fresh: FileFreshness,
 }
 
-/// A documentation that does not fit.
+/// A contradiction between documentation and code.
 #[derive(Debug, Serialize)]
 pub struct ShownDrift {
-    /// The rule that it breaks.
+    /// The rule that the documentation breaks.
     pub rule: DriftRule,
     /// The contradiction.
     pub detail: String,
 }
 
-/// A node among many.
+/// A node in a list.
 #[derive(Debug, Serialize)]
 pub struct BriefNode {
     /// The id.
@@ -162,7 +162,7 @@ pub struct BriefNode {
     pub kind: NodeKind,
     /// The line of the name.
     pub line: u32,
-    /// How it is declared.
+    /// The declaration.
     pub signature: String,
     /// Counts 1, plus 1 for each branch.
     pub complexity: u32,
@@ -171,16 +171,16 @@ pub struct BriefNode {
 /// A call.
 #[derive(Debug, Serialize)]
 pub struct ShownCall {
-    /// The node at the other end; absent for a call outside of any.
+    /// The node at the other end; absent for a call outside of all nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The file of the call; for a callee, its own file.
     pub path: String,
     /// The line of the call; for a callee, the line of its name.
     pub line: u32,
-    /// How that is known.
+    /// The rule by which the edge is known.
     pub how: EdgeCertainty,
-    /// Is true if certain.
+    /// Is true if the edge is certain.
     pub certain: bool,
     /// The freshness of the file.
     pub fresh: FileFreshness,
@@ -225,7 +225,7 @@ impl ShownNode {
 }
 
 impl BriefNode {
-    /// Shows a node among many.
+    /// Shows a node in a list.
     pub fn from_view(path: &str, node: &NodeView<'_>) -> Self {
         Self {
             id: self::to_node_id(path, node),

@@ -320,7 +320,7 @@ pub struct ReadQueue {
     ordered: std::collections::BTreeSet<(Rank, Box<str>)>,
 }
 
-/// Whether a caller waits for the file, and the time of its last change.
+/// The rank of a file: whether a caller waits for it, and the time of its last change.
 type Rank = (bool, i64);
 
 impl ReadQueue {

@@ -23,10 +23,10 @@ const MAX_FILES: usize = 256;
 /// Result of `nudge.code.context`.
 #[derive(Debug, Serialize)]
 pub struct CodeContextResult {
-    /// The best lines first, without those that the client session was given before.
+    /// The best lines first, without lines that the client session got before.
     lines: Vec<String>,
     items: Vec<ReasonedNode>,
-    /// How many more there are.
+    /// The number of further lines.
     omitted: usize,
 }
 
@@ -75,7 +75,7 @@ impl CodeSource {
     }
 }
 
-/// A node that comes to mind, as it is told.
+/// A node that the prompt mentions, as the answer shows it.
 struct PromptNode {
     line: String,
     item: ReasonedNode,

@@ -10,7 +10,7 @@ use crate::live::state::RootState;
 /// Result of `nudge.code.file` for a folder.
 #[derive(Debug, Serialize)]
 pub struct FolderTold {
-    /// From the root; `.` is that itself.
+    /// The path from the root; `.` is the root itself.
     path: String,
     folders: Vec<SubfolderEntry>,
     files: Vec<FolderFile>,
@@ -19,7 +19,7 @@ pub struct FolderTold {
 #[derive(Debug, Serialize)]
 struct SubfolderEntry {
     path: String,
-    /// How many files are in it, at any depth.
+    /// The number of files in it, at any depth.
     files: usize,
 }
 
@@ -28,11 +28,11 @@ struct FolderFile {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    /// How many definitions it has.
+    /// The number of definitions.
     nodes: usize,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     parse_errors: bool,
-    /// Why it was left out.
+    /// The reason why the file was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<String>,
 }

@@ -35,9 +35,9 @@ pub struct NodeTold {
     node: ShownNode,
     /// The certain callers.
     callers: Vec<ShownCall>,
-    /// How many more callers there are.
+    /// The number of further callers.
     omitted: usize,
-    /// How many more calls have this name and no certain target.
+    /// The number of further calls that have this name and no certain target.
     unresolved_same_name: usize,
     callees: Vec<ShownCall>,
     tests: Tested,
@@ -58,7 +58,7 @@ pub enum CodeFileResult {
 pub struct FileTold {
     path: String,
     language: &'static str,
-    /// Is true if parts are invalid; the rest stands.
+    /// Is true if parts of the file are invalid; the facts of the other parts are still good.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     parse_errors: bool,
     imports: Vec<FileImport>,
@@ -80,7 +80,7 @@ struct FileImport {
 pub struct CallersTold {
     /// The node.
     id: String,
-    /// Nearest first.
+    /// The calls, nearest first.
     callers: Vec<ReachingCall>,
     omitted: usize,
     unresolved_same_name: usize,
@@ -91,9 +91,9 @@ pub struct CallersTold {
 struct ReachingCall {
     #[serde(flatten)]
     edge: ShownCall,
-    /// The node it calls.
+    /// The node that it calls.
     to: String,
-    /// The number of calls to the node.
+    /// The number of calls from here to the node.
     depth: usize,
 }
 
@@ -269,7 +269,7 @@ fn find_reaching(view: &AnswerView<'_>, id: NodeId, depth: usize, most: usize, l
     told
 }
 
-/// Refuses a file that is not indexed.
+/// Makes the error about a file that is not indexed.
 pub(super) fn no_file(state: &RootState, path: &str) -> Error {
     let shown = to_safe_text(path);
     if let Some(skip) = state.files.get(path).and_then(|known| known.skip) {

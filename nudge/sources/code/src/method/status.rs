@@ -21,13 +21,13 @@ pub struct StatusTold {
     root: String,
     files: usize,
     nodes: usize,
-    /// Nodes by language.
+    /// The number of nodes by language.
     languages: BTreeMap<&'static str, usize>,
-    /// Files that were left out, by reason.
+    /// The number of files that were left out, by reason.
     skipped: BTreeMap<String, usize>,
     watch: String,
     cache: String,
-    /// Bytes that the index takes.
+    /// The bytes that the index takes.
     memory: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
@@ -39,7 +39,7 @@ pub struct StatusTold {
 pub struct CodeRefreshResult {
     files: usize,
     nodes: usize,
-    /// Tells if the given file had to be read.
+    /// The freshness of the given file: says whether it had to be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     fresh: Option<FileFreshness>,
     as_of: AsOf,

@@ -22,53 +22,53 @@ const MAX_COVERED: usize = 20;
 /// The most tests of each node.
 const OF_EACH: usize = 10;
 
-/// The tests of something.
+/// The tests of a node, a file or all changes.
 #[derive(Debug, Serialize)]
 pub struct Tested {
     /// Tests that call or reach it, best first.
     pub links: Vec<Link>,
-    /// Test files that are named after its file.
+    /// Test files that are named after the tested file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<String>,
-    /// How many more there are.
+    /// The number of further tests.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
-    /// What runs them, if that is known.
+    /// The command that runs the tests, if the runner is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// That there is none is never said: only that none was found.
+    /// A note that no test was found. The answer never claims that there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
-    /// Whether anything ran it, where the project's coverage says.
+    /// Is true if anything ran the code, if the project's coverage says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered: Option<bool>,
-    /// Files that differ from HEAD, where that was asked for.
+    /// Files that differ from HEAD, if the caller asked for changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<String>>,
 }
 
-/// A test, and how it is linked.
+/// A test, and its link to the node.
 #[derive(Debug, Serialize)]
 pub struct Link {
     /// The test.
     pub id: String,
-    /// How it is linked.
+    /// The kind of link.
     pub how: LinkHow,
-    /// Over how many calls.
+    /// The number of calls from the test to the node.
     pub depth: u8,
-    /// Whether this is what stands in the file.
+    /// The freshness of the file.
     pub fresh: FileFreshness,
 }
 
-/// How a test is linked to a node, best first.
+/// The kind of link between a test and a node, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkHow {
-    /// It ran the node, as the project's own coverage says.
+    /// The test ran the node, as the project's own coverage says.
     Ran,
-    /// It is what was asked about.
+    /// The node is itself a test.
     Itself,
-    /// As the code says.
+    /// The code links them.
     #[serde(untagged)]
     Said(TestHow),
 }
