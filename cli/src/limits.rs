@@ -1,6 +1,8 @@
 //! Adapts to the system's limits on this process, or tells the user how to raise them.
 
-use nudge::{Error, Result};
+#[cfg(unix)]
+use nudge::Error;
+use nudge::Result;
 
 /// The least open files with which a session serves its callers: databases with their logs, the local channel, ports,
 /// and some connections. The number was tried with a session of all sources.

@@ -538,7 +538,7 @@ impl ServingRole {
                         *life = dir.show_life().ok();
                     }
                     // Answers a server that asked for a sign of life, now that the files have been checked.
-                    drop(asking.take());
+                    let _ = asking.take();
                     let asked = async {
                         match life {
                             Some(life) => life.wait_for_question().await,

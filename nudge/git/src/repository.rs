@@ -105,6 +105,8 @@ enum OwnFolder {
 /// The folders of a repository, as git finds them.
 struct RepositoryPlaces {
     git_dir: PathBuf,
+    /// The git folder that all work trees share.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "no links are made of it"))]
     common: PathBuf,
     top: PathBuf,
     prefix: String,

@@ -75,6 +75,7 @@ impl DataSettings {
     }
 
     /// Returns the addresses of `origin`. They may hold a password, so git gets them by variables and no file has them.
+    #[cfg(any(unix, test))]
     pub fn origin_addresses(&self) -> impl Iterator<Item = &GitSetting> {
         self.entries.iter().filter(|entry| is_address(&entry.key))
     }
@@ -107,6 +108,7 @@ impl DataSettings {
     }
 }
 
+#[cfg(any(unix, test))]
 fn is_address(key: &str) -> bool {
     key.starts_with("remote.origin.")
 }
