@@ -433,11 +433,11 @@ pub(crate) struct WriteAct<'a> {
 
 impl<'a> WriteAct<'a> {
     pub fn new(verb: &'static str, caller: Caller<'a>) -> Self {
-        Self { verb, caller: caller, adds: false }
+        Self { verb, caller, adds: false }
     }
 
     pub fn new_adding(verb: &'static str, caller: Caller<'a>) -> Self {
-        Self { verb, caller: caller, adds: true }
+        Self { verb, caller, adds: true }
     }
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use nudge::{Error, Result};
-use nudge_client::RuntimeDir;
+use nudge_client::{MAX_LIMIT_MS, RecentHooks, RuntimeDir};
 use nudge_core::number::unix_ns;
 use nudge_os::lock::{FileLock, LockKind, LockPatience};
 use nudge_os::process::ChildProgram;
@@ -39,8 +39,6 @@ use crate::args::DoctorArgs;
 const HOOK_PATIENCE_MS: u64 = 5_000;
 /// The time for starting and ending the hook, in addition to the hook's own limit.
 const START_MS: f64 = 5.0;
-/// The largest `NUDGE_HOOK_MS` that the advice names: the clients wait 2 seconds.
-const MOST_HOOK_MS: f64 = 1_500.0;
 /// The number of runs whose median is reported.
 const TIMED: usize = 3;
 
@@ -396,8 +394,8 @@ impl ExaminedClient<'_> {
         times.sort_unstable();
         check.ms = times.get(times.len() / 2).copied().map(to_millis);
         if check.ok == Some(true) {
-            check.fix =
-                hooked.twice.clone().or_else(|| advise_on_time(check.ms?, hook::patience_ms(&hook::read_values())));
+            let advise = || advise_on_time(check.ms?, hook::max_patience_ms(&hook::read_values()));
+            check.fix = hooked.twice.clone().or_else(advise_on_late).or_else(advise);
         }
         checks.push(check);
         checks.push(match put {
@@ -464,14 +462,22 @@ fn list_tools() -> impl Iterator<Item = String> {
     first.into_iter().flat_map(|first| (first.methods)()).filter(|method| method.tool).map(nudge::MethodSpec::tool_name)
 }
 
+/// Returns advice where hooks of the user's own session came too late lately.
+fn advise_on_late() -> Option<String> {
+    let runtime = RuntimeDir::find(None).ok()??;
+    let report = RecentHooks::read(&runtime).count_late()?;
+    report.to_sentence().filter(|_| report.late_lately > 0)
+}
+
 /// Returns advice about a hook that takes longer than its own limit.
 fn advise_on_time(took: f64, patience_ms: u64) -> Option<String> {
     let most = Duration::from_millis(patience_ms).as_secs_f64() * 1e3;
     if took <= most + START_MS {
         return None;
     }
-    let more = ((took * 2.0 / 50.0).ceil() * 50.0).min(MOST_HOOK_MS);
-    Some(format!("set NUDGE_HOOK_MS={more} for this client: after {most} ms the hook says nothing"))
+    let most_ms = Duration::from_millis(MAX_LIMIT_MS).as_secs_f64() * 1e3;
+    let more = ((took * 2.0 / 50.0).ceil() * 50.0).min(most_ms);
+    Some(format!("set hook.ms = {more} in the settings file: after {most} ms the hook says nothing"))
 }
 
 /// A hint with a unique value.
@@ -507,8 +513,8 @@ mod tests {
     #[test]
     fn a_hook_is_slow_when_it_would_say_nothing() {
         assert_eq!((advise_on_time(6.0, 45), advise_on_time(50.0, 45), advise_on_time(180.0, 200)), (None, None, None));
-        assert!(advise_on_time(50.1, 45).unwrap().starts_with("set NUDGE_HOOK_MS=150 for"));
-        assert!(advise_on_time(1_900.0, 45).unwrap().starts_with("set NUDGE_HOOK_MS=1500 for"), "the clients wait 2 s");
+        assert!(advise_on_time(50.1, 45).unwrap().starts_with("set hook.ms = 150 in"));
+        assert!(advise_on_time(1_900.0, 45).unwrap().starts_with("set hook.ms = 1500 in"), "the clients wait 2 s");
     }
 
     #[test]

@@ -48,8 +48,9 @@ impl AgentCheckout {
     /// has changed them, or has not reviewed the file yet.
     pub fn find_changed(&self) -> Others {
         let Some(top) = self.0.last() else { return Others::new() };
-        let seeded = seed::SeededClones::read_unlocked().ok().and_then(|clones| clones.get(top).cloned());
-        let seeded = seeded.into_iter().flat_map(|clone| clone.list_changed().collect::<Vec<_>>());
+        let clones = seed::SeededClones::read_shared().ok();
+        let seeded =
+            clones.as_ref().and_then(|clones| clones.get(top)).into_iter().flat_map(|clone| clone.list_changed());
         committed::list_changed(top).into_iter().map(|name| (name, committed::FILE.to_owned())).chain(seeded).collect()
     }
 

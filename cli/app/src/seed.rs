@@ -1,11 +1,13 @@
 //! Seeds: hints made from the commands that a clone's own files name (semantics section 20). `seeds.json` beside the
 //! kept hints lists the seeded clones. The session holds the seeds like any other hints.
 
+mod follow;
 mod plan;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_core::foreign::{self, LinkPolicy};
@@ -19,6 +21,7 @@ use crate::context::ContextInference;
 use crate::files;
 use crate::settings;
 
+use follow::ClonesLook;
 pub use plan::{ADDED_BY, Made, SeedPlan, SeedSource, StoredSeed, WantedSeed};
 
 const FILE: &str = "seeds.json";
@@ -221,19 +224,23 @@ pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
 /// The errors of the list of clones and of calls. The refusal of one seed is part of the outcome.
 pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<SeedOutcome>> {
     let limits = SeedLimits::default();
-    let Some(known) = SeededClones::read_unlocked()?.get(top).cloned() else { return Ok(None) };
-    let manifests: Vec<_> = known
-        .manifests
-        .iter()
-        .map(|(file, sha256)| SeedManifest { file: file.clone(), sha256: sha256.clone() })
-        .collect();
-    let is_changed = || manifests.is_empty() || nudge_seed::has_changed(top, &manifests, &limits);
+    let clones = SeededClones::read_shared()?;
+    let Some(known) = clones.get(top) else { return Ok(None) };
     // Reads the hints before it checks the lock: while the lock exists, another process may have stored only some of
     // them.
-    let are_stored =
-        || Ok::<_, Error>(!read_stored(&known.made, call)?.is_empty() && !find_folder()?.join(LOCK).exists());
-    if !must && !is_changed() && are_stored()? {
-        return Ok(None);
+    let are_stored = || Ok::<_, Error>(has_stored(&known.made, call)? && !find_folder()?.join(LOCK).exists());
+    if !must {
+        if follow::is_quiet(top, &clones) {
+            if are_stored()? {
+                return Ok(None);
+            }
+        } else {
+            let look = ClonesLook::begin(top, known);
+            if !is_changed(top, known, &limits) && are_stored()? {
+                look.note_quiet(top, Arc::clone(&clones));
+                return Ok(None);
+            }
+        }
     }
     let mut clones = SeededClones::open()?;
     // Another process may have removed the clone meanwhile.
@@ -272,6 +279,13 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
     Ok(Some(done))
 }
 
+/// Returns true when the manifests of a clone differ from those that were read, or were never read.
+fn is_changed(top: &Path, known: &SeededClone, limits: &SeedLimits) -> bool {
+    let to_manifest = |(file, sha256): (&String, &String)| SeedManifest { file: file.clone(), sha256: sha256.clone() };
+    let manifests: Vec<_> = known.manifests.iter().map(to_manifest).collect();
+    manifests.is_empty() || nudge_seed::has_changed(top, &manifests, limits)
+}
+
 /// Deletes the hints that were made from a clone and not changed since; returns their number.
 ///
 /// # Errors
@@ -293,10 +307,25 @@ fn delete_one(call: Call<'_>, seed: &StoredSeed) -> Result<bool> {
 fn read_stored(made: &Made, call: Call<'_>) -> Result<Vec<StoredSeed>> {
     let mut all = Vec::new();
     for component in made.keys() {
-        let params = json!({"component": component, "include_ineligible": true, "limit": MAX_HINTS});
-        let answer = call("nudge.query", &object_members(params))?;
-        let hints = answer["hints"].as_array().into_iter().flatten();
-        all.extend(hints.filter_map(|row| StoredSeed::from_hint(row.get("hint").unwrap_or(row))));
+        all.extend(read_component(component, MAX_HINTS, call)?);
     }
     Ok(all)
+}
+
+/// Returns true when a component of these hints has a stored hint. The first one decides: a hook waits for this.
+fn has_stored(made: &Made, call: Call<'_>) -> Result<bool> {
+    for component in made.keys() {
+        if !read_component(component, 1, call)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Reads so many of the stored hints in a component.
+fn read_component(component: &str, limit: u64, call: Call<'_>) -> Result<Vec<StoredSeed>> {
+    let params = json!({"component": component, "include_ineligible": true, "limit": limit});
+    let answer = call("nudge.query", &object_members(params))?;
+    let hints = answer["hints"].as_array().into_iter().flatten();
+    Ok(hints.filter_map(|row| StoredSeed::from_hint(row.get("hint").unwrap_or(row))).collect())
 }

@@ -160,7 +160,7 @@ static OWN: &[Setting] = &[
         kind: SettingKind::Count,
         default: "45",
         flag: ServeFlag::None,
-        about: "Most milliseconds that `nudge hook` takes",
+        about: "Most milliseconds that `nudge hook` takes; while it is not set, up to 1,500 where the last hooks needed more",
     },
 ];
 

@@ -140,7 +140,7 @@ async fn run_event_loop(
     let people = matches!(stdio, StdioUse::Off);
     let (mut serving, backend) = match role {
         ServerRole::Primary(primary) => {
-            let calls = PrimaryCalls::new(&primary, history, &work);
+            let calls = PrimaryCalls::new(&primary, &settings.dir, history, &work);
             let backend = Arc::new(CallBackend::from_service(calls.to_service(), desk));
             let server = shared.open_primary(*primary, None, calls).await?;
             if people {
@@ -173,7 +173,7 @@ async fn run_event_loop(
                 (RoleTurn::Primary(primary), ServingRole::AsProxy(StandingBy { member, feed, .. })) => {
                     feed.abort();
                     history.begin_numbers();
-                    let calls = PrimaryCalls::new(&primary, history, &work);
+                    let calls = PrimaryCalls::new(&primary, &settings.dir, history, &work);
                     backend.promote(calls.to_service());
                     // The history lacks changes of the takeover, and the last PRIMARY may have had other tools.
                     for touched in [TouchedThing::Everything, TouchedThing::Tools] {
@@ -327,7 +327,7 @@ struct PrimaryCalls {
 impl PrimaryCalls {
     /// Collects the services: first the server's own, then those that combine all sources, then the services of each
     /// source.
-    fn new(primary: &ReadyPrimary, history: &Arc<ChangeHistory>, work: &Arc<WorkPool>) -> Self {
+    fn new(primary: &ReadyPrimary, runtime: &RuntimeDir, history: &Arc<ChangeHistory>, work: &Arc<WorkPool>) -> Self {
         let SessionFile { id, created_at, port, .. } = primary.session.clone();
         let proxies = Arc::<ConnectedProxies>::default();
         let status = ServerStatus {
@@ -340,6 +340,7 @@ impl PrimaryCalls {
             work: Arc::clone(work),
             asked: Arc::<AskedSources>::default(),
             own: history.methods().into_iter().chain(primary.sources.shared_methods()).collect(),
+            runtime: runtime.clone(),
             port: AtomicU16::new(port),
         };
         let mut all: Vec<Arc<dyn Service>> = vec![Arc::new(status), Arc::clone(history) as _];
@@ -469,7 +470,7 @@ impl ServerParts<'_> {
         let serving = match entered.map_err(|error| describe_failure("start a thread", &error.into()))?? {
             ServerRole::Primary(primary) => {
                 self.history.begin_numbers();
-                let calls = PrimaryCalls::new(&primary, self.history, self.work);
+                let calls = PrimaryCalls::new(&primary, &self.settings.dir, self.history, self.work);
                 backend.promote(calls.to_service());
                 ServingRole::AsPrimary(Box::new(self.open_primary(*primary, None, calls).await?))
             }

@@ -57,7 +57,7 @@ pub fn follow_clone(top: &Path, repo: impl FnOnce() -> Option<String>, call: Cal
 /// Returns true if the folder may lie in a clone whose files the user wants to follow. It reads no file of the clone.
 pub fn may_follow(cwd: &Path) -> bool {
     let has_seeds =
-        || SeededClones::read_unlocked().is_ok_and(|clones| cwd.ancestors().any(|top| clones.get(top).is_some()));
+        || SeededClones::read_shared().is_ok_and(|clones| cwd.ancestors().any(|top| clones.get(top).is_some()));
     let is_trusted = || TrustFile::read_unlocked().is_ok_and(|trust| cwd.ancestors().any(|top| trust.is_trusted(top)));
     has_seeds() || is_trusted()
 }

@@ -33,6 +33,7 @@ pub struct StatusAnswer {
     /// The size of the journal; absent when the journal is off.
     journal_bytes: Option<u64>,
     keeping: Option<KeepingPart>,
+    hooks: Option<HooksPart>,
     files_put_back: Option<Value>,
     hints: Option<u64>,
     /// The number of hints that are found by meaning; absent without a model.
@@ -42,6 +43,24 @@ pub struct StatusAnswer {
     /// The members of the other sources, by name.
     #[serde(flatten)]
     others: Map<String, Value>,
+}
+
+/// The last hooks: how many came too late.
+#[derive(Deserialize)]
+struct HooksPart {
+    count: u64,
+    /// Absent when none came too late.
+    note: Option<String>,
+}
+
+impl HooksPart {
+    fn describe_hooks(&self) -> String {
+        match &self.note {
+            Some(note) => make_visible(note),
+            None if self.count == 1 => "the last hook was in time".into(),
+            None => format!("the last {} hooks were in time", self.count),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -106,6 +125,9 @@ pub fn render_status(result: &StatusAnswer) -> String {
         Some(bytes) => format!("a journal of {}", show_size(bytes)),
         None => "no journal".into(),
     };
+    if let Some(hooks) = &result.hooks {
+        row("hooks", &hooks.describe_hooks());
+    }
     row("session", &format!("{}, {journal}", make_visible(&result.session_id)));
     if let Some(told) = result.files_put_back.as_ref().and_then(files_put_back) {
         row("", &told);
@@ -151,6 +173,7 @@ pub struct StatsAnswer {
     counts: SuggestCounts,
     sessions: Vec<SessionRow>,
     hours: Vec<HourRow>,
+    hooks: Option<HooksPart>,
 }
 
 #[derive(Deserialize)]
@@ -172,6 +195,9 @@ struct HourRow {
 pub fn render_stats(result: &StatsAnswer) -> String {
     let cells = |counts: &SuggestCounts| [counts.followed, counts.failed, counts.bytes].map(|count| count.to_string());
     let mut out = format!("{}, {}\n", count_noun(result.hints, "hint"), count_noun(result.hits, "hit"));
+    if let Some(note) = result.hooks.as_ref().and_then(|hooks| hooks.note.as_ref()) {
+        let _ = writeln!(out, "{}", make_visible(note));
+    }
     let told = result.counts.suggestions;
     if told == 0 && result.sessions.is_empty() {
         return out

@@ -126,6 +126,71 @@ fn it_does_not_wait_for_an_event_that_does_not_come() {
     session.end();
 }
 
+/// A hook that is late whatever the machine: its event does not come.
+#[track_caller]
+fn be_late(session: &Session, limit_ms: Option<&str>) {
+    let mut hook = nudge(&session.runtime, &["hook"]);
+    if let Some(limit_ms) = limit_ms {
+        hook.env("NUDGE_HOOK_MS", limit_ms);
+    }
+    let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+}
+
+fn text(output: &std::process::Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Promise (agents): Hooks that come too late are counted, and told with the setting that mends it.
+#[test]
+fn hooks_that_come_too_late_are_counted_and_told() {
+    let (session, work) = (Session::start(0), Workspace::new());
+    set(&session, &["api", "build", "make api", HERE]);
+    let hooks =
+        || serde_json::from_str::<Value>(&text(&session.nudge(&["status", "--json"]))).unwrap()["hooks"].clone();
+    assert_eq!(hooks(), Value::Null, "no hook was run");
+    for name in ["a", "b"] {
+        told(&session, &work.event("UserPromptSubmit", name, &json!({"prompt": "build the api"})));
+    }
+    assert_eq!((&hooks()["count"], &hooks()["late"]), (&json!(2), &json!(0)));
+    assert!(text(&session.nudge(&["status"])).contains("the last 2 hooks were in time"));
+    for _ in 0..3 {
+        be_late(&session, Some("40"));
+    }
+    assert_eq!((&hooks()["count"], &hooks()["late"]), (&json!(5), &json!(3)));
+    for verb in ["status", "stats"] {
+        let said = text(&session.nudge(&[verb]));
+        assert!(said.contains("3 of the last 5 hooks came too late"), "{verb}: {said}");
+        assert!(said.contains("the setting hook.ms = "), "{verb}: {said}");
+    }
+    // Its own time, too: an event of which Nudge has nothing to say is no hook.
+    says(&session.runtime, br#"{"hook_event_name":"Notification"}"#);
+    assert_eq!(hooks()["count"], 5);
+    session.end();
+}
+
+/// Promise (agents): Where no setting gives a time limit, hooks take the time that the last ones needed.
+#[test]
+fn late_hooks_give_the_next_ones_more_time() {
+    let session = Session::start(0);
+    let advised = || {
+        let status: Value = serde_json::from_str(&text(&session.nudge(&["status", "--json"]))).unwrap();
+        status["hooks"]["advised_ms"].as_u64().unwrap()
+    };
+    let mut limits = Vec::new();
+    for _ in 0..6 {
+        be_late(&session, None);
+        limits.push(advised());
+    }
+    assert!(limits[0] > 150 && limits[5] == 1_500, "{limits:?}");
+    assert!(limits.is_sorted(), "{limits:?}");
+    session.end();
+}
+
 #[test]
 fn a_session_is_told_at_its_start_or_at_the_first_prompt() {
     let (session, work) = (Session::start(0), Workspace::new());

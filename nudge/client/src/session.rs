@@ -137,13 +137,15 @@ impl RuntimeDir {
         cut.or_else(replace).map_err(|error| self.io_error("empty", NAME, &error))
     }
 
-    /// Removes the files of a session: the journal, then the session file. The caller must be PRIMARY and must have
+    /// Removes the files of a session: the log of its hooks, the journal, then the session file. The caller must be PRIMARY and must have
     /// found that the session is over. A directory with either name stays.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a file cannot be removed. The session file stays as long as the journal does, because only
     /// the session file may show that the session was ended.
     pub fn remove_session(&self, lock: &PrimaryLock) -> Result<()> {
+        // The log has counts alone; one that stays is the next session's.
+        let _ = self.dir().remove(crate::hook_log::NAME);
         self.remove_journal(lock)?;
         match self.dir().remove(NAME) {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(NAME) => {

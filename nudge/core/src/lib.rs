@@ -36,6 +36,7 @@ pub mod explain;
 pub mod foreign;
 pub mod held;
 pub mod limit;
+pub mod marks;
 pub mod near;
 pub mod number;
 pub mod once;

@@ -39,7 +39,11 @@ pub struct SuggestService {
     /// The sources in the order of the list.
     sources: Vec<SuggestSource>,
     listener: Option<Arc<dyn CommandListener>>,
+    more_stats: Option<Arc<MoreStats>>,
 }
+
+/// Returns members that a server adds to the answer of `nudge.stats`.
+pub type MoreStats = dyn Fn() -> Map<String, Value> + Send + Sync;
 
 struct SuggestSource {
     name: &'static str,
@@ -107,13 +111,19 @@ impl SuggestService {
             threads: ThreadSlots::default(),
         };
         let sources = sources.into_iter().map(asked).collect();
-        Self { suggester: Suggester::new(max), clock, models, sources, listener: None }
+        Self { suggester: Suggester::new(max), clock, models, sources, listener: None, more_stats: None }
     }
 
     /// Sets the listener, which receives the ends of commands.
     #[must_use]
     pub fn with_listener(self, listener: Arc<dyn CommandListener>) -> Self {
         Self { listener: Some(listener), ..self }
+    }
+
+    /// Sets the function that adds members to the answer of `nudge.stats`.
+    #[must_use]
+    pub fn with_more_stats(self, more_stats: Arc<MoreStats>) -> Self {
+        Self { more_stats: Some(more_stats), ..self }
     }
 
     /// Returns the method that lists a source's contents.
@@ -217,6 +227,7 @@ impl SuggestService {
         }
         out.insert("sessions".into(), serde_json::to_value(sessions).expect("plain data is JSON"));
         out.insert("hours".into(), serde_json::to_value(hours).expect("plain data is JSON"));
+        out.extend(self.more_stats.iter().flat_map(|more| more()));
         out
     }
 

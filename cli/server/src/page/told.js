@@ -11,7 +11,8 @@ let deletedDrawn = ''
 
 /** Draws what agents were told, if anything of it is another. `show` goes to a hint by its name. */
 export function drawTold(show, changed) {
-  const picture = JSON.stringify([state.sessions, state.hints.map(row => nameOf(row.hint))])
+  const note = state.status?.hooks?.note
+  const picture = JSON.stringify([note, state.sessions, state.hints.map(row => nameOf(row.hint))])
   if (picture === toldDrawn) return
   toldDrawn = picture
   const sessions = state.sessions.map(session => sessionPart(session, show))
@@ -19,7 +20,8 @@ export function drawTold(show, changed) {
     'p', {class: 'empty'}, el('strong', {}, 'This server told no agent anything yet.'), ' Agents ask at the start of a session, with a prompt and after a failure. ',
     code('nudge init'), ' connects those of this machine, ', code('nudge doctor'), ' tries out whether it works.',
   )
-  fill(byId('view-told'), sessions.length ? sessions : none)
+  const late = note ? el('p', {class: 'empty', 'data-late': ''}, el('strong', {}, 'Hooks: '), text(note), '.') : null
+  fill(byId('view-told'), [late, sessions.length ? sessions : none])
   changed?.()
 }
 

@@ -47,6 +47,7 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
         cache: settings.cache.clone(),
         models: Arc::new(NoModels),
         settings: derive_values(settings, &keeper),
+        runtime: dir.clone(),
         given_up: &|| false,
     };
     let hints = OpenSources::open(&lent, &sources::list_sources()[..1], restored.records)?;

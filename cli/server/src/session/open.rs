@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nudge::{Caller, Error, MethodSpec, Millis, Result, Service};
+use nudge_client::RuntimeDir;
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::embed::ModelProvider;
 use nudge_core::settings::SettingValues;
@@ -16,6 +17,7 @@ use super::changes::IN_USE;
 use super::event::EventService;
 use super::journal::{SessionJournal, SessionRecords, SourceJournal};
 use super::learn::CommandLearner;
+use super::status::describe_hooks;
 use crate::memory;
 
 /// The milliseconds that a source may take to open while callers wait; the log names a slower source.
@@ -39,6 +41,8 @@ pub struct SourceSupplies<'a> {
     pub models: Arc<dyn ModelProvider>,
     /// The values of the settings.
     pub settings: Arc<SettingValues>,
+    /// The runtime directory, in which hooks note the time that they took.
+    pub runtime: RuntimeDir,
     /// Returns true when the process has given the session up while the sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
@@ -101,6 +105,8 @@ impl OpenSources {
         let hints = Arc::clone(hints) as Arc<dyn Service>;
         let max_lines = lent.settings.get_count("suggest_max");
         let mut suggest = SuggestService::new(max_lines, Arc::clone(&lent.clock), Arc::clone(&lent.models), asked);
+        let runtime = lent.runtime.clone();
+        suggest = suggest.with_more_stats(Arc::new(move || describe_hooks(&runtime).into_iter().collect()));
         if lent.settings.is_on("learn") {
             suggest = suggest.with_listener(Arc::new(CommandLearner::new(Arc::clone(&hints), Arc::clone(&lent.clock))));
         }

@@ -261,6 +261,7 @@ fn take_over(
         cache: settings.cache.clone(),
         models: sources::open_models(&settings.values, &settings.data, Arc::clone(&clock) as _),
         settings: derive_values(settings, &keeper),
+        runtime: dir.clone(),
         given_up: &given_up,
     };
     let sources = Arc::new(OpenSources::open(&lent, sources::list_sources(), records)?);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nudge::MethodSpec;
 use nudge_app::sources;
+use nudge_client::{RecentHooks, RuntimeDir};
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::once::OnceByKey;
 use nudge_core::service::{METHODS, MethodInfo, MethodInfos};
@@ -67,6 +68,8 @@ pub struct ServerStatus {
     pub asked: Arc<AskedSources>,
     /// Further methods of the server itself.
     pub own: Vec<&'static MethodSpec>,
+    /// The runtime directory.
+    pub runtime: RuntimeDir,
     /// The port of the server; 0 until it answers.
     pub port: AtomicU16,
 }
@@ -78,6 +81,16 @@ struct MethodsAsked {
     /// False leaves out the JSON Schemas of the params, titles and descriptions (true).
     #[serde(default, deserialize_with = "wire::given")]
     schemas: Option<bool>,
+}
+
+/// Returns the member that tells how many of the last hooks came too late; `None` where no hook was run.
+pub fn describe_hooks(runtime: &RuntimeDir) -> Option<(String, Value)> {
+    let report = RecentHooks::read_and_cut(runtime).count_late()?;
+    let mut told = serde_json::to_value(report).expect("plain data is JSON");
+    if let Some(sentence) = report.to_sentence() {
+        told["note"] = sentence.into();
+    }
+    Some(("hooks".to_owned(), told))
 }
 
 /// Returns params of `nudge.methods`, with or without schemas.
@@ -117,6 +130,9 @@ impl ServerStatus {
         // The value is null when the server keeps no journal.
         tell("journal_bytes", json!(self.journal.bytes()));
         tell("keeping", self.keeper.describe_status());
+        if let Some((name, hooks)) = describe_hooks(&self.runtime) {
+            tell(&name, hooks);
+        }
         if let Some(since) = self.journal.put_back_since() {
             let since = Millis::try_from(since.as_millis()).expect("a process lives for less than a million years");
             tell("files_put_back", rfc3339::format_time(self.clock.now() - since).into());

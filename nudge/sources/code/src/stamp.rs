@@ -1,68 +1,14 @@
 //! Reads files with their marks, which show later whether a file has changed.
 
-use std::fs::Metadata;
 use std::io::{self, Read as _};
-use std::time::SystemTime;
 
 use nudge_core::foreign::{self, LinkPolicy};
-use nudge_core::number::unix_ns;
-use serde::{Deserialize, Serialize};
+pub use nudge_core::marks::{FileMarks, now_ns};
 
 use crate::root::ProjectRoot;
 
-/// The time after a change in which a second change may leave the times equal: some file systems count in seconds.
-const RACY_NS: i64 = 2_000_000_000;
 /// The most tries to read a file that changes during the read.
 const TRIES: usize = 3;
-
-/// The marks of a file that change with its content. The time of change is one of them because any program may set the
-/// time of modification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct FileMarks {
-    /// The size in bytes.
-    pub size: u64,
-    /// The time of the last change of content, in nanoseconds since 1970.
-    pub modified_ns: i64,
-    /// The time of the last change of content or metadata; equal to `modified_ns` if the system does not say.
-    pub changed_ns: i64,
-    /// The inode number; 0 if the system has none.
-    pub inode: u64,
-}
-
-impl FileMarks {
-    /// Returns the marks of a regular file; `None` for anything else.
-    pub fn from_metadata(meta: &Metadata) -> Option<Self> {
-        meta.is_file().then(|| Self::read_marks(meta))
-    }
-
-    #[cfg(unix)]
-    fn read_marks(meta: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt as _;
-        let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
-        Self {
-            size: meta.len(),
-            modified_ns: ns(meta.mtime(), meta.mtime_nsec()),
-            changed_ns: ns(meta.ctime(), meta.ctime_nsec()),
-            inode: meta.ino(),
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn read_marks(meta: &Metadata) -> Self {
-        let modified_ns = meta.modified().map_or(0, unix_ns);
-        Self { size: meta.len(), modified_ns, changed_ns: modified_ns, inode: 0 }
-    }
-
-    /// Returns true if a change after the read at `read_ns` may leave the marks unchanged.
-    pub fn is_racy(&self, read_ns: i64) -> bool {
-        self.changed_ns.saturating_add(RACY_NS) > read_ns
-    }
-}
-
-/// Returns the system time, which file systems use for their marks.
-pub fn now_ns() -> i64 {
-    unix_ns(SystemTime::now())
-}
 
 /// Returns the current marks of one of the root's files; `None` when there is no such regular file.
 pub fn read_stamp(root: &ProjectRoot, path: &str) -> Option<FileMarks> {
