@@ -214,7 +214,7 @@ impl RuntimeDir {
         // won.
         let unnamed = self.remove_server_file(lock);
         let (has_members, is_stopped) = (self.has_members(lock)?, self.read_session() == SessionState::Stopped);
-        if !has_members && !(is_stopped && has_unseen_member()) {
+        if !(has_members || is_stopped && has_unseen_member()) {
             self.remove_session(lock)?;
             return unnamed.map(|()| true);
         }

@@ -173,7 +173,7 @@ pub fn find_records(
         };
         let score = evidence.sum();
         if score >= query.cut {
-            candidates.push(RecordCandidate { id, evidence: evidence, score });
+            candidates.push(RecordCandidate { id, evidence, score });
         }
     }
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
