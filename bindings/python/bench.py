@@ -19,23 +19,23 @@ import cachetools
 import nudge
 
 HINTS = 5_000
-#: Keys that one agent asks for again and again, spread over the whole store.
+#: Keys that one agent looks up repeatedly, spread over the whole store.
 ASKED = 64
-#: Long enough for the clock, short enough that turns change often.
+#: Long enough for the clock, and short enough that the contenders change often.
 SLICE_NS = 500_000
 VALUE = "docker compose build --service service-12 --profile dev-00af"
 SCOPE = {"cwd_glob": ["/work/mono/**"], "branch": ["feature/*"], "os": ["linux"]}
 HERE = {"cwd": "/work/mono/svc-12/src", "branch": "feature/login", "os": "linux"}
 
-#: Asks for every name so many times.
+#: Looks every name up so many times.
 Work = Callable[[int], None]
 
 
 class Scoped:
-    """A scoped lookup as one writes it in Python: conditions compiled once, a score, reasons when asked for."""
+    """A scoped lookup in plain Python: conditions compiled once, a score, and reasons on request."""
 
     class Hint:
-        """A value, where it applies, and what its score is made of."""
+        """A value with its conditions and the parts of its score."""
 
         __slots__ = ("branch", "cwd", "os", "priority", "updated_at", "used", "value")
 
@@ -49,7 +49,7 @@ class Scoped:
             self.used = 0
 
     class Match:
-        """What was found."""
+        """The result of a lookup."""
 
         __slots__ = ("context", "hint", "score")
 
@@ -62,11 +62,11 @@ class Scoped:
         self.hints: dict[tuple[str, str], list[Scoped.Hint]] = {}
 
     def set(self, component: str, key: str, value: str, scope: dict[str, list[str]]) -> None:
-        """One more variant."""
+        """Adds a variant."""
         self.hints.setdefault((component, key), []).append(self.Hint(value, scope))
 
     def get(self, component: str, key: str, context: dict[str, str]) -> Scoped.Match | None:
-        """The best that fits."""
+        """Returns the best variant that fits."""
         best: Scoped.Match | None = None
         now = time.time()
         for hint in self.hints.get((component, key), ()):
@@ -85,14 +85,14 @@ class Scoped:
 
 
 def timed(work: Work, loops: int) -> int:
-    """The processor time of so many loops."""
+    """Returns the processor time of so many loops."""
     begun = time.thread_time_ns()
     work(loops)
     return time.thread_time_ns() - begun
 
 
 def interleave(contenders: list[Work], calls: int, turns: int) -> list[list[float]]:
-    """Nanoseconds of one call, of which a loop makes `calls`, turn by turn; the contenders take turns."""
+    """Returns the nanoseconds of one call, turn by turn; a loop makes `calls` calls, and the contenders take turns."""
     loops = []
     for work in contenders:
         timed(work, 3)
@@ -105,7 +105,7 @@ def interleave(contenders: list[Work], calls: int, turns: int) -> list[list[floa
 
 
 def main(smoke: bool) -> None:
-    """Fills the stores and compares."""
+    """Fills the stores and compares them."""
     hints = 200 if smoke else HINTS
     order = random.Random(7).sample(range(hints), hints)
     every = [(f"service-{at % 100:02}", f"build-{at}") for at in order]

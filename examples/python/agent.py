@@ -9,7 +9,7 @@ import nudge
 
 
 def main() -> None:
-    """The story."""
+    """Runs the story."""
     with nudge.Store() as store:
         store.set("api", "build", "echo building for everybody")
         store.set("api", "build", "echo building the dev branch", scope={"branch": "dev"})
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def look_up(store: nudge.Store, branch: str, key: str) -> nudge.Match:
-    """What is known for a branch."""
+    """Returns the command for a branch."""
     found = store.get("api", key, {"branch": branch})
     if found is None:
         raise LookupError(f"nothing is known of {key}")
@@ -35,12 +35,12 @@ def look_up(store: nudge.Store, branch: str, key: str) -> nudge.Match:
 
 
 def tell(what: str, found: nudge.Match) -> None:
-    """Says what was found, and why."""
+    """Prints the match and the reasons."""
     print(f"{what}: {found.text}\n  because {', '.join(found.reasons)}")
 
 
 def run(store: nudge.Store, branch: str, found: nudge.Match) -> None:
-    """Runs a hint: it is data, and whether it is run is the agent's decision, not the store's."""
+    """Runs a hint's command. A hint is data: the agent decides to run it, not the store."""
     done = subprocess.run(["sh", "-c", found.text], stdout=subprocess.PIPE, text=True, check=False)
     for line in done.stdout.splitlines():
         print(f"  {line}")

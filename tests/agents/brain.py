@@ -1,4 +1,4 @@
-"""The brain in the real Claude Code: it is asked before the work, and what it answers is there for the model."""
+"""Tests the brain in the real Claude Code: the model asks it before the work and reads its answer."""
 
 import json
 
@@ -52,8 +52,8 @@ class Brain(Case):
         answer: dict = {}
 
         def write() -> tuple[str, dict]:
-            """What the model makes of the answer: it knows nothing else of retries."""
-            # Claude Code may write a word of its own below.
+            """Makes the model's next command from the answer, which is its only source about retries."""
+            # Claude Code may add a text of its own below.
             said, _ = json.JSONDecoder().raw_decode(read_by_model(self.home.model.requests[-1])[-1])
             answer.update(said)
             (section,) = answer["units"][0]["sections"]

@@ -1,5 +1,5 @@
-"""Capture with the real clients: a session ends, its knowledge becomes a pull request, and once that is merged the next
-session has it. The model that reads the session is the user's own Claude Code."""
+"""Tests capture with the real clients: when a session ends, its knowledge becomes a pull request, and after the merge
+the next session has it. The user's own Claude Code is the model that reads the session."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from case import Case
 from programs import PATIENCE_SECONDS, Claude, Codex, read_by_model, wait_for
 
-# Sessions that are captured one after another, to see that none begets another.
+# The number of sessions that are captured one after another, to check that a capture starts no further capture.
 COUNT = int(os.environ.get("AGENTS_CAPTURES", "6"))
 CONTEXT = "mcp__nudge__nudge_brain_context"
 QUOTE = "clients that fail together must not retry together"
@@ -29,7 +29,7 @@ UNIT = {
     "related": [],
     "updates": None,
 }
-# What GitHub's command does as far as it is asked to: it keeps the request, and names its address.
+# A stand-in for GitHub's command: it stores the pull request and prints an address.
 GH = """#!/usr/bin/env python3
 import json, sys
 if sys.argv[1:3] == ["pr", "create"]:
@@ -67,7 +67,7 @@ class Capture(Case):
         return [job for job in map(json.loads, lines) if "id" in job]
 
     def ended(self, count: int) -> list[dict]:
-        """All jobs, once there are so many and nothing is left to do."""
+        """Waits until there are so many jobs and all are finished; returns them."""
         waiting = ("waiting", "asked", "committed", "branched", "pushed")
 
         def all_done() -> list[dict] | None:
@@ -94,7 +94,8 @@ class Capture(Case):
         (job,) = self.ended(1)
         self.assertEqual((job["state"], job["calls"][0]["engine"]), ("proposed", "claude"), job)
         (asked,) = home.model.requests[before:]
-        # Nothing that acts: the other one only stands for tools that could be loaded, of which there are none.
+        # The engine has no tool that acts; the other one only stands for tools that could be loaded, and there are
+        # none.
         tools = {tool["name"] for tool in asked["tools"]}
         self.assertLessEqual(tools, {"StructuredOutput", "DeferredToolPlaceholder"})
         self.assertIn(QUOTE, json.dumps(asked))
@@ -103,7 +104,7 @@ class Capture(Case):
         self.assertRegex(request["--title"], "^Knowledge from session 20")
         self.assertIn("Retry with full jitter", request["body"])
         self.assertEqual(self.git("status", "--porcelain"), "")
-        # Somebody reviews it.
+        # A person reviews the pull request.
         self.git("fetch", "--quiet")
         self.git("merge", "--quiet", f"origin/{job['branch']}")
 
@@ -113,8 +114,8 @@ class Capture(Case):
         *_, answered = claude.asked("make them retry", (CONTEXT, {"task_description": "how should the clients retry?"}))
         self.assertIn("then spreads by itself", read_by_model(answered)[-1])
         claude.close()
-        # The session of the engine was none of the user's, and the last one was short: nobody was asked again. What the
-        # first one proposed has been merged.
+        # The session of the engine was not the user's, and the last one was short, so no further capture has started.
+        # The proposal of the first capture has been merged.
         jobs = self.ended(2)
         self.assertEqual(sorted(job["state"] for job in jobs), ["reviewed", "skipped"])
 
@@ -131,7 +132,7 @@ class Capture(Case):
         self.assertEqual(json.loads(self.request.read_text())["--head"], job["branch"])
 
     def test_an_engine_is_never_captured_itself(self) -> None:
-        """Many sessions are read by Claude Code and by Codex in turn: so many jobs, and not one more."""
+        """Claude Code and Codex read many sessions in turn; each session makes exactly one job."""
         home = self.home
         home.nudge("init", "claude", "codex", "--yes")
         signal.alarm(COUNT * 10 + PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""What every test of an agent has: a fresh home, and an end."""
+"""Gives every test of an agent a fresh home, and cleans up after it."""
 
 import signal
 import unittest

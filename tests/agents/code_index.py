@@ -1,4 +1,4 @@
-"""The code in the real Claude Code: what a prompt names is known already, and what an edit leaves behind is told."""
+"""Tests code in the real Claude Code: the model gets the code that a prompt names, and the leftovers of an edit."""
 
 import json
 
@@ -54,7 +54,7 @@ class Code(Case):
         self.claude.wait_for_server()
 
     def read(self) -> None:
-        """Waits until the code has been read, as an agent's session has it from its start."""
+        """Waits until the code has been read, as it is in a long session."""
         status = lambda: json.loads(self.home.nudge("code", "status", "--json"))
         wait_for("the code", lambda: status()["as_of"]["complete"] or None)
 

@@ -1,4 +1,4 @@
-"""A model that says what it is told to: the APIs of three vendors on a loopback port, which keep what they were asked."""
+"""Plays a model with prepared turns: the APIs of three vendors on a loopback port, which record their requests."""
 
 import http.server
 import json
@@ -9,9 +9,9 @@ from collections.abc import Callable
 class Model:
     """Plays `turns` in order, one for each request, then says "done"; keeps every request in `requests`.
 
-    A turn is `(tool, input)`, or a function that returns one when its time has come. Who reads a text of `when` does that
-    turn instead, once: an agent and its subagents ask at the same time, in no order. Requests without tools are side
-    errands of a client (a title, a summary); they are answered with "done" and are not kept.
+    A turn is `(tool, input)`, or a function that returns one when its time has come. A request with a text that is a
+    key of `when` gets that turn instead, once: an agent and its subagents send requests at the same time, in no order.
+    A request without tools is a side task of a client (a title, a summary); it is answered with "done" and not kept.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Model:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def next(self, request: dict) -> tuple[int, tuple[str, dict] | None]:
-        """The number of a request, and the turn that answers it."""
+        """Returns the number of a request, and the turn that answers it."""
         if not request.get("tools"):
             return 0, None
         self.requests.append(request)
@@ -82,7 +82,7 @@ class Model:
 
 Turn = tuple[str, dict] | None
 
-# An answer of Google's API: it plays no turns.
+# An answer of Google's API; it plays no turns.
 GENERATED = {
     "candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "done"}]}, "finishReason": "STOP"}],
     "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
@@ -90,7 +90,7 @@ GENERATED = {
 
 
 def message_of(number: int, turn: Turn, model: str | None) -> dict:
-    """An answer of Anthropic's Messages API."""
+    """Makes an answer of Anthropic's Messages API."""
     block, stop = {"type": "text", "text": "done"}, "end_turn"
     if turn:
         block = {"type": "tool_use", "id": f"toolu_{number:02}", "name": turn[0], "input": turn[1]}
@@ -101,7 +101,7 @@ def message_of(number: int, turn: Turn, model: str | None) -> dict:
 
 
 def messages(number: int, turn: Turn, model: str) -> list[dict]:
-    """The same, as a stream."""
+    """Makes the same answer as a stream."""
     whole = message_of(number, turn, model)
     (block,), stop = whole["content"], whole["stop_reason"]
     if turn:
@@ -119,7 +119,7 @@ def messages(number: int, turn: Turn, model: str) -> list[dict]:
 
 
 def responses(number: int, turn: Turn) -> list[dict]:
-    """An answer of OpenAI's Responses API, as a stream. A dot in the tool's name parts namespace and name."""
+    """Makes an answer of OpenAI's Responses API, as a stream. A dot in the tool's name separates namespace and name."""
     if turn:
         namespace, _, name = turn[0].rpartition(".")
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}", "name": name}

@@ -1,8 +1,8 @@
 """The picture in the README: two sessions of the real Claude Code, one after the other, recorded and drawn.
 
-The model is no language model but `Guesser`, a rule of four lines: it runs the command that it reads of, else it
-guesses. All else is real: the client, its hooks and tools as `nudge init` sets them up, what the model gets to read,
-and how the commands end. `run --picture` draws it, `run --picture --check` says whether it would be drawn the same.
+The model is not a language model but `Guesser`, a rule of four lines: it runs the command that it reads, or else it
+guesses. Everything else is real: the client, its hooks and tools as `nudge init` sets them up, the texts that the model
+gets, and the results of the commands. `run --picture` draws it, `run --picture --check` checks that it is unchanged.
 """
 
 import html
@@ -19,7 +19,8 @@ FIX = "cargo test --locked"
 
 
 class Guesser(Model):
-    """Runs the command that a hint names; without one it guesses, looks at the error, and stores what worked."""
+    """Runs the command that a hint names; without one it guesses, reads the error, and stores the command that
+    worked."""
 
     def next(self, request: dict) -> tuple[int, Turn]:
         if not request.get("tools"):
@@ -47,7 +48,7 @@ def bash(command: str) -> Turn:
 
 
 def steps(request: dict) -> list[tuple[str, str]]:
-    """A conversation since the prompt: what was told by us, called, answered, and how it failed."""
+    """Returns the steps since the prompt: lines of Nudge, calls, answers, and failures."""
     found: list[tuple[str, str]] = []
     context: list[tuple[str, str]] = []
     for message in request["messages"]:
@@ -56,8 +57,8 @@ def steps(request: dict) -> list[tuple[str, str]]:
             if block["type"] == "text" and PROMPT == block["text"].strip():
                 found.append(("prompt", PROMPT))
             elif block["type"] == "text" and "These are notes" in block["text"]:
-                # The client puts it before the prompt. Whether the hook of the start or of the prompt tells it depends
-                # on how fast the server is there.
+                # The client puts the text before the prompt. The speed of the server decides whether the hook of the
+                # start or of the prompt tells it.
                 told = re.findall(r"^- .*", block["text"], re.MULTILINE)
                 context.append(("told", "what the model reads before it begins:\n" + "\n".join(told)))
             elif block["type"] == "tool_use":
@@ -67,14 +68,14 @@ def steps(request: dict) -> list[tuple[str, str]]:
                 inner = block["content"]
                 text = inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
                 failed = block.get("is_error") or text.startswith("Exit code")
-                # Clients add remarks of their own.
+                # Clients add texts of their own.
                 said = re.sub(r"<system-reminder>.*?</system-reminder>", "", text, flags=re.DOTALL).strip()
                 found.append(("error" if failed else "result", said))
     return found[:1] + context + found[1:]
 
 
 def recorded() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Each session with its steps. Between the two every process has ended."""
+    """Records each session with its steps. All processes end between the two sessions."""
     home = Home()
     home.model.close()
     home.model = Guesser()
@@ -96,14 +97,14 @@ def recorded() -> list[tuple[str, list[tuple[str, str]]]]:
         home.close()
 
 
-# Columns and rows of the picture, in pixels.
+# The sizes of columns and rows of the picture, in pixels.
 COLUMN, ROW, LEFT, TOP = 8.43, 21, 24, 30
 COLOURS = {"head": "#8b949e", "prompt": "#e6edf3", "call": "#79c0ff", "result": "#7ee787", "error": "#ff7b72", "told": "#e3b341"}
 MARKS = {"prompt": "> ", "call": "● ", "result": "  ", "error": "  ", "told": "│ "}
 
 
 def lines(sessions: list[tuple[str, list[tuple[str, str]]]]) -> list[tuple[str, str]]:
-    """The lines of the picture, each with its kind."""
+    """Returns the lines of the picture, each with its kind."""
     out: list[tuple[str, str]] = []
     for name, found in sessions:
         out += [("head", f"$ claude   # {name}")]

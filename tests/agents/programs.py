@@ -1,4 +1,4 @@
-"""The real coding agents, each in a home of its own, and how a test speaks with them."""
+"""Runs the real coding agents, each in its own home, and lets tests talk to them."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from typing import TypeVar
 from models import Model
 
 WORK = Path(os.environ["AGENTS_WORK"])
-# What `cargo` does in the tests: it works with one flag only, until somebody has mended it.
+# A stand-in for `cargo`: it works only with one flag, until a test repairs it.
 CARGO = """#!/bin/sh
 [ -e mended ] && exit 0
 case "$*" in *--locked*) echo passed;; *) echo "error: the lock file needs to be updated" >&2; exit 101;; esac
 """
-# No test may take longer.
+# The longest wait of a test.
 PATIENCE_SECONDS = 60
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Home:
             "PATH": f"{bin_}:{WORK / 'bin'}:{os.environ['PATH']}",
             "LANG": "C.UTF-8",
             "TERM": "xterm",
-            # A busy machine, and a build that is not optimised.
+            # The limits are generous, for a busy machine and a build without optimisation.
             "NUDGE_HOOK_MS": "10000",
             "ANTHROPIC_BASE_URL": self.model.url,
             "ANTHROPIC_API_KEY": "none",
@@ -57,20 +57,20 @@ class Home:
         self.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "--quiet", "--allow-empty", "-m", "x")
 
     def run(self, *words: str, cwd: Path | None = None) -> str:
-        """What a command prints; it must end well."""
+        """Runs a command, which must succeed, and returns its output."""
         stdin = subprocess.DEVNULL
         done = subprocess.run(
             words, env=self.env, cwd=cwd or self.shop, stdin=stdin, capture_output=True, text=True, timeout=50
         )
         assert done.returncode == 0, done
-        # Gemini CLI lists to stderr.
+        # Gemini CLI writes its list to stderr.
         return done.stdout or done.stderr
 
     def nudge(self, *words: str) -> str:
         return self.run("nudge", *words)
 
     def store(self) -> None:
-        """One key for two branches and one for two folders, as a person stores them."""
+        """Stores one key for two branches and one for two folders, as a person would."""
         self.nudge("set", "api", "build", "make api-dev", "--scope-branch", "dev", "--reason", "make alone builds all")
         self.nudge("set", "api", "build", "make api-release", "--scope-branch", "main")
         self.nudge("set", "web", "run", "npm start", "--scope-cwd-glob", "**/shop")
@@ -85,7 +85,7 @@ class Home:
         settings.write_text(json.dumps({"permissions": {"allow": tools}}))
 
     def wait_for_the_end(self) -> None:
-        lock = "/tmp/nudge/members.lock"  # Whoever is killed leaves its other files.
+        lock = "/tmp/nudge/members.lock"  # A killed process leaves its other files.
         wait_for("the end", lambda: not os.path.exists(lock) or self.run("flock", "-nE0", lock, "echo", "free") or None)
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ def wait_for(what: str, found: Callable[[], T | None]) -> T:
 
 
 def living(pid: int) -> int | None:
-    """The process, unless it has ended; one that its parent never asked about has ended as well."""
+    """Returns the process, unless it has ended; a zombie counts as ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -112,7 +112,7 @@ def living(pid: int) -> int | None:
 
 
 class Program:
-    """A client that speaks JSON lines, in `shop`."""
+    """A client that speaks JSON lines, started in `shop`."""
 
     def __init__(self, home: Home, *words: str, cwd: Path | None = None) -> None:
         pipe = subprocess.PIPE
@@ -151,7 +151,7 @@ class Program:
     wait_for_server = wait_for_process
 
     def asked(self, prompt: str, *turns: tuple[str, dict] | Callable[[], tuple[str, dict]]) -> list[dict]:
-        """Asks the agent; the model does `turns`. The requests that the model got meanwhile."""
+        """Sends a prompt; the model does `turns`. Returns the requests that the model got meanwhile."""
         self.home.model.turns.extend(turns)
         before = len(self.home.model.requests)
         self.ask(prompt)
@@ -172,14 +172,14 @@ class Program:
 
 
 class Claude(Program):
-    """Claude Code, with one conversation. What it may do without asking stands in its settings alone."""
+    """Claude Code with one conversation. Only its settings say which actions need no question."""
 
     def __init__(self, home: Home, *flags: str, cwd: Path | None = None) -> None:
         stream = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         super().__init__(home, "claude", "-p", *stream, "--model", "claude-sonnet-4-5", *flags, cwd=cwd)
 
     def wait_for_server(self) -> None:
-        """Waits for the hook of its start as well: what is stored before that is told by it, or by the first prompt."""
+        """Waits for the hook of the start, so that hints that are stored later are told at the first prompt."""
         for message in self.heard():
             if message.get("subtype") == "hook_response" and message["hook_event"] == "SessionStart":
                 break
@@ -194,8 +194,8 @@ class Claude(Program):
 
 
 class Codex(Program):
-    """Codex by the server that its editor extensions use, with one thread. Its hooks are trusted as its user would:
-    by their hashes."""
+    """Codex through the server that its editor extensions use, with one thread. Its hooks are trusted by their hashes,
+    as its user would do it."""
 
     def __init__(self, home: Home) -> None:
         config = home.path / ".codex/config.toml"
@@ -233,7 +233,7 @@ class Codex(Program):
         raise AssertionError
 
     def answer(self, message: dict) -> None:
-        """Allows nothing: after `nudge init` the client need not ask."""
+        """Refuses every permission: after `nudge init` the client need not ask for any."""
         if "method" in message and "id" in message:
             self.say({"id": message["id"], "result": {"action": "decline"}})
 
@@ -250,7 +250,7 @@ class Codex(Program):
 
 
 def read_by_model(request: dict) -> list[str]:
-    """The texts of a request, in order, of both APIs."""
+    """Returns the texts of a request in order, for both APIs."""
     texts: list[str] = []
     for message in request.get("messages") or request["input"]:
         content = message.get("content") or message.get("output") or []
@@ -261,5 +261,5 @@ def read_by_model(request: dict) -> list[str]:
 
 
 def hints(request: dict) -> str:
-    """What of ours stands in a request, but for the instructions of the server and the answers of its tools."""
+    """Returns Nudge's texts in a request, without the server's instructions and the answers of its tools."""
     return "\n".join(text for text in read_by_model(request) if "They are notes" in text or "These are notes" in text)

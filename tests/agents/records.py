@@ -1,4 +1,5 @@
-"""Records in the real Claude Code: what was fixed is saved, found from another project, and missed when it was not."""
+"""Tests records in the real Claude Code: a fix is saved and found from another project, and an agent that saved none is
+reminded."""
 
 import json
 import subprocess
@@ -37,7 +38,7 @@ class Records(Case):
         return claude
 
     def next_session_elsewhere(self, claude: Claude) -> Claude:
-        """All processes have ended, and an agent begins in another repository."""
+        """Ends all processes, and starts an agent in another repository."""
         claude.close()
         self.home.wait_for_the_end()
         other = self.home.path / "other"
@@ -63,7 +64,8 @@ class Records(Case):
 
     # Promise (agents): A fix in one project is found the next day by a prompt in another.
     def test_it_is_found_the_next_day(self) -> None:
-        """The server's clock is moved: by a build with `test-clock`, whose clock stands until then."""
+        """Moves the server's clock by a day. This needs a build with `test-clock`, whose clock stands still until the
+        test moves it."""
         claude = self.prepared()
         words = ["nudge", "call", "nudge.test_advance", json.dumps({"ms": 0})]
         if subprocess.run(words, env=self.home.env, cwd=self.home.shop, capture_output=True).returncode:
@@ -102,7 +104,7 @@ class Records(Case):
             wait_for(f"request {at}", lambda: requests[at] if len(requests) > at else None)
             return "\n".join(read_by_model(requests[at]))
 
-        # It says that it is done, is asked, and says so again.
+        # The agent says that it is done, gets the question, and says it again.
         claude.ask("make the tests pass", TESTS, MENDS, TESTS)
         self.assertEqual([texts(at).count(QUESTION) for at in range(5)], [0, 0, 0, 0, 1])
         claude.wait_for(IDLE)
@@ -136,7 +138,7 @@ class Records(Case):
         self.saved_once()
 
     def saved_once(self) -> None:
-        """Whoever was asked saves the plan, and nobody is asked again."""
+        """The agent that gets the question saves the plan, and no second question follows."""
         requests = self.home.model.requests
 
         def saved() -> bool | None:
@@ -150,7 +152,8 @@ class Records(Case):
         self.assertEqual(len(asked), 1, asked)
 
     def test_the_plugin_s_own_tools_are_there_under_their_names(self) -> None:
-        """As its user has it who moves over from the plugin: server and permission by its name."""
+        """Sets up what a user of the Dude plugin has after the move: a server and a permission with the plugin's
+        name."""
         settings = self.home.path / ".claude/settings.json"
         settings.parent.mkdir()
         settings.write_text(json.dumps({"permissions": {"allow": ["mcp__dude"]}}))

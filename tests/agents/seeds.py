@@ -1,5 +1,5 @@
-"""A fresh clone in the real clients: the model's first request holds the repository's own commands, and a later one
-those that its files name then."""
+"""Tests a fresh clone in the real clients: the model's first request holds the repository's own commands, and a later
+request holds the commands that its files name by then."""
 
 from case import Case
 from programs import Claude, Codex, P, hints, read_by_model

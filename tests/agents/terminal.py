@@ -1,4 +1,4 @@
-"""Claude Code on a terminal, where a person sits: a hook knows by that whether somebody reads a further turn."""
+"""Runs Claude Code on a terminal, which tells a hook that a person reads the next turn."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ IDLE = "\N{EIGHT SPOKED ASTERISK} Claude Code"
 
 
 class ClaudeOnTerminal:
-    """Its user has answered the questions of a first start."""
+    """Claude Code after its user has answered the questions of a first start."""
 
     def __init__(self, home: Home, *flags: str) -> None:
         self.home = home
@@ -44,7 +44,7 @@ class ClaudeOnTerminal:
         try:
             while part := os.read(self.person, 1 << 16):
                 self._said += part
-        except OSError:  # It has ended.
+        except OSError:  # The program has ended.
             pass
 
     def said(self) -> str:
@@ -65,8 +65,8 @@ class ClaudeOnTerminal:
         os.write(self.person, b"\r")
 
     def agree(self, question: str, has_heard: Callable[[], bool]) -> None:
-        """Takes the first answer to a question. It is shown before it takes a key, so the key is pressed until it does, as
-        a person would; at the empty prompt after it the same key does nothing."""
+        """Chooses the first answer to a question. The question is shown before it accepts a key, so the key is pressed
+        until it does, as a person would; at the empty prompt after it the same key does nothing."""
         self.wait_for(question)
         pressed = 0.0
 

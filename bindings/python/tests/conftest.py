@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Shares fixtures among the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kit import Server, clock_stands_still, demo_binary, nudge_binary
 
 @pytest.fixture
 def store() -> Iterator[nudge.Store]:
-    """An empty store in this process."""
+    """An empty store of this process."""
     with nudge.Store() as store:
         yield store
 
@@ -36,18 +36,18 @@ def _served(binary: Path | None, folder: Path, missing: str) -> Iterator[Server]
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A `nudge serve` with a runtime directory of its own."""
+    """A `nudge serve` in its own runtime directory."""
     yield from _served(nudge_binary(), tmp_path, "no nudge binary: set NUDGE_BIN")
 
 
 @pytest.fixture
 def demo_server(tmp_path: Path) -> Iterator[Server]:
-    """The same with one source more, `demo`."""
+    """A `nudge serve` with the additional source `demo`."""
     yield from _served(demo_binary(), tmp_path, "no nudge with the demo source: set NUDGE_DEMO_BIN")
 
 
 def pytest_report_header() -> str:
-    """Which package, and which program."""
+    """Reports the tested package and program."""
     binary = nudge_binary()
     version = (
         subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""A session for the tests, and how they wait."""
+"""Runs sessions for the tests, and waits for conditions."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ import nudge
 T = TypeVar("T")
 
 PATIENCE_S = 20.0
-#: The root of the repository, if the tests lie in one.
+#: The root of the repository, if the tests are inside one.
 REPOSITORY = next((up for up in Path(__file__).resolve().parents if (up / "tests" / "vectors").is_dir()), None)
 
 
 def nudge_binary() -> Path | None:
-    """The `nudge` program: `NUDGE_BIN`, or what cargo built."""
+    """Returns the `nudge` program: `NUDGE_BIN`, or the one that cargo built."""
     return _program("NUDGE_BIN", "nudge")
 
 
 def demo_binary() -> Path | None:
-    """The same with one source more, `demo`: `NUDGE_DEMO_BIN`, or what cargo built."""
+    """Returns the program with the additional source `demo`: `NUDGE_DEMO_BIN`, or the one that cargo built."""
     return _program("NUDGE_DEMO_BIN", "examples/nudge-demo")
 
 
@@ -43,7 +43,7 @@ def _program(variable: str, name: str) -> Path | None:
 
 @cache
 def clock_stands_still() -> bool:
-    """Whether this build has the feature `test-clock`."""
+    """Returns true if this build has the feature `test-clock`."""
     try:
         nudge.Store().call("nudge.test_advance", {"ms": 0})
     except nudge.UnknownMethodError:
@@ -52,7 +52,7 @@ def clock_stands_still() -> bool:
 
 
 def wait_for(what: str, look: Callable[[], T | None]) -> T:
-    """Looks until there is something."""
+    """Calls a probe until it returns something."""
     end = time.monotonic() + PATIENCE_S
     while (seen := look()) is None:
         if time.monotonic() > end:
@@ -62,7 +62,7 @@ def wait_for(what: str, look: Callable[[], T | None]) -> T:
 
 
 class Server:
-    """A session: `nudge serve` processes of one runtime directory, which end with it."""
+    """A session: the `nudge serve` processes of one runtime directory; they end with this object."""
 
     def __init__(self, binary: Path, runtime: Path) -> None:
         self.binary = binary
@@ -87,7 +87,7 @@ class Server:
         return process.stdin
 
     def start(self) -> int:
-        """One more; the first is PRIMARY."""
+        """Starts another process; the first one is PRIMARY."""
         variables = os.environ | {"NUDGE_RUNTIME_DIR": str(self.runtime), "NUDGE_DATA_DIR": f"{self.runtime}-data"}
         process = subprocess.Popen(
             [self.binary, "serve", "--port", "0"],
@@ -102,7 +102,7 @@ class Server:
         return process.pid
 
     def primary(self, awaited: Callable[[int], bool]) -> int:
-        """The process that is PRIMARY, once it is the awaited one."""
+        """Waits until the expected process is PRIMARY, and returns it."""
 
         def look() -> int | None:
             try:
@@ -115,7 +115,7 @@ class Server:
         return wait_for("server.pid", look)
 
     def kill(self, pid: int) -> None:
-        """As `kill -9`."""
+        """Kills a process with SIGKILL."""
         process = next(process for process in self.processes if process.pid == pid)
         process.send_signal(signal.SIGKILL)
         process.wait(PATIENCE_S)

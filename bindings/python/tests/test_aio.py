@@ -1,4 +1,4 @@
-"""The face for `asyncio`."""
+"""Tests `nudge.aio`, the interface for `asyncio`."""
 
 from __future__ import annotations
 
@@ -140,14 +140,15 @@ def test_a_task_that_is_cancelled_gives_up_and_the_store_goes_on(server: Server)
             await store.set("api", "k", "v")
             os.kill(primary, signal.SIGSTOP)
             try:
-                # One that nobody gives up has one of the threads, all others share the second.
+                # The call `patient` is never cancelled and keeps one of the two threads; all other calls share the
+                # second.
                 patient = asyncio.create_task(store.get("api", "k"))
                 for _ in range(3):
                     with pytest.raises(TimeoutError):
                         await asyncio.wait_for(store.get("api", "k"), 0.1)
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(store.set("api", "k", "w", if_match_version=7), 0.1)
-                # It is free again, while the server still says nothing.
+                # The second thread is free again, although the server still does not answer.
                 await asyncio.to_thread(int)
                 assert not patient.done()
             finally:
@@ -198,7 +199,7 @@ def test_ctrl_c_ends_the_loop_while_the_server_says_nothing(server: Server) -> N
         assert child.stdout.readline() == "calling\n"
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "before\n"
-        # The loop ends its threads, which have nothing to wait for.
+        # The loop can end its threads: Ctrl-C has given up the call that one of them waited for.
         assert child.stdout.readline() == "interrupted\n"
     finally:
         os.kill(primary, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Every form a context may have."""
+"""Tests every form of a context."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ FIELDS: Mine = {
 
 
 def forms() -> list[Any]:
-    """The same place, said in many ways."""
+    """Writes the same context in all forms."""
     context = nudge.Context(
         cwd=Path("/work/api"),
         branch="dev",
@@ -114,7 +114,7 @@ def test_a_context_tells_what_it_holds() -> None:
 
 
 class Angry:
-    """A mapping that fails while it is read."""
+    """A mapping whose reads fail."""
 
     @property
     def cwd(self) -> str:
@@ -211,7 +211,7 @@ def test_an_unknown_field_is_refused(store: nudge.Store, given: Any, said: str) 
             call()
         assert str(refused.value) == said
     assert store.export() == before
-    # The wire passes it over, for a newer caller may know more.
+    # The JSON call ignores an unknown field, because a newer caller may send it.
     found = store.call("nudge.get_hint", {"component": "api", "key": "k", "context": {"barnch": "dev"}})
     assert found["hint"]["value"] == "everywhere"
 

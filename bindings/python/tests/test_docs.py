@@ -1,4 +1,4 @@
-"""What the documentation shows is run."""
+"""Runs the examples of the documentation."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def is_ours(thing: Any) -> bool:
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Every docstring, also of native classes and their members, in which doctest would find nothing."""
+    """Collects every docstring, also those of native classes and their members, which doctest does not find."""
     modules: list[Any] = [nudge, _nudge, _errors, _mapping, _store, _telling, _tools, aio]
     for module in modules:
         yield module.__name__, module.__doc__ or ""
         for name, thing in vars(module).items():
-            # What a module imports is somebody else's to document.
+            # Imported names have their documentation elsewhere.
             if not (inspect.isclass(thing) or inspect.isroutine(thing)) or not is_ours(thing):
                 continue
             yield f"{module.__name__}.{name}", thing.__doc__ or ""

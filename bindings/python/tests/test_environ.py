@@ -1,4 +1,4 @@
-"""The environment is `os.environ`, whoever changes it meanwhile; and there is one interpreter."""
+"""Tests that the environment is `os.environ`, whichever thread changes it, and that there is only one interpreter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-# What setenv frees, getenv may read: the process died of it.
+# `setenv` may free memory that `getenv` reads in another thread; that ended the process.
 CHANGED = """
 import os, sys, threading
 import nudge
@@ -61,7 +61,7 @@ def test_connecting_to_a_session_while_it_changes(server: Server) -> None:
 
 
 def test_it_is_that_of_os_environ(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A dict in its place is not known to C.
+    # C does not know a dict that replaces `os.environ`.
     replaced = {"STAGE": "test", "NUDGE_MAX_HINTS": "7", "BAD": "\ud800"}
     monkeypatch.setattr(os, "environ", replaced)
     assert nudge.Context.detect("/").getenv("STAGE") == "test"

@@ -1,4 +1,4 @@
-"""What a fork leaves, as the README states it."""
+"""Tests the state of stores after a fork, as the README describes it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kit import PATIENCE_S, Server
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
-    # Python warns of what is tested here: forks of a process with threads.
+    # Python warns about the tested situation: a fork of a process with threads.
     pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
 ]
 
 
 def in_child(work: Callable[[], None]) -> None:
-    """Runs in a fork; a child that hangs is ended and fails."""
+    """Runs a function in a fork; a child that hangs is killed and fails the test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
@@ -122,13 +122,13 @@ _shared: nudge.Store
 
 
 def look_up(key: str) -> str | None:
-    """In a process of the pool."""
+    """Runs in a process of the pool."""
     found = _shared.get("api", key)
     return found.text if found else None
 
 
 def remove(key: str) -> None:
-    """In a process of the pool."""
+    """Runs in a process of the pool."""
     _shared.delete("api", key)
 
 

@@ -1,4 +1,4 @@
-"""Components as mappings."""
+"""Tests components as mappings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_components_are_mappings(store: nudge.Store) -> None:
     api = components["api"]
     assert isinstance(api, Mapping)
     assert api.name == "api"
-    # Without a context, what applies everywhere.
+    # Without a context, a component has the hints that apply everywhere.
     assert (list(api), len(api)) == (["build"], 1)
     assert api["build"].text == "make"
     assert ("build" in api, "test" in api, "none" in api) == (True, False, False)

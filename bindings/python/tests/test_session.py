@@ -1,4 +1,4 @@
-"""The machine's running session, behind the same door."""
+"""Tests the machine's running session through the same interface."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_session_answers_as_a_store_of_this_process(server: Server) -> None:
             seen.append({name: list(component) for name, component in view.components.items()})
             seen.append(store.why("svc", "k", here)["verdict"])
             seen.append(store.env_names())
-            # Who says nothing of the environment does not say that it is empty.
+            # A context without an environment does not mean an empty environment.
             for silent in (None, {"cwd": "/work/svc"}, nudge.Context(cwd="/work/svc"), nudge.Context()):
                 only = {"component": "svc", "key": "k", "variant": scoped, "context": silent}
                 seen.append(refusal(store, "nudge.get_hint", only))
@@ -82,7 +82,7 @@ REFUSED: list[tuple[str, Any]] = [
 
 
 def refusal(store: nudge.Store, method: str, params: Any) -> tuple[str, int, str, Any]:
-    """What a call is refused with."""
+    """Returns the refusal of a call."""
     with pytest.raises(nudge.NudgeError) as refused:
         store.call(method, params)
     return type(refused.value).__name__, refused.value.code, str(refused.value), refused.value.data
@@ -151,7 +151,7 @@ def test_the_next_primary_has_every_hint(server: Server) -> None:
 
 
 def members(server: Server) -> list[Any]:
-    """The other processes of the session, as its PRIMARY knows them."""
+    """Returns the other processes of the session, as its PRIMARY reports them."""
     with nudge.connect(server.runtime) as store:
         return [0, *store.status().get("proxies", [])]
 
@@ -168,7 +168,7 @@ def test_a_server_that_is_killed_and_replaced(server: Server) -> None:
     assert time.monotonic() - begun < 10
     server.start()
     server.primary(lambda pid: pid != first)
-    # Nobody of the session was left: it is another one, and empty.
+    # No member of the session was left, so this is a new, empty session.
     assert view.get("svc", "k") is None
     store.set("svc", "k", "v2")
     found = view.get("svc", "k")
@@ -199,7 +199,7 @@ def test_threads_share_a_connection(server: Server) -> None:
     assert store.status()["hints"] == 8
 
 
-# What a shell runs in the background ignores SIGINT, and so do its children.
+# A process in the background of a shell ignores SIGINT, and so do its children.
 HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 INTERRUPTED = f"""
@@ -270,7 +270,7 @@ def test_ctrl_c_while_the_server_does_not_answer(server: Server) -> None:
         assert child.stdout.readline() == "calling\n"
         wait_for("the call", lambda: True if waits(child.pid) else None)
         child.send_signal(signal.SIGINT)
-        # The server does not go on: an earlier call of another thread waits as long as calls do, and that is longer.
+        # The server is suspended: an earlier call of another thread waits for the full time limit, which is longer.
         assert child.stdout.readline() == "interrupted before\n"
     finally:
         os.kill(primary, signal.SIGCONT)
@@ -280,7 +280,7 @@ def test_ctrl_c_while_the_server_does_not_answer(server: Server) -> None:
 
 
 def waits(pid: int) -> bool:
-    """Whether a process waits for an answer."""
+    """Returns true while a process waits for an answer."""
     try:
         return "poll" in Path(f"/proc/{pid}/wchan").read_text()
     except OSError:

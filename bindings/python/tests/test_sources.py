@@ -1,4 +1,4 @@
-"""Sources besides the hints: attributes of a connected store, as its session tells them."""
+"""Tests sources besides the hints: attributes of a connected store, as its session reports them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nudge._namespaces import _method
 
 
 def attribute(thing: Any, *names: str) -> Any:
-    """An attribute that type checkers are not told of: the demo is not shipped."""
+    """Reads an attribute that type checkers do not know, because the demo is not part of the package."""
     for name in names:
         thing = getattr(thing, name)
     return thing
 
 
 class Counting(nudge.Store):
-    """Counts how often the session is asked for its methods."""
+    """Counts how often the methods are requested from the session."""
 
     asked = 0
 
@@ -71,7 +71,7 @@ def test_what_other_sources_know_is_recalled(demo_server: Server) -> None:
 
 
 def test_a_context_travels_as_in_the_other_calls(demo_server: Server) -> None:
-    # The demo takes no context, so that one is an unknown member of its params.
+    # The demo takes no context, so a context is an unknown param.
     with nudge.connect(demo_server.runtime) as store:
         with pytest.raises(nudge.InvalidError, match="context"):
             attribute(store, "demo").get(name="a", context={"cwd": "/work"})

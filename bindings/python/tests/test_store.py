@@ -1,4 +1,4 @@
-"""A store of this process, as its users see it."""
+"""Tests a store of this process through its public interface."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_get_returns_a_match_that_tells_why(store: nudge.Store) -> None:
         "nudge.get_hint", {"component": "api", "key": "build", "context": {"branch": "dev"}}
     )
     assert found.hint == stored["hint"]
-    # What the match tells is its own.
+    # The match returns a copy.
     found.hint["version"] = 7
     assert found.hint["version"] == 1
     for name in ("text", "score", "anything"):
@@ -323,7 +323,7 @@ def test_a_store_has_a_length_and_is_gone_over(store: nudge.Store) -> None:
         ("web", "build", "npm run build"),
     ]
     assert (len(store), listed(store)) == (4, whole)
-    # What is stored meanwhile comes with the next loop.
+    # A hint that is stored during the loop appears in the next loop.
     for hint in store:
         store.set("more", hint["key"], "v")
     assert len(store) == 6

@@ -1,4 +1,4 @@
-"""The binding against the method table and the error model: whatever is added there fails here."""
+"""Compares the binding with the method table and the error model: an addition there that is missing here fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kit import nudge_binary
 from nudge import _nudge
 from vectors import python_name
 
-#: What `Store` has besides the methods of the table.
+#: The members of `Store` besides the methods of the table.
 BESIDES = {"call", "close", "closed", "components", "connect", "view"}
 
 
@@ -34,10 +34,10 @@ def test_every_param_is_an_option(method: str) -> None:
     known = dict(_nudge.params_schema(method).get("properties", {}))
     if method == "nudge.set_hint":
         known |= known.pop("meta")["properties"]
-        # Where a front end stands, no library does.
+        # `reach` and `context` are for programs that know where their caller works; the library has neither.
         del known["reach"], known["context"]
     if method == "nudge.env_names":
-        # Accepted for the sake of those who pass on what they got, and ignored.
+        # These fields are accepted and ignored, for callers that pass on what they got.
         ignored = {"regex", "text", "context", "limit", "include_ineligible"}
         known = {name: known[name] for name in known.keys() - ignored}
     options = inspect.signature(getattr(nudge.Store, python_name(method))).parameters

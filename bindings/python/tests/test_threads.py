@@ -1,4 +1,4 @@
-"""Threads hammer one store: 5 seconds, or NUDGE_HAMMER_SECONDS."""
+"""Runs many threads on one store, for 5 seconds or NUDGE_HAMMER_SECONDS."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kit import REPOSITORY
 
 SECONDS = float(os.environ.get("NUDGE_HAMMER_SECONDS", "5"))
 THREADS = 8
-# Every method of the hints, as other languages call them, too.
+# Calls of every method of the hints, which the tests of other languages also make.
 CALLS = json.loads((REPOSITORY / "tests/fixtures/hammered.json").read_text()) if REPOSITORY else {}
 KEYS = 16
 
 
 class Hammer:
-    """One thread's calls, drawn at random; every answer is looked at."""
+    """Makes one thread's random calls and checks every answer."""
 
     def __init__(self, store: nudge.Store, number: int) -> None:
         self.store = store
@@ -40,7 +40,7 @@ class Hammer:
         for _ in range(50):
             key = self.key()
             for found in (self.store.get("api", key, self.here), self.view.get("api", key)):
-                # A value says under which key it was set.
+                # A value names the key under which it was set.
                 assert found is None or found.text.startswith(f"{key} ")
                 assert found is None or found.reasons[0] in ("branch=dev allowed", "no scope: applies everywhere")
 
@@ -83,7 +83,7 @@ class Hammer:
         assert self.view.get("counted", "stays0") is not None
 
     def run(self, end: float) -> None:
-        """Until `end`."""
+        """Makes calls until `end`."""
         acts: list[Callable[[], None]] = [
             self.get, self.get, self.set, self.set, self.delete,
             self.query, self.bump, self.look, self.carry, self.new_view, self.any,
@@ -98,7 +98,7 @@ def test_threads_hammer_one_store(capsys: Any) -> None:
     store = nudge.Store()
     for number in range(4):
         store.set("counted", f"stays{number}", "v")
-    # The deletion that all try to undo.
+    # All threads try to undo this deletion.
     store.set("any", "k", "make it")
     store.delete("any", "k")
     hammers = [Hammer(store, number) for number in range(THREADS)]
@@ -130,7 +130,7 @@ def test_threads_hammer_one_store(capsys: Any) -> None:
 
 
 def test_a_call_into_python_holds_no_lock() -> None:
-    """A mapping that is read for one call makes other calls, also from other threads, meanwhile."""
+    """A mapping that is read for a call makes other calls meanwhile, also from other threads."""
     store = nudge.Store()
     store.set("api", "k", "v")
 
@@ -160,7 +160,7 @@ def test_a_call_into_python_holds_no_lock() -> None:
 
 
 def test_other_threads_run_meanwhile() -> None:
-    """While one imports, which takes long, another gets on."""
+    """While one thread makes a long import, another thread continues."""
     hints = {f"k{n}": "make " + "x" * 200 for n in range(5_000)}
     text = {"components": {"api": {"hints": hints}}}
     store = nudge.Store(max_hints=30_000, max_hints_per_component=30_000)

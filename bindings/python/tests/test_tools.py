@@ -1,4 +1,4 @@
-"""Tools for a model, and their answers."""
+"""Tests the tools for a model, and their answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_model_uses_them(store: nudge.Store) -> None:
     assert tools.store is store
     given = {"component": "api", "key": "build", "value": "make", "meta": {"scope": {"branch": "dev"}}}
     assert json.loads(tools.call("nudge_set_hint", given).text)["variants"] == 1
-    # As text, as one provider gives it.
+    # The arguments are a JSON text, as some providers send them.
     found = tools.call("nudge_get_hint", '{"component": "api", "key": "build"}')
     assert (found.is_error, json.loads(found.text)["hint"]["value"]) == (False, "make")
     elsewhere = tools.call("nudge_get_hint", {"component": "api", "key": "build", "context": {"branch": None}})

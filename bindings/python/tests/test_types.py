@@ -1,4 +1,4 @@
-"""The types say what the results are."""
+"""Checks that results have the declared types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nudge import _types as t
 
 
 def differences(kind: Any, value: Any, at: str) -> list[str]:
-    """Where `value` is not of the type `kind`, as far as dicts and lists go."""
+    """Lists the parts of `value` that are not of the type `kind`, in dicts and lists."""
     origin = typing.get_origin(kind)
     if origin is NotRequired:
         return differences(typing.get_args(kind)[0], value, at)
@@ -37,7 +37,7 @@ def differences(kind: Any, value: Any, at: str) -> list[str]:
 
 
 def results(store: nudge.Store) -> dict[str, Any]:
-    """What every method answers, with every field that there may be."""
+    """Makes a result of every method, with every possible field."""
     scope: t.ScopeDict = {"branch": "dev", "env_match": {"STAGE": "test"}}
     here: t.ContextDict = {"branch": "dev", "env": {"STAGE": "test"}}
     out: dict[str, Any] = {
@@ -97,7 +97,7 @@ def test_the_systems_of_a_path_are_a_sequence() -> None:
     assert str not in typing.get_args(hint)
     with nudge.Store() as store:
         store.set("api", "k", {"type": "path", "abs": "/a", "os": ["linux"]})
-        # An ignore that nothing needs fails the check of the types.
+        # The type checker reports an ignore comment that has no effect.
         try:
             store.set("api", "k", {"type": "path", "abs": "/a", "os": "linux"})  # type: ignore[arg-type]
         except nudge.InvalidError:

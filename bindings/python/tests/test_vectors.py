@@ -1,4 +1,4 @@
-"""Every vector, through `call` and through the typed methods."""
+"""Runs every vector through `call` and through the typed methods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILES = sorted((REPOSITORY / "tests" / "vectors").glob("*.json")) if REPOSITORY 
 
 
 def cases() -> list[Any]:
-    """Every case of every file."""
+    """Lists the cases of all files."""
     return [
         pytest.param(case, id=f"{file.stem}: {case['name']}")
         for file in FILES
@@ -38,7 +38,7 @@ def test_vector(case: dict[str, Any], tmp_path: Path) -> None:
         pytest.skip("no nudge binary: set NUDGE_BIN")
     with Server(binary, tmp_path / "run") as server, nudge.connect(server.runtime) as store:
         try:
-            # What tests alone have is not listed.
+            # A method that only test builds have is not listed.
             store.call("nudge.test_advance", {"ms": 0})
         except nudge.UnknownMethodError:
             pytest.skip("the clock of this nudge cannot be moved: NUDGE_BIN names one with the feature test-clock")

@@ -1,4 +1,4 @@
-"""Wrong input of every kind: the right refusal, and nothing is changed."""
+"""Passes wrong input of every kind: the refusal is the right one, and the store is unchanged."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 import nudge
 from vectors import python_name
 
-#: No argument that is text may be one of these.
+#: Values that a text argument must refuse.
 NO_TEXT: list[Any] = [None, 5, 1.5, True, b"bytes", [], {}, object(), nudge.Store]
-#: Texts that no name may be.
+#: Texts that a name must refuse.
 NO_NAME = ["", "a\0b", "a\nb", "x" * 257, "x" * 10_000_000, "\ud800", "a\udfffb"]
 
 
-#: Options of a store that count something.
+#: Options of a store that are counts.
 COUNTS = ("max_components", "max_hints_per_component", "max_hints", "max_bytes", "suggest_max")
 
 
 class Odd(Mapping[str, Any]):
-    """A mapping that says what it is told to."""
+    """A mapping that returns prepared answers."""
 
     def __init__(self, items: list[Any]) -> None:
         self._items = items
@@ -41,20 +41,20 @@ class Odd(Mapping[str, Any]):
 
 
 class Failing(Odd):
-    """A mapping that fails."""
+    """A mapping whose reads fail."""
 
     def items(self) -> Any:
         raise RuntimeError("not now")
 
 
 def cyclic() -> list[Any]:
-    """A list that holds itself."""
+    """Makes a list that contains itself."""
     out: list[Any] = []
     out.append(out)
     return out
 
 
-#: What has no place in JSON.
+#: Values that JSON cannot hold.
 NO_JSON: list[Any] = [
     object(), {1, 2}, b"bytes", 1j, float("nan"), float("inf"), 2**64, -(2**70), 10**5000, "\ud800", {1: 2}, {None: 1},
     {"a": {("t",): 1}}, {"\udfff": 1}, cyclic(), [[[object()]]], nudge.Store, lambda: None, Odd([(1, 2)]), range(3),
@@ -63,7 +63,7 @@ NO_JSON: list[Any] = [
 
 @pytest.fixture
 def filled(store: nudge.Store) -> Iterator[nudge.Store]:
-    """A store, and afterwards a look whether it is as it was."""
+    """Gives a filled store, and checks after the test that it is unchanged."""
     store.set("api", "k", "v", tags=["t"])
     before = store.export(include_secrets=True)
     yield store
@@ -197,7 +197,7 @@ def test_values_that_are_too_large(filled: nudge.Store) -> None:
         filled.set("api", "k", {"type": "json", "data": deep})
     with pytest.raises(nudge.InvalidError):
         filled.call("nudge.query", "[" * 1_000_000)
-    # Python itself would free it level by level.
+    # Python would free it level by level and overflow its stack.
     while isinstance(deep, list):
         deep = deep.pop()
 

@@ -1,7 +1,7 @@
 """Runs the language-neutral vectors of `tests/vectors`; `tests/README.md` says what they may hold.
 
-Each case goes through `Store.call`; beside it, in a store of its own, what a typed method can say goes
-through that one, and must answer the same.
+Each case runs through `Store.call`. In a second store, typed methods make each call that they can express; their answer
+must be the same.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ABSENT = object()
 
 
 def text(value: Any) -> str:
-    """Compact JSON, the order of keys kept."""
+    """Writes compact JSON and keeps the order of keys."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def resolve(value: Any, saved: dict[str, Any]) -> Any:
-    """Puts the builders' values together."""
+    """Replaces builders by their values."""
     if isinstance(value, list):
         return [resolve(item, saved) for item in value]
     if not isinstance(value, dict):
@@ -59,7 +59,7 @@ def resolve(value: Any, saved: dict[str, Any]) -> Any:
 
 
 def match(expected: Any, actual: Any, at: str = "", exact: bool = False) -> None:
-    """The subset match."""
+    """Applies the subset match."""
     if isinstance(expected, dict) and len(expected) == 1 and next(iter(expected)).startswith("$"):
         operator, argument = next(iter(expected.items()))
         return match_operator(operator, argument, actual, at, exact)
@@ -81,12 +81,12 @@ def match(expected: Any, actual: Any, at: str = "", exact: bool = False) -> None
 
 
 def is_number(value: Any) -> bool:
-    """A JSON number."""
+    """Returns true for a JSON number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def match_operator(operator: str, argument: Any, actual: Any, at: str, exact: bool) -> None:
-    """One of the operators."""
+    """Applies an operator of the matcher."""
     if operator == "$exact":
         return match(argument, actual, at, True)
     got = "nothing" if actual is ABSENT else text(actual)
@@ -106,7 +106,7 @@ def match_operator(operator: str, argument: Any, actual: Any, at: str, exact: bo
 
 
 def matches(expected: Any, actual: Any, exact: bool) -> bool:
-    """Whether it matches."""
+    """Returns true if the value matches."""
     try:
         match(expected, actual, "", exact)
     except AssertionError:
@@ -115,7 +115,7 @@ def matches(expected: Any, actual: Any, exact: bool) -> bool:
 
 
 def pointed(value: Any, pointer: str) -> Any:
-    """What an RFC 6901 pointer points to."""
+    """Returns the value at an RFC 6901 pointer."""
     for part in pointer.split("/")[1:]:
         part = part.replace("~1", "/").replace("~0", "~")
         value = value[int(part)] if isinstance(value, list) else value[part]
@@ -123,7 +123,7 @@ def pointed(value: Any, pointer: str) -> Any:
 
 
 class Case:
-    """One case, as it runs."""
+    """The state of a running case."""
 
     def __init__(self, case: dict[str, Any]) -> None:
         self.case = case
@@ -132,12 +132,12 @@ class Case:
         self.begin()
 
     def begin(self) -> None:
-        """Fresh, empty stores."""
+        """Makes fresh, empty stores."""
         self.by_name = nudge.Store(**self.case.get("config", {}))
         self.typed = nudge.Store(**self.case.get("config", {}))
 
     def run(self) -> None:
-        """Every step in order."""
+        """Runs every step in order."""
         for number, step in enumerate(self.case["steps"], 1):
             try:
                 self.step(step)
@@ -145,7 +145,7 @@ class Case:
                 raise AssertionError(f"step {number}: {wrong}\n  why: {self.case['why']}") from wrong
 
     def step(self, step: dict[str, Any]) -> None:
-        """A call, or time that passes, or a new beginning."""
+        """Makes a call, moves the clock, or starts again."""
         if "advance_ms" in step:
             for store in (self.by_name, self.typed):
                 store.call("nudge.test_advance", {"ms": step["advance_ms"]})
@@ -159,9 +159,9 @@ class Case:
             self.judge(step, answer)
 
     def compare(self, method: str, params: Any, answer: Any) -> None:
-        """Makes the same call by the typed method, if that can say it."""
+        """Makes the same call by the typed method, if that can express it."""
         said = typed(self.typed, method, params)
-        # The typed `set` takes that name for the wire's.
+        # The typed `set` accepts `macos`, which the table refuses.
         if said is None or (method == "set_hint" and '"scope":{"os":"macos"}' in text(params)):
             outcome(lambda: self.typed.call(f"nudge.{method}", params))
             return
@@ -169,22 +169,22 @@ class Case:
         try:
             mine = outcome(said)
         except TypeError:
-            # What Python says of an argument that is no string.
+            # Python raises this error for an argument that is not a string.
             assert answer.get("error", {}).get("code") == CODES["E_INVALID"]
             return
         if mine == {"result": None}:
             assert method == "get_hint"
-            # `get` tells no reason, so it neither compares what would explain it nor counts what it compares.
+            # `get` returns no data about a miss, so it neither compares the hints around the miss nor counts that work.
             refused = [answer["error"]["data"]["reason"], answer["error"]["data"].get("limit")]
             assert refused in (["E_NOT_FOUND", None], ["E_QUOTA", "steps"]), f"None for {text(answer)}"
         elif "error" in answer and "error" in mine and method != "set_hint":
-            # The context is looked at first.
+            # The context is checked first.
             assert answer["error"]["code"] == mine["error"]["code"], f"{text(answer)} but typed {text(mine)}"
         else:
             assert anonymous(answer) == anonymous(mine), f"{text(answer)} but typed {text(mine)}"
 
     def judge(self, step: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Compares an answer with what is expected of it."""
+        """Compares an answer with the expectation."""
         got = answer.get("result", answer.get("error"))
         if "error" in step:
             assert "error" in answer, f"expected {text(step['error'])}, got {text(got)}"
@@ -205,7 +205,8 @@ class Case:
 
 
 class SessionCase(Case):
-    """One case about a source that a store of this process has not: by `call` alone, as a second call is one more."""
+    """A case about a source that a store of this process does not have: only `call` runs, because a second call would
+    count."""
 
     def __init__(self, case: dict[str, Any], store: nudge.Store, folder: Path) -> None:
         self.session = store
@@ -213,11 +214,11 @@ class SessionCase(Case):
         self.saved["folder"] = str(folder.resolve())
 
     def begin(self) -> None:
-        """The session."""
+        """Starts the session."""
         self.by_name = self.typed = self.session
 
     def step(self, step: dict[str, Any]) -> None:
-        """Time passes once."""
+        """Moves the clock only once."""
         if "advance_ms" in step:
             self.session.call("nudge.test_advance", {"ms": step["advance_ms"]})
         elif "write" in step:
@@ -231,7 +232,7 @@ class SessionCase(Case):
             super().step(step)
 
     def compare(self, method: str, params: Any, answer: Any) -> None:
-        """The attribute of the store says the same of the same look."""
+        """Checks that the store's attribute gives the same answer as the call."""
         source, _, verb = method.rpartition(".")
         if source and verb in ("check", "list"):
             said = outcome(lambda: getattr(getattr(self.session, source), verb)(**params))
@@ -249,7 +250,7 @@ def judge_error(expected: Any, error: dict[str, Any]) -> None:
 
 
 def outcome(call: Callable[[], Any]) -> dict[str, Any]:
-    """A result, or an error as the JSON surface has it."""
+    """Returns a result, or an error in its JSON form."""
     try:
         return {"result": call()}
     except nudge.NudgeError as error:
@@ -257,24 +258,25 @@ def outcome(call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def anonymous(answer: Any) -> Any:
-    """An answer without what is random, and without the hits, of which a typed `get` in process is none."""
+    """Removes random fields from an answer, and the hit counts, which a typed `get` in this process does not
+    increase."""
     if isinstance(answer, dict):
         return {key: anonymous(value) for key, value in answer.items() if key not in ("session_id", "hits")}
     return [anonymous(item) for item in answer] if isinstance(answer, list) else answer
 
 
 def typed(store: nudge.Store, method: str, params: Any) -> Callable[[], Any] | None:
-    """The call of the typed method that says the same, if one can."""
+    """Returns the call of the typed method for the same params, if there is one."""
     name = python_name(f"nudge.{method}")
     function = getattr(store, name, None)
     if function is None or not isinstance(params, dict):
         return None
     context = params.get("context")
     if isinstance(context, dict) and context.get("os") == "macos":
-        # Python's name for darwin; the JSON surface does not know it.
+        # Python accepts this name for darwin; the JSON call does not.
         return None
     if isinstance(context, dict) and not context.keys() <= t.ContextDict.__annotations__.keys():
-        # The JSON surface passes over what a newer caller may know.
+        # The JSON call ignores fields of newer callers.
         return None
     options = dict(params)
     if method == "set_hint":
@@ -297,6 +299,6 @@ def typed(store: nudge.Store, method: str, params: Any) -> Callable[[], Any] | N
 
 
 def python_name(method: str) -> str:
-    """What a method of the table is called in Python."""
+    """Returns the Python name of a method."""
     name = method.removeprefix("nudge.").removesuffix("_hint")
     return f"{name}_" if name == "import" else name

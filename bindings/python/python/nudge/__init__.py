@@ -63,11 +63,11 @@ __all__ = [
     "tools",
 ]
 
-# Tracebacks and help show what people import, not the file that it stands in.
+# Tracebacks and help name the module from which people import, not the file of the definition.
 for _shown in (Component, Components, Store, ToolAnswer, Tools, View, connect, tools):
     _shown.__module__ = "nudge"
 
-# A fork while another thread is inside a store would leave the store locked in the child.
+# If a process forks while another thread is inside a store, the store stays locked in the child.
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(
         before=_nudge.before_fork,

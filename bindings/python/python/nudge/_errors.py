@@ -39,7 +39,7 @@ class NudgeError(Exception):
         return field
 
     def __str__(self) -> str:
-        # KeyError's own would put the sentence in quotes.
+        # KeyError's own method would put the sentence in quotes.
         return str(self.args[0]) if self.args else ""
 
 
@@ -130,13 +130,13 @@ _KINDS: dict[int, type[NudgeError]] = {
 }
 
 
-# People see them where they import them from.
+# People see the names under the module from which they import them.
 for _kind in (NudgeError, *_KINDS.values()):
     _kind.__module__ = "nudge"
 
 
 def refusal(code: int, message: str, data: dict[str, Any]) -> NudgeError:
-    """The exception for an error object; of an unknown code it keeps what came."""
+    """Makes the exception for an error object; one with an unknown code keeps the code and the data."""
     kind = _KINDS.get(code)
     if kind is not None:
         return kind(message, data)

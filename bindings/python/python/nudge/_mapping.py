@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Most rows of a query.
+#: The most rows of a query.
 _MOST_ROWS = 1000
 
 
 class _Live(Mapping[str, T]):
-    """A mapping that is no copy: other threads, and processes, may change what it shows at any time."""
+    """A live mapping: other threads and processes may change its content at any time."""
 
     __slots__ = ("_view",)
 
@@ -28,11 +28,11 @@ class _Live(Mapping[str, T]):
 
     @abstractmethod
     def _find(self, key: str) -> T | None:
-        """What is stored under a key."""
+        """Returns the value of a key."""
 
     @abstractmethod
     def _keys(self) -> list[str]:
-        """The keys there are now."""
+        """Returns the current keys."""
 
     def _pairs(self) -> Iterator[tuple[str, T]]:
         for key in self._keys():
@@ -40,7 +40,7 @@ class _Live(Mapping[str, T]):
                 yield key, value
 
     def _look(self, key: object) -> T | None:
-        """What is stored under a key; nothing if no key can be like that."""
+        """Returns the value of a key; None for an object that cannot be a key."""
         try:
             return self._find(key) if isinstance(key, str) else None
         except InvalidError:
@@ -61,11 +61,11 @@ class _Live(Mapping[str, T]):
         return len(self._keys())
 
     def items(self) -> ItemsView[str, T]:
-        """Names with what they stand for; what is deleted meanwhile is passed over."""
+        """Returns the names with their values; skips names that are deleted meanwhile."""
         return _Items(self)
 
     def values(self) -> ValuesView[T]:
-        """What the names stand for; what is deleted meanwhile is passed over."""
+        """Returns the values; skips names that are deleted meanwhile."""
         return _Values(self)
 
 
@@ -115,7 +115,7 @@ class Component(_Live[Match]):
         rows = store.query(component=self._name, context=self._view.context, limit=_MOST_ROWS)["hints"]
         if len(rows) < _MOST_ROWS:
             return sorted({row["hint"]["key"] for row in rows})
-        # There may be more than a query lists.
+        # The component may have more hints than a query lists.
         components = store.export(include_secrets=True)["payload"]["components"]
         keys = components[self._name]["hints"] if self._name in components else ()
         return sorted(key for key in keys if self._find(key) is not None)

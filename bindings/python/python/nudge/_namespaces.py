@@ -1,7 +1,7 @@
 """Sources other than the hints: `store.demo.add(name="a")` calls `nudge.demo.add`.
 
-Which there are is the session's to say, so nothing here names one. Type checkers read `_sources.pyi`, which is made
-from the same rows.
+The session decides which sources there are, so this file names none. Type checkers read `_sources.pyi`, which is
+generated from the same rows.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from nudge._errors import NudgeError, UnknownMethodError
 from nudge._nudge import NativeStore
 
-#: A method, as `nudge.methods` tells it.
+#: A method, as `nudge.methods` describes it.
 Row: TypeAlias = dict[str, Any]
-#: The rows by source and verb, named as attributes are.
+#: The rows by source and verb, with the names of the attributes.
 Table: TypeAlias = dict[str, dict[str, Row]]
 
 
 def _attribute(name: str) -> str:
-    """A name of the wire as one of Python: `add-many` is `add_many`, `import` is `import_`."""
+    """Turns a name of the method table into a Python name: `add-many` becomes `add_many`, `import` becomes
+    `import_`."""
     name = name.replace("-", "_").replace(".", "_")
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _ask(store: NativeStore) -> Table:
-    """What the session's sources can be asked."""
+    """Gets the methods of the session's sources."""
     try:
         told = store.call("nudge.methods")
     except UnknownMethodError:
-        # A store of this process has hints alone.
+        # A store of this process has only hints.
         return {}
     table: Table = {}
     for row in told["methods"]:
         source = row.get("source")
-        # The hints' methods have no prefix: they are the store's own.
+        # The hints' methods have no prefix: they are methods of the store itself.
         if source and (verb := row["name"].removeprefix(f"nudge.{source}.")) != row["name"]:
             table.setdefault(_attribute(source), {})[_attribute(verb)] = row
     return table
@@ -46,11 +47,11 @@ class Namespaces(NativeStore):
 
     __slots__ = ()
 
-    #: What was told last. `Store` has the slot.
+    #: The last answer of the session. `Store` has the slot for it.
     _table: Table
 
     if not TYPE_CHECKING:
-        # They would take every misspelt method for a source.
+        # Type checkers must not see this method: they would accept every misspelt method as a source.
         def __getattr__(self, name: str) -> Namespace:
             return self._namespace(name)
 
@@ -62,21 +63,22 @@ class Namespaces(NativeStore):
         return [*super().__dir__(), *sources]
 
     def _sources(self, *, again: bool = False) -> Table:
-        """The sources of the session, asked for once, or `again`."""
+        """Returns the sources of the session; gets them once, or again with `again`."""
         table: Table | None = None if again else getattr(self, "_table", None)
         if table is None:
             table = self._table = _ask(self)
         return table
 
     def _verbs(self, source: str, wanted: str | None = None) -> dict[str, Row]:
-        """The rows of a source; asked for again when it, or the wanted one, is not known: servers take turns."""
+        """Returns the rows of a source. Gets them again when the source or the wanted verb is unknown: a new server may
+        have it."""
         verbs = self._sources().get(source, {})
         if not verbs or (wanted is not None and wanted not in verbs):
             verbs = self._sources(again=True).get(source, {})
         return verbs
 
     def _namespace(self, name: str) -> Namespace:
-        # Python, copy and pickle look for such names: nobody is asked.
+        # Python, copy and pickle look such names up; no source has one.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         if not self._verbs(name):
@@ -125,7 +127,7 @@ class Namespace:
 
 
 def _method(store: NativeStore, name: str, row: Row) -> Callable[..., Any]:
-    """A method of the table as a function."""
+    """Makes a function for a method of the table."""
     schemas: dict[str, Row] = row["params"].get("properties", {})
     options = {_attribute(param): param for param in schemas}
     takes_context = row["context"] != "none"

@@ -1,4 +1,4 @@
-"""Arguments as the wire takes them."""
+"""Converts arguments to JSON params."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def duration(ttl: str | timedelta | None) -> str | None:
-    """ISO 8601, in seconds; the store refuses what is not positive."""
+    """Writes a duration in ISO 8601, in seconds; the store refuses one that is not positive."""
     return f"PT{ttl.total_seconds():.3f}S" if isinstance(ttl, timedelta) else ttl
 
 
 def wire_scope(scope: Any) -> Any:
-    """With the wire's name for macOS."""
+    """Writes a scope with the table's name for macOS."""
     if is_dataclass(scope) and not isinstance(scope, type):
         scope = {field.name: getattr(scope, field.name) for field in fields(scope)}
     return {**scope, "os": _system(scope["os"])} if isinstance(scope, Mapping) and "os" in scope else scope

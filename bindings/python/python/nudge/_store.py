@@ -105,7 +105,7 @@ class Store(Telling):
         return self.status()["hints"]
 
     def __bool__(self) -> bool:
-        # An empty store is a store: `store or Store()` must not take another.
+        # An empty store is true: `store or Store()` must not take another one.
         return True
 
     def __iter__(self) -> Iterator[t.Hint]:

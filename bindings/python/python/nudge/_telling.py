@@ -1,4 +1,4 @@
-"""What an agent is told, and what came of it."""
+"""The methods about suggestions: what to tell an agent, and how that ended."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ class Telling(Sources):
     ) -> t.SuggestResult:
         """Suggests the hints to tell an agent now, unasked.
 
-        At the start, for a `prompt`, after `command` failed with `error`, or, for what cannot wait, after a `tool` was
-        used or before a turn ends (`stop`).
+        Call it at the start, for a `prompt`, or after `command` failed with `error`; after a `tool` was used or before
+        a turn ends (`stop`) it suggests only what cannot wait.
 
-        To one `client_session` the same hint is suggested once (`fresh` forgets what it was shown); at most
-        `max_bytes` of lines (2,000), and `limit` suggestions: what that holds back was not shown. Never a secret.
-        With `confirm_ms` (1 to 60,000) the answer counts as shown once `told` confirms its `ticket` in that time.
+        Suggests a hint to a `client_session` only once; `fresh` forgets what the session was shown. The answer has at
+        most `max_bytes` of lines (2,000) and `limit` suggestions. A hint that these limits hold back does not count as
+        shown. A secret is never suggested. With `confirm_ms` (1 to 60,000) the answer counts as shown once `told`
+        confirms its `ticket` in that time.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -99,7 +100,7 @@ class Telling(Sources):
     def told(self, client_session: str, ticket: str) -> t.ToldResult:
         """Confirms that the lines that `suggest` or `digest` lent under a ticket were shown.
 
-        `told` is how many lines count as told by it.
+        The result's `told` says how many lines this call marks as shown.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -121,9 +122,10 @@ class Telling(Sources):
     ) -> t.RecallResult:
         """Finds the hints that fit a question in words.
 
-        Of all sources, or of those named; nothing counts as told.
+        Asks all sources, or only those in `sources`. A line of the answer does not count as told.
 
-        At most `limit` lines (10; 1 to 100), and `max_bytes` of them (4,000). Never a secret.
+        Returns at most `limit` lines (10; 1 to 100), which take at most `max_bytes` (4,000). A secret is never
+        returned.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")

@@ -44,7 +44,7 @@ class Tools(NativeTools):
     def __new__(cls, store: Store, context: t.ContextLike | None = None) -> Self:
         tools = super().__new__(cls, store)
         tools._store = store
-        # Looked at once, so that what is wrong with it is said here.
+        # The context is read now, so that an error in it is reported by this call.
         tools._context = None if context is None else store.view(context).context
         return tools
 

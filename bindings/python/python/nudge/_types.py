@@ -49,7 +49,7 @@ class HasBranch(Protocol):
     def branch(self) -> str | None: ...
 
 
-#: What every `context` argument takes.
+#: The types that every `context` argument accepts.
 ContextLike: TypeAlias = Context | ContextDict | Mapping[str, Any] | HasCwd | HasRepo | HasBranch
 
 
@@ -96,7 +96,7 @@ class JsonValue(TypedDict):
     data: Any
 
 
-#: What a hint says: a string, or one of the dicts.
+#: The value of a hint: a string, or one of the dicts.
 Value: TypeAlias = str | CommandValue | PathValue | TemplateValue | JsonValue
 
 

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 async def _away(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls on a thread. A task that is cancelled waits no longer, and its thread gives up what it asks for."""
+    """Calls a function on a thread. A cancelled task stops waiting at once, and its thread gives up the call."""
     patience = Patience()
     call = functools.partial(patience.call, functools.partial(function, *args, **kwargs))
     try:
@@ -45,7 +45,7 @@ async def _away(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 def _awaited(
     method: Callable[Concatenate[Store, P], T],
 ) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, T]]:
-    """A method of `Store` for `AsyncStore`, with its signature and what it says of itself."""
+    """Makes the awaitable form of a `Store` method, with its signature and documentation."""
 
     async def call(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await _away(method, self.store, *args, **kwargs)
@@ -116,7 +116,7 @@ class AsyncStore:
             yield hint
 
     if not TYPE_CHECKING:
-        # Type checkers would take every misspelt method for a source.
+        # Type checkers must not see this method: they would accept every misspelt method as a source.
         def __getattr__(self, name: str) -> _AsyncNamespace:
             if name.startswith("_"):
                 raise AttributeError(f"'AsyncStore' object has no attribute {name!r}", name=name, obj=self)
@@ -127,7 +127,7 @@ class AsyncStore:
 
 
 class _AsyncNamespace:
-    """A source of a session; which it has is asked where it is called, off the event loop."""
+    """A source of a session; its methods are looked up when one is called, off the event loop."""
 
     __slots__ = ("_source", "_store")
 
@@ -153,7 +153,7 @@ class _AsyncNamespace:
 
 
 class _Connecting:
-    """A connection that is opened by `await` or by `async with`."""
+    """A connection that `await` or `async with` opens."""
 
     __slots__ = ("_open", "_opened")
 

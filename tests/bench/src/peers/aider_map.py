@@ -1,4 +1,4 @@
-"""The map that aider makes of a project when it has seen none of it."""
+"""Makes aider's map of a project for which it has no cache."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from aider.repomap import RepoMap
 
 
 class Counter:
-    """A model that counts tokens, roughly."""
+    """A stand-in for a model that roughly counts tokens."""
 
     def token_count(self, text: str) -> int:
         return len(text) // 4
