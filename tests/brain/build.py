@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes an evaluation set of texts that nobody here wrote: the manuals of five Debian packages as units, and the
-questions of their FAQs. A question is the heading of its answer, so that heading is left out of the unit.
+"""Makes an evaluation set from texts of other authors: the manuals of five Debian packages as units, and the questions
+of their FAQs. A question is the heading of its answer, so the unit lacks that heading.
 
     build.py FOLDER [COUNT]    # reads FOLDER/text, writes FOLDER/brain/**.md and FOLDER/questions.jsonl
 
-With COUNT, of the other units only so many are kept that there are as many in all: vectors take their time.
+With COUNT, only so many other units are kept that COUNT is the number of all units, because vectors take long to make.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class Set:
 
 
 def rst(text):
-    """reStructuredText without its roles and directives."""
+    """Removes roles and directives from reStructuredText."""
     text = re.sub(r":[a-z:]+:`([^`<]*?)(?:\s*<[^`>]*>)?`", r"\1", text)
     text = re.sub(r"`([^`<]+?)\s*<[^`>]*>`_+", r"\1", text)
     text = re.sub(r"^\.\. [a-z-]+::.*$", "", text, flags=re.M)
@@ -158,7 +158,7 @@ def sqlite(made, folder):
 
 
 def chosen(made, count):
-    """The answers, what they are linked with, and of the others every so many."""
+    """Chooses the answers, the units linked with them, and every n-th of the others."""
     answers = [question["unit"] for question in made.questions]
     kept = set(answers).union(*(made.units[number]["links"] for number in answers))
     others = [number for number in range(len(made.units)) if number not in kept]

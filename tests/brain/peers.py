@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What other full-text engines make of the questions of a set, beside `evaluate-brain`: tantivy and bm25s.
+"""Runs other full-text engines on the questions of a set, as `evaluate-brain` does with Nudge: tantivy and bm25s.
 
-    peers.py FOLDER    # as `build.py` made it
+    peers.py FOLDER    # a folder that `build.py` has made
 
-Both read whole units, stemmed, and any word may match; of bm25s the stop words of English are left out, as its own
-documentation has it. Figures are nDCG@10, hit@1, R@5, R@10, of the half for tuning and of the half held out.
+Both read whole units with stemming, and any word may match. bm25s leaves out English stop words, as its documentation
+does. Figures are nDCG@10, hit@1, R@5, R@10, for the half for tuning and for the other half.
 """
 
 import json
@@ -21,7 +21,7 @@ LIMIT = 10
 
 
 def units(root):
-    """The ids and texts of all units, without frontmatter."""
+    """Returns the ids and texts of all units, without frontmatter."""
     for path in sorted(root.rglob("*.md")):
         text = path.read_text()
         head, mark, body = text.partition("\n---\n") if text.startswith("---\n") else ("", "", text)

@@ -1,4 +1,5 @@
-"""`nudge serve --profile dude` through the Python SDK, in both protocol eras, alone and beside an ordinary server."""
+"""Tests `nudge serve --profile dude` through the Python SDK, in both protocol eras, alone and beside an ordinary
+server."""
 
 import asyncio
 import contextlib
@@ -13,7 +14,7 @@ TOOLS = ["search", "upsert_record", "get_record", "list_records", "delete_record
 
 
 async def told(client: Client, tool: str, **arguments: object) -> object:
-    """What a tool answers: one JSON text."""
+    """Returns the answer of a tool, which is one JSON text."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, (tool, result)
     [text] = result.content
@@ -21,7 +22,7 @@ async def told(client: Client, tool: str, **arguments: object) -> object:
 
 
 async def run(mode: str, beside: bool) -> None:
-    """The six tools, by a client that checks what it gets against the protocol."""
+    """Tests the six tools with a client that checks answers against the protocol."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"NUDGE_RUNTIME_DIR": f"{folder}/run", "NUDGE_DATA_DIR": f"{folder}/data", "PATH": os.environ["PATH"]}
 

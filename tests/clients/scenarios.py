@@ -1,4 +1,4 @@
-"""Scenarios A to E of semantics section 14 through the Python SDK, in both protocol eras."""
+"""Plays scenarios A to E of semantics section 14 through the Python SDK, in both protocol eras."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ ANNOTATIONS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHi
 
 
 def at(value: object, pointer: str) -> object:
-    """The value a JSON pointer names, None when it is not there."""
+    """Returns the value at a JSON pointer, or None."""
     for name in pointer.split("/")[1:]:
         if isinstance(value, list):
             value = value[int(name)] if int(name) < len(value) else None
@@ -26,7 +26,7 @@ def at(value: object, pointer: str) -> object:
 
 
 def advance(runtime: str, ms: int) -> None:
-    """Moves the server's clock, over HTTP: the method is not a tool."""
+    """Moves the server's clock over HTTP, because the method is not a tool."""
     server = json.loads(Path(runtime, "server.pid").read_text())
     body = {"jsonrpc": "2.0", "id": 1, "method": "nudge.test_advance", "params": {"ms": ms}}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {server['token']}"}
@@ -35,7 +35,7 @@ def advance(runtime: str, ms: int) -> None:
 
 
 async def run(mode: str) -> int:
-    """Plays every scenario in one session; returns how many steps passed."""
+    """Plays every scenario in one session; returns the number of steps that passed."""
     passed = 0
     with tempfile.TemporaryDirectory() as folder:
         runtime = os.path.join(folder, "run")

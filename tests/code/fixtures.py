@@ -1,7 +1,11 @@
-"""Asks the oracles what the edges of the small fixtures are: fixtures.py FOLDER python|typescript|rust
+"""Compares the small fixtures with the oracles: fixtures.py FOLDER python
 
-Each case of `nudge/code-index/tests/edges` is written into a folder of its own. Says where an oracle knows another
-target than the fixture; where it knows one and the fixture says `none`, that is a refusal and only counted."""
+typescript
+
+rust
+
+Writes each case of `nudge/code-index/tests/edges` into its own folder. Prints the calls for which an oracle has another
+target than the fixture. If the fixture says `none` and the oracle has a target, the call is only counted."""
 import json
 import os
 import subprocess

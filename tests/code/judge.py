@@ -1,8 +1,8 @@
-"""Precision and recall of the calls that are resolved, against an oracle: judge.py OURS.tsv ORACLE.jsonl [-v] [--own]
+"""Computes precision and recall of the resolved calls against an oracle: judge.py OURS.tsv ORACLE.jsonl [-v] [--own]
 [--recall GOAL]
 
-`--own` judges only places where the extractor saw a call, for oracles that list all references. With the goal of recall
-it ends with 1 where that or the goal of precision is missed."""
+`--own` judges only positions at which the extractor saw a call, for oracles that list all references. With a goal of
+recall, the program exits with 1 if that or the goal of precision is missed."""
 import collections
 import json
 import random

@@ -1,4 +1,5 @@
-"""Complexity beside radon's: judge_complexity.py TREE NODES.jsonl, where the nodes are what `judge TREE nodes` prints."""
+"""Compares complexity with radon's: judge_complexity.py TREE NODES.jsonl, with the nodes that `judge TREE nodes`
+prints."""
 import json
 import os
 import sys
@@ -13,7 +14,7 @@ for node in map(json.loads, open(nodes)):
 
 
 def functions(found):
-    """Every function, those of classes and in functions too, each for itself."""
+    """Returns every function, also in classes and functions, each without its inner functions."""
     for block in found:
         if type(block).__name__ == "Function":
             yield block

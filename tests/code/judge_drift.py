@@ -1,8 +1,9 @@
-"""How right the flags on documentation are: judge_drift.py LABELS NODES.jsonl...
+"""Computes how many flags on documentation are right: judge_drift.py LABELS NODES.jsonl...
 
-Each NODES.jsonl is what `judge TREE nodes` prints of one release, named PACKAGE-VERSION.jsonl. LABELS holds every flag of
-R1, R2 and R3 that was ever seen, read by a person: package, definition, rule, what it says, and the verdict: `right`,
-`deliberate` (it is so, and meant to be), or `wrong`. A flag counts once, however many releases have it."""
+Each NODES.jsonl is the output of `judge TREE nodes` for one release, named PACKAGE-VERSION.jsonl. LABELS has every flag
+of R1, R2 and R3 that was ever seen and that a person has judged: package, definition, rule, detail, and the verdict:
+`right`, `deliberate` (the contradiction exists and is intended), or `wrong`. A flag counts once, even if several
+releases have it."""
 import collections
 import json
 import os

@@ -1,7 +1,7 @@
-"""What prompts about something else draw, which should be nothing: judge_silence.py NUDGE TREE...
+"""Counts the nodes that unrelated prompts draw; there should be none: judge_silence.py NUDGE TREE...
 
-The prompts are those here (`unrelated.txt`) and those that want no record (`tests/records/*/idle.jsonl`), 200 in all. Asked
-of a server with a session in each tree, as a hook asks: what is told unasked is judged."""
+The 200 prompts are those in `unrelated.txt` and those that want no record (`tests/records/*/idle.jsonl`). They go to a
+server with a session in each tree, as a hook sends them, and the unasked lines are judged."""
 import json
 import os
 import subprocess
@@ -40,7 +40,7 @@ for tree in trees:
             own += len(said.encode())
             if said:
                 print(f"{os.path.basename(tree)}: {prompt}: {said}")
-        # The other half: what names code is told of.
+        # The opposite check: a prompt that names code must draw it.
         name = {"flask": "_endpoint_from_view_func", "zod": "isRecursiveSchema", "ripgrep": "replace_bytes"}.get(os.path.basename(tree))
         if name:
             event["prompt"] = f"why does `{name}` fail?"

@@ -1,7 +1,8 @@
-"""How right the tests of a node are, against what ran: judge_tests.py TREE NODES.jsonl COVERAGE
+"""Computes how many tests of a node are right, compared with a coverage run: judge_tests.py TREE NODES.jsonl COVERAGE
 
-`NODES.jsonl` is what `judge TREE nodes` prints, `COVERAGE` a database of coverage.py with `dynamic_context =
-test_function`. A link is right when the test ran a line of the function's body. Of functions that some test ran."""
+`NODES.jsonl` is the output of `judge TREE nodes`, `COVERAGE` a database of coverage.py with `dynamic_context =
+test_function`. A link is right if the test ran a line of the function's body. Only functions that some test ran
+count."""
 import collections
 import json
 import os
@@ -12,7 +13,7 @@ from coverage import CoverageData
 tree, nodes, database = sys.argv[1:4]
 data = CoverageData(database)
 data.read()
-# By line, then by test: the file's name and the test's.
+# The tests of each line: the file's name and the test's name.
 ran = {}
 for file in data.measured_files():
     by_line = ran[os.path.relpath(file, os.path.realpath(tree))] = collections.defaultdict(set)
@@ -22,7 +23,7 @@ for file in data.measured_files():
 
 
 def is_it(context, path, qual):
-    """Whether a context is this test: `tests.test_a.TestA.test_b`, of which the folders may be missing."""
+    """Returns true if a context is this test: `tests.test_a.TestA.test_b`, possibly without the folders."""
     whole = path.removesuffix(".py").replace("/", ".") + "." + qual
     return whole == context or whole.endswith("." + context)
 

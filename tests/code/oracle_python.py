@@ -1,4 +1,4 @@
-"""Each call of a Python tree and where jedi says that it goes: oracle_python.py ROOT OUT.jsonl"""
+"""Lists each call of a Python tree with the target that jedi finds: oracle_python.py ROOT OUT.jsonl"""
 import ast
 import json
 import os
@@ -47,6 +47,6 @@ with open(sys.argv[2], "w") as out:
                 chars = len(lines[line - 1].encode()[:column].decode())
                 try:
                     found = [place(f) for f in script.goto(line, chars, follow_imports=True, follow_builtin_imports=True)]
-                except Exception as error:  # jedi fails on some code: no answer is none
+                except Exception as error:  # jedi fails on some code; the call then has no target.
                     found = [("!", 0, type(error).__name__)]
                 out.write(json.dumps([os.path.relpath(path, root), line, column, called, found]) + "\n")

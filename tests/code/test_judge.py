@@ -1,4 +1,4 @@
-"""What judge.py says of a tree, and whether it is content with it."""
+"""Tests the verdicts of judge.py and its exit code."""
 import json
 import os
 import subprocess
@@ -10,7 +10,7 @@ JUDGE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "judge.py")
 
 
 def judged(right, wrong, missed, *flags):
-    """The end of a run over a tree with so many calls that are resolved rightly, wrongly, and not at all."""
+    """Returns the exit code for a tree with so many right, wrong and missing targets."""
     with tempfile.TemporaryDirectory() as folder:
         ours, oracle = os.path.join(folder, "ours.tsv"), os.path.join(folder, "oracle.jsonl")
         hows = ["local"] * (right + wrong) + ["-"] * missed

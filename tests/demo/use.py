@@ -1,5 +1,5 @@
-# What type checkers say of a source, by the stubs that are generated for it; `bindings/python/check` reads it,
-# nothing runs it.
+# Checks the generated stubs of a source with type checkers. `bindings/python/check` reads this file, and no program
+# runs it.
 from typing import Any, assert_type
 
 import nudge
@@ -13,7 +13,7 @@ store.demo.get("a")  # type: ignore[call-arg]
 store.demo.nothing()  # type: ignore[attr-defined]
 store.nothing  # type: ignore[attr-defined] # noqa: B018
 store.qurey()  # type: ignore[attr-defined]
-# Of a source with params of every kind.
+# This source has params of every kind.
 store.kinds.import_(from_="a", pace="fast", count=1, share=0.5, paces=["slow"], by_name={"a": True, "b": "c"}, data=[1])
 store.kinds.import_(context=nudge.Context(cwd="/work"))
 store.kinds.import_(pace="late")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Writes what each target begins with: seeds.py ROOT CORPUS"""
+"""Writes the first inputs of each fuzz target: seeds.py ROOT CORPUS"""
 
 import json
 import pathlib
@@ -24,7 +24,7 @@ def vectors(name):
 
 
 def strings(value):
-    """Every string in a file of vectors."""
+    """Returns every string in a file of vectors."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -66,7 +66,7 @@ def coverage():
 
 
 def fields(name):
-    """The first strings of a file of vectors, as short lines."""
+    """Returns the first strings of a file of vectors, as short lines."""
     return sorted({one for one in strings(vectors(name)) if len(one) < 2_000})
 
 

@@ -1,4 +1,4 @@
-"""Each package of one binary, installed into a clean place and used there. NUDGE_BIN names the binary."""
+"""Installs each package of one binary into a clean place and uses it there. NUDGE_BIN names the binary."""
 
 import contextlib
 import functools
@@ -37,7 +37,7 @@ HANDSHAKE = (
 
 LIBRARIES = os.environ.get("NUDGE_LIBRARIES")
 STORY = (ROOT / "examples/expected.txt").read_text()
-# What was installed, how, of how many bytes, and the seconds until it had answered a first call.
+# Rows of package, way of installing, size in bytes, and seconds until the first answer.
 INSTALLED = []
 
 
@@ -89,7 +89,7 @@ class Packages(unittest.TestCase):
         INSTALLED.append((way, sum(path.stat().st_size for path in packages), time.monotonic() - start))
 
     def assert_serves(self, *command):
-        """A client of MCP gets an answer to a call."""
+        """Checks that a client of MCP gets an answer to a call."""
         answer = self.run_it(*command, "serve", input=HANDSHAKE).stdout
         result = json.loads(answer.splitlines()[1])["result"]
         assert not result.get("isError", False), answer
@@ -117,7 +117,7 @@ class Packages(unittest.TestCase):
         self.assert_is_nudge(top / "nudge")
 
     def test_cargo_binstall_is_told_where_the_archive_is(self):
-        """By the template of its documentation, filled in."""
+        """The address comes from the template in its documentation."""
         told = tomllib.loads((ROOT / "cli/Cargo.toml").read_text())["package"]["metadata"]["binstall"]
         fields = {"repo": pack.HOME, "version": self.version, "target": TARGET, "bin": "nudge", "binary-ext": ""}
         fields["archive-suffix"] = {"tgz": ".tar.gz", "zip": ".zip"}[told["pkg-fmt"]]
@@ -134,7 +134,7 @@ class Packages(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("cargo-binstall") and shutil.which("openssl"), "cargo-binstall is not here")
     def test_cargo_binstall(self):
-        """The real one, by our manifests: but for the host of the repository, which is this machine."""
+        """Runs the real cargo-binstall with our manifests; only the host of the repository is this machine."""
         releases = self.home / f"www/releases/download/v{self.version}"
         releases.mkdir(parents=True)
         shutil.copy(self.one("nudge-*.tar.gz"), releases)
@@ -147,7 +147,7 @@ class Packages(unittest.TestCase):
         server = http.server.ThreadingHTTPServer(
             ("127.0.0.1", 0), functools.partial(Quiet, directory=self.home / "www")
         )
-        server.handle_error = lambda *_: None  # It looks at the beginning of an archive, and closes.
+        server.handle_error = lambda *_: None  # The program reads only the beginning of an archive.
         secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         secure.load_cert_chain(certificate, key)
         server.socket = secure.wrap_socket(server.socket, server_side=True)
@@ -193,7 +193,7 @@ class Packages(unittest.TestCase):
     def test_npm(self):
         platform, main = self.one("npm/nudge-hints-cli-*-*-*.tgz"), self.one(f"npm/nudge-hints-cli-{self.version}.tgz")
         install = ("npm", "install", "--offline", "--no-audit", "--no-fund", "--silent", "--prefix", self.home)
-        # As the registry would choose: of the optional packages the one for this machine.
+        # Installs the optional package that the registry would choose for this machine.
         self.run_it(*install, "--omit=optional", main, cwd=self.home)
         bare = self.run_it(self.home / "node_modules/.bin/nudge", "--version", check=False)
         assert (bare.returncode, bare.stdout) == (1, "")
@@ -244,7 +244,7 @@ class Packages(unittest.TestCase):
         assert command["args"] == ["serve"]
 
     def test_install_script(self):
-        """From a server on this machine that has a release; with a wrong checksum nothing is installed."""
+        """Installs from a server on this machine that has a release; with a wrong checksum nothing is installed."""
         releases, name = self.home / "releases", f"nudge-{self.version}-{TARGET.replace('-gnu', '-musl')}"
         where = releases / f"download/v{self.version}"
         where.mkdir(parents=True)

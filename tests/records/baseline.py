@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a plain BM25 makes of the questions beside it, as something to compare with. Says nothing of any engine.
+"""Computes the results of a plain BM25 for the questions in this folder, as a baseline. It tests no engine.
 
     tests/records/baseline.py    # MRR and hit@1 by group, for all and for each half
 
-Words are runs of letters and digits in lower case, of title and body alike: no stems, no stop words, no synonyms, no
-correction of typing errors, and a sentence of Japanese is one word. All records are searched, whatever their project.
-A record without a word of the question is not found; of records that score the same the lower id comes first.
+Words are runs of letters and digits in lower case, from title and body alike. There are no stems, stop words, synonyms
+or corrections, and a Japanese sentence is one word. All records are searched, whatever their project. A record without
+a word of the question is not found; with equal scores the lower id comes first.
 """
 
 import json
@@ -45,19 +45,19 @@ class Index:
         return total
 
     def search(self, text):
-        """Ids of the records found, best first."""
+        """Returns the ids of the found records, best first."""
         query = words(text)
         scores = {name: self.score(query, name) for name in self.counts}
         return sorted((name for name in scores if scores[name] > 0), key=lambda name: (-scores[name], name))
 
 
 def reciprocal_rank(found, wanted):
-    """Of the best wanted record; 0 if none was found."""
+    """Returns the reciprocal rank of the best wanted record; 0 if none was found."""
     return max((1 / rank for rank, name in enumerate(found, 1) if name in wanted), default=0.0)
 
 
 def figures(ranks):
-    """MRR and hit@1 as columns."""
+    """Formats MRR and hit@1 as columns."""
     if not ranks:
         return f"{'-':>8}{'-':>8}"
     return f"{sum(ranks) / len(ranks):8.3f}{sum(rank == 1 for rank in ranks) / len(ranks):8.0%}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the evaluation sets beside it: shapes, ids, counts, and that each question is of the kind its group says.
+"""Checks the evaluation sets in this folder: fields, ids, counts, and that each question is of its group's kind.
 
-    tests/records/check.py    # says what is there; exits 1 and names every fault
+    tests/records/check.py    # prints the counts; exits with 1 and names every fault
 """
 
 import json
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 KINDS = {"issue", "spec", "arch", "update"}
 STATES = {"open", "resolved", "archived"}
-# How many of what each set has, and whether the half with odd ids is there to tune with.
+# The counts that each set must have, and whether its half with odd ids is for tuning.
 SETS = {
     "set-a": {
         "tuned": True, "records": 100, "projects": 12, "idle": {"idle.jsonl": 60, "idle-d.jsonl": 20, "idle-e.jsonl": 30}, "same": 35, "different": 35, "hard": 22,
@@ -26,10 +26,10 @@ SETS = {
     },
 }
 MAX_TITLE, MAX_SENTENCES, MAX_WANTED = 300, 12, 3
-# A question of at most so many words is a search, a longer one a prompt.
+# A question with at most so many words is a search, and a longer one is a prompt.
 MAX_SEARCH = 8
 
-# Function words by which a text's language is told; no word stands in two rows.
+# Function words that decide the language of a text; no word is in two rows.
 LANGUAGES = {
     "de": "der das und wir nicht wie wurde wird bei ist auf eine einem einen kennen nutzer läuft gehört darf warum",
     "fr": "les est dans une pourquoi après avec sont fait comment mais seulement pas dix aux être",
@@ -38,7 +38,7 @@ LANGUAGES = {
     "en": "the and is are was what how why when does for with to of in we by some out",
 }
 
-# What credentials look like. Parts of the patterns are classes, so that this file holds nothing that looks like one.
+# Patterns of credentials. Parts of them are classes, so that this file holds nothing that looks like a credential.
 CREDENTIALS = [
     r"A[KS]IA[0-9A-Z]{12,}",
     r"gh[pousr]_\w{16,}",
@@ -54,7 +54,7 @@ CREDENTIALS = [
     r"\b[0-9a-fA-F]{32,}\b",
     r"\w+://[^\s/:@]+:[^\s/@]+@",
     r"(?i)\b(pass(word|wd|phrase)?|secret|token|api[_-]?key)\s*[=:]\s*[\"']?[^\s\"',.;]{6,}",
-    # Long and of letters and digits without a break: a key of a kind not listed.
+    # A long run of letters and digits: a key of an unlisted kind.
     r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])(?=\w*\d\w*\d\w*\d)[A-Za-z0-9]{24,}\b",
 ]
 
@@ -65,7 +65,7 @@ class Faults(list):
 
 
 def read(path, fields, faults, may=()):
-    """The rows of a file of JSON lines; one that lacks a field, or has one it may not have, is a fault and left out."""
+    """Reads a file of JSON lines. A row with a missing or unknown field is a fault and left out."""
     rows = []
     if not path.is_file():
         faults.say(path.name, "is missing")
@@ -89,7 +89,7 @@ def read(path, fields, faults, may=()):
 
 
 def check_ids(name, rows, letter, digits, faults):
-    """Ids count from 1 without a gap, so that odd and even ones are two halves."""
+    """Checks that ids count from 1 without a gap, so that odd and even ids make two halves."""
     for number, row in enumerate(rows, 1):
         wanted = f"{letter}{number:0{digits}}"
         if row["id"] != wanted:
@@ -117,7 +117,7 @@ def text_of(record):
 
 
 def sentences(text):
-    """A sentence ends with a mark and white space, with a full stop of Japanese, or with the line."""
+    """Splits a text into sentences, which end with a mark and white space, a Japanese full stop, or the line."""
     return len([part for part in re.split(r"[.!?:](?=\s)|。|\n", text + "\n") if re.search(r"\w", part)])
 
 
@@ -126,7 +126,8 @@ def words(text):
 
 
 def stem(word):
-    """Crude on purpose: `merge`, `merged`, `merging` and `merges` are one word, and so are `ship` and `shipping`."""
+    """Returns a rough stem: `merge`, `merged`, `merging` and `merges` are one word, and so are `ship` and
+    `shipping`."""
     for ending in ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "ly", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + ("y" if ending in ("ies", "ied") else "")
@@ -137,7 +138,7 @@ def stem(word):
 
 
 def identifiers(query):
-    """What a person would copy rather than type: with a digit, a mark inside or in front, or capitals within."""
+    """Returns the words that a person would copy: with a digit, a mark inside or in front, or capitals inside."""
     for token in query.split():
         token = token.strip("\"'(),;?!").rstrip(".:")
         for part in (token, *re.split(r"[.:=/]", token)):
@@ -146,7 +147,7 @@ def identifiers(query):
 
 
 def distance(a, b):
-    """Edits from a to b: a letter more, less or another, or two neighbours swapped."""
+    """Returns the edits from a to b: a letter added, removed or replaced, or two neighbours swapped."""
     rows = [list(range(len(b) + 1))]
     for i, x in enumerate(a, 1):
         row = [i]
@@ -160,7 +161,7 @@ def distance(a, b):
 
 
 def misspelt(query, record):
-    """Words of the query that are not in the record, but one or two typing errors away from a word of it."""
+    """Returns the query's words that are not in the record, but within two typing errors of one of its words."""
     there = set(words(text_of(record)))
     near = [word for word in there if len(word) > 3]
     return [
@@ -227,12 +228,12 @@ def check_questions(rows, records, want, faults):
 
 
 def check_group(row, wanted, faults):
-    """That the question is of the kind that its group says."""
+    """Checks that a question is of its group's kind."""
     query = row["query"]
     if "hard" in row and (row["hard"] is not True or row["group"] != "paraphrase"):
         faults.say(row["id"], "only a paraphrase is hard, and says so by true or not at all")
     if row["group"] == "paraphrase":
-        # How much it shares with its record is no matter: people ask as they ask.
+        # Any number of shared words is allowed, because people ask freely.
         if len(query.split()) < 3:
             faults.say(row["id"], f"fewer than three words: {query}")
     elif row["group"] == "exact":
@@ -250,7 +251,7 @@ def check_group(row, wanted, faults):
 
 
 def check_near(rows, questions, records, faults):
-    """Every record lies beside one that some question wants, without being wanted itself."""
+    """Checks that every record is similar to a wanted record, without being wanted itself."""
     wanted = [set(row["wanted"]) for row in questions]
     distracts = set()
     for row in rows:

@@ -1,10 +1,10 @@
-"""Whether the tools themselves take the commands that are seeded of their files: each is tried by its tool, as a dry
-run, or for real where what it does is harmless.
+"""Checks that the tools accept the commands that Nudge seeds from their files. Each tool tries its commands as a dry
+run, or for real if that is harmless.
 
     accepted.py SEEDS
 
 SEEDS is the example of the crate nudge-seed that prints the seeds of a folder. The tools are those on PATH; `accepted`
-installs them. What cannot be had is named, and its seeds are compared with expected text elsewhere
+installs them. A missing tool is named; another test compares its seeds with expected text
 (`nudge/seed/tests/fixtures`).
 """
 
@@ -110,7 +110,7 @@ REPOSITORIES = {
 
 
 def dry(words):
-    """The same command, as its tool tries it out; the words themselves where what it does is harmless."""
+    """Returns the command as a dry run of its tool, or unchanged if it is harmless."""
     match words:
         case ["make", *rest]:
             return ["make", "-n", *rest]

@@ -1,4 +1,4 @@
-"""Compares what is seeded of the packages in a folder with judged.tsv, and prints figures by format."""
+"""Compares the seeds of the packages in a folder with judged.tsv, and prints figures by format."""
 
 import collections
 import pathlib

@@ -1,4 +1,4 @@
-"""What each coding agent writes to its hook, and where it looks for the answer."""
+"""Writes the event of each coding agent for its hook, and finds the text in the answer."""
 
 import json
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ def stamp(moment):
 
 
 def payload(event, cwd, home, number):
-    """The JSON that the client of `event` gives to its hook; `number` counts the calls of one situation."""
+    """Makes the JSON that the client of `event` passes to its hook; `number` counts the calls of a situation."""
     client, kind = event["client"], event["kind"]
     session = f"7b1d9c52-{event['session']}"
     if client == "cursor":
@@ -58,7 +58,7 @@ def failure(event, client, call):
             "tool_input": {"command": command, "description": "Run the command"},
             "tool_response": {"llmContent": said, "returnDisplay": error},
         }
-    if client == "codex":  # it says what was written, not that the command failed
+    if client == "codex":  # The text says what was written, not that the command failed.
         return {
             "hook_event_name": "PostToolUse",
             "tool_name": "Bash",
@@ -92,7 +92,7 @@ BODIES = {"start": start, "subagent": subagent, "prompt": prompt, "fail": failur
 
 
 def told(client, asked, out):
-    """The text that the model is given, and whether the client could read the answer."""
+    """Returns the text for the model, and whether the client could read the answer."""
     if not out.strip():
         return "", True
     try:

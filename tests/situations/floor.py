@@ -1,11 +1,11 @@
-"""The figures that may not get worse: floor.json."""
+"""Holds the figures that may not get worse: floor.json."""
 
 import json
 import math
 import os
 
 FLOOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "floor.json")
-# name -> (its value from the figures of a group, whether more is better)
+# name -> (function from a group's figures to the value, whether more is better)
 RATIOS = {
     "needed told": (lambda f: ratio(f["told"], f["asked"], 1.0), True),
     "irrelevant bytes": (lambda f: f["irrelevant"], False),
@@ -20,7 +20,7 @@ def ratio(part, whole, of_none):
 
 
 def rounded(value, more_is_better):
-    """To three decimals, in the direction that the same figures satisfy."""
+    """Rounds to three decimals, in the direction in which the same figures still pass."""
     return (math.floor if more_is_better else math.ceil)(round(value * 1000, 6)) / 1000
 
 
@@ -36,7 +36,7 @@ def read():
 
 
 def update(figures):
-    """Sections that were not played stay."""
+    """Updates the floor; sections that were not played stay."""
     document = read() | {section: {g: ratios(f) for g, f in found.items()} for section, found in figures.items()}
     with open(FLOOR, "w") as out:
         json.dump(dict(sorted(document.items())), out, indent=1)
@@ -45,7 +45,7 @@ def update(figures):
 
 
 def check(figures):
-    """Prints what is worse than the floor; the exit code."""
+    """Prints the figures that are below the floor; returns the exit code."""
     document, worse = read(), []
     for section, found in figures.items():
         if section not in document:

@@ -1,8 +1,8 @@
-"""Makes fresh.jsonl: 54 situations of the sixteen projects of worlds.FRESH, none of a kind that the other files have.
+"""Makes fresh.jsonl: 54 situations of the sixteen projects of worlds.FRESH, with kinds that the other files lack.
 
     python3 tests/situations/fresh.py
 
-What a row wants was written down before any engine was asked, and is not changed to please one."""
+The expectations of a row were written before any engine ran, and are not changed to suit one."""
 
 import json
 import os
@@ -33,7 +33,7 @@ LAPTOP_NAMES = [hint["name"] for hint in LAPTOP]
 
 
 def at_home(world):
-    """What a session of the project may be told without anybody minding."""
+    """Lists the hints that are harmless in any session of the project."""
     return names(world) + LAPTOP_NAMES
 
 
@@ -124,7 +124,7 @@ def starts():
 
 
 def lifecycle():
-    """What failed, changed, went or is of another branch."""
+    """Makes situations with failed, changed or deleted hints, and with hints of another branch."""
     unreachable = failed(
         "scripts/topics apply --env local 2>&1",
         "%3|1718000000.123|FAIL|rdkafka#producer-1| [thrd:localhost:9092/bootstrap]: Connect to ipv4#127.0.0.1:9092 "
@@ -327,7 +327,7 @@ def failures():
 
 
 def document():
-    """fresh.jsonl, whole."""
+    """Makes all of fresh.jsonl."""
     rows = []
     for letter, made in (("s", starts()), ("t", lifecycle()), ("u", failures()), ("v", prompts())):
         rows += [{"id": f"f-{letter}{number:02}", **row} for number, row in enumerate(made, 1)]

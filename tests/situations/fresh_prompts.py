@@ -1,4 +1,4 @@
-"""The prompts among the fresh situations, and what must stay quiet at one."""
+"""Lists the prompts of the fresh situations, and the hints that must stay quiet at each."""
 
 from worlds import (
     ANVIL,

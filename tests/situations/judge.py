@@ -1,4 +1,4 @@
-"""Compares what was told with what the row says a person would want."""
+"""Compares the told lines with the expectations of the row."""
 
 import fnmatch
 import re
@@ -8,13 +8,13 @@ from lines import DOUBT, GONE, RETRACTED, age_in_days, before_age
 LIMIT = 2000  # bytes that one event may tell
 OLD_DAYS = 150  # an `aged` hint is older
 MUST_STATE_AGE_HOURS = 30 * 24
-# Components of the machine, not of a project: at home in every repository.
+# Components of the machine and not of a project; they fit in every repository.
 MACHINE = {"git", "shell", "host", "github", "docker"}
 OTHER_WORDS = ("b3 ", "b5 ")  # paraphrase, languages
 
 
 def group(row):
-    """Under which of the four heads the row's event is counted."""
+    """Returns the group of events in which the row is counted."""
     if row["event"]["kind"] in ("start", "subagent") or row["category"].startswith("l "):
         return "start"
     if row["event"]["kind"] == "fail":
@@ -71,7 +71,7 @@ class Verdict:
             "times": self.times,
         }
 
-    # What had to be told
+    # Hints that must be told
 
     def missing(self):
         told = {line.hint for line in self.scope if line.tells}
@@ -82,7 +82,7 @@ class Verdict:
         self.wrong += [f"text missing {text}" for text in texts]
         return missing, texts
 
-    # What had not to be told
+    # Hints that must not be told
 
     def forbidden(self):
         shown = [
@@ -98,7 +98,7 @@ class Verdict:
         return len(shown) + len(leaks)
 
     def retracts(self, line):
-        """Takes back what the conversation has been told."""
+        """Removes hints from the list of those that the conversation was told."""
         told_before = any(before.hint == line.hint and before.tells for before in self.answer.before)
         return line.tells and told_before and bool(RETRACTED.search(line.said))
 
@@ -108,7 +108,7 @@ class Verdict:
         if line.name is None or line.hint in self.row["forbidden"]:
             return False
         if (line.hint or "").startswith("seed:") and line.at_start and not self.row.get("quiet"):
-            # What its own files say is what the start in a repository is for.
+            # The start in a repository is meant to show the commands of its own files.
             return True
         wanted = self.row["needed"] + self.row["allowed"]
         return (
@@ -121,11 +121,11 @@ class Verdict:
         return fnmatch.fnmatchcase(line.name, glob) or fnmatch.fnmatchcase(line.hint or "", glob)
 
     def counted(self):
-        """The lines whose bytes count, and the irrelevant of them."""
+        """Returns the lines whose bytes count, and the irrelevant ones among them."""
         lines = self.answer.lines
         junk = [line for line in lines if not self.fits(line)]
         if self.full_start:
-            # What the start told is judged by place alone: what is scoped is of here, or it could not be told.
+            # A line of the start is judged only by its context: a scoped hint fits here, or it could not be told.
             junk = [line for line in self.answer.before if not self.fits(line) and not self.at_home(line)] + junk
             lines = self.answer.all
         return lines, junk
@@ -137,11 +137,11 @@ class Verdict:
         return bool(hint["meta"].get("scope")) or hint["component"] in MACHINE | {self.row["fixture"]["dir"]}
 
     def again(self):
-        """Names told with the same words as before."""
+        """Returns the names that are told in the same words as before."""
         before = {before_age(line.text) for line in self.answer.before if line.tells}
         return [line.name for line in self.answer.lines if line.tells and line.hint and before_age(line.text) in before]
 
-    # What had to be said of the state of what is told
+    # Required statements about the state of a told hint
 
     def unmarked(self, what):
         self.stale += 1
@@ -179,7 +179,7 @@ class Verdict:
             if text not in self.answer.text:
                 self.unmarked(f"not said anew: {text}")
 
-    # How it had to be told
+    # Required form of a line
 
     def form(self):
         row, text, lines = self.row, self.answer.text, self.answer.lines
@@ -205,7 +205,7 @@ class Verdict:
                 self.wrong.append("a forged line")
 
     def forged(self):
-        """A hint that wrote a line of its own: one that tells no hint, or a heading made of its words."""
+        """Returns lines that a hint forged: a line that tells no hint, or a heading that quotes one."""
         headings = [line for line in self.answer.text.split("\n") if line and not line.startswith("- ")]
         values = [part.strip() for h in self.hints.values() for value in h["values"] for part in value.split("\n")]
         return any(line.hint is None for line in self.answer.lines) or any(

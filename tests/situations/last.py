@@ -1,8 +1,8 @@
-"""Makes last.jsonl: 66 situations of the seven projects of worlds/*.json, none of a kind that the other files have.
+"""Makes last.jsonl: 66 situations of the seven projects of worlds/*.json, with kinds that the other files lack.
 
     python3 last.py
 
-What a row wants was written down before any engine was asked, and is not changed to please one."""
+The expectations of a row were written before any engine ran, and are not changed to suit one."""
 
 import json
 import os
@@ -20,7 +20,7 @@ COUNTS = {"p": 16, "f": 20, "q": 10, "a": 10, "o": 10}
 
 
 def document():
-    """last.jsonl, whole."""
+    """Makes all of last.jsonl."""
     rows = []
     for letter, make in PARTS.items():
         rows += [{"id": f"h-{letter}{number:02}", **row} for number, row in enumerate(make(), 1)]
@@ -28,7 +28,7 @@ def document():
 
 
 def faults(rows):
-    """What is wrong with the form of the rows: ids, names and globs that nothing answers to, counts."""
+    """Lists the faults in the rows: unknown ids and names, globs without a match, wrong counts."""
     found = [f"{name}: {count} times" for name, count in Counter(row["id"] for row in rows).items() if count > 1]
     for row in rows:
         ids = [one["id"] for one in row["store"]]

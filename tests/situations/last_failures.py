@@ -1,4 +1,4 @@
-"""Failed commands for which some stored hint helps."""
+"""Lists failed commands for which a stored hint helps."""
 
 from last_rows import ASKDESK, FENMAP, LICHEN, REEDSEQ, SNAILNET, TREMOLANT, WRENBUS
 from later_rows import failed, situation, store_of

@@ -1,4 +1,4 @@
-"""The prompts among the last situations that need a hint."""
+"""Lists the prompts of the last situations that need a hint."""
 
 from last_rows import ASKDESK, FENMAP, LICHEN, REEDSEQ, SNAILNET, TREMOLANT, WRENBUS
 from later_rows import prompt, situation, store_of

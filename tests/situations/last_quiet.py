@@ -1,4 +1,4 @@
-"""Where the last situations have nothing to say."""
+"""Lists the last situations in which no hint should be told."""
 
 from last_rows import ASKDESK, FENMAP, LICHEN, REEDSEQ, SNAILNET, TREMOLANT, WRENBUS
 from later_rows import failed, prompt, situation, store_of

@@ -1,4 +1,4 @@
-"""The worlds of the last situations, and the machine on which they are."""
+"""Holds the worlds of the last situations, and their machine."""
 
 from later_rows import Setting, hint
 

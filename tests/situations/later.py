@@ -1,8 +1,8 @@
-"""Makes later.jsonl: 75 situations of the twelve projects of worlds/*.json, none of a kind that the other files have.
+"""Makes later.jsonl: 75 situations of the twelve projects of worlds/*.json, with kinds that the other files lack.
 
     python3 later.py
 
-What a row wants was written down before any engine was asked, and is not changed to please one."""
+The expectations of a row were written before any engine ran, and are not changed to suit one."""
 
 import json
 import os
@@ -275,7 +275,7 @@ def failures():
 
 
 def document():
-    """later.jsonl, whole."""
+    """Makes all of later.jsonl."""
     parts = {
         "s": starts(),
         "t": prompts(),

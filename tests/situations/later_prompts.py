@@ -1,4 +1,4 @@
-"""The prompts among the later situations that need a hint."""
+"""Lists the prompts of the later situations that need a hint."""
 
 from later_rows import (
     BEVELKIT,

@@ -1,4 +1,4 @@
-"""Where the later situations have nothing to say."""
+"""Lists the later situations in which no hint should be told."""
 
 from later_rows import (
     BEVELKIT,

@@ -1,4 +1,4 @@
-"""What situations of worlds/*.json are put together from: worlds, stores, events, rows."""
+"""Makes the parts of situations in worlds/*.json: worlds, stores, events, rows."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 AGES_H = [0.3, 2, 5, 11, 20, 33, 80, 160, 400]
 USES = [0, 1, 0, 4, 0, 2, 0]
 WRITERS = ["agent:claude", "user", "agent:codex", "agent:claude", "agent:gemini", "agent:codex"]
-# Which hints of the project itself, of its two neighbours and of the machine a store holds.
+# The number of hints in a store: of the project itself, of its two neighbours, and of the machine.
 SIZES = {
     "small": (slice(9), slice(1, 5), slice(0), slice(4)),
     "middle": (slice(99), slice(1, 10), slice(2, 6), slice(6)),
@@ -43,14 +43,14 @@ class World:
 
 
 class Setting:
-    """Worlds beside each other on one machine, of which `desk` says something."""
+    """Several worlds on one machine, with the machine's own hints in `desk`."""
 
     def __init__(self, order, desk):
         self.worlds = [self.read(name) for name in order]
         self.desk = desk
         self.desk_names = [each["name"] for each in desk]
         self.known = {each["name"] for world in self.worlds for each in world.hints} | set(self.desk_names)
-        # Of priority 8 and without a scope: told everywhere on purpose.
+        # Hints of priority 8 without a scope are meant to be told everywhere.
         self.everywhere = [each["name"] for each in desk if each["priority"] == 8]
 
     def read(self, name):
@@ -60,7 +60,7 @@ class Setting:
 
 
 def hint(name, value, tags="", reason=None, priority=None):
-    """One that a world does not have."""
+    """Makes a hint that is in no world."""
     rest = {"scope": None, "age_h": None, "uses": None}
     return {"name": name, "value": value, "tags": tags.split(), "reason": reason, "priority": priority} | rest
 
@@ -101,7 +101,7 @@ LATER = Setting(ORDER, DESK)
 
 
 def stored(one, scope, identity=None):
-    """A hint as a row holds it; what the world leaves open is chosen by its name, each time the same."""
+    """Makes a hint in the form of a row. Its name decides the fields that the world leaves open, the same each time."""
     component, key = one["name"].split("/")
     chance = zlib.crc32(one["name"].encode())
     meta = {field: one[field] for field in ("tags", "reason", "priority") if one[field]}
@@ -117,7 +117,7 @@ def stored(one, scope, identity=None):
         "age_h": one["age_h"] or (400 if one["priority"] else AGES_H[chance // 7 % len(AGES_H)]),
         "uses": USES[chance // 63 % len(USES)] if one["uses"] is None else one["uses"],
     }
-    # What somebody gave a priority was there long before.
+    # A hint with a priority was stored long before.
     return row | {"early": True} if one["priority"] else row
 
 
@@ -127,7 +127,7 @@ def repository(world):
 
 
 def own_scope(world, one):
-    """By repository or, of each eight, two by folder and one by nothing."""
+    """Gives a scope: most by repository, two of eight by folder, one of eight none."""
     chance = hashlib.sha256(one["name"].encode()).digest()[0] % 8
     if one["scope"]:
         return one["scope"]
@@ -137,7 +137,7 @@ def own_scope(world, one):
 
 
 def store_of(world, size="middle", own_unscoped=False):
-    """All that is stored about the project, some about two others, some about the machine."""
+    """Collects all hints of the project, some of two others, and some of the machine."""
     worlds = world.setting.worlds
     at = worlds.index(world)
     second, third = (worlds[(at + step) % len(worlds)] for step in (5, 8))
@@ -151,7 +151,7 @@ def store_of(world, size="middle", own_unscoped=False):
 
 
 def early(store):
-    """The same, with all but what is of the last hour there before the session."""
+    """Changes the store: hints older than the last hour exist before the session."""
     return [one | {"early": True} if one["age_h"] >= 1 else one for one in store]
 
 
@@ -160,7 +160,7 @@ def names(world):
 
 
 def at_home(world):
-    """What a session of the project may be told without anybody minding."""
+    """Lists the hints that are harmless in any session of the project."""
     return names(world) + world.setting.desk_names
 
 
@@ -181,7 +181,7 @@ def failed(command, error, code=1, client="claude", **more):
 
 
 def as_a_rule(client, cwd=None):
-    """The conventions are there at the start; all else is stored while the session runs."""
+    """Tells the conventions at the start, and stores all other hints while the session runs."""
     return [{"load": "early"}, {"event": start(client, cwd=cwd)}, {"load": "rest"}]
 
 
@@ -194,7 +194,7 @@ def situation(category, world, event, needed=(), allowed=(), forbidden=(), why="
         store[0]["early"] = True
     allowed = [*allowed, *(name for name in world.setting.everywhere if name not in allowed)]
     held = {one["id"] for one in store}
-    allowed = [name for name in allowed if name in held or name not in world.setting.known]  # a small store lacks some
+    allowed = [name for name in allowed if name in held or name not in world.setting.known]  # A small store lacks some.
     row = {"category": category, "fixture": world.fixture, "store": store, "history": history, "event": event}
     row |= {"needed": list(needed), "allowed": allowed, "forbidden": list(forbidden), "why": why}
     return row | checks

@@ -1,11 +1,11 @@
-"""Reads what Nudge wrote: which line tells which hint, how old it says the hint is, what it says of its state."""
+"""Parses Nudge's output: the hint of each line, the age that it states, and the state that it states."""
 
 import json
 import re
 from dataclasses import dataclass, replace
 
 ALSO = "- also here: "
-# `(set 3h ago by codex; ...` and `(3h, codex, 4x; ...`: the age is the first thing in the parentheses.
+# In `(set 3h ago by codex; ...` and `(3h, codex, 4x; ...` the age comes first.
 AGE = re.compile(r"\((?:set )?(?:(?:just )?now|(\d+) ?(s|mo|m|h|d|w|y)[a-z]*(?: ago)?)(?=[ ,;)])")
 DAYS = {"s": 0, "m": 0, "h": 1 / 24, "d": 1, "w": 7, "mo": 30, "y": 365}
 DOUBT = re.compile(r"fail|doubt|broken|did not work|not working", re.I)
@@ -17,14 +17,14 @@ RETRACTED = re.compile(r"no longer|deleted|removed|withdrawn|expired|forgotten|g
 class Line:
     text: str
     name: str | None  # component/key
-    hint: str | None  # the id of the hint in the row; None when it is none of them
-    tells: bool  # its value; a name in a list of names tells nothing
-    said: str  # the text without what the hint itself says
-    at_start: bool = False  # under the heading of what a start tells
+    hint: str | None  # the id of the hint in the row; None if it is none of the row's hints
+    tells: bool  # Is true if the line has the value; a name in a list of names has none
+    said: str  # the text without the hint's own words
+    at_start: bool = False  # Is true below the heading of a start
 
 
 def value_text(value):
-    """As the list of a session shows a value."""
+    """Formats a value as the session's list does."""
     if isinstance(value, str):
         return value
     field = {"command": "cmd", "path": "abs", "template": "body"}.get(value["type"])
@@ -32,17 +32,19 @@ def value_text(value):
 
 
 def plain(text):
-    """Letters and digits of the first line: white space, marks and what a renderer may change do not count."""
+    """Keeps letters and digits of the first line, because white space, marks and characters of a renderer do not
+    count."""
     return re.sub(r"[\W_]+", "", text.split("\n")[0])[:60].lower()
 
 
 def shown_name(hint):
-    """The name as it is written where a `<` must not begin a tag."""
+    """Formats a name for outputs in which a `<` must not begin a tag."""
     return re.sub(r"<(?=[a-zA-Z/!?])", "< ", f"{hint['component']}/{hint['key']}")
 
 
 def read(text, hints):
-    """The hint lines of an answer. `hints`: id -> the hint with `values`, all it has had, and its reason."""
+    """Parses the hint lines of an answer. `hints`: id -> the hint with `values`, all its past values, and its
+    reason."""
     named = {}
     for hint in hints.values():
         named.setdefault(shown_name(hint), []).append(hint)
@@ -72,7 +74,7 @@ def read_line(line, named):
 
 
 def which(rest, variants):
-    """The variant whose value the line begins with, else the one whose value it names, else the only one."""
+    """Finds the variant: its value begins the line, else its value is in the line, else it is the only one."""
     shown = plain(rest.split(" ⏎ ")[0])
     beginnings = [(plain(value)[:30], hint) for hint in variants for value in hint["values"]]
     for begins, hint in beginnings:
@@ -86,7 +88,7 @@ def which(rest, variants):
 
 
 def without_own_words(rest, hint):
-    """What the line says of the hint: a value or reason that says "fails" marks nothing."""
+    """Removes the hint's own words from the line, because a value that says "fails" is not a mark of Nudge."""
     for words in [*hint["values"], hint["meta"].get("reason") or ""]:
         words = words.split("\n")[0]
         while len(words) > 12 and words not in rest:
@@ -96,7 +98,7 @@ def without_own_words(rest, hint):
 
 
 def age_in_days(line):
-    """None when the line states no age."""
+    """Returns the age in days; None if the line states none."""
     age = AGE.search(line.said)
     if age is None:
         return None
@@ -104,5 +106,5 @@ def age_in_days(line):
 
 
 def before_age(text):
-    """A line up to its age, by which two lines are the same although time has passed."""
+    """Returns a line up to its age. Two lines are equal if these parts are, although time has passed."""
     return AGE.split(text)[0]

@@ -1,5 +1,5 @@
-"""What the manifests of a situation's repository say with `--seeded`: the usual commands of their kind. Without it they
-are empty, so that nothing but the row's own hints is there to be told."""
+"""Writes the manifests of a situation's repository for `--seeded`: the usual commands of their kind. Without the option
+they are empty, so that Nudge has only the row's own hints to tell."""
 
 import json
 import os
@@ -40,7 +40,7 @@ CI = (
 
 
 def write(repository):
-    """Writes them where the repository has such files, and a workflow of its CI."""
+    """Writes the files that the repository has, and a workflow of its CI."""
     for folder, folders, files in os.walk(repository):
         folders[:] = [name for name in folders if name != ".git"]
         for name in files:

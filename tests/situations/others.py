@@ -2,7 +2,7 @@
 
     python3 tests/situations/others.py
 
-What a row wants was written down before any engine was asked, and is not changed to please one."""
+The expectations of a row were written before any engine ran, and are not changed to suit one."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def starts():
 
 
 def lifecycle():
-    """What failed, changed, went or is of another branch."""
+    """Makes situations with failed, changed or deleted hints, and with hints of another branch."""
     scope = {"repo": ["lumenapp/lumen-ios"]}
     bump = note("version/bump", "", "version build number", age_h=40, uses=2)
     counting = {"value": {"type": "command", "cmd": "agvtool next-version -all"}}
@@ -443,7 +443,7 @@ def prompts():
 
 
 def document():
-    """others.jsonl, whole."""
+    """Makes all of others.jsonl."""
     rows = []
     for letter, made in (("s", starts()), ("t", lifecycle()), ("u", failures()), ("v", prompts())):
         rows += [{"id": f"o-{letter}{number:02}", **row} for number, row in enumerate(made, 1)]

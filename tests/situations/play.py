@@ -1,4 +1,4 @@
-"""Plays one situation: a git repository, a HOME, a runtime directory and a PRIMARY of its own."""
+"""Plays one situation with its own git repository, HOME, runtime directory and PRIMARY."""
 
 import http.client
 import json
@@ -17,15 +17,15 @@ import lines
 import manifests
 
 BIN = os.path.abspath(os.environ.get("NUDGE_BIN", "target/release/nudge"))
-# Put together here, so that no file holds what looks like one.
+# The text is joined here, so that no file holds a text that looks like a password.
 PASSWORD = "-".join(["S3cr3t", "Blau", "77", "Kranich"])
-# A hint that is to expire lives this much longer, so that it is still there when it is loaded.
+# A hint that must expire lives this much longer, so that it still exists when it is loaded.
 LAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one event told, and what its conversation had been told before it."""
+    """The lines that one event told, and the lines that its conversation got before."""
 
     text: str
     lines: list
@@ -57,20 +57,20 @@ class Play:
         self.model = model
         if model:
             self.env["NUDGE_MODEL_DIR"] = model
-        # A busy machine must not silence the hook.
+        # The time limit is long, so that a busy machine does not silence the hook.
         self.hook_env = self.env if as_is else {**self.env, "NUDGE_HOOK_MS": "2000"}
         self.hints = {h["id"]: {**h, "values": [lines.value_text(h["value"])]} for h in self.row["store"]}
-        self.told = {}  # what each conversation has been told since its last compaction
+        self.told = {}  # The lines that each conversation got since its last compaction.
         self.spoken, self.times = [], []
         self.primary = None
 
     def fill_in(self, row):
-        """`{W}` is the folder of the repositories, `{PASSWORD}` what looks like one."""
+        """Replaces `{W}` by the folder of the repositories, and `{PASSWORD}` by a text that looks like a password."""
         text = json.dumps(row).replace("{W}", self.work).replace("{PASSWORD}", PASSWORD)
         return json.loads(text)
 
     def run(self):
-        """The answer to the row's event."""
+        """Returns the answer to the row's event."""
         try:
             fixture = self.row["fixture"]
             self.base = self.repository(fixture)
@@ -90,7 +90,7 @@ class Play:
 
     def stop(self):
         if self.primary:
-            # It may write until it has ended; elsewhere than on Linux a file may stay.
+            # The server writes files until it has ended; on other systems than Linux a file may stay.
             ended = os.pidfd_open(self.primary["pid"]) if hasattr(os, "pidfd_open") else None
             subprocess.run([BIN, "stop"], env=self.env, capture_output=True)
             if ended is not None:
@@ -148,8 +148,8 @@ class Play:
         return answer["result"]
 
     def load(self, hints):
-        # A second more than the row says, so that what is an hour old is not told as 59 minutes; one moment for all,
-        # so that equal ages are equal.
+        # Hints are a second older than the row says, so that an hour is not told as 59 minutes. All use one moment, so
+        # that equal ages stay equal.
         now = datetime.now(UTC) - timedelta(seconds=1)
         components = {}
         for hint in hints:
@@ -164,7 +164,7 @@ class Play:
             raise RuntimeError(f"{len(hints)} hints to import, but: {done}")
 
     def exported(self, hint, now):
-        if hint.get("expire"):  # its TTL is an hour
+        if hint.get("expire"):  # The ttl of the hint is an hour.
             stored = now - timedelta(hours=1) + timedelta(seconds=LAST_SECONDS)
         else:
             stored = now - timedelta(hours=hint["age_h"])
@@ -176,7 +176,7 @@ class Play:
         return document
 
     def seed(self):
-        """Seeds the repository; its hints stand beside the row's, by their names."""
+        """Seeds the repository; returns its hints beside the row's, by their names."""
         manifests.write(self.base)
         command = [BIN, "seed", "--json"]
         seeded = subprocess.run(command, env=self.env, cwd=self.base, capture_output=True, text=True, check=True)
@@ -221,7 +221,7 @@ class Play:
             raise ValueError(f"no such step: {what}")
 
     def await_understanding(self):
-        """Waits until the model has read the hints, as it does in the background."""
+        """Waits until the model has read the hints, which it does in the background."""
         self.call("nudge.recall", {"query": "anything", "context": {}})
         components = self.call("nudge.export", {})["payload"]["components"]
         count = sum(

@@ -1,4 +1,4 @@
-"""What the runner itself must know: python3 -m unittest, in this folder. Needs no nudge."""
+"""Tests the runner of the situations, without a nudge. Run it with `python3 -m unittest` in this folder."""
 
 import contextlib
 import io

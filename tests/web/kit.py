@@ -1,4 +1,4 @@
-"""A session of its own for each test, and its page in a real browser."""
+"""Gives each test its own session, and the page in a real browser."""
 
 import json
 import os
@@ -22,7 +22,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 class Web(unittest.TestCase):
-    """A test with a session and a browser. What the page complains of fails it."""
+    """A test with a session and a browser. An unexpected error in the browser's console fails it."""
 
     KEEP = True
 
@@ -47,14 +47,14 @@ class Web(unittest.TestCase):
         self.env = {
             "HOME": self.home, "PATH": os.environ["PATH"], "PWD": self.project, "NUDGE_RUNTIME_DIR": f"{self.home}/run",
             "XDG_STATE_HOME": f"{self.home}/state", "LANG": "C.UTF-8",
-            # A busy machine is no reason for a hook to say nothing.
+            # The time limit is long, so that a busy machine does not silence the hook.
             "NUDGE_HOOK_MS": "10000",
         }
         self.port = 0
         self.serve()
         self.addCleanup(self.nudge, "stop", ok=None)
         self.complaints = []
-        # What a test expects the browser to complain of.
+        # The errors that a test expects in the console.
         self.expected = []
 
     def tearDown(self):
@@ -69,19 +69,19 @@ class Web(unittest.TestCase):
             path.write_text(text)
 
     def open_view(self, key, view, **options):
-        """The page with the view that a key leads to."""
+        """Opens the page and presses the key of a view."""
         page = self.open(**options)
         page.keyboard.press(key)
         expect(page.locator(f"#view-{view} .bar")).to_be_visible()
         return page
 
     def serve(self):
-        """Starts a server, on the port of the one before."""
+        """Starts a server, on the port of the previous one."""
         printed = self.nudge("serve", "--detach", "--port", str(self.port), *(["--keep"] if self.KEEP else []))
         self.port = int(re.search(r":(\d+) ", printed)[1])
 
     def nudge(self, *words, stdin=None, ok=True):
-        """Runs a command where the project is; its stdout."""
+        """Runs a command in the folder of the project; returns its stdout."""
         done = subprocess.run([NUDGE, *words], env=self.env, cwd=self.project, input=stdin, text=True, capture_output=True, check=False)
         if ok is not None:
             self.assertEqual(done.returncode == 0, ok, f"{words}: {done.stderr}")
@@ -91,12 +91,12 @@ class Web(unittest.TestCase):
         return json.loads(self.nudge("call", method, "-", stdin=json.dumps(params)))
 
     def hook(self, name, session, **more):
-        """What a coding agent tells its hook."""
+        """Runs the hook with the event of a coding agent."""
         event = {"hook_event_name": name, "session_id": session, "cwd": self.project, **more}
         return self.nudge("hook", stdin=json.dumps(event))
 
     def hint(self, component, key, **query):
-        """A hint as it is stored, whether it fits or not; None where there is none."""
+        """Returns a stored hint, whether it fits or not; None if there is none."""
         found = self.call("query", component=component, keys=[key], include_ineligible=True, **query)["hints"]
         return found[0]["hint"] if found else None
 
@@ -104,7 +104,7 @@ class Web(unittest.TestCase):
         return self.nudge("ui", "--no-open").strip()
 
     def tab(self, **options):
-        """An empty tab of a browser that knows nothing."""
+        """Opens an empty tab in a browser without any data."""
         context = self.browser.new_context(**options)
         self.addCleanup(context.close)
         page = context.new_page()
@@ -115,7 +115,7 @@ class Web(unittest.TestCase):
         return page
 
     def open(self, **options):
-        """The page of the session, read and live."""
+        """Opens the page of the session, and waits until it has loaded and follows changes."""
         page = self.tab(**options)
         page.goto(self.address())
         expect(page.locator("#live[data-kind=live]")).to_be_visible()
@@ -123,10 +123,10 @@ class Web(unittest.TestCase):
 
 
 def row(page, name):
-    """The row of a hint in the list."""
+    """Returns the row of a hint in the list."""
     return page.get_by_role("option").filter(has=page.locator(".name", has_text=re.compile(f"^{re.escape(name)}$")))
 
 
 def assert_fits_the_width(test, page):
-    """Nothing has to be scrolled sideways."""
+    """Checks that the page is not wider than the window."""
     test.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), page.viewport_size["width"])

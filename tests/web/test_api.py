@@ -1,4 +1,4 @@
-"""The upstream plugin's routes below /api, and the port on which `nudge ui --port` serves them with the page."""
+"""Tests the upstream plugin's routes below /api, and the port on which `nudge ui --port` serves them with the page."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ def free_port():
 
 
 class Api(Records):
-    """The upstream plugin's routes, by a program and by the page."""
+    """Tests the routes with a program and with the page."""
 
     def setUp(self):
         super().setUp()
@@ -26,7 +26,7 @@ class Api(Records):
         self.token = json.loads(Path(self.home, "run/server.pid").read_text())["token"]
 
     def ask(self, method, path, body=None, token=None, port=None, **headers):
-        """A request; status, headers and body."""
+        """Sends a request; returns status, headers and body."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         token = self.token if token is None else token
         if token:
@@ -78,7 +78,7 @@ class Api(Records):
         self.assertLessEqual({"id", "name", "created_at", "updated_at"}, set(projects[0]))
         self.assertEqual(self.ask("DELETE", "/api/records/1"), (200, {"deleted": True, "id": 1}))
         self.assertEqual(self.ask("GET", "/api/records/1")[0], 404)
-        # The session's own port has them, too; and a list of very many is whole.
+        # The session's own port has the routes too, and a very long list is complete.
         file = Path(self.home, "many.json")
         at = "2026-01-01T00:00:00.000Z"
         many = [{"project": "acme/shop", "kind": "issue", "title": f"Record {n}", "body": "", "status": "open", "created_at": at, "updated_at": at} for n in range(1003)]
@@ -152,7 +152,7 @@ class Api(Records):
         expect(rows(page)).to_contain_text("resolved")
         status, made = page.evaluate(call, ["POST", "/api/records", {"kind": "arch", "title": "By the page", "project": "minerva/shop"}, token])
         self.assertEqual((status, made["origin"]), (201, "web"))
-        # The same token opens nothing else.
+        # The same token gives access to nothing else.
         self.expected = ["401", "403"]
         rpc = {"jsonrpc": "2.0", "id": 1, "method": "nudge.export", "params": {}}
         for path in ("/", "/mcp"):
@@ -160,9 +160,9 @@ class Api(Records):
         for method in ("nudge.export", "nudge.shutdown", "nudge.open_page", "nudge.records.import", "nudge.records.backup", "nudge.get_hint"):
             status, answer = page.evaluate(call, ["POST", "/web/rpc", {**rpc, "method": method}, token])
             self.assertEqual((status, answer["error"]["code"]), (200, -32601), method)
-        # Nor does the session's token open what is the page's alone.
+        # The session's token does not give access to the page's own routes either.
         self.assertEqual(self.ask("POST", "/web/rpc", rpc, Sec_Fetch_Site="same-origin")[0], 401)
-        # Another page of this machine gets nothing with it.
+        # A page of another port gets no data with it.
         other = self.tab()
         other.goto(self.address())
         self.expected = [".*"]
@@ -185,7 +185,7 @@ class Api(Records):
             self.assertIn("DUDE_PORT must be a port from 1 to 65535", self.refusal("ui", "--no-open"))
         self.env["DUDE_PORT"] = str(self.asked)
         self.assertIn(f":{self.asked}/", self.nudge("ui", "--no-open"))
-        # The flag counts before the variable; the session's own port needs no second door.
+        # The flag overrides the variable. The session's own port needs no second port.
         self.assertIn(f":{self.port}/", self.nudge("ui", "--no-open", "--port", str(self.port)))
 
 

@@ -1,4 +1,4 @@
-"""Keys, colours and narrow screens; servers that come and go."""
+"""Tests keys, colours and narrow screens, and servers that end and start."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import unittest
 
 from kit import NUDGE, Web, assert_fits_the_width, expect, row
 
-# The contrast of every text with what is behind it (WCAG 2.1, 1.4.3), of those that are on the screen.
+# Returns the contrast of every visible text with its background (WCAG 2.1, 1.4.3).
 CONTRAST = """() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true})
   const read = color => {
@@ -101,13 +101,13 @@ class Living(Web):
         page.keyboard.press("Escape")
         expect(page.get_by_role("searchbox")).to_have_value("")
         expect(page.get_by_role("option")).to_have_count(4)
-        # A live change takes the focus from nobody.
+        # A live change leaves the focus where it is.
         page.keyboard.press("j")
         focused = page.evaluate("document.activeElement.dataset.focus")
         self.nudge("set", "new", "one", "x")
         expect(page.get_by_role("option")).to_have_count(5)
         self.assertEqual(page.evaluate("document.activeElement.dataset.focus"), focused)
-        # From the top by Tab alone: past the head, if one likes, and every stop has a name.
+        # Tab alone goes from the top, past the head if wanted, and every stop has a name.
         page.reload()
         expect(page.get_by_role("option")).to_have_count(5)
         page.evaluate("window.before = true")
@@ -169,7 +169,7 @@ class Living(Web):
         first = self.call("status")["pid"]
         self.expected = ["ERR_CONNECTION", "ERR_EMPTY", "net::"]
         os.kill(first, signal.SIGKILL)
-        # What is changed while one takes over from the other is changed once.
+        # A change during the handover between two servers is made once.
         page.keyboard.press("e")
         page.get_by_label("Value", exact=True).fill("make again")
         page.get_by_role("button", name="Store", exact=True).click()
@@ -191,10 +191,10 @@ class Living(Web):
         self.serve()
         expect(page.locator("#notice")).to_contain_text("This page is not known here any more; run `nudge ui` again")
         expect(page.locator("#live-text")).to_have_text("Ended")
-        # A new address in the same tab opens it again.
+        # A new address in the same tab opens the page again.
         page.evaluate("address => { location.href = address }", self.address())
         expect(page.locator("#live-text")).to_have_text("Live")
-        # What is kept is there again.
+        # The kept hint is there again.
         expect(page.get_by_role("option")).to_have_text([re.compile("api/build")])
 
 

@@ -1,4 +1,4 @@
-"""Records on the page: found, read, changed, merged."""
+"""Tests records on the page: search, reading, changes, merging."""
 
 import json
 import re
@@ -37,7 +37,7 @@ class Reading(Records):
         pick("kind", "")
         expect(names(page)).to_have_text(["Old plan"])
         pick("status", "")
-        # What comes is there by itself, also from the command line.
+        # A new record appears by itself, also one from the command line.
         self.nudge("records", "add", "--kind", "update", "--title", "Come by itself")
         expect(names(page)).to_have_text(["Come by itself", "Old plan", "Cache by key", "Uploads are refused"])
         expect(page.locator("#count-records")).to_have_text("5")
@@ -50,7 +50,7 @@ class Reading(Records):
         page.get_by_role("button", name="More", exact=True).click()
         expect(rows(page)).to_have_count(103)
         expect(page.get_by_role("button", name="More", exact=True)).to_be_hidden()
-        # A change leaves the place that somebody has read on to.
+        # A change keeps the scroll position.
         self.save("Record 103")
         expect(names(page).first).to_have_text("Record 103")
         self.assertGreaterEqual(rows(page).count(), 103)
@@ -69,12 +69,12 @@ class Reading(Records):
         expect(rows(page).first).to_contain_text(re.compile(r"relevance 0\.\d\d, holds \d of \d words: .*413"))
         rows(page).first.click()
         expect(detail(page).get_by_role("heading", name=re.compile("^Relevance"))).to_be_visible()
-        # The parts are the addends of the relevance.
+        # The parts sum to the relevance.
         relevance = float(re.search(r"Relevance ([\d.]+)", detail(page).inner_text())[1])
         parts = [float(text) for text in detail(page).locator(".score td.number").all_inner_texts()]
         self.assertGreater(len(parts), 1)
         self.assertAlmostEqual(min(1, sum(parts)), relevance, delta=0.03)
-        # Asked in a project, what comes from elsewhere says so.
+        # A search in a project marks records of other projects.
         page.locator("#view-records select[name=project]").select_option("minerva/shop")
         away = page.get_by_role("group", name="In other projects").get_by_role("option")
         expect(away).to_have_text([re.compile("Uploads of the docs fail.*elsewhere")])
@@ -93,7 +93,7 @@ class Reading(Records):
         expect(detail(page)).to_contain_text(f"{one}, version 2")
         page.get_by_text("version 1, replaced").click()
         expect(detail(page).locator("details pre")).to_have_text("first body")
-        # A change elsewhere closes nothing that is being read.
+        # A change elsewhere does not close an open record.
         self.nudge("set", "api", "build", "make")
         expect(page.locator("#count-hints")).to_have_text("1")
         expect(detail(page).locator("details pre")).to_be_visible()
@@ -187,7 +187,7 @@ class Writing(Records):
         expect(problem.locator("section").first).to_contain_text("their body")
         expect(problem.locator("section").last).to_contain_text("my body")
         self.assertEqual((self.record(one)["version"], self.record(one)["body"]), (2, "their body"))
-        # It is changed once more before somebody decides: that is shown, too.
+        # The record changes once more before the person decides, and the page shows that.
         self.call("nudge.records.upsert", id=one, body="their last body")
         page.get_by_role("button", name="Store mine over it").click()
         expect(problem.locator("section").first).to_contain_text("their last body")
@@ -228,7 +228,7 @@ class Writing(Records):
         page.get_by_role("button", name="Compare").click()
         sides = detail(page).locator(".compared section")
         expect(sides).to_have_text([re.compile("Uploads fail.*nginx"), re.compile("Uploads are refused.*a limit")])
-        # What changes meanwhile is looked at again first.
+        # If a record changes meanwhile, the page shows the change before it merges.
         self.call("nudge.records.upsert", id=two, body="another limit")
         page.get_by_role("button", name=f"Keep {one}, add {two} to it").click()
         expect(page.locator("#toast")).to_contain_text("look at both again")
@@ -287,7 +287,7 @@ class Meaning(Records):
 
     def test_what_is_nearly_the_same_is_asked_about(self):
         one = self.save("Uploads larger than 1 MiB are refused", "nginx answers 413")
-        # The model has looked at it.
+        # The model has made its vectors.
         page = self.records_page()
         page.get_by_label("Search records").fill("uploads")
         expect(page.locator(".found .mode")).to_contain_text("by meaning")
@@ -350,12 +350,12 @@ class Looks(Records):
         page.keyboard.press("Enter")
         expect(chosen).to_be_focused()
         expect(chosen.locator(".name")).to_have_text("Cache by key")
-        # A live change takes the focus from nobody.
+        # A live change leaves the focus where it is.
         focused = page.evaluate("document.activeElement.dataset.focus")
         self.save("Cache of another kind", "cache", "arch")
         expect(page.locator("#count-records")).to_have_text("4")
         self.assertEqual(page.evaluate("document.activeElement.dataset.focus"), focused)
-        # Keys of the hints are theirs again in their view.
+        # In the view of hints, its keys work again.
         page.keyboard.press("1")
         page.keyboard.press("/")
         expect(page.get_by_label("Search in words")).to_be_focused()
@@ -386,7 +386,7 @@ class Looks(Records):
         rows(page).last.click()
         expect(detail(page)).to_be_visible()
         expect(rows(page).last).to_be_hidden()
-        # Whatever else changes meanwhile, who reads a record goes on reading.
+        # Other changes do not close the record that a person reads.
         self.call("nudge.set_hint", component="api", key="build", value="make")
         expect(page.locator("#count-hints")).to_have_text("1")
         expect(detail(page)).to_be_visible()
@@ -437,7 +437,7 @@ class Hostile(Records):
                 expect(detail(page)).to_contain_text(f"{id}, version 2")
                 page.keyboard.press("e")
                 self.assert_harmless(page)
-                # A form changes no character that was not touched.
+                # A form changes no character that was not edited.
                 before = self.record(id)
                 page.get_by_role("button", name="Store", exact=True).click()
                 expect(detail(page).locator("form")).to_have_count(0)

@@ -1,6 +1,6 @@
-"""Twenty-eight projects of no kind that situations.jsonl has, and what agents have stored about each.
+"""Holds twenty-eight projects of kinds that situations.jsonl lacks, and the hints that agents have stored about each.
 
-A component belongs to one project, so that a name says whose hint it is."""
+A component is only in one project, so a name shows the project of its hint."""
 
 from .crafts import ANVIL, MINNOW, TAPIR, TIDYFLORA
 from .devices import BEACON, EMBERFALL, LUMEN, TRAILMIX
@@ -12,7 +12,7 @@ from .services import KASSE, LANDING, ORCHARD, PIGEONHOLE
 from .studies import HARBOUR, QUILL, SPINDRIFT, TIDEWATER
 from .web import FERNWEH, LINDEN, MINUTIER, SNIPBAR
 
-# In this order each is the neighbour of the next: others.py.
+# Each world is the neighbour of the next one in this order (others.py).
 WORLDS = [
     BEACON,
     TIDEWATER,
@@ -28,7 +28,7 @@ WORLDS = [
     QUILL,
 ]
 
-# The same of fresh.py.
+# The worlds of fresh.py, in the same kind of order.
 FRESH = [
     FERNWEH,
     STEADING,

@@ -1,4 +1,4 @@
-"""Programs for people who make things, and what teaches how such programs are made."""
+"""Holds projects for people who make things, and projects that teach programming."""
 
 from .hints import World, command, file, note
 

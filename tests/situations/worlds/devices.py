@@ -1,4 +1,4 @@
-"""Projects whose program runs on something held in the hand."""
+"""Holds projects whose program runs on a small device."""
 
 from .hints import World, command, file, note
 

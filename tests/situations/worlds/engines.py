@@ -1,4 +1,4 @@
-"""Projects whose program runs for a long time: a game, a telephone exchange, a robot."""
+"""Holds projects whose program runs for a long time: a game, a telephone exchange, a robot."""
 
 from .hints import World, command, hint, note
 

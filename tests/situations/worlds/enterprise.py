@@ -1,4 +1,4 @@
-"""Projects of customers, hospitals and data centres: much around them is not in the repository."""
+"""Holds projects of companies, hospitals and data centres: many of their systems are not in the repository."""
 
 from .hints import World, command, note
 

@@ -1,4 +1,4 @@
-"""How a project and what is stored about it are written down."""
+"""Defines the form of a project and of its hints."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ def file(name, path, tags="", reason=None, **more):
 
 
 def hint(name, value, tags, reason, priority=None, scope=None, age_h=None, uses=None):
-    """`scope`: instead of the project's repository."""
+    """Makes a hint. `scope` replaces the project's repository."""
     return {
         "name": name,
         "value": value,
@@ -44,7 +44,7 @@ MACHINE = [
     command("github/pr", "gh pr create --draft --fill", "pull request", "a bot picks the reviewers"),
 ]
 
-# As it is on another desk.
+# Hints of another machine.
 LAPTOP = [
     note("git/identity", "below ~/customers the hook wants the customer's address in user.email", "commit author"),
     note("shell/fish", "the login shell is fish: what sets a variable goes through bash -c"),

@@ -1,4 +1,4 @@
-"""How a situation is put together: its store, its events, its row."""
+"""Makes the parts of a situation: its store, its events, its row."""
 
 import zlib
 
@@ -8,7 +8,7 @@ AGES_H = [0.2, 1.5, 4, 9, 22, 30, 70, 150, 300]
 USES = [0, 0, 1, 2, 0, 5, 0, 3]
 WRITERS = ["agent:claude", "agent:codex", "user", "agent:gemini", "agent:claude", "agent:codex"]
 MACHINE_NAMES = [hint["name"] for hint in MACHINE]
-# Which hints of the project itself, its three neighbours and the machine a store holds.
+# The number of hints in a store: of the project itself, of its three neighbours, and of the machine.
 SIZES = {
     "small": (slice(6), slice(1, 5), slice(2), slice(0), slice(3)),
     "middle": (slice(99), slice(1, 12), slice(6), slice(2, 5), slice(6)),
@@ -20,7 +20,7 @@ SIZES = {
 
 
 def stored(hint, scope, identity=None):
-    """A hint as a row holds it; what the world leaves open is chosen by its name, each time the same."""
+    """Makes a hint in the form of a row. Its name decides the fields that the world leaves open, the same each time."""
     component, key = hint["name"].split("/")
     chance = zlib.crc32(hint["name"].encode())
     meta = {}
@@ -45,7 +45,7 @@ def stored(hint, scope, identity=None):
 
 
 def own_scope(world, hint):
-    """By repository or, every third, by folder: agents do both."""
+    """Gives a scope: by repository, and for every third hint by folder, since agents do both."""
     if hint["scope"]:
         return hint["scope"]
     if zlib.crc32(hint["name"].encode()) % 3 == 0:
@@ -55,7 +55,7 @@ def own_scope(world, hint):
 
 
 def store_of(world, size="middle", own_unscoped=False):
-    """All that is stored about the project, and about as much without a scope: of another, and of the machine."""
+    """Collects all hints of the project, and about as many without a scope: of another project, and of the machine."""
     worlds, machine = (FRESH, LAPTOP) if world in FRESH else (WORLDS, MACHINE)
     at = worlds.index(world)
     unscoped, scoped, more = (worlds[(at + step) % len(worlds)] for step in (1, 2, 3))
@@ -88,12 +88,12 @@ def failed(command, error, code=1, client="claude", **more):
 
 
 def early(store):
-    """The same, with all but what is of the last hour there before the session."""
+    """Changes the store: hints older than the last hour exist before the session."""
     return [hint | {"early": True} if hint["age_h"] >= 1 else hint for hint in store]
 
 
 def as_a_rule(client):
-    """The conventions are there at the start; all else is stored while the session runs."""
+    """Tells the conventions at the start, and stores all other hints while the session runs."""
     return [{"load": "early"}, {"event": start(client)}, {"load": "rest"}]
 
 

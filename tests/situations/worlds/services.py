@@ -1,4 +1,4 @@
-"""Projects that serve others, and the machines below them."""
+"""Holds projects of services, and of the machines below them."""
 
 from .hints import World, command, note
 

@@ -1,4 +1,4 @@
-"""Projects of science and of the written word."""
+"""Holds projects of science and of writing."""
 
 from .hints import World, command, note
 

@@ -1,4 +1,4 @@
-"""Projects that end in somebody's browser or on their desk."""
+"""Holds projects that run in a browser or on a desktop."""
 
 from .hints import World, command, note
 
