@@ -50,7 +50,7 @@ impl AgentCheckout {
         let Some(top) = self.0.last() else { return Others::new() };
         let clones = seed::SeededClones::read_shared().ok();
         let seeded =
-            clones.as_ref().and_then(|clones| clones.get(top)).into_iter().flat_map(|clone| clone.list_changed());
+            clones.as_ref().and_then(|clones| clones.get(top)).into_iter().flat_map(seed::SeededClone::list_changed);
         committed::list_changed(top).into_iter().map(|name| (name, committed::FILE.to_owned())).chain(seeded).collect()
     }
 

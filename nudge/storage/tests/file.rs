@@ -558,7 +558,7 @@ fn a_damaged_cache_is_emptied() {
     assert!(data.begin_anew().unwrap_err().message().contains("never emptied"));
 }
 
-/// SQLite makes only a log beside the file, and the log does not grow without limit.
+/// `SQLite` makes only a log beside the file, and the log does not grow without limit.
 #[test]
 fn the_log_is_cut_at_the_end_and_daily() {
     let desk = Desk::new();

@@ -190,7 +190,7 @@ mod tests {
             understood: 1.0,
             ..MatchEvidence::default()
         };
-        ChunkCandidate { chunk, unit, evidence: evidence, coverage: 0.0, first: None }
+        ChunkCandidate { chunk, unit, evidence, coverage: 0.0, first: None }
     }
 
     fn order(fusion: RankFusion, candidates: &[ChunkCandidate]) -> Vec<(i64, i64)> {

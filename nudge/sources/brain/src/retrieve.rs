@@ -214,7 +214,7 @@ impl<'a> ChunkEvidence<'a> {
             ..MatchEvidence::default()
         };
         let first = self.memory.firsts.get(&unit).and_then(|first| cosine(*first));
-        ChunkCandidate { chunk, unit, evidence: evidence, coverage: held.coverage, first }
+        ChunkCandidate { chunk, unit, evidence, coverage: held.coverage, first }
     }
 
     /// Returns the relevance of units, including units that the question did not find.

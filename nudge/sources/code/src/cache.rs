@@ -220,7 +220,7 @@ fn encode_file(entry: &CachedFile) -> Option<Vec<u8>> {
     postcard::to_stdvec(entry).ok()
 }
 
-/// Computes the checksum of a row, because SQLite does not notice every damaged page.
+/// Computes the checksum of a row, because `SQLite` does not notice every damaged page.
 fn compute_checksum(path: &str, bytes: &[u8]) -> [u8; 16] {
     hash(&[path.as_bytes(), &[0], bytes].concat())
 }

@@ -28,7 +28,7 @@ const MAX_DATABASE_BYTES: u64 = 128 << 20;
 /// files.
 const MAX_VALUE_BYTES: i32 = 1 << 20;
 const MAX_VALUES_BYTES: u64 = 32 << 20;
-/// The most steps of SQLite's virtual machine; a row takes about ten.
+/// The most steps of `SQLite`'s virtual machine; a row takes about ten.
 const MAX_STEPS: u64 = 50_000_000;
 /// The most tests of one file.
 const MAX_CONTEXTS: usize = 20_000;

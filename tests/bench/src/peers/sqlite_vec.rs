@@ -1,9 +1,9 @@
-//! Finds the nearest vectors with `sqlite-vec`, an extension of SQLite.
+//! Finds the nearest vectors with `sqlite-vec`, an extension of `SQLite`.
 
 use nudge_storage::rusqlite::{Connection, ffi, params};
 use nudge_storage::vectors::encode;
 
-/// The vectors in a table of SQLite.
+/// The vectors in a table of `SQLite`.
 pub struct Nearest(Connection);
 
 impl Nearest {

@@ -29,7 +29,7 @@ impl NameWords {
             word(range).cmp(word(other)).then(node.cmp(other_node))
         });
         entries.dedup_by(|(range, node), (other, other_node)| node == other_node && word(range) == word(other));
-        Self { text, entries: entries }
+        Self { text, entries }
     }
 
     /// Iterates over the words with their nodes, in alphabetical order.
