@@ -1,5 +1,5 @@
-// Builds the native half and puts it here, under the name that native.js looks for: as a release, or with --debug as
-// quickly as it can be had; with --target TRIPLE for another platform, as far as Rust can build for it here.
+// Builds the native half and copies it here, under the name that native.js expects: as a release, or with --debug as
+// fast as possible; with --target TRIPLE for another platform, if Rust can build for it here.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, renameSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -23,19 +23,21 @@ const built = cargo.stdout
   .flatMap(({ filenames }) => filenames)
   .find((name) => /\.(so|dylib|dll)$/.test(name))
 
-/** What a platform is called in the names of binaries and packages; a target such as aarch64-unknown-linux-musl. */
+/**
+ * Returns the platform's name in binaries and packages; with a target, such as aarch64-unknown-linux-musl, its name.
+ */
 function platform() {
   if (target) {
     const [cpu, , system, libc] = target.split('-')
     const arch = { x86_64: 'x64', aarch64: 'arm64' }[cpu]
     return [{ windows: 'win32' }[system] ?? system, arch, libc].filter(Boolean).join('-')
   }
-  // The report names glibc's version where Node is linked with it.
+  // The report has a version of glibc if Node is linked with glibc.
   const libc = process.report.getReport().header.glibcVersionRuntime ? 'gnu' : 'musl'
   return [process.platform, process.arch, { linux: libc, win32: 'msvc' }[process.platform]].filter(Boolean).join('-')
 }
 
 const name = `${here}nudge.${platform()}.node`
-// A process that has the old one loaded keeps it.
+// The rename keeps the old file for processes that have loaded it.
 copyFileSync(built, `${name}.new`)
 renameSync(`${name}.new`, name)

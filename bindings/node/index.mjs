@@ -1,4 +1,4 @@
-// The same objects as `require` gives, so that there is one `Store` and one `NudgeError` in a process.
+// Exports the same objects as `require`, so that a process has only one `Store` and one `NudgeError`.
 import nudge from './index.js'
 
 export const { AsyncStore, Store, Context, Tools, NudgeError, connect, methods, promises, tools, errorCodes } = nudge

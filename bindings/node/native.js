@@ -2,7 +2,7 @@
 
 // Loads the native half: the file that `npm run build` puts here, or a package for one platform.
 
-/** What the binaries for this machine are called; of two C libraries the one that fits can be loaded. */
+/** Returns the names of the binaries for this machine; only the one for the right C library can be loaded. */
 function platforms() {
   const { platform, arch } = process
   const suffixes = { linux: ['-gnu', '-musl'], win32: ['-msvc'] }[platform] ?? ['']
@@ -10,7 +10,7 @@ function platforms() {
 }
 
 function load() {
-  // For tests of another build.
+  // A test may load another build.
   if (process.env.NUDGE_NODE_LIBRARY) return require(process.env.NUDGE_NODE_LIBRARY)
   const failures = []
   for (const platform of platforms()) {
@@ -22,7 +22,7 @@ function load() {
       }
     }
   }
-  // What is there and cannot be loaded says more than what is not there.
+  // A file that exists and does not load is a better cause than a missing file.
   const [cause] = failures.sort((a, b) => Number(a.code === 'MODULE_NOT_FOUND') - Number(b.code === 'MODULE_NOT_FOUND'))
   const why = cause.code === 'MODULE_NOT_FOUND' ? 'there is none' : cause.message
   throw new Error(

@@ -1,15 +1,16 @@
-// Makes the npm packages that are handed out: node pack.mjs OUT [FOLDER]
+// Makes the published npm packages: node pack.mjs OUT [FOLDER]
 //
-// FOLDER, by default this one, holds what `npm run build` made on each platform (nudge.PLATFORM.node). OUT gets
-// nudge-hints-PLATFORM-VERSION.tgz for each of them, and nudge-hints-VERSION.tgz without a binary, which names the packages
-// of all platforms as optional: npm takes the one that fits. Nothing runs when they are installed.
+// FOLDER, by default this one, holds the results of `npm run build` on each platform (nudge.PLATFORM.node). OUT gets a
+// package nudge-hints-PLATFORM-VERSION.tgz for each of them, and nudge-hints-VERSION.tgz without a binary. The latter
+// names the packages of all platforms as optional, and npm installs the fitting one. No script runs at the
+// installation.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Platforms that get a package, with what npm compares of a machine. */
+/** The platforms that get a package, with the properties that npm compares with the machine. */
 const PLATFORMS = {
   'darwin-arm64': { os: ['darwin'], cpu: ['arm64'] },
   'darwin-x64': { os: ['darwin'], cpu: ['x64'] },
@@ -27,7 +28,7 @@ if (out === undefined) throw new Error('Say where the packages are to be put: no
 const { devDependencies, scripts, files, ...package_ } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
 const { version, license, repository, engines } = package_
 
-/** Packs these files, by their paths, as a package of this description. */
+/** Packs files, by their paths, with this description. */
 function pack(description, paths) {
   const stage = mkdtempSync(join(tmpdir(), 'nudge-pack-'))
   try {

@@ -1,5 +1,5 @@
-// A small agent loop: it looks its command up, runs it, and reports how it went. `bindings/node` must be
-// built; then `npm install && npm start`.
+// Is a small agent: it looks its command up, runs it, and reports whether it worked. Build `bindings/node` first, then
+// run `npm install && npm start`.
 import { spawnSync } from 'node:child_process'
 
 import { Store } from 'nudge-hints'
@@ -9,7 +9,7 @@ store.set('api', 'build', 'echo building for everybody')
 store.set('api', 'build', 'echo building the dev branch', { scope: { branch: 'dev' } })
 store.set('api', 'test', 'exit 3')
 
-/** Says what was found, and why. */
+/** Prints the match and the reasons. */
 function tell(label, found) {
   console.log(`${label}: ${found.text}`)
   console.log(`  because ${found.reasons.join(', ')}`)

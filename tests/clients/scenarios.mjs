@@ -1,4 +1,4 @@
-// Scenarios A to E of semantics section 14 through the TypeScript SDK.
+// Plays scenarios A to E of semantics section 14 through the TypeScript SDK.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ const runtime = join(folder, "run");
 
 const at = (value, pointer) => pointer.split("/").slice(1).reduce((inner, name) => inner?.[name], value) ?? null;
 
-/** Moves the server's clock, over HTTP: the method is not a tool. */
+/** Moves the server's clock over HTTP, because the method is not a tool. */
 async function advance(ms) {
   const { port, token } = JSON.parse(readFileSync(join(runtime, "server.pid"), "utf8"));
   const answer = await fetch(`http://127.0.0.1:${port}/`, {

@@ -1,4 +1,5 @@
-// Each call of a TypeScript tree and where the compiler says that it goes: oracle_typescript.mjs ROOT OUT.jsonl [CONDITION]
+// Lists each call of a TypeScript tree with the target that the compiler finds: oracle_typescript.mjs ROOT OUT.jsonl
+// [CONDITION]
 import { createRequire } from "node:module";
 import fs from "node:fs";
 import path from "node:path";

@@ -1,16 +1,16 @@
-// `get` with a Context that is kept, beside pure JavaScript that does the same work, in turns. Prints one
-// line of JSON a comparison: `{"what", "ratio", "ours_ns", "peer_ns"}`. Usage: get.mjs [ROUNDS SLICE_US]
+// Compares `get` with a kept Context with pure JavaScript that does the same work, in turns. Prints a line of JSON for
+// each comparison: `{"what", "ratio", "ours_ns", "peer_ns"}`. Usage: get.mjs [ROUNDS SLICE_US]
 import { Context, Store } from '../index.mjs'
 import { compiled, uncompiled } from './peers.mjs'
 
 const [rounds = 301, sliceUs = 500] = process.argv.slice(2).map(Number)
 const HINTS = 5000
-/** Keys that one agent asks for again and again, spread over the whole store. */
+/** The number of keys that one agent looks up repeatedly, spread over the whole store. */
 const ASKED = 64
 const VALUE = 'docker compose build --service service-12 --profile dev-00af'
 const PLACE = { cwd: '/work/mono/svc-12/src', branch: 'feature/login', os: 'linux' }
 const ONE = [{ cwd_glob: '/work/mono/**', branch: 'feature/*', os: 'linux' }]
-/** Three of four fit, and two of those tie on specificity. */
+/** Three of the four scopes fit, and two of these have the same specificity. */
 const FOUR = [
   { cwd_glob: '/work/mono/**', branch: 'feature/*' },
   { cwd_glob: '**/svc-*/**', os: 'linux' },
@@ -18,7 +18,7 @@ const FOUR = [
   { branch: 'main', os: 'darwin' }
 ]
 
-/** The same order in every run. */
+/** Shuffles in the same order in every run. */
 function shuffled(count) {
   let state = 7
   const random = () => (state = (state * 1103515245 + 12345) % 2147483648) / 2147483648
@@ -36,7 +36,7 @@ function names(count) {
 
 let sink
 
-/** Asks a store `count` times for keys in turn. */
+/** Looks keys up in turn, `count` times. */
 function asking(store, asked, context) {
   let at = 0
   return (count) => {
@@ -56,7 +56,7 @@ function timed(work, count) {
   return (nanoseconds() - start) / count
 }
 
-/** How many calls fill a slice; it also warms the code. */
+/** Returns the number of calls that fill a slice; running them also warms the code. */
 function calibrate(work) {
   for (let count = 1; ; count *= 2) {
     if (timed(work, count) * count >= sliceUs * 1000 || count >= 1 << 24) return count
@@ -65,7 +65,7 @@ function calibrate(work) {
 
 const median = (numbers) => numbers.sort((a, b) => a - b)[Math.floor((numbers.length - 1) / 2)]
 
-/** Lets all take turns; nanoseconds a call of each, turn by turn. */
+/** Lets all contenders take turns; returns the nanoseconds a call of each, turn by turn. */
 function takeTurns(contenders) {
   contenders.forEach(calibrate)
   const counts = contenders.map(calibrate)
@@ -93,7 +93,7 @@ function compare(label, scopes) {
     const found = ours.get(component, key, context)
     for (const peer of peers) {
       const theirs = peer.get(component, key, PLACE)
-      // The same hint, and the same score but for its rounding.
+      // Both find the same hint with the same score, except for rounding.
       if (theirs.value !== found.value || Math.abs(theirs.score - found.score) > 1e-3) throw new Error('they differ')
       if (theirs.hint.specificity !== Object.keys(found.hint.meta.scope).length) throw new Error('they choose differently')
     }

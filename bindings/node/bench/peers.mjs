@@ -1,11 +1,11 @@
-// What a good JavaScript program would do without Nudge: the same scoped choice, score and reasons.
+// Does in plain JavaScript what Nudge does: the same scoped choice, score and reasons.
 import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)
 
 const HOUR_MS = 3_600_000
 
-/** A scoped store in plain JavaScript; `matcher` makes a test of a glob. */
+/** A scoped store in plain JavaScript; `matcher` makes a predicate from a glob. */
 export class PureStore {
   #components = new Map()
   #matcher
@@ -50,7 +50,7 @@ function scoreOf({ useCount, usedAt, priority, confidence, specificity, updatedA
   return 0.3 * (1 - 2 ** (-uses / 4)) + (0.2 * priority) / 10 + 0.2 * confidence + (0.2 * specificity) / 6 + 0.1 * recency
 }
 
-/** Reasons are put together when asked for. */
+/** The reasons are made on request. */
 class Found {
   constructor(hint, score, context) {
     this.value = hint.value
@@ -69,13 +69,13 @@ class Found {
   }
 }
 
-/** Globs compiled once, by the package that most use for it. */
+/** Compiles globs once, with the most used package. */
 export function compiled() {
   const picomatch = require('picomatch')
   return new PureStore((glob) => picomatch(glob))
 }
 
-/** Globs given to the package at each call. */
+/** Passes globs to the package at each call. */
 export function uncompiled() {
   const micromatch = require('micromatch')
   return new PureStore((glob) => (text) => micromatch.isMatch(text, glob))

@@ -5,16 +5,16 @@ const { ask, invalid } = require('./error.js')
 const { read, write } = require('./json.js')
 const { FIELDS, options } = require('./options.js')
 
-/** Names that Node and people use, and those of semantics section 2. */
+/** Other names of systems, with the names of semantics section 2. */
 const SYSTEMS = new Map([['macos', 'darwin'], ['win32', 'windows']])
 
-/** The system's name in a scope; what is no such name is left for the table to refuse. */
+/** Returns the system's name in a scope. An unknown name stays as it is, and the table refuses it. */
 function system(given) {
   if (Array.isArray(given)) return given.map(system)
   return SYSTEMS.get(given) ?? given
 }
 
-/** A context, a scope or the value of a path as the table takes it. */
+/** Converts a context, a scope or the value of a path to the form of the method table. */
 function place(given) {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
   try {
@@ -24,7 +24,9 @@ function place(given) {
   }
 }
 
-/** A plain context as the table takes it; what is no object is left for the table to refuse. */
+/**
+ * Converts a plain context to the form of the method table. A value that is no object stays, and the table refuses it.
+ */
 function contextOf(given) {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
   return place(options(given, FIELDS.context, 'context field'))
@@ -33,7 +35,7 @@ function contextOf(given) {
 let reveal
 let isContext
 
-/** Where a caller stands: checked once, immutable, quick to look up from. */
+/** The context of a caller: checked once, immutable, and quick for lookups. */
 class Context {
   #json
   #env
@@ -52,21 +54,20 @@ class Context {
 
   static {
     reveal = (context) => ({ json: context.#json, env: context.#env })
-    // Asks no prototype, which might be a proxy's.
+    // This check reads no prototype, because a proxy might answer that.
     isContext = (given) => typeof given === 'object' && given !== null && #json in given
   }
 
-  /** The context of this process; fields of `spec` go before what is found, null means unknown. */
+  /** Detects the context of this process. Fields of `spec` override detected ones; null means unknown. */
   static detect(spec = {}) {
     if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) throw invalid('Pass an object of context fields, or nothing.')
     const { cwd, ...given } = options(spec, FIELDS.context, 'context field')
     if (cwd !== undefined && cwd !== null && typeof cwd !== 'string') throw invalid('Pass cwd as an absolute folder.')
-    // This thread's variables, read here: while another thread sets one, native code must not read them.
+    // Reads this thread's variables in JavaScript: native code must not read them while another thread sets one.
     const env = environment()
     const found = cwd === null ? { os: native.system() } : JSON.parse(ask(native.detect, cwd, env))
     const context = new Context({ ...found, ...given })
-    // What a caller gives is all there is. Else all variables, as many as there are: of them a session is
-    // told those alone that scopes mention.
+    // A given environment is used alone. Else all variables count, but a session gets only those that scopes mention.
     if (given.env === undefined) context.#env = env
     return context
   }
@@ -78,7 +79,7 @@ class Context {
   get files_open() { return this.#told.files_open ?? [] }
   get filesOpen() { return this.files_open }
 
-  /** Without the environment, whose values may be secrets. */
+  /** Leaves the environment out, because its values may be secrets. */
   toJSON() { return this.#told }
 
   [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
@@ -86,7 +87,10 @@ class Context {
   }
 }
 
-/** This thread's variables as JSON. Windows allows half characters; another thread may just have deleted one. */
+/**
+ * Returns this thread's variables as JSON. Windows allows half characters, and another thread may just have deleted
+ * one.
+ */
 function environment() {
   const whole = Object.entries(process.env).map(([name, value]) => [name.toWellFormed(), value?.toWellFormed()])
   return JSON.stringify(Object.fromEntries(whole))

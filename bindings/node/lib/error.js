@@ -3,10 +3,10 @@
 const native = require('../native.js')
 const { freeze } = require('./json.js')
 
-/** Error code to JSON-RPC code; of two kinds with one code the first counts. */
+/** Error code to JSON-RPC code; if two kinds share a code, the first one counts. */
 const errorCodes = Object.freeze(JSON.parse(native.errors()).reduce((all, [code, number]) => ({ [code]: number, ...all }), {}))
 
-/** A refused call: nothing was changed, unless nobody answered, and `message` says what to do. */
+/** A refused call. Nothing was changed, except possibly when no server answered; `message` says what to do. */
 class NudgeError extends Error {
   constructor(code, message, data = {}, options = {}) {
     super(message, options)
@@ -19,10 +19,10 @@ class NudgeError extends Error {
     return this.data.field
   }
 }
-// On the prototype, as the names of JavaScript's own errors.
+// The name is on the prototype, as for JavaScript's own errors.
 Object.defineProperty(NudgeError.prototype, 'name', { value: 'NudgeError', configurable: true, writable: true })
 
-/** Calls a native function, whose refusals are errors with an error object's JSON as message. */
+/** Calls a native function. Its refusals are errors whose message is the JSON of an error object. */
 function ask(call, ...given) {
   try {
     return call(...given)
@@ -36,7 +36,7 @@ function refusal(thrown) {
   try {
     object = JSON.parse(thrown.message)
   } catch {
-    // A mistake of this package, such as a panic, and no refusal.
+    // The error is a defect of this package, such as a panic, and not a refusal.
     return undefined
   }
   if (typeof object?.data?.reason !== 'string') return undefined

@@ -1,20 +1,20 @@
 'use strict'
 
-/** So much of a name is told. */
+/** The number of characters of a name that a message repeats. */
 const MAX_NAME = 64
 
 const kind = (value) => Object.prototype.toString.call(value)
 
 /**
- * Thrown by `write`: what cannot be said in JSON is refused, not left out or turned into null. As for
- * JSON.stringify, a field that is undefined is not there, and an object with toJSON, such as a Date, is what
- * that gives.
+ * `write` throws this for a value that JSON cannot hold, instead of leaving it out or writing null. As in
+ * JSON.stringify, a field that is undefined is left out, and an object with toJSON, such as a Date, is replaced by that
+ * method's result.
  */
 class NotJson extends Error {}
 
 const PLAIN = 'Use strings, numbers, booleans, arrays and plain objects; other objects cannot be passed on.'
 
-/** JSON.stringify calls it on the object that holds `value`. What is refused is named by its field, never by its value. */
+/** JSON.stringify calls it on the object that holds `value`. The message names a refused field, and never its value. */
 function plain(name, value) {
   const where = name === '' ? 'It' : `\`${name.slice(0, MAX_NAME)}\``
   switch (typeof value) {
@@ -42,7 +42,7 @@ function checkObject(where, value) {
   }
 }
 
-/** `value` as JSON text. Throws what `refuse` makes of a message. */
+/** Writes `value` as JSON text. Throws the result of `refuse`, which gets a message. */
 function write(value, refuse) {
   let text
   try {
@@ -51,11 +51,11 @@ function write(value, refuse) {
     if (cause instanceof NotJson) throw refuse(cause.message)
     throw refuse('This cannot be written as JSON; use strings, numbers, booleans, arrays and plain objects.', cause)
   }
-  // Of undefined alone.
+  // Only undefined has no text.
   return text ?? 'null'
 }
 
-/** Freezes what JSON can hold, all the way down. */
+/** Freezes a JSON value with everything in it. */
 function freeze(value) {
   if (typeof value === 'object' && value !== null) {
     for (const name of Object.keys(value)) freeze(value[name])
@@ -64,7 +64,7 @@ function freeze(value) {
   return value
 }
 
-/** JSON text as frozen plain objects. */
+/** Parses JSON text to frozen plain objects. */
 const read = (text) => freeze(JSON.parse(text))
 
 module.exports = { freeze, read, write }

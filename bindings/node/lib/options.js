@@ -3,12 +3,12 @@
 const native = require('../native.js')
 const { invalid } = require('./error.js')
 
-/** The names of the params of each method, and the fields of `context`, `scope` and `meta`, as the table has them. */
+/** The names of the params of each method, and the fields of `context`, `scope` and `meta`, from the method table. */
 const FIELDS = JSON.parse(native.fields())
 
 const camel = (name) => name.replace(/[-_.]+(\w)/g, (_, letter) => letter.toUpperCase())
 
-/** A word for what somebody gave, which is not repeated: it may be a secret. */
+/** Returns a word for the kind of a value; the value itself may be a secret and is not repeated. */
 function kindOf(value) {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
@@ -17,7 +17,7 @@ function kindOf(value) {
   return kind === 'undefined' ? 'undefined' : `${/^[aeiou]/.test(kind) ? 'an' : 'a'} ${kind}`
 }
 
-/** Options as an object. */
+/** Returns the options as an object. */
 function fields(options) {
   if (options === undefined || options === null) return {}
   if (typeof options !== 'object' || Array.isArray(options)) throw invalid(`Pass the options as an object, not ${kindOf(options)}.`)
@@ -25,8 +25,8 @@ function fields(options) {
 }
 
 /**
- * Options by the names of the table. They may be given as JavaScript names things, too: `allowSecret` is `allow_secret`.
- * What is no option is refused. `what` is the kind of name.
+ * Returns the options by their names in the method table. JavaScript's spelling is accepted as well: `allowSecret` is
+ * `allow_secret`. An unknown option is refused. `what` is the kind of name.
  */
 function options(given, known, what = 'option') {
   const read = fields(given)
@@ -47,7 +47,7 @@ function options(given, known, what = 'option') {
   }
 }
 
-/** The options of a method, but for its arguments. */
+/** Returns the options of a method; its arguments are no options. */
 function optionsOf(method, given, ...args) {
   for (const name of args) {
     if (name in fields(given)) throw invalid(`${name} is an argument of its own, and no option.`)

@@ -2,12 +2,12 @@
 
 const { camel } = require('./options.js')
 
-/** What a caller gives of params: null is "not given", as everywhere on the wire. */
+/** Leaves out params that are null, which means "not given". */
 const given = (params) => Object.fromEntries(Object.entries(params).filter(([, value]) => value !== null))
 
 /**
- * The sources besides the hints, of what `nudge.methods` tells: an object for each, with a function for each of its
- * methods. The hints' have no prefix, and are the store's own. `call` gets the row and the params.
+ * Makes an object for each source besides the hints, from the rows of `nudge.methods`, with a function for each method.
+ * The hints' methods have no prefix and are the store's own. `call` gets the row and the params.
  */
 function namespaces(rows, call) {
   const all = new Map()

@@ -8,18 +8,18 @@ const { FIELDS, camel, fields, kindOf, options, optionsOf } = require('./options
 const { given, namespaces } = require('./sources.js')
 const { Tools } = require('./tools.js')
 
-/** A store forgets what it has rendered and the contexts, no hint, when one of these is reached. */
+/** The limits at which a store forgets its rendered answers and contexts, but no hints. */
 const MAX_VIEWS = 256
 const MAX_PAIRS = 4096
 const MAX_CHARACTERS = 8 << 20
 
 /** Marks an open session for the constructor. */
 const SESSION = Symbol('session')
-/** Is no context, so that nothing was looked up from it. */
+/** A mark that is no context, so that it equals no caller's context. */
 const NOWHERE = Symbol('nowhere')
-/** What is told where there is no context. */
+/** The empty context. */
 const NONE = { json: '{}' }
-/** The ways in which a store asks the native half; an AsyncStore has others. */
+/** The functions that call the native half; an AsyncStore overrides them. */
 const ASK = Symbol('ask')
 const ANSWER = Symbol('answer')
 const FIND = Symbol('find')
@@ -27,16 +27,16 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
 const unused = new FinalizationRegistry((number) => native.close(number))
 
-/** What stands beside `meta` in the params of `set`. */
+/** The params of `set` that are not in `meta`. */
 const BESIDE_META = ['if_match_version', 'variant', 'allow_secret']
 const OF_SET = [...FIELDS.meta, ...BESIDE_META]
-/** The options of a store: its limits, and those that are none. */
+/** The options of a store: its limits, and all options. */
 const COUNTS = ['max_components', 'max_hints_per_component', 'max_hints', 'max_bytes', 'suggest_max']
 const OF_STORE = ['name', ...COUNTS, 'secret_guard', 'default_ttl', 'from_env']
 
-/** A store seen from one context, and what it has given from there. */
+/** A store seen from one context, with the answers that it has given. */
 class View {
-  /** By pair. */
+  /** The tokens, by the number of the pair. */
   tokens = []
   matches = []
 
@@ -51,16 +51,16 @@ let isStore
 class Store {
   #number
   #own
-  /** View by Context, or by the JSON of a plain object. */
+  /** The view of each Context, and of the JSON of each plain object. */
   #views = new Map()
-  /** Number by component and key. */
+  /** The number of each component and key. */
   #pairs = new Map()
   #pairCount = 0
-  /** Length of all that is rendered, and of the contexts as JSON. */
+  /** The length of all rendered answers, and of the contexts as JSON. */
   #characters = 0
   #lastContext = NOWHERE
   #lastView
-  /** Names of the properties that are sources. */
+  /** The names of the properties that are sources. */
   #sources = []
 
   constructor(settings, session) {
@@ -76,8 +76,8 @@ class Store {
 
   get(component, key, context, more) {
     if (!this.#own || (more !== undefined && more !== null)) return this.#find(component, key, context, more)
-    // In this order: what reads a plain object may run its getters, which may call this store; a new pair
-    // may empty the views; a new view leaves the pairs alone.
+    // The order matters: reading a plain object may run its getters, which may call this store; a new pair may clear
+    // the views; a new view leaves the pairs alone.
     const here = context === this.#lastContext ? context : placeOf(context)
     const pair = this.#pairs.get(component)?.get(key) ?? this.#addPair(component, key)
     const view = here === this.#lastContext ? this.#lastView : this.#viewOf(here)
@@ -116,10 +116,10 @@ class Store {
   stats() { return this.#run('nudge.stats', {}) }
   status() { return this.#run('nudge.status', {}) }
 
-  /** How many hints there are. */
+  /** Returns the number of hints. */
   get size() { return this.status().hints }
 
-  /** All of them as they were when it began, by component, key and variant; secrets are redacted. */
+  /** Iterates over all hints as they were at the start, by component, key and variant; secrets are redacted. */
   [Symbol.iterator]() { return read(ask(native.hints, this.#number))[Symbol.iterator]() }
 
   call(method, params = {}) {
@@ -127,7 +127,7 @@ class Store {
     const context = params?.context
     if (isContext(context)) {
       const { context: _, ...others } = params
-      // First: what it reads may call this store.
+      // This comes first, because reading the options may call this store.
       const json = write(others, invalid)
       return this[ANSWER](this.#number, this.#viewOf(context).number, method, json)
     }
@@ -153,7 +153,7 @@ class Store {
   }
 
   sources() {
-    // Every method that the session tells of; none of a store of this process, which has hints alone.
+    // A session lists its methods; a store of this process has only hints.
     if (this.#own) return this.#addSources([])
     const told = this.call('nudge.methods')
     return told instanceof Promise ? told.then(({ methods }) => this.#addSources(methods)) : this.#addSources(told.methods)
@@ -168,7 +168,7 @@ class Store {
     const found = [...namespaces(rows, answer)].filter(([name]) => !(name in Store.prototype))
     const names = found.map(([name]) => name)
     for (const name of this.#sources) if (!names.includes(name)) delete this[name]
-    // As plain properties, so that a lookup is as quick as without them.
+    // The sources are plain properties, so that a lookup is as quick as without them.
     for (const [name, value] of found) Object.defineProperty(this, name, { value, configurable: true })
     this.#sources = Object.freeze(names)
     return this.#sources
@@ -190,12 +190,12 @@ class Store {
     }
   }
 
-  /** The tools of this store, for somebody in `context`. */
+  /** Makes the tools of this store for a caller in `context`. */
   static {
     toolsOf = (store, context) => {
       if (!isStore(store)) throw invalid(`Pass a Store, not ${kindOf(store)}.`)
       const here = placeOf(context)
-      // What is wrong with the context is said here.
+      // Reports an error in the context now.
       store.#viewOf(here)
       const asked = (call, tools, ...more) => ask(call, store.#number, store.#viewOf(here).number, tools, ...more)
       return new Tools(store, ask(native.tools, store.#number), asked)
@@ -203,19 +203,19 @@ class Store {
     isStore = (given) => typeof given === 'object' && given !== null && #number in given
   }
 
-  /** `#run` with the options of a method beside its arguments. */
+  /** Runs a method with its options and arguments as params. */
   #with(method, more, args = {}) {
     return this.#run(method, { ...optionsOf(method, more, ...Object.keys(args)), ...args })
   }
 
-  /** `call` for the methods above, whose context has the names that people use. */
+  /** Calls a method; its context may have the spellings that people use. */
   #run(method, params) {
     const { context } = params
     const given = context === undefined || isContext(context) ? params : { ...params, context: contextOf(context) }
     return this.call(method, given)
   }
 
-  /** As `get`, of one variant, or in a session: the table is asked. */
+  /** Does what `get` does through the method table, for one variant, or in a session. */
   #find(component, key, context, more) {
     checkNames(component, key)
     const { variant } = options(more, ['variant'])
@@ -226,7 +226,7 @@ class Store {
   #render(view, pair, token) {
     const json = ask(native.render, this.#number, view.number, pair)
     const found = match(json)
-    // Secrets stay no longer than their reader wants.
+    // A secret is not remembered.
     if (isSecret(found.hint)) return found
     view.tokens[pair] = token
     view.matches[pair] = found
@@ -246,11 +246,11 @@ class Store {
     return pair
   }
 
-  /** The view from what `placeOf` gives. */
+  /** Returns the view for a result of `placeOf`. */
   #viewOf(here) {
     const isPlain = typeof here === 'string'
     const { json, env } = isPlain ? { json: here } : isContext(here) ? reveal(here) : NONE
-    // A plain object may be changed, a Context cannot be.
+    // A plain object may change later, so its JSON is the key; a Context cannot change.
     const known = isContext(here) ? here : json
     let view = this.#views.get(known)
     if (view === undefined) {
@@ -267,7 +267,7 @@ class Store {
     return view
   }
 
-  /** Forgets the views, and the pairs too if asked. */
+  /** Forgets the views, and with `pairs` the pairs too. */
   #forget(pairs) {
     ask(native.reset, this.#number, pairs)
     this.#clear(pairs)
@@ -285,22 +285,22 @@ class Store {
   }
 }
 
-/** What `#viewOf` takes: a Context, undefined or null as it is, anything else as JSON. */
+/** Prepares a context for `#viewOf`: a Context, undefined or null stays as it is, anything else becomes JSON. */
 function placeOf(context) {
   return context === undefined || context === null || isContext(context) ? context : write(contextOf(context), invalid)
 }
 
-/** `using store = new Store()` closes it. */
+/** `using store = new Store()` closes the store. */
 Object.defineProperty(Store.prototype, Symbol.dispose ?? Symbol.for('nodejs.dispose'), {
   value: Store.prototype.close,
   configurable: true,
   writable: true
 })
 
-/** What the native `find` gives, as `get` returns it. */
+/** Converts the result of the native `find` to that of `get`. */
 const foundOf = (json) => (json === null || json === undefined ? null : match(json))
 
-/** The running session, with a promise for each answer: a thread of Node's pool waits for it. */
+/** The running session with promises: a thread of Node's pool waits for each answer. */
 class AsyncStore extends Store {
   get size() { return this.status().then(({ hints }) => hints) }
 
@@ -322,13 +322,13 @@ class AsyncStore extends Store {
 }
 Object.defineProperty(AsyncStore.prototype, Symbol.iterator, { value: undefined })
 const VERBS = ['get', 'set', 'query', 'bump', 'delete', 'listComponents', 'export', 'import', 'suggest', 'digest', 'told', 'recall', 'outcome', 'envNames', 'why', 'deletions', 'undo', 'stats', 'status', 'call', 'callJson', 'sources']
-// Refused arguments are rejections as well, so that a caller has one way to hear of a refusal.
+// Refused arguments are rejections as well, so that every refusal arrives in the same way.
 for (const verb of VERBS) {
   const value = { async [verb](...given) { return Store.prototype[verb].apply(this, given) } }[verb]
   Object.defineProperty(AsyncStore.prototype, verb, { value, configurable: true, writable: true })
 }
 
-/** As `ask`, of a native function that gives a promise. */
+/** Does what `ask` does, for a native function that returns a promise. */
 async function later(call, ...given) {
   try {
     return await call(...given)
@@ -337,7 +337,7 @@ async function later(call, ...given) {
   }
 }
 
-/** Opens a store of this process; its number. */
+/** Opens a store of this process; returns its number. */
 function open(settings) {
   const { name, from_env, ...config } = options(settings, OF_STORE)
   if (isGiven(name)) checkText('The name of a store', name)
@@ -349,23 +349,23 @@ function open(settings) {
   return ask(native.open, write(config, invalid), name)
 }
 
-/** What the native `connect` takes. */
+/** Returns the arguments of the native `connect`. */
 function readConnection(settings) {
   const { runtime_dir, name = 'nudge-hints (Node)' } = options(settings, ['runtime_dir', 'name'])
   if (isGiven(runtime_dir)) checkText('runtimeDir', runtime_dir)
   checkText('The name of a caller', name)
-  // Read here, as this thread has it: see Context.detect.
+  // JavaScript reads the variable in this thread, as Context.detect does.
   return [runtime_dir ?? (process.env.NUDGE_RUNTIME_DIR || undefined), name]
 }
 
-/** The running session of this machine. */
+/** Connects to the running session of this machine. */
 function connect(settings) {
   const session = new Store(ask(native.connect, ...readConnection(settings)), SESSION)
   session.sources()
   return session
 }
 
-/** The same, without a wait of the event loop. */
+/** Connects without blocking the event loop. */
 const promises = Object.freeze({
   async connect(settings) {
     const session = new AsyncStore(await later(native.connectLater, ...readConnection(settings)), SESSION)
@@ -374,7 +374,7 @@ const promises = Object.freeze({
   }
 })
 
-/** The tools of a store for a model; without one, of a new store. */
+/** Makes the tools of a store for a model; without a store, makes a new one. */
 function tools(store, more) {
   const { context } = options(more, ['context'])
   return toolsOf(store ?? new Store(), context)
@@ -399,7 +399,7 @@ function checkText(what, given) {
 
 const isSecret = (hint) => hint.meta.sensitivity === 'secret'
 
-/** What `get` returns, of `{text, hint, match_explain}`. */
+/** Makes the result of `get` from `{text, hint, match_explain}`. */
 function match(json) {
   const { text, hint, match_explain: explain } = JSON.parse(json)
   const { score, reasons, parts } = explain
@@ -407,12 +407,12 @@ function match(json) {
   const found = { component, key, value, text, score, reasons, parts, variant, version, hint }
   const shown = isSecret(hint) ? '[secret]' : value
   if (isSecret(hint)) show(hint, () => ({ ...hint, value: shown }))
-  // What somebody who looks wants to know: which hint it is, what it says, and why.
+  // `inspect` shows the hint's name, its value, and the reasons.
   show(found, (inspect) => `Match ${inspect({ component, key, value: shown, score, reasons })}`)
   return freeze(found)
 }
 
-/** Shows something else to people; the object itself is as it was. */
+/** Makes `inspect` show another form; the object itself stays unchanged. */
 function show(object, look) {
   Object.defineProperty(object, INSPECT, {
     value(_depth, settings, inspect) {

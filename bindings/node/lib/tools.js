@@ -7,11 +7,11 @@ const { kindOf, options } = require('./options.js')
 
 const unused = new FinalizationRegistry((number) => native.forgetTools(number))
 
-/** The tools of a store for a model, and who answers when it uses one. */
+/** The tools of a store for a model; they answer its calls. */
 class Tools {
   #number
   #forms
-  /** Calls a native function with what it needs to know of the store and the place. */
+  /** Calls a native function with the numbers of the store and the view. */
   #ask
 
   constructor(store, number, asked) {
@@ -25,7 +25,7 @@ class Tools {
   get names() { return this.#forms.names }
   get size() { return this.names.length }
   has(name) { return this.names.includes(name) }
-  // They are the caller's to change: a request may want more in them.
+  // The copy belongs to the caller, who may add fields for a request.
   anthropic() { return structuredClone(this.#forms.anthropic) }
   openai() { return structuredClone(this.#forms.openai) }
   responses() { return structuredClone(this.#forms.responses) }

@@ -1,4 +1,4 @@
-// `get` remembers what it has rendered. None of that may ever show.
+// Tests that `get`, which remembers rendered answers, never returns an outdated one.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
@@ -9,7 +9,7 @@ import { Context, Store } from '../index.mjs'
 const native = createRequire(import.meta.url)('../native.js')
 const needsClock = { skip: 'testPanic' in native ? false : 'needs the feature test-clock' }
 
-/** What the table says of the same key, as `get` gives it. */
+/** Returns the answer of the method table for a key, in the form of `get`. */
 function told(store, component, key, context) {
   try {
     const { hint, match_explain: { score, reasons, parts } } = store.call('nudge.get_hint', { component, key, context })

@@ -1,5 +1,5 @@
-// Every example of README.md prints what its comments say. `NUDGE_NODE_PROJECT` names a project that has
-// the package installed; else this folder is the package.
+// Tests that every example of README.md prints the text in its comments. `NUDGE_NODE_PROJECT` names a project that has
+// the package installed; without it this folder is the package.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

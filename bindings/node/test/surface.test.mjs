@@ -1,4 +1,4 @@
-// What the package offers, compared with the method table, and what its results are.
+// Compares what the package offers with the method table, and checks the results.
 import assert from 'node:assert/strict'
 import { readFileSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -17,13 +17,13 @@ const types = read('types.d.ts') + read('index.d.ts')
 const methodName = (name) =>
   name.replace('nudge.', '').replace('_hint', '').replace(/_([a-z])/g, (_, letter) => letter.toUpperCase())
 
-/** The strings of a union in index.d.ts. */
+/** Returns the strings of a union in index.d.ts. */
 function union(name) {
   const text = types.match(new RegExp(`export type ${name} =([^]*?)(?=\\n\\n|\\nexport)`))[1]
   return [...text.matchAll(/'([^']+)'/g)].map(([, one]) => one)
 }
 
-/** The fields of an interface in index.d.ts. */
+/** Returns the fields of an interface in index.d.ts. */
 function fields(name) {
   const text = types.match(new RegExp(`export interface ${name} [^]*?{\n([^]*?)\n}`))[1]
   return [...text.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, field]) => field).sort()
@@ -47,7 +47,7 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   const schemas = JSON.parse(native.testSchemas())
   const params = (name) => schemas[`nudge.${name}`].properties
   const set = params('set_hint')
-  // A library takes no place of its caller.
+  // `set` of the library has neither `reach` nor `context`: it does not limit a hint to the caller's repository.
   const { component, key, value, meta, reach, context, ...beside } = set
   assert.deepEqual(fields('SetOptions'), Object.keys({ ...meta.properties, ...beside }).sort())
   assert.deepEqual(fields('Scope'), Object.keys(meta.properties.scope.properties).sort())
@@ -56,7 +56,7 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   const { query, ...recall } = params('recall')
   assert.equal(query.type, 'string')
   assert.deepEqual(fields('RecallOptions'), Object.keys(recall).sort())
-  // The event is an argument of its own.
+  // `digest` takes the event as its first argument, and everything else as options.
   assert.deepEqual(params('digest'), params('suggest'))
   assert.deepEqual(fields('OutcomeParams'), Object.keys(params('outcome')).sort())
   assert.deepEqual(fields('EnvNamesParams').concat(fields('QueryParams')).sort(), Object.keys(params('env_names')).sort())
@@ -66,7 +66,7 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   assert.deepEqual(union('SuggestEvent').sort(), params('suggest').event.enum.toSorted())
   assert.deepEqual(union('ImportMode').sort(), params('import').mode.enum.toSorted())
   assert.deepEqual(union('Os').sort(), schemas.context.os.toSorted())
-  // Each word is one that the store takes.
+  // The store accepts each word of these unions.
   const store = new Store()
   const takes = (value) => store.set('a', 'k', value).hint.value
   for (const format of union('TemplateFormat')) assert.deepEqual(takes({ type: 'template', format, body: 'x' }).format, format)
@@ -85,7 +85,7 @@ test('every function exported to JavaScript catches panics', () => {
       assert.match(attribute, /catch_unwind/, `${name}: ${attribute}`)
       seen += 1
     }
-    // What is no `#[napi]` function does it by hand.
+    // A function without `#[napi]` calls `catch_unwind` itself.
     const raw = readFileSync(new URL(name, folder), 'utf8').match(/extern "C" fn/g) ?? []
     if (raw.length) assert.match(readFileSync(new URL(name, folder), 'utf8'), /catch_unwind\(/)
   }
@@ -135,7 +135,7 @@ test('options may be named as JavaScript names things', () => {
   const lent = store.suggest({ event: 'prompt', prompt: 'build it', clientSession: 's', confirmMs: 1000, maxBytes: 500, context })
   assert.deepEqual(store.told('s', lent.ticket), { told: 1 })
   assert.equal(store.outcome({ command: 'make', ok: false, exitCode: 2, clientSession: 's', context }).matched.length, 1)
-  // What is data stays as it is.
+  // Keys inside JSON data keep their spelling.
   assert.deepEqual(store.set('api', 'data', { type: 'json', data: { maxBytes: 1, max_bytes: 2 } }).hint.value.data, { maxBytes: 1, max_bytes: 2 })
 })
 

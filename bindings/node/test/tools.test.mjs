@@ -1,4 +1,4 @@
-// The tools for a model: their forms, what they do, and how they are answered.
+// Tests the tools for a model: their forms, their effects, and their answers.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
@@ -73,6 +73,6 @@ test('those of a session, after what it keeps for views was forgotten', { skip: 
   for (let at = 0; at < 300; at++) session.get('api', 'build', { branch: `b${at}` })
   assert.equal(JSON.parse(all.call('nudge_demo_get', { name: 'a' }).text).text, 'b')
   assert.equal(session.size, 0)
-  // Of all sources.
+  // A session offers tools of all its sources.
   assert.match(session.digest('start').text, /\n- note a: b$/)
 })

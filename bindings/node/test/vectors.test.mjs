@@ -1,5 +1,5 @@
-// All of `tests/vectors`, each case by `callJson` and, in a second store, by the typed methods; both must
-// answer alike.
+// Runs all of `tests/vectors`: each case by `callJson` and, in a second store, by the typed methods. Both must give the
+// same answer.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,7 +13,7 @@ import { judge, resolve } from './kit/vectors.mjs'
 
 const native = createRequire(import.meta.url)('../native.js')
 const folder = new URL('../../../tests/vectors/', import.meta.url)
-// What `tests/README.md` lists.
+// The builders and operators that `tests/README.md` lists.
 const codes = Object.fromEntries(Object.entries(errorCodes).filter(([, code]) => code > 0))
 
 const has = (object, ...names) => Object.keys(object).every((name) => names.includes(name))
@@ -21,12 +21,12 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 const CONTEXT = ['cwd', 'repo', 'branch', 'os', 'env', 'files_open']
 const META = ['tags', 'ttl', 'scope', 'priority', 'confidence', 'reason', 'sensitivity', 'source', 'added_by']
 
-/** A call in the words of the typed methods, or undefined where they cannot say it. */
+/** Expresses a call with the typed methods; undefined if that is impossible. */
 function typed(store, method, params) {
   const { component, key, value, context, payload, ...rest } = params
-  // The typed methods know this name.
+  // Only the typed methods accept this name.
   if (JSON.stringify(params).includes('"macos"')) return undefined
-  // The wire passes over what a newer caller may know.
+  // The JSON call ignores fields of newer callers.
   if (isObject(context) && !has(context, ...CONTEXT)) return undefined
   switch (method) {
     case 'set_hint': {
@@ -70,7 +70,7 @@ function typed(store, method, params) {
   }
 }
 
-/** `get` as the result of `nudge.get_hint`; a plain context and a `Context` must give the same. */
+/** Returns `get` in the form of `nudge.get_hint`; a plain context and a `Context` must give the same result. */
 function getAllWays(store, component, key, context, options) {
   const found = Object.keys(options).length ? store.get(component, key, context, options) : store.get(component, key, context)
   const again = store.get(component, key, new Context(context), options)
@@ -81,7 +81,7 @@ function getAllWays(store, component, key, context, options) {
   return { hint, match_explain: { matched: true, score, parts, reasons } }
 }
 
-/** Calls; the answer as `judge` takes it. */
+/** Makes a call; returns the answer in the form for `judge`. */
 function answer(call) {
   try {
     const result = call()
@@ -93,7 +93,7 @@ function answer(call) {
   }
 }
 
-/** What two stores tell alike: everything but who they are, and times of this machine. */
+/** Removes the fields in which the answers of two stores differ: identities, and times of this machine. */
 const common = ({ result, error }) =>
   JSON.parse(JSON.stringify({ result, reason: error?.data.reason, code: error?.code }), (name, value) => (name === 'session_id' ? '' : value))
 
@@ -121,14 +121,17 @@ class Run {
       return answer(typed(store, step.call, params) || (() => store.call(method, params)))
     })
     assert.deepEqual(common(answers[1]), common(answers[0]))
-    // What `get` finds nothing with is told by `call` and `why` alone.
+    // Only `call` and `why` report why nothing fits.
     const isMiss = step.call === 'get_hint' && answers[1].error?.message === 'Nothing fits.'
     judge(step, answers[0], this.saved[0], codes)
     if (!isMiss) judge(step, answers[1], this.saved[1], codes)
   }
 }
 
-/** A case about a source that a store of this process has not: by one connected store, as a second call is one more. */
+/**
+ * A case about a source that a store of this process lacks: it runs on one connected store, since a second call would
+ * count.
+ */
 class SessionRun {
   constructor(store, folder) {
     this.store = store
@@ -162,7 +165,7 @@ async function runOnSession(test, { steps }) {
   await serve(runtime_dir, binary)
   const store = connect({ runtime_dir })
   try {
-    // What tests alone have is not listed.
+    // Methods that only test builds have are not listed.
     store.call('nudge.test_advance', { ms: 0 })
   } catch (refused) {
     store.close()

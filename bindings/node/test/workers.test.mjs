@@ -1,4 +1,4 @@
-// One store, shared by name between the threads of a process.
+// Tests a store that the threads of a process share by name.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { Context, Store } from '../index.mjs'
 const module = new URL('../index.mjs', import.meta.url).href
 const seconds = Number(process.env.NUDGE_HAMMER_SECONDS || 5)
 
-/** Runs a worker to its end; what it said last. */
+/** Runs a worker to its end; returns its last message. */
 function run(worker) {
   return new Promise((resolve, reject) => {
     let said
@@ -59,7 +59,7 @@ test('a named store outlives whoever has made it, and ends when it is forgotten'
 })
 
 test('a named store stays when no thread is left that has loaded the package', () => {
-  // Node then unloads what only workers had loaded.
+  // Node now unloads libraries that only workers have loaded.
   const script = `
     import { Worker } from 'node:worker_threads'
     const run = (body) => new Promise((resolve, reject) => {
@@ -73,7 +73,7 @@ test('a named store stays when no thread is left that has loaded the package', (
 })
 
 test('threads look where they are while another sets variables', () => {
-  // A native read of the environment beside a write of it ends the process.
+  // If native code reads the environment while a thread writes it, the process may die.
   const script = `
     import { Worker } from 'node:worker_threads'
     import ${JSON.stringify(module)}
@@ -116,7 +116,7 @@ test('threads hammer one store', { timeout: (seconds + 120) * 1000 }, async (con
   store.set('counted', 'number', '0')
   store.set('counted', 'uses', 'x')
   store.set('shared', 'k0', 'thread 0, step 0')
-  // The deletion that all try to undo.
+  // All threads try to undo this deletion.
   store.set('any', 'k', 'make it')
   store.delete('any', 'k')
   const until = Date.now() + seconds * 1000

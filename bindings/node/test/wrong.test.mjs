@@ -1,4 +1,5 @@
-// Input of every wrong kind, at every entry: the right error, nothing changed, nothing told that was a secret.
+// Tests wrong input of every kind in every function: the error is right, the store unchanged, and no secret is
+// repeated.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
@@ -13,12 +14,12 @@ let deep = []
 for (let at = 0; at < 100_000; at++) deep = [deep]
 const LONE = 'a\ud800b'
 
-/** What is wrong wherever a text belongs. */
+/** Values that are wrong for every text argument. */
 const NO_TEXTS = [undefined, null, 0, -1, NaN, Infinity, 2 ** 60, 1n, true, Symbol('s'), () => 'a', [], ['a'], {}, new Map([['a', 1]]), Object('a'), circular, deep, LONE]
-/** And texts that are no names. */
+/** Texts that no name may be. */
 const NO_NAMES = ['', '\0', 'a\0b', 'a\nb', 'x'.repeat(257), '\u20ac'.repeat(86), 'x'.repeat(1 << 20)]
 
-/** Refused as E_INVALID, whatever it is. */
+/** Is refused as E_INVALID, with any content. */
 function refuses(call, what, code = 'E_INVALID') {
   assert.throws(call, (error) => {
     assert(error instanceof NudgeError, `${what}: ${error?.stack ?? error}`)
@@ -44,7 +45,7 @@ function filled() {
   return store
 }
 
-/** `check` must leave the store as it was. */
+/** Runs `check`, which must leave the store unchanged. */
 function unchanged(check) {
   const store = filled()
   const before = JSON.stringify(store.export())
@@ -82,7 +83,7 @@ test('values', () => {
   const odd = { type: 'json', data: JSON.parse('{"__proto__":{"x":1},"constructor":2,"\u{1f600}":"\\ud83d\\ude00"}') }
   assert.equal(JSON.stringify(store.set('api', 'k', odd).hint.value), JSON.stringify(odd))
   assert.equal({}.x, undefined)
-  // As JSON.stringify has it: what has a toJSON is what that gives, and undefined is not there.
+  // As in JSON.stringify, toJSON replaces an object, and undefined is left out.
   const dated = { type: 'json', data: { at: new Date(0), gone: undefined } }
   assert.deepEqual(store.set('api', 'k', dated).hint.value.data, { at: '1970-01-01T00:00:00.000Z' })
   const path = { type: 'path', abs: '/a', os: ['macos', 'linux', 'win32'] }
@@ -199,7 +200,7 @@ test('contexts', () => {
     for (const context of [{ barnch: 'dev' }, { branch: 'dev', colour: 1 }, { files_open: ['a'], filesOpen: ['a'] }, { ['__proto__x']: 1 }]) {
       const what = `context ${show(context)}`
       for (const call of [() => new Context(context), () => Context.detect(context), () => store.get('api', 'build', context), () => store.get('api', 'build', context, { variant: '' }), () => store.query({ context }), () => store.bump('api', 'build', { context }), () => store.why('api', 'build', context), () => store.digest('start', { context }), () => store.recall('x', { context }), () => tools(store, { context })]) refuses(call, what)
-      // The wire passes it over, for a newer caller may know more.
+      // The JSON call ignores an unknown field, because a newer caller may send it.
       store.call('nudge.get_hint', { component: 'api', key: 'build', context })
     }
     assert.throws(() => store.get('api', 'build', { barnch: 'dev' }), { message: 'There is no context field `barnch`; did you mean `branch`?' })

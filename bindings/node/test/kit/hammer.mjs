@@ -1,4 +1,4 @@
-// A thread that does a little of everything to a named store until it is time, and reports what it did.
+// Is a thread that makes all kinds of calls to a named store until the time is over, and reports its counts.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -7,13 +7,13 @@ import { Context, NudgeError, Store } from '../../index.mjs'
 
 const { name, me, until } = workerData
 const store = new Store({ name })
-// Every method of the hints, as other languages call them, too.
+// Calls of every method of the hints, which the tests of other languages also make.
 const calls = Object.entries(JSON.parse(readFileSync(new URL('../../../../tests/fixtures/hammered.json', import.meta.url), 'utf8')))
 const contexts = ['main', 'dev', 'feature/x'].map((branch) => new Context({ branch, cwd: `/work/${branch}`, os: 'linux' }))
 const report = { calls: 0, found: 0, bumped: 0, conflicts: 0, counted: 0 }
 const pick = (list) => list[Math.floor(Math.random() * list.length)]
 
-/** Written whole by some thread: a version is never seen with another version's value. */
+/** Each value is written by one call: no reader sees a version with the value of another version. */
 function check(found) {
   const { value, score, reasons, hint } = found
   if (hint.component === 'shared') assert.match(value, /^thread \d+, step \d+$/)
@@ -22,7 +22,7 @@ function check(found) {
   report.found += 1
 }
 
-/** Read, then write on the condition that nobody else has: each success counts one. */
+/** Reads a counter and sets it if no other thread has done so; each success counts one. */
 function count() {
   const { hint } = store.get('counted', 'number')
   try {
@@ -42,7 +42,7 @@ function change(step) {
   store.set('shared', key, `thread ${me}, step ${step}`, { scope, tags: [`t${step % 3}`] })
 }
 
-/** Each method once; what is not there by now is refused. */
+/** Calls each method once; a missing hint is refused. */
 function any() {
   for (const [method, params] of calls) {
     try {
@@ -56,7 +56,7 @@ function any() {
 
 store.set('own', `${me}`, 'mine')
 for (let step = 0; Date.now() < until; step++) {
-  // Between these looks at the clock.
+  // The clock is checked only between these calls.
   for (let i = 0; i < 50; i++, report.calls++) {
     const context = pick(contexts)
     const found = store.get('shared', `k${i % 20}`, context)

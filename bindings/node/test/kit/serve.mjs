@@ -1,20 +1,22 @@
-// A real `nudge serve` in a private runtime directory.
+// Runs a real `nudge serve` in a private runtime directory.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** The binary, or undefined. */
+/** The path of the binary, or undefined. */
 export const binary = [process.env.NUDGE_BIN].find((path) => path && existsSync(path))
 
-/** The same with one source more, `demo`, or undefined. */
+/** The path of the binary with the additional source `demo`, or undefined. */
 export const demoBinary = [process.env.NUDGE_DEMO_BIN].find((path) => path && existsSync(path))
 
-/** How to end each server, by runtime directory. */
+/** Functions that end each server, by runtime directory. */
 const endings = new Map()
 
-/** A folder for a runtime directory, gone with the test. Its servers end first: they would put their files back. */
+/**
+ * Makes a runtime directory for a test. After the test it ends the servers first, since they would write files again.
+ */
 export function runtimeDir(test) {
   const home = mkdtempSync(join(tmpdir(), 'nudge-node-'))
   const runtime = join(home, 'run')
@@ -26,7 +28,7 @@ export function runtimeDir(test) {
   return runtime
 }
 
-/** Waits until `probe` gives something. */
+/** Waits until `probe` returns a value. */
 async function until(what, probe) {
   for (const deadline = Date.now() + 10_000; Date.now() < deadline; ) {
     const found = probe()
@@ -36,7 +38,7 @@ async function until(what, probe) {
   throw new Error(`waited in vain for ${what}`)
 }
 
-/** Starts one that lives until its stdin is closed; resolves when it says where it is. */
+/** Starts a server that lives until its stdin is closed; resolves when the server has written its address. */
 export async function serve(runtime, program = binary) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NUDGE_')))
   const child = spawn(program, ['serve', '--port', '0'], { env: { ...env, NUDGE_RUNTIME_DIR: runtime, NUDGE_DATA_DIR: `${runtime}-data` }, stdio: ['pipe', 'ignore', 'ignore'] })

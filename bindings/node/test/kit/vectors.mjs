@@ -1,17 +1,17 @@
-// What `tests/README.md` says of the vectors: builders, matching, and the judgement of one answer.
+// Implements the vectors of `tests/README.md`: builders, matching, and the check of one answer.
 import assert from 'node:assert/strict'
 
 const TOLERANCE = 1e-4 + Number.EPSILON
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The operator or builder that a value is, with its argument. */
+/** Returns the operator or builder of a value, with its argument. */
 function operator(value) {
   const names = isObject(value) ? Object.keys(value) : []
   return names.length === 1 && names[0].startsWith('$') ? [names[0], value[names[0]]] : undefined
 }
 
-/** Puts together what builders stand for. */
+/** Replaces builders by their values. */
 export function resolve(value, saved) {
   const found = operator(value)
   if (found) return build(found[0], resolve(found[1], saved), saved)
@@ -42,7 +42,7 @@ function build(name, argument, saved) {
   }
 }
 
-/** Why `actual` does not match, or undefined. Absent is undefined. */
+/** Returns why `actual` does not match, or undefined. A missing value is undefined. */
 export function mismatch(expected, actual, at = '', exact = false) {
   const found = operator(expected)
   if (found) return mismatchOperator(found, actual, at, exact)
@@ -85,7 +85,7 @@ function mismatchOperator([name, argument], actual, at, exact) {
   return verdict() ? undefined : `${at}: expected ${name} ${JSON.stringify(argument)}, got ${JSON.stringify(actual)}`
 }
 
-/** The part at a JSON pointer. */
+/** Returns the value at a JSON pointer. */
 function part(value, pointer) {
   const names = pointer.split('/').slice(1)
   return names.reduce((here, name) => here?.[name.replaceAll('~1', '/').replaceAll('~0', '~')], value)
@@ -93,7 +93,7 @@ function part(value, pointer) {
 
 const expect = (wanted, actual) => assert.equal(mismatch(wanted, actual), undefined)
 
-/** Judges an answer: `{result, text}`, or `{error, text}` with an error object. */
+/** Checks an answer: `{result, text}`, or `{error, text}` with an error object. */
 export function judge(step, answer, saved, codes) {
   for (const [wanted, parts] of [[true, step.text_has ?? []], [false, step.text_lacks ?? []]]) {
     for (const piece of resolve(parts, saved)) {

@@ -1,4 +1,4 @@
-// The page of the running session: begins it, and follows what changes.
+// Runs the page of the session: starts it, and follows changes.
 
 import {byId, code, el, fill, toast, undoLast, visible} from '/web/dom.js'
 import {brainKeys, countBrain, drawBrain, loadBrain} from '/web/brain.js'
@@ -14,7 +14,7 @@ import {drawDeleted, drawTold} from '/web/told.js'
 import {ago, idOf, nameOf} from '/web/words.js'
 
 const VIEWS = ['hints', 'told', 'deleted', 'records', 'code', 'brain', 'signals']
-/** For how long nobody may answer before the page says what to do. */
+/** The time without an answer after which the page says what to do. */
 const SILENCE_MS = 6_000
 
 const field = byId('search')
@@ -29,7 +29,7 @@ function live(kind, words) {
   if (byId('live-text').textContent !== words) byId('live-text').textContent = words
 }
 
-/** Nothing works any more until `nudge ui` is run again. */
+/** Shows that the page needs a new `nudge ui`. */
 function over(message) {
   live('over', 'Ended')
   notice(el('strong', {}, message), ' In a terminal: ', code('nudge ui'))
@@ -53,7 +53,7 @@ function draw() {
   return drawDetail()
 }
 
-/** Says that files of the session were removed and are there again. */
+/** Shows that files of the session were removed and have been restored. */
 function drawPutBack() {
   const at = state.status?.files_put_back
   byId('put-back').hidden = !at
@@ -72,13 +72,13 @@ function drawFiles() {
   byId('count-brain').textContent = countBrain()
 }
 
-/** Reads everything anew and shows it. */
+/** Loads everything again and shows it. */
 async function refresh() {
   await Promise.all([load(), loadSessions(), loadSignals(), loadRecords(), loadCode(), loadBrain()])
   await draw()
 }
 
-/** What goes to a hint of this name, if it is stored. */
+/** Returns a function that opens the hint of this name, if it is stored. */
 function hintNamed(name) {
   const row = state.hints.find(({hint}) => visible(nameOf(hint)) === name)
   if (!row) return null
@@ -101,14 +101,14 @@ function view(name) {
 
 let typed = 0
 
-/** Answers what is typed, a moment after the last key. */
+/** Searches for the typed text, a moment after the last key. */
 function ask() {
   state.query = field.value
   clearTimeout(typed)
   typed = setTimeout(async () => {
     if (state.view !== 'hints') view('hints')
     await search().catch(failed)
-    // What is asked for is what comes first.
+    // The first result is chosen.
     if (state.found) state.chosen = null
     drawList()
     await drawDetail().catch(failed)
@@ -155,7 +155,7 @@ const KEYS = {
   7: () => view('signals'),
   Escape: () => { leaveSearch(); back() },
 }
-/** Keys that belong to whatever has the focus, unless that is the list or nothing. */
+/** In these views the list reacts to keys; elsewhere keys belong to the focused element. */
 const WITH_LIST = new Set(['hints', 'records', 'code', 'brain'])
 const KEYS_OF = {records: recordKeys, code: codeKeys, brain: brainKeys}
 const OF_LIST = new Set(['Enter', 'ArrowDown', 'ArrowUp', 'Home', 'End'])
@@ -195,7 +195,7 @@ byId('change-place').addEventListener('click', () => changePlace(refresh))
 for (const tab of document.querySelectorAll('nav [data-view]')) tab.addEventListener('click', () => view(tab.dataset.view))
 addEventListener('nudge-loaded', () => draw().catch(failed))
 addEventListener('unhandledrejection', event => failed(event.reason))
-// A new address was opened in this tab.
+// The user opened a new address in this tab.
 addEventListener('hashchange', () => location.hash.startsWith('#code=') && location.reload())
 
 let heardAt = Date.now()
@@ -206,7 +206,7 @@ async function heard(changed) {
   if (changed) {
     await refresh()
   } else {
-    // Of files that agents write to each other, and of those of a project, nobody tells.
+    // The server reports no changes of signals and of a project's files, so they are loaded each time.
     await Promise.all([loadSessions(), loadSignals(), isPartial() && loadRecords(), (state.view === 'code' || isReading()) && loadCode(), state.view === 'brain' && loadBrain()])
     drawRecords()
     drawAgents()
@@ -228,7 +228,7 @@ function silent() {
 
 async function begin() {
   const shown = /^#code=([0-9a-f]{1,200})$/.exec(location.hash)
-  // Nobody finds it in the history.
+  // The code must not stay in the browser's history.
   if (shown) history.replaceState(null, '', location.pathname)
   if (shown) {
     try {

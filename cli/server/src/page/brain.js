@@ -1,4 +1,4 @@
-// The brain: the user's own notes, what is related to what, and why a question finds one.
+// Shows the brain: the user's own notes, their relations, and why a question finds them.
 
 import {block, el, fill, line, since, text, toast} from '/web/dom.js'
 import {explorer} from '/web/explore.js'
@@ -6,22 +6,22 @@ import {linkGraph} from '/web/graph.js'
 import {Over, call, here} from '/web/rpc.js'
 import {plural} from '/web/words.js'
 
-/** Units that are listed; a search finds the others. */
+/** The most units in the list; a search finds the others. */
 const MOST = 1000
 const FOUND = 20
 
 const shown = {
-  /** The answer of nudge.brain.status; null where no brain is. */
+  /** The answer of nudge.brain.status; null without a brain. */
   status: null,
-  /** Why there is none. */
+  /** The reason why there is no brain. */
   problem: '',
-  /** What is wrong with its files. */
+  /** The faults of its files. */
   problems: [],
   units: [],
   query: '',
-  /** The answer to that. */
+  /** The answer to the search. */
   found: null,
-  /** The id of the unit that is chosen, and what is known of it. */
+  /** The id of the chosen unit, and its data. */
   chosen: null,
   told: null,
 }
@@ -29,7 +29,7 @@ const shown = {
 const explore = explorer({view: 'view-brain', find: 'Ask the brain', listName: 'Units', chosenName: 'The chosen unit', search: ask, failed: say})
 const {stands, list, detail} = explore
 
-/** How many units there are, for the tab. */
+/** Returns the number of units, for the tab. */
 export const countBrain = () => shown.status?.units || ''
 
 function say(error) {
@@ -39,7 +39,7 @@ function say(error) {
 
 let asked = 0
 
-/** Reads how the brain stands and what is open. A place without one is no failure. */
+/** Loads the status of the brain and the open unit. A place without a brain is no error. */
 export async function loadBrain() {
   const mine = ++asked
   const context = here()
@@ -70,7 +70,7 @@ async function look(context) {
 
 let drawn = ''
 
-/** Draws the view, if anything of it is another. */
+/** Draws the view if any part of it has changed. */
 export function drawBrain() {
   explore.begin()
   const picture = JSON.stringify(shown)
@@ -120,10 +120,10 @@ function answer({units, related, weak, degraded}) {
   ]
 }
 
-/** The addends of a relevance. */
+/** Shows the addends of a relevance. */
 const parts = explain => explain && text(` (${Object.entries(explain.parts).map(([name, part]) => `${name} ${part.toFixed(2)}`).join(' + ')})`)
 
-/** A relation as an edge of the graph. */
+/** Makes an edge of the graph from a relation. */
 const edge = ({id, title, relation}) => ({id, name: title, title: `${title}: ${relation.replaceAll('_', ' ')}`})
 
 function told({problem: words, unit: one, frontmatter, body, related, backlinks}) {
@@ -157,5 +157,5 @@ async function ask(query) {
   drawBrain()
 }
 
-/** What keys do in the brain. */
+/** The keys of this view. */
 export const brainKeys = explore.keys

@@ -1,4 +1,4 @@
-// The code of the project where the person is: its folders and files, what they define, and who calls what.
+// Shows the code of the project at the chosen place: folders, files, definitions, and callers.
 
 import {block, button, code, el, fill, line, since, text, toast} from '/web/dom.js'
 import {explorer} from '/web/explore.js'
@@ -7,16 +7,16 @@ import {Over, call, here} from '/web/rpc.js'
 import {plural} from '/web/words.js'
 
 const shown = {
-  /** The answer of nudge.code.status; null where no project is. */
+  /** The answer of nudge.code.status; null without a project. */
   status: null,
-  /** Why there is none. */
+  /** The reason why there is no project. */
   problem: '',
-  /** The folder that is open, and what is in it. */
+  /** The open folder, and its content. */
   folder: null,
   query: '',
-  /** The answer to that. */
+  /** The answer to the search. */
   found: null,
-  /** What is chosen: `{path}` of a file, or `{id}` of a definition, and what is known of it. */
+  /** The choice, `{path}` of a file or `{id}` of a definition, and its data. */
   chosen: null,
   told: null,
 }
@@ -24,10 +24,10 @@ const shown = {
 const explore = explorer({view: 'view-code', find: 'Search definitions', listName: 'Code', chosenName: 'The chosen code', search: ask, failed: say})
 const {stands, list, detail} = explore
 
-/** How many definitions are known, for the tab. */
+/** Returns the number of definitions, for the tab. */
 export const countCode = () => shown.status?.nodes || ''
 
-/** Whether files are still read, of which nobody tells. */
+/** Returns true while files are still being read, since the server does not report the end. */
 export const isReading = () => Boolean(shown.status && (!shown.status.as_of.complete || shown.status.as_of.pending))
 
 function say(error) {
@@ -37,7 +37,7 @@ function say(error) {
 
 let asked = 0
 
-/** Reads how the index stands and what is open. A place without a project is no failure. */
+/** Loads the status of the index and the open entry. A place without a project is no error. */
 export async function loadCode() {
   const mine = ++asked
   const context = here()
@@ -70,7 +70,7 @@ async function look(context) {
 
 let drawn = ''
 
-/** Draws the view, if anything of it is another. */
+/** Draws the view if any part of it has changed. */
 export function drawCode() {
   explore.begin(button('Look again', () => again().catch(say), {class: 'quiet'}))
   const picture = JSON.stringify(shown)
@@ -118,7 +118,7 @@ function found(one) {
   )
 }
 
-/** A call as an edge of the graph; one of a file's own lines has no definition. */
+/** Makes an edge of the graph from a call; a call outside of all definitions has no definition. */
 const edge = ({id, path, line: at}) => ({id, name: id ? nameOf(id) : path, title: `${id ? `${nameOf(id)}, ` : ''}${path}:${at}`})
 
 const pathOf = id => id.slice('node:'.length, id.lastIndexOf(':'))
@@ -208,5 +208,5 @@ async function ask(query) {
   drawCode()
 }
 
-/** What keys do among the code. */
+/** The keys of this view. */
 export const codeKeys = explore.keys

@@ -1,9 +1,9 @@
-// Elements and texts. Whatever is stored goes through `text` or `visible`, and only ever becomes text.
+// Makes elements and texts. Every stored text goes through `text` or `visible`, so it only ever becomes text.
 
 import {ago, exactly} from '/web/words.js'
 
 /**
- * The characters that a browser shows as nothing, or that turn the order of others around; the same as in
+ * The characters that a browser does not show, or that reverse the order of others; the same as in
  * nudge/core/src/text.rs.
  */
 const HIDDEN = new RegExp(
@@ -15,7 +15,9 @@ const HIDDEN = new RegExp(
 
 const present = children => children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false)
 
-/** Makes an element: `el('p', {class: 'x', onclick: f}, 'text', child)`. Attributes that are null or false are left out. */
+/**
+ * Makes an element: `el('p', {class: 'x', onclick: f}, 'text', child)`. Attributes that are null or false are left out.
+ */
 export function el(name, attributes = {}, ...children) {
   const out = document.createElement(name)
   for (const [key, value] of Object.entries(attributes)) {
@@ -30,22 +32,22 @@ export function el(name, attributes = {}, ...children) {
 
 export const byId = id => document.getElementById(id)
 
-/** Whether a text holds characters that would not be seen. */
+/** Returns true if a text has invisible characters. */
 export const hasHidden = text => text.search(HIDDEN) >= 0
 
-/** A text in which hidden characters are written out; with `lines`, line breaks and tabs stay. */
+/** Writes invisible characters of a text visibly; with `lines`, line breaks and tabs stay. */
 export function visible(text, lines = false) {
   return String(text).replace(HIDDEN, c =>
     lines && (c === '\n' || c === '\t') ? c : `\\u{${c.codePointAt(0).toString(16)}}`,
   )
 }
 
-/** A stored text as an element of its own, so that its direction of writing ends with it. */
+/** Shows a stored text in its own element, so that its writing direction ends with it. */
 export function text(stored, attributes = {}) {
   return el('span', {dir: 'auto', ...attributes, class: `stored ${attributes.class ?? ''}`.trim()}, visible(stored))
 }
 
-/** One line of a stored text, cut. */
+/** Shows one line of a stored text, cut. */
 export function line(stored, most = 160) {
   const begin = String(stored).slice(0, most * 4)
   const shown = [...visible(begin.split('\n').map(part => part.trimEnd()).join(' ⏎ '))]
@@ -53,22 +55,22 @@ export function line(stored, most = 160) {
   return el('span', {dir: 'auto', class: 'stored'}, shown.slice(0, most).join('') + (cut ? '…' : ''))
 }
 
-/** A stored text as it is, on as many lines as it has. */
+/** Shows a stored text unchanged, with all its lines. */
 export function block(stored, attributes = {}) {
   return el('pre', {dir: 'auto', tabindex: '0', ...attributes}, visible(stored, true))
 }
 
-/** A word to type in a terminal. */
+/** Shows a command for a terminal. */
 export const code = words => el('code', {}, words)
 
-/** How long ago a time was; it goes on by itself. */
+/** Shows how long ago a time was, and keeps that up to date. */
 export const since = at => el('time', {datetime: at, title: exactly(at), 'data-ago': ''}, ago(at))
 
 setInterval(() => {
   for (const time of document.querySelectorAll('time[data-ago]')) time.textContent = ago(time.dateTime)
 }, 20_000)
 
-/** Replaces what is in an element. Whoever had the focus there has it again, where the same `data-focus` is there. */
+/** Replaces the content of an element. The focus returns to the element with the same `data-focus`, if there is one. */
 export function fill(element, ...children) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined
   element.replaceChildren(...present(children))
@@ -79,10 +81,10 @@ export function fill(element, ...children) {
   return element
 }
 
-/** A button. */
+/** Makes a button. */
 export const button = (words, onclick, attributes = {}) => el('button', {type: 'button', onclick, ...attributes}, words)
 
-/** A control with its label, and a note on what belongs there. */
+/** Makes a control with its label and a note about the expected input. */
 export function field(label, control, note) {
   const id = `note-${control.name}`
   if (note) control.setAttribute('aria-describedby', id)
@@ -91,7 +93,7 @@ export function field(label, control, note) {
 
 let toastAction = null
 
-/** Says what was done, with a way back where there is one. */
+/** Shows that an action is done, with a button that undoes it if possible. */
 export function toast(words, undo = null) {
   toastAction = undo
   const box = byId('toast')
@@ -105,7 +107,7 @@ export function toast(words, undo = null) {
   box.hidden = false
 }
 
-/** Takes back what the last message was about. */
+/** Undoes the action of the last message. */
 export function undoLast() {
   const action = toastAction
   toastAction = null

@@ -1,4 +1,4 @@
-// Changing, keeping, deleting and storing hints.
+// Changes, keeps, deletes and stores hints.
 
 import {block, button, byId, el, field, fill, hasHidden, since, text, toast} from '/web/dom.js'
 import {drawDetail, forget, staysInForm} from '/web/hints.js'
@@ -9,19 +9,19 @@ import {author, idOf, isSecret, nameOf, scopeWords, valueText} from '/web/words.
 
 const detail = byId('detail')
 
-/** The server's sentence, where the page has no better one. */
+/** Returns the server's sentence, unless the page has a better one. */
 function say(error) {
   if (error instanceof Over) throw error
   toast(error.message)
 }
 
-/** Shows what is there now. */
+/** Shows the current hint. */
 async function redraw() {
   await load()
   window.dispatchEvent(new Event('nudge-loaded'))
 }
 
-/** The id by which what was just deleted or replaced comes back. */
+/** Returns the id with which `undo` brings the last deletion or replacement back. */
 async function undoOf(what, hint) {
   const {deletions} = await call('nudge.deletions')
   const same = one => one.what === what && one.hints.some(gone => idOf(gone) === idOf(hint))
@@ -33,7 +33,7 @@ const undo = id => (id === undefined ? null : async () => {
   await redraw()
 })
 
-/** Deletes a hint, with a way back. */
+/** Deletes a hint, with a button that undoes it. */
 export async function remove(hint) {
   const {component, key, variant = ''} = hint
   try {
@@ -46,14 +46,14 @@ export async function remove(hint) {
   }
 }
 
-/** The params that store a hint anew as it is, but for its meta data. */
+/** Returns the params that store a hint unchanged, except for its meta data. */
 function asStored(hint, meta) {
   const {component, key, variant = '', value, version} = hint
   const {scope, ...rest} = {...hint.meta, ...meta}
   return {component, key, variant, value, meta: rest, if_match_version: version, allow_secret: true}
 }
 
-/** Makes a hint last as long as it says. Its text is stored already, so the guard need not look at it again. */
+/** Makes a hint last for its own time. Its text is stored already, so the guard need not check it again. */
 export async function keep(hint, ttl) {
   try {
     await change('nudge.set_hint', asStored(hint, {ttl}))
@@ -110,21 +110,21 @@ function input(name, value, attributes = {}) {
   return out
 }
 
-/** A text as a field of several lines tells it. */
+/** Returns a text as a field with several lines returns it. */
 const seen = text => text.replace(/\r\n?/g, '\n')
 
 const lines = value => value.split('\n').map(one => one.trim()).filter(Boolean)
 
 class HintForm {
-  /** A form of a hint, or of a new one. */
+  /** The form of a hint, or of a new hint. */
   constructor(hint) {
     this.hint = hint
-    /** The hint of which the fields were filled. */
+    /** The hint from which the fields were filled. */
     this.before = hint
     this.problem = el('div', {class: 'problem', role: 'alert'})
     const meta = hint?.meta ?? {}
     const value = hint && !isSecret(hint) ? valueText(hint.value) : ''
-    /** What stands in the fields of several lines as long as nobody touches them: browsers know one line end. */
+    /** The initial texts of fields with several lines: browsers know only one kind of line end. */
     this.untouched = {text: seen(value), reason: seen(meta.reason ?? '')}
     this.element = el(
       'form',
@@ -192,7 +192,7 @@ class HintForm {
     }
   }
 
-  /** What stands in a field. */
+  /** Returns the content of a field. */
   given(name) {
     return this.element.elements[name].value
   }
@@ -233,7 +233,7 @@ class HintForm {
     return out
   }
 
-  /** Whether the scope in the form is another than the hint's. */
+  /** Returns true if the scope in the form differs from the hint's. */
   isMoved() {
     const plain = scope => JSON.stringify([...Object.keys(LISTS), 'os'].map(name => [...(scope[name] ?? [])].sort()))
     return plain(this.scope()) !== plain(this.hint.meta.scope ?? {})
@@ -259,7 +259,7 @@ class HintForm {
     }
   }
 
-  /** Stores it if it is still as it was when the form was opened. */
+  /** Stores the hint if it has not changed since the form was opened. */
   async store(value, version = this.hint?.version ?? 0) {
     const allow_secret = this.allow?.checked ?? false
     const meta = this.meta()
@@ -269,7 +269,7 @@ class HintForm {
     }
     const {component, key, variant = '', created_at: since} = this.hint
     const now = await current(this.hint)
-    // One that was deleted and stored anew begins with version 1 again.
+    // A hint that was deleted and stored again starts with version 1.
     if (!now || now.created_at !== since || now.version !== version) return this.conflict(now)
     if (!this.isMoved()) {
       return this.done(await change('nudge.set_hint', {component, key, variant, value, meta, if_match_version: version, allow_secret}))
@@ -306,7 +306,7 @@ class HintForm {
     this.refuse(error.message)
   }
 
-  /** Shows what somebody else stored meanwhile beside what stands here. */
+  /** Shows a change that was made meanwhile beside the content of the form. */
   conflict(now) {
     if (!now) {
       this.refuse('Somebody deleted it meanwhile.', el('p', {class: 'actions'}, button('Store it anew', () => this.anew()), button('Leave it deleted', close)))

@@ -1,13 +1,13 @@
-// A view of files: a field to search, a list, and what is chosen in it.
+// Makes a view of files: a search field, a list, and the chosen entry.
 
 import {button, byId, el, fill} from '/web/dom.js'
 
-/** How long after the last key a search begins. */
+/** The pause between the last key and the search. */
 const PAUSE_MS = 150
 
 /**
- * A field to search, whose keys lead on to a list: `ask` is called with what is typed, a moment after the last key, `step`
- * and `back` lead into the list.
+ * Makes a search field whose keys lead on to a list. `ask` is called with the typed text a moment after the last key;
+ * `step` and `back` move the focus into the list.
  */
 export function searchField(find, {ask, step, back}) {
   let typed = 0
@@ -36,7 +36,7 @@ export function searchField(find, {ask, step, back}) {
   return field
 }
 
-/** What keys do in a view with such a field and a list. */
+/** Returns the keys of a view with such a field and a list. */
 export const listKeys = (field, step, back) => ({
   '/': () => { field.focus(); field.select() },
   j: () => step(1),
@@ -49,8 +49,8 @@ export const listKeys = (field, step, back) => ({
 })
 
 /**
- * Makes the parts of a view: `view` is where it stands, `search` is called with what is typed, a moment after the last
- * key, and `failed` with what an action throws.
+ * Makes the parts of a view: `view` is the id of its element, `search` is called with the typed text a moment after the
+ * last key, and `failed` with the error of an action.
  */
 export function explorer({view, find, listName, chosenName, search, failed}) {
   const place = byId(view)
@@ -65,7 +65,7 @@ export function explorer({view, find, listName, chosenName, search, failed}) {
     list.focus({preventScroll: true})
   }
 
-  /** Goes on in the list by the keys. */
+  /** Moves the focus in the list by so many rows. */
   function step(by) {
     const all = rows()
     if (!all.length) return
@@ -78,37 +78,37 @@ export function explorer({view, find, listName, chosenName, search, failed}) {
   return {
     stands, list, detail,
 
-    /** Puts the parts into the view, once; `more` stands beside the field. */
+    /** Puts the parts into the view, once; `more` is placed beside the field. */
     begin(...more) {
       if (place.firstChild) return
       fill(place, el('div', {class: 'bar', role: 'search'}, field, more), el('div', {class: 'columns'}, el('div', {class: 'column'}, stands, list), detail))
     },
 
-    /** A row, which is chosen by a click or by the keys. */
+    /** Makes a row, which a click or the keys choose. */
     row(focus, chosen, act, ...children) {
       return el('div', {role: 'option', class: 'row', tabindex: chosen ? '0' : '-1', 'aria-selected': String(chosen), 'data-focus': focus, onclick: () => act().catch(failed)}, children)
     },
 
-    /** A link among what is told of the chosen one. */
+    /** Makes a link in the text about the chosen entry. */
     link(focus, act, words) {
       const link = button('', () => act().catch(failed), {class: 'link', 'data-focus': focus})
       link.append(words)
       return link
     },
 
-    /** Leads back to the list, where it does not stand beside. */
+    /** Makes the button that leads back to the list, for windows without room for both. */
     toList: () => button('‹ List', back, {class: 'quiet back', 'data-focus': 'back'}),
 
-    /** Goes on to what is chosen. */
+    /** Moves the focus to the chosen entry. */
     read() {
       document.body.classList.add('reading')
       detail.focus({preventScroll: true})
     },
 
-    /** Goes to the first of the list. */
+    /** Moves the focus to the first row of the list. */
     first: () => rows()[0]?.focus({preventScroll: true}),
 
-    /** What keys do in this view. */
+    /** The keys of this view. */
     keys: {...listKeys(field, step, back), Enter: () => document.activeElement?.closest('[role=option]')?.click()},
   }
 }

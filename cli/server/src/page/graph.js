@@ -1,4 +1,4 @@
-// A small graph: what leads to a thing on the left, where it leads on the right.
+// Draws a small graph: edges that lead to an entry on the left, edges that lead from it on the right.
 
 import {visible} from '/web/dom.js'
 
@@ -6,7 +6,7 @@ const SVG = 'http://www.w3.org/2000/svg'
 const ROW = 30
 const WIDTH = 760
 const COLUMN = 200
-/** Letters of a name that fit. */
+/** The number of letters of a name that fit. */
 const MOST = 24
 
 function svg(name, attributes = {}, ...children) {
@@ -25,7 +25,7 @@ function cut(name) {
   return shown.length > MOST ? `${shown.slice(0, MOST - 1).join('')}…` : shown.join('')
 }
 
-/** A name in the graph; one with `act` is a link. */
+/** Makes a name in the graph; one with `act` is a link. */
 function label(x, y, name, title, act) {
   const words = svg('text', {x: COLUMN / 2, y: 18, 'text-anchor': 'middle'})
   words.textContent = cut(name)
@@ -44,8 +44,8 @@ function label(x, y, name, title, act) {
 const line = (x1, y1, x2, y2) => svg('path', {d: `M${x1} ${y1} C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`})
 
 /**
- * Draws what leads to a thing, and where it leads. `of` tells of each edge its name, what stands there when it is pointed
- * at, and the id of what is chosen by it, if anything is. Several edges between two are one.
+ * Draws the edges to and from an entry. `of` returns for each edge its name, its tooltip, and the id that it chooses,
+ * if any. Several edges between the same two entries are drawn as one.
  */
 export function linkGraph(name, before, after, {of, choose}) {
   const once = edges => [...new Map(edges.map(of).map(edge => [edge.id ?? edge.name, edge])).values()]
@@ -58,7 +58,7 @@ export function linkGraph(name, before, after, {of, choose}) {
     ...left.map((_, at) => line(COLUMN, top(at, left.length) + ROW / 2 - 2, (WIDTH - COLUMN) / 2, middle - 2)),
     ...right.map((_, at) => line((WIDTH + COLUMN) / 2, middle - 2, WIDTH - COLUMN, top(at, right.length) + ROW / 2 - 2)),
   ]
-  // The middle stands over the lines, between the two sides.
+  // The middle is drawn over the lines, between the two sides.
   const attributes = {viewBox: `0 0 ${WIDTH} ${height}`, class: 'graph', role: 'group', 'aria-label': `${left.length} before ${visible(name)}, ${right.length} after it`}
   return svg('svg', attributes, ...lines, ...side(left, 0), label((WIDTH - COLUMN) / 2, middle - ROW / 2, name, name), ...side(right, WIDTH - COLUMN))
 }

@@ -1,4 +1,4 @@
-// The list of hints, and the one that is chosen.
+// Shows the list of hints, and the chosen one.
 
 import {block, button, byId, code, el, fill, line, since, text, toast, visible} from '/web/dom.js'
 import {edit, keep, remove} from '/web/edit.js'
@@ -11,13 +11,13 @@ import {
 const list = byId('list')
 const detail = byId('detail')
 
-/** Says that a form stands in the place of the chosen hint. */
+/** Returns true if a form is in the place of the chosen hint. */
 export const isEditing = () => detail.querySelector('form') !== null
 
 let drawn = ''
 let explained = ''
 
-/** Draws the list, if anything in it is another. */
+/** Draws the list if any part of it has changed. */
 export function drawList() {
   const groups = state.found
     ? [['What this brings to mind here', state.found.rows], ['Others with these words', state.found.others]]
@@ -90,13 +90,13 @@ function option(row) {
 
 const options = () => [...list.querySelectorAll('[role=option]')]
 
-/** Says what to do first where a form is open, and whether one is. */
+/** Returns true if a form is open, and says that it must be closed first. */
 export function staysInForm() {
   if (isEditing()) toast('Store or cancel what you are editing first.')
   return isEditing()
 }
 
-/** Chooses a hint; `read` goes on to it where list and hint do not stand side by side. */
+/** Chooses a hint; `read` moves the focus to it if list and hint are not side by side. */
 export function choose(id, read = false) {
   if (staysInForm()) return
   state.chosen = id
@@ -114,7 +114,7 @@ export function choose(id, read = false) {
   drawDetail()
 }
 
-/** Goes so many hints on. */
+/** Moves the choice by so many hints. */
 export function step(by) {
   const all = options()
   const at = all.findIndex(one => one.dataset.focus === state.chosen)
@@ -122,25 +122,25 @@ export function step(by) {
   if (next) choose(next.dataset.focus)
 }
 
-/** Goes to the chosen hint. */
+/** Moves the focus to the chosen hint. */
 export function read() {
   document.body.classList.add('reading')
   detail.focus()
 }
 
-/** Goes back to the list. */
+/** Moves the focus back to the list. */
 export function back() {
   document.body.classList.remove('reading')
   options().find(one => one.dataset.focus === state.chosen)?.focus()
 }
 
-/** Draws the chosen hint, if anything of it is another; never over a form. */
+/** Draws the chosen hint if any part of it has changed, unless a form is open. */
 export async function drawDetail() {
   if (isEditing()) return
   const row = state.chosen === null ? null : rowOf(state.chosen)
   if (!row) {
     explained = ''
-    // Hints are drawn in whatever view somebody reads.
+    // This also runs while another view is open.
     if (state.view === 'hints') document.body.classList.remove('reading')
     fill(detail)
     return
@@ -158,7 +158,7 @@ export async function drawDetail() {
   fill(detail, parts(variant, why, first, told))
 }
 
-/** The detail has another content now; the next drawing begins anew. */
+/** Marks the detail as replaced, so that the next drawing draws everything. */
 export function forget() {
   explained = ''
   fill(detail)
@@ -196,7 +196,7 @@ function parts(variant, why, first, told) {
   ]
 }
 
-/** What changes how long it lasts, as far as the session keeps anything. */
+/** Makes the button that changes how long a hint lasts, if the session keeps hints. */
 function keepButton(hint, keeps) {
   if (keeps.kept) return button('Only this session', () => keep(hint, 'session'), {'data-focus': 'keep'})
   if (state.status?.keeping?.on) return button('Keep', () => keep(hint, 'P365D'), {'data-focus': 'keep'})
@@ -273,7 +273,7 @@ function toldSection(told) {
   )
 }
 
-/** What came of a line. */
+/** Returns words for the outcome of a told line. */
 export function outcome({outcome: came}) {
   if (!came) return null
   return el('span', {class: came.ok ? 'chip good' : 'chip bad'}, came.ok ? 'run, and it worked ' : 'run, and it failed ', since(came.at))

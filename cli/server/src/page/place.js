@@ -1,4 +1,4 @@
-// Where the person is: what the page calls here.
+// Shows the place of the person: the context of the page's calls.
 
 import {button, byId, el, field, fill, text, visible} from '/web/dom.js'
 import {here, setHere} from '/web/rpc.js'
@@ -7,7 +7,7 @@ import {state} from '/web/store.js'
 const dialog = byId('where')
 const SYSTEMS = [['', 'not known'], ['linux', 'Linux'], ['darwin', 'macOS'], ['windows', 'Windows']]
 
-/** Draws where the person is. */
+/** Draws the place. */
 export function drawPlace() {
   const {cwd, repo, branch} = here()
   const fact = (name, value) => [el('dt', {}, name), el('dd', {}, value ? text(value) : el('i', {}, 'not known'))]
@@ -16,7 +16,7 @@ export function drawPlace() {
   fill(byId('here'), fact('Folder', cwd), fact('Repository', repo), fact('Branch', branch))
 }
 
-/** Lets the person look from another place; `changed` is called when they do. */
+/** Lets the person choose another place; calls `changed` after that. */
 export function changePlace(changed) {
   const context = here()
   const control = (name, attributes = {}) => {
@@ -41,7 +41,7 @@ export function changePlace(changed) {
   async function save(event, place = null) {
     event?.preventDefault()
     const given = place ?? Object.fromEntries(['cwd', 'repo', 'branch', 'os'].map(name => [name, form.elements[name].value.trim()]))
-    // What the environment of `nudge ui` was is true of its own place alone.
+    // The environment of `nudge ui` is valid only for its own place.
     const next = Object.fromEntries(Object.entries(given).filter(([, value]) => value))
     const moved = next.cwd !== context.cwd
     if (!moved && context.env) next.env = context.env
@@ -58,7 +58,7 @@ export function changePlace(changed) {
   dialog.showModal()
 }
 
-/** The places of agents' sessions, to look from there at once. */
+/** Lists the places of agents' sessions, so that a click chooses one. */
 function knownPlaces(choose) {
   const {os} = here()
   const places = new Map()

@@ -1,18 +1,20 @@
-// The record that is chosen: what it says and said, two of them side by side, and the form of one.
+// Shows the chosen record: its text and earlier texts, two records side by side, and the form.
 
 import {block, button, el, field, fill, hasHidden, since, text, toast, visible} from '/web/dom.js'
 import {Over, call, change, here} from '/web/rpc.js'
 import {KINDS, PARTS, STATES, shown} from '/web/recorded.js'
 
-/** Where it stands. It tells `stored` when something was changed here, and `left` when somebody wants the list. */
+/**
+ * The element of the record. It fires `stored` after a change here, and `left` when the person goes back to the list.
+ */
 export const detail = el('article', {class: 'record', 'aria-label': 'The chosen record', tabindex: '-1'})
 
 const tell = what => detail.dispatchEvent(new Event(what))
 
-/** Says that a form stands here. */
+/** Returns true if a form is open. */
 export const isEditingRecord = () => detail.querySelector('form') !== null
 
-/** Says that a form or a comparison stands here, which nothing replaces by itself. */
+/** Returns true if a form or a comparison is open, which must not be replaced without the person's action. */
 export const isOpen = () => isEditingRecord() || detail.querySelector('.compared') !== null
 
 function say(error) {
@@ -23,14 +25,14 @@ function say(error) {
 let drawn = ''
 let looked = 0
 
-/** Empties the place; the next drawing begins anew. */
+/** Empties the element, so that the next drawing draws everything. */
 export function forgetRecord() {
   drawn = ''
   looked++
   fill(detail)
 }
 
-/** Reads what was chosen, one or a pair, and draws it. */
+/** Loads the chosen record or pair, and draws it. */
 export async function look(ids) {
   if (ids) return compare(...ids)
   const {id} = shown
@@ -44,7 +46,7 @@ export async function look(ids) {
 
 const back = () => button('‹ List', () => tell('left'), {class: 'quiet back', 'data-focus': 'back'})
 
-/** Draws the chosen record, if anything of it is another. */
+/** Draws the chosen record if any part of it has changed. */
 export function drawRecord() {
   const {record} = shown
   const hit = shown.mode && !shown.pairs ? shown.rows.find(one => one.id === record?.id && one.explain) : null
@@ -94,7 +96,7 @@ function foundSection({relevance, explain}) {
   )
 }
 
-/** Those in the list that it could be merged with: of its project and kind. */
+/** Returns the records of the list with which it could be merged: those of its project and kind. */
 function others(record) {
   const same = shown.rows.filter(one => one.id !== record.id && one.project === record.project && one.kind === record.kind).slice(0, 20)
   if (!same.length) return null
@@ -133,7 +135,7 @@ function revision(record, one) {
 async function compare(...ids) {
   const mine = ++looked
   const [left, right] = await Promise.all(ids.map(id => call('nudge.records.get', {id})))
-  // Somebody may have gone on meanwhile.
+  // The person may have chosen another record meanwhile.
   if (mine !== looked) return
   const leave = () => {
     forgetRecord()
@@ -183,7 +185,7 @@ async function merge(stays, goes) {
   }
 }
 
-/** Deletes a record, with a way back; the next one is chosen. */
+/** Deletes a record, with a button that undoes it; the next record is chosen. */
 export async function remove(record) {
   try {
     await change('nudge.records.delete', {id: record.id})
@@ -201,7 +203,7 @@ export async function remove(record) {
   }
 }
 
-/** A text as a field of several lines tells it. */
+/** Returns a text as a field with several lines returns it. */
 const seen = words => words.replace(/\r\n?/g, '\n')
 
 /** Opens the form of a record, or of a new one. */
@@ -247,7 +249,7 @@ class RecordForm {
   close() {
     forgetRecord()
     drawRecord()
-    // A new one was begun from the list.
+    // A new record has no detail to focus; its form came from the list.
     if (this.record && shown.record) detail.focus({preventScroll: true})
     else tell('left')
   }
@@ -256,13 +258,13 @@ class RecordForm {
     return this.element.elements[name].value
   }
 
-  /** What is to be stored; of a record that is there, what differs from it. */
+  /** Returns the params to store; for an existing record only the fields that differ. */
   params() {
     const out = {context: here()}
     for (const name of ['title', 'body', 'kind', 'status', 'project']) {
       const given = name === 'body' ? this.given(name) : this.given(name).trim()
       const was = this.record?.[name]
-      // Browsers know one line end: what nobody touched stays as it is.
+      // Browsers know only one kind of line end, so a field that was not edited stays as stored.
       if (was !== undefined && given === seen(was).trim() && name !== 'body') continue
       if (was !== undefined && given === seen(was)) continue
       if (name === 'project' && !given) continue
@@ -319,12 +321,12 @@ class RecordForm {
     this.refuse(error.message)
   }
 
-  /** Shows what somebody else stored meanwhile beside what stands here. */
+  /** Shows a change that was made meanwhile beside the content of the form. */
   async stale() {
     const now = await call('nudge.records.get', {id: this.record.id, revisions: true}).catch(error => (say(error), null))
     if (!now) return
     const mine = () => {
-      // Every field is given now, as all of it is to stand there.
+      // All fields are sent now, because the whole form must be stored.
       const {title, body, kind, status, project} = Object.fromEntries(['title', 'body', 'kind', 'status', 'project'].map(name => [name, this.given(name)]))
       return this.store({title: title.trim(), body, kind, status, ...(project.trim() ? {project: project.trim()} : {}), if_match_version: now.version})
     }
@@ -357,7 +359,7 @@ class RecordForm {
     this.refuse('Somebody deleted it meanwhile.', el('p', {class: 'actions'}, button('Bring it back, and store mine', back), button('Leave it deleted', () => this.close())))
   }
 
-  /** A model finds that others say nearly the same. */
+  /** Shows records that a model finds nearly equal. */
   near(found) {
     const rows = found.map(({record, distance}) => el(
       'li',

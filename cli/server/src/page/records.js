@@ -1,4 +1,4 @@
-// The list of records: narrowed, searched, or the pairs that may say the same.
+// Shows the list of records: filtered, searched, or the pairs of possible duplicates.
 
 import {button, byId, code, el, fill, line, since, text, toast, visible} from '/web/dom.js'
 import {listKeys, searchField} from '/web/explore.js'
@@ -8,10 +8,10 @@ import {state} from '/web/store.js'
 import {plural} from '/web/words.js'
 import {KINDS, STATES, shown} from '/web/recorded.js'
 
-/** Entries that are read at once, and the most. */
+/** The number of entries that one call loads, and the maximum. */
 const PAGE = 100
 const MOST = 1000
-/** Pairs that are shown. */
+/** The most pairs that are shown. */
 const PAIRS = 50
 const MODES = {lexical: 'by words alone', semantic: 'by meaning', mixed: 'by meaning, some by words alone'}
 
@@ -23,12 +23,12 @@ const found = el('p', {class: 'found', role: 'status'})
 const list = el('div', {class: 'records', role: 'listbox', 'aria-label': 'Records', tabindex: '-1'})
 const more = button('More', () => readOn().catch(say), {hidden: true})
 
-/** How many records there are, for the tab. */
+/** Returns the number of records, for the tab. */
 export const count = () => shown.projects.reduce((sum, one) => sum + one.records, 0)
 
 /**
- * Whether what is shown may get better by itself: the model is being loaded or added, or makes vectors, and nobody tells
- * when it is done.
+ * Returns true if the result may improve later, because the model is being loaded or added, or makes vectors. The
+ * server does not report the end of that.
  */
 export const isPartial = () =>
   shown.pairs ? shown.pairs.problem !== '' || shown.pairs.uncompared > 0 : shown.mode !== '' && shown.mode !== 'semantic'
@@ -42,13 +42,13 @@ function say(error) {
 
 let asked = 0
 
-/** Reads what the filters ask for. */
+/** Loads the rows for the filters. */
 export async function loadRecords() {
   try {
     shown.projects = (await call('nudge.records.projects')).projects
     await find()
   } catch (error) {
-    // A server of a version without records.
+    // A server of an older version has no records.
     if (error instanceof Over || error.reason !== 'E_UNKNOWN_METHOD') throw error
   }
 }
@@ -59,9 +59,9 @@ async function find() {
   const mine = ++asked
   const {id} = shown
   const next = shown.pairs ? await readPairs() : shown.query.trim() ? await search() : await read()
-  // Where somebody has deleted it, nothing is chosen.
+  // If the record was deleted, none is chosen.
   const record = id === null ? null : await call('nudge.records.get', {id, revisions: true}).catch(gone)
-  // Somebody may have typed on or chosen another meanwhile.
+  // The person may have typed or chosen something else meanwhile.
   if (mine !== asked) return
   Object.assign(shown, next)
   if (id === shown.id) Object.assign(shown, {record, id: record?.id ?? null})
@@ -73,7 +73,7 @@ function gone(error) {
 }
 
 async function read() {
-  // As many as somebody has read on to.
+  // Loads as many entries as the person has already loaded.
   const limit = Math.min(MOST, Math.max(PAGE, shown.mode ? 0 : shown.rows.length))
   const {records, total, next = null} = await call('nudge.records.list', {...filters(), limit})
   return {rows: records, total, next, mode: '', degraded: []}
@@ -107,7 +107,7 @@ let begun = false
 let rowsDrawn = ''
 let projectsDrawn = ''
 
-/** Draws the view; what somebody fills in or compares stays. */
+/** Draws the view; an open form or comparison stays. */
 export function drawRecords() {
   if (!begun) begin()
   drawProjects()
@@ -177,13 +177,13 @@ async function togglePairs() {
   drawRecords()
 }
 
-/** Says what to do first where a form is open, and whether one is. */
+/** Returns true if a form is open, and says that it must be closed first. */
 function staysOpen() {
   if (isEditingRecord()) toast('Store or cancel what you are editing first.')
   return isEditingRecord()
 }
 
-/** All that the rows show. */
+/** Returns everything that the rows show, to see whether they have changed. */
 const rowsPicture = () => JSON.stringify([shown.rows, shown.pairs, shown.id, shown.pair, shown.mode, shown.project])
 
 function drawRows() {
@@ -198,7 +198,7 @@ function drawRows() {
     fill(list, pairs.duplicates.map(pairRow))
     return
   }
-  // A search goes beyond the project that it is asked in, and says so.
+  // A search also finds records of other projects, and says so.
   const away = mode && name ? rows.filter(one => one.elsewhere) : []
   const group = (title, of) => of.length ? el('div', {role: 'group', 'aria-label': title}, el('h2', {}, title), of.map(row)) : null
   if (away.length) fill(list, group('In this project', rows.filter(one => !one.elsewhere)), group('In other projects', away))
@@ -214,7 +214,7 @@ function foundWords() {
   return [total ? plural(total, 'record') : none, total > rows.length && ` · ${mode ? 'the best' : 'the newest'} ${rows.length} are shown`, how && el('span', {class: 'mode'}, how), full()]
 }
 
-/** How full the database is, where little room is left. */
+/** Shows how full the database is, when little room is left. */
 function full() {
   const told = state.status?.records?.full
   return told && el('span', {class: 'mode'}, ` · ${told}`)
@@ -262,10 +262,10 @@ function pairRow(pair) {
 
 const options = () => [...list.querySelectorAll('[role=option]')]
 
-/** Done when the chosen row is read; what keys do is done to that, not to the one before. */
+/** Resolves when the chosen row is loaded; the action of a key waits for that row. */
 let looking = Promise.resolve()
 
-/** Chooses a row by its name; `goes` on to it where list and record do not stand side by side. */
+/** Chooses a row by its name; `goes` moves the focus to it if list and record are not side by side. */
 async function choose(name, goes = false) {
   if (staysOpen()) return
   const pair = shown.pairs?.duplicates.find(one => pairId(one) === name)
@@ -280,7 +280,7 @@ async function choose(name, goes = false) {
       one.scrollIntoView({block: 'nearest'})
     }
   }
-  // They show it already: rows drawn anew while a button is held down would lose the click.
+  // The rows show the choice already; drawing them again during a click would lose the click.
   rowsDrawn = rowsPicture()
   if (goes) document.body.classList.add('reading')
   looking = look(pair?.ids)
@@ -289,7 +289,7 @@ async function choose(name, goes = false) {
 
 const chosenName = () => shown.pair ?? `record-${shown.id}`
 
-/** Goes so many rows on; with none chosen, to the first. */
+/** Moves the choice by so many rows; without a choice, to the first row. */
 function step(by) {
   const all = options()
   const at = all.findIndex(one => one.dataset.focus === chosenName())
@@ -307,7 +307,7 @@ async function withChosen(act) {
   if (shown.record && shown.record.id === shown.id && !isOpen()) await act(shown.record)
 }
 
-/** What the keys do in this view. */
+/** The keys of this view. */
 export const recordKeys = {
   ...listKeys(field, step, back),
   Enter: () => { document.body.classList.add('reading'); detail.focus() },
@@ -316,7 +316,7 @@ export const recordKeys = {
   n: () => edit(null),
 }
 
-/** Gives the records of the project, or all, as a file that `nudge records import` reads. */
+/** Exports the records of the project, or all, as a file for `nudge records import`. */
 async function exportAll() {
   const all = {records: []}
   for (let after = 0; after !== undefined;) {

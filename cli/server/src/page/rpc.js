@@ -1,8 +1,8 @@
-// Calls of the running session.
+// Calls the running session.
 
 const TOKEN = 'nudge-token'
 const HERE = 'nudge-here'
-/** How long a change is tried again while one server takes over from another. */
+/** The time for which a change is repeated while one server takes over from another. */
 const PATIENCE_MS = 8_000
 
 /** The server refused a call; nothing was changed. */
@@ -14,10 +14,10 @@ export class Refused extends Error {
   }
 }
 
-/** Nobody answers, for now. */
+/** No server answers at the moment. */
 export class Unreachable extends Error {}
 
-/** The page is not known here any more. */
+/** The session no longer knows this page. */
 export class Over extends Error {}
 
 let token = sessionStorage.getItem(TOKEN)
@@ -25,7 +25,7 @@ let lastId = 0
 
 export const isKnown = () => token !== null
 
-/** Where the person is: a context of the methods. */
+/** Returns the place of the person, as the context of the methods. */
 export function here() {
   try {
     return JSON.parse(sessionStorage.getItem(HERE)) ?? {}
@@ -55,7 +55,7 @@ async function post(path, body, headers = {}) {
   }
 }
 
-/** Gives the code of the address for a token. */
+/** Exchanges the code of the address for a token. */
 export async function enter(code) {
   const [status, answer] = await post('/web/session', {code})
   if (status !== 200) throw new Over(answer.error?.message ?? 'This address does not work; run `nudge ui` again.')
@@ -67,7 +67,7 @@ export async function enter(code) {
 async function callOnce(method, params, key) {
   const headers = {Authorization: `Bearer ${token}`, ...(key ? {'Idempotency-Key': key} : {})}
   const [status, answer] = await post('/web/rpc', {jsonrpc: '2.0', id: ++lastId, method, params}, headers)
-  // Another session knows neither the token (401) nor the name that this page was opened by (403).
+  // Another session refuses the token (401), or the host name by which this page was opened (403).
   if (status === 401 || status === 403) {
     token = null
     sessionStorage.removeItem(TOKEN)
@@ -82,7 +82,7 @@ export const call = (method, params = {}) => callOnce(method, params, null)
 
 const pause = ms => new Promise(done => setTimeout(done, ms))
 
-/** Calls a method that changes something: once, however often it has to be sent. */
+/** Calls a method that changes something; it is applied once, even if it is sent several times. */
 export async function change(method, params) {
   const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
   const until = Date.now() + PATIENCE_MS
@@ -90,7 +90,7 @@ export async function change(method, params) {
     try {
       return await callOnce(method, params, key)
     } catch (error) {
-      // A server that ends hands the session over; what it did not do, the next one does.
+      // A server that ends hands the session over, and the next one makes the change if the old one did not.
       const again = error instanceof Unreachable || error.reason === 'E_UNAVAILABLE'
       if (!again || Date.now() > until) throw error
       await pause(200)
@@ -102,8 +102,8 @@ const untilSeen = () =>
   document.hidden ? new Promise(seen => document.addEventListener('visibilitychange', seen, {once: true})) : null
 
 /**
- * Follows what changes, for ever: `heard(changed)` after each answer, with whether anything stored has changed;
- * `silent()` while nobody answers. Ends when the page is not known any more.
+ * Follows changes without end: calls `heard(changed)` after each answer, with true if stored data changed, and
+ * `silent()` while no server answers. Ends when the session no longer knows this page.
  */
 export async function follow(heard, silent) {
   let since

@@ -1,4 +1,4 @@
-// The agents beside each other where the person is: what they were last told, and which question is open.
+// Shows the agents at the place of the person: their last signals, and open questions.
 
 import {byId, code, el, fill, line, since, text} from '/web/dom.js'
 import {call, here} from '/web/rpc.js'
@@ -6,26 +6,26 @@ import {state} from '/web/store.js'
 
 let drawn = ''
 
-/** Reads who is there. A place without agents is no failure, nor is one whose files cannot be read. */
+/** Loads the agents. A place without agents or with unreadable files is no error. */
 export async function loadSignals() {
   state.agents = []
   state.signalsProblem = ''
   try {
     state.agents = (await call('nudge.signals.list', {context: here()})).agents
   } catch (error) {
-    // Without a folder nobody knows where to look.
+    // Without a folder there is no state directory.
     if (error.reason === 'E_INVALID' && !here().cwd) return
     if (!error.reason) throw error
     state.signalsProblem = error.message
   }
 }
 
-/** How many agents wait for something, or are waited for. */
+/** Returns the number of agents that wait for an answer, or for which another agent waits. */
 export const openQuestions = () => state.agents.filter(agent => agent.asked_at || isAsked(agent)).length
 
 const isAsked = agent => agent.requires_response && agent.type !== 'nudge_response'
 
-/** Draws the agents, if anything of them is another. */
+/** Draws the agents if any part has changed. */
 export function drawSignals() {
   const picture = JSON.stringify([state.agents, state.signalsProblem])
   if (picture === drawn) return

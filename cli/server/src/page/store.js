@@ -1,36 +1,36 @@
-// What the page knows of the session, read anew whenever something changes.
+// Holds the page's data about the session, which is loaded again after each change.
 
 import {call, here} from '/web/rpc.js'
 import {idOf, valueText} from '/web/words.js'
 
-/** Most hints that one call answers. */
+/** The most hints of one answer. */
 const MOST = 1000
 
 export const state = {
-  /** Rows of nudge.query: those that fit here first, best first. */
+  /** Rows of nudge.query: those that fit the place first, best first. */
   hints: [],
   status: null,
-  /** What agents' sessions were told. */
+  /** The lines that agents' sessions were told. */
   sessions: [],
   deletions: [],
-  /** The agents beside each other here. */
+  /** The agents at this place. */
   agents: [],
-  /** Why they cannot be told. */
+  /** The reason why the agents cannot be listed. */
   signalsProblem: '',
-  /** What stands in the search field. */
+  /** The text of the search field. */
   query: '',
-  /** The answer to that: `{rows, others}`, rows with why; null without a question. */
+  /** The result of the search: `{rows, others}`, rows with their reasons; null without a search. */
   found: null,
-  /** The id of the hint that is chosen. */
+  /** The id of the chosen hint. */
   chosen: null,
   view: 'hints',
 }
 
-/** The row of a hint, if it is known. */
+/** Returns the row of a hint, if it is loaded. */
 export const rowOf = id =>
   [...state.hints, ...(state.found?.rows ?? []), ...(state.found?.others ?? [])].find(row => idOf(row.hint) === id)
 
-/** Reads everything. */
+/** Loads everything. */
 export async function load() {
   const context = here()
   const [hints, status, deletions] = await Promise.all([
@@ -44,12 +44,12 @@ export async function load() {
   await search()
 }
 
-/** Reads what agents were told; that is no change of what is stored. */
+/** Loads the lines that agents were told; they are not stored data. */
 export async function loadSessions() {
   state.sessions = (await call('nudge.client_sessions', {limit: 50})).sessions
 }
 
-/** Answers what stands in the search field: what it brings to mind here, then what holds its words anywhere. */
+/** Searches for the text of the search field: first hints that it brings up here, then all hints with its words. */
 export async function search() {
   const query = state.query.trim()
   if (!query) {
@@ -66,22 +66,22 @@ export async function search() {
     return words.every(word => text.includes(word))
   }
   const all = beyond() ? await withWord(words) : state.hints
-  // Somebody may have typed on meanwhile.
+  // The person may have typed on meanwhile.
   if (query !== state.query.trim()) return
   state.found = {rows, others: all.filter(row => !known.has(idOf(row.hint)) && holds(row))}
 }
 
-/** Of more hints than are known here, those that hold the longest of the words. */
+/** Searches for the longest word, if the server has more hints than the page has loaded. */
 async function withWord(words) {
   const longest = words.reduce((a, b) => (b.length > a.length ? b : a)).slice(0, 200)
   const regex = `(?i)${longest.replace(/[\\^$.*+?()[\]{}|#&~-]/g, '\\$&')}`
   return (await call('nudge.query', {context: here(), include_ineligible: true, limit: MOST, regex})).hints
 }
 
-/** How many hints are stored beyond those that are known here. */
+/** Returns the number of stored hints that the page has not loaded. */
 export const beyond = () => Math.max(0, (state.status?.hints ?? 0) - state.hints.length)
 
-/** The row of a hint as it stands on the server now. */
+/** Returns the current row of a hint from the server. */
 export async function current(hint) {
   const {component, key} = hint
   const answer = await call('nudge.query', {component, keys: [key], include_ineligible: true, limit: MOST})

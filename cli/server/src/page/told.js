@@ -1,4 +1,4 @@
-// What agents' sessions were told, and what was deleted.
+// Shows the lines that agents' sessions were told, and deleted hints.
 
 import {button, byId, code, el, fill, line, since, text, toast} from '/web/dom.js'
 import {outcome} from '/web/hints.js'
@@ -9,7 +9,7 @@ import {MOMENTS, nameOf, plural, isSecret, valueLine} from '/web/words.js'
 let toldDrawn = ''
 let deletedDrawn = ''
 
-/** Draws what agents were told, if anything of it is another. `show` goes to a hint by its name. */
+/** Draws the told lines if any part has changed. `show` opens a hint by its name. */
 export function drawTold(show, changed) {
   const note = state.status?.hooks?.note
   const picture = JSON.stringify([note, state.sessions, state.hints.map(row => nameOf(row.hint))])
@@ -45,7 +45,7 @@ function sessionPart(session, show) {
 
 function lineItem(one, show) {
   const id = show(one.name)
-  // The line begins with the name.
+  // The line may begin with the name.
   const rest = one.line.startsWith(`${one.name}: `) ? one.line.slice(one.name.length + 2) : one.line
   return el(
     'li',
@@ -56,7 +56,7 @@ function lineItem(one, show) {
   )
 }
 
-/** Draws what was deleted or replaced, if anything of it is another. */
+/** Draws the deleted and replaced hints if any part has changed. */
 export function drawDeleted(refresh) {
   const picture = JSON.stringify(state.deletions)
   if (picture === deletedDrawn) return
@@ -84,7 +84,7 @@ function deletionPart(deletion, refresh) {
   )
 }
 
-/** Brings back what was deleted or replaced, and says so. */
+/** Restores a deleted or replaced hint, and shows a message. */
 export async function bringBack(id) {
   try {
     const done = await change('nudge.undo', {id})

@@ -1,10 +1,10 @@
-// Facts about hints in plain words.
+// Puts facts about hints into plain words.
 
 const SYSTEMS = {linux: 'Linux', darwin: 'macOS', windows: 'Windows'}
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
-/** What each part of a score says, and the most that it can be (semantics section 3). */
+/** The words for each part of a score, and its maximum (semantics section 3). */
 export const PARTS = {
   frecency: ['used often and lately', 0.3],
   priority: ['its priority', 0.2],
@@ -14,17 +14,17 @@ export const PARTS = {
   files_open: ['a file of it is open', 0.05],
 }
 
-/** What moved the server to tell a line. */
+/** The words for the event at which a line was told. */
 export const MOMENTS = {start: 'at the start', prompt: 'with a prompt', failure: 'beside a failure', tool: 'after a tool'}
 
-/** The name of a hint, by which the page knows it again. */
+/** Returns the id of a hint on the page. */
 export const idOf = hint => JSON.stringify([hint.component, hint.key, hint.variant ?? ''])
 
 export const nameOf = hint => `${hint.component}/${hint.key}`
 
 export const isSecret = hint => hint.meta.sensitivity === 'secret'
 
-/** The text of a value, as it is stored. */
+/** Returns the text of a value, as stored. */
 export function valueText(value) {
   if (typeof value === 'string') return value
   switch (value?.type) {
@@ -35,10 +35,10 @@ export function valueText(value) {
   }
 }
 
-/** The same on as few lines as it can be. */
+/** Returns the text of a value, with JSON on one line. */
 export const valueLine = value => (value?.type === 'json' ? JSON.stringify(value.data) : valueText(value))
 
-/** What kind of value it is, with what belongs to that kind. */
+/** Returns the kind of a value, with its details. */
 export function valueKind(value) {
   if (typeof value === 'string') return 'text'
   const more = {command: value.shell, path: value.os?.join(', '), template: value.format}[value.type]
@@ -48,7 +48,7 @@ export function valueKind(value) {
 const or = words => (words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`)
 const and = words => (words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`)
 
-/** The conditions of a scope, spelt out; for none: everywhere. */
+/** Writes the conditions of a scope in words; without conditions: everywhere. */
 export function scopeWords(scope = {}) {
   const out = []
   const globs = list => (list.some(glob => /[*?[{]/.test(glob)) ? 'like ' : '')
@@ -61,7 +61,7 @@ export function scopeWords(scope = {}) {
   return out.length ? out : ['everywhere']
 }
 
-/** How long ago a time was. */
+/** Writes how long ago a time was. */
 export function ago(at, now = Date.now()) {
   const minutes = Math.floor(Math.max(0, now - Date.parse(at)) / MINUTE)
   if (minutes < 1) return 'just now'
@@ -72,7 +72,7 @@ export function ago(at, now = Date.now()) {
 
 export const exactly = at => new Date(at).toLocaleString()
 
-/** A duration such as P1DT2H in milliseconds; null for the session. */
+/** Converts a duration such as P1DT2H to milliseconds; null for the session. */
 export function duration(ttl) {
   const parts = /^P(?:([\d.]+)W)?(?:([\d.]+)D)?(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?)?$/.exec(ttl)
   if (!parts) return null
@@ -80,20 +80,20 @@ export function duration(ttl) {
   return (((weeks * 7 + days) * 24 + hours) * 60 + minutes) * MINUTE + seconds * 1000
 }
 
-/** When a hint expires; null where it lives as long as the session. */
+/** Returns when a hint expires; null if it lives as long as the session. */
 export function expiry(hint) {
   const lasts = duration(hint.meta.ttl)
   return lasts === null ? null : new Date(Date.parse(hint.updated_at) + lasts)
 }
 
-/** How long something still lasts. */
+/** Writes how long something still lasts. */
 export function left(until, now = Date.now()) {
   const minutes = Math.max(0, Math.ceil((until - now) / MINUTE))
   if (minutes < 120) return `${minutes} min`
   return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor((until - now) / DAY)} days`
 }
 
-/** Whether a hint is there next time, and how long it lasts, in a few words and in a sentence. */
+/** Writes whether a hint is there next time and how long it lasts, in a few words and in a sentence. */
 export function keeping(hint, status) {
   const until = expiry(hint)
   const keeps = Boolean(status?.keeping?.on)
@@ -107,7 +107,7 @@ export function keeping(hint, status) {
     : {kept: false, short: `${left(until)} left`, long: `It lasts ${ends}, but only while this session does: nothing is kept here.`}
 }
 
-/** How often it was used. */
+/** Writes how often a hint was used. */
 export function useWords(hint) {
   const uses = hint.use_count ?? 0
   if (!uses) return 'not used yet'
@@ -121,7 +121,7 @@ export function failureWords(hint) {
   return `${times} since it last worked${count >= 3 ? '; so it comes last' : ''}`
 }
 
-/** Who stored it. */
+/** Writes who stored a hint. */
 export function author(meta) {
   const who = {user: 'a person', agent: 'an agent', 'tool-output': "a tool's output", 'file-import': 'an import'}[meta.source]
   if (meta.added_by) return who ? `${meta.added_by} (${who})` : meta.added_by
