@@ -1,8 +1,8 @@
 /*
- * The C side of the row `c` of tests/bench: looks up what the Rust side looks up, and tells what it took.
+ * Is the C side of the row `c` of tests/bench: makes the lookups of the Rust side, and prints their time.
  *
- * First a line with the params of nudge.import and a line with a count, then as many lines "COMPONENT KEY"; then for
- * each line "WHAT TIMES" a line with the processor time of this thread in nanoseconds.
+ * It reads a line with the params of nudge.import, a line with a count, and as many lines "COMPONENT KEY". For each
+ * further line "WHAT TIMES" it prints a line with the processor time of this thread in nanoseconds.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -48,7 +48,7 @@ static nudge_store *filled(const char *params) {
   return store;
 }
 
-/* The place of tests/bench/src/data.rs. */
+/* Makes the context of tests/bench/src/data.rs. */
 static nudge_context *place(void) {
   nudge_pair env = {nudge_cstr("CI"), nudge_cstr("1")};
   nudge_context_params params = {
@@ -64,7 +64,7 @@ static nudge_context *place(void) {
   return context;
 }
 
-/* What a program does with a match; the sum keeps it from being left out. */
+/* Uses a match as a program would; the sum keeps the compiler from removing the code. */
 static size_t use(nudge_match *found, int reasons) {
   size_t sum = nudge_match_value(found).len;
   if (reasons)

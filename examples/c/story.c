@@ -1,5 +1,5 @@
 /*
- * A small agent loop: looks up its command for where it stands, runs it, and reports how it went.
+ * Is a small agent: it looks up its command for its folder, runs it, and reports whether it worked.
  * Built by CMakeLists.txt, or by: cc -std=c11 story.c $(pkg-config --cflags --libs nudge) -o story
  */
 #define _POSIX_C_SOURCE 200809L
@@ -11,7 +11,7 @@
 
 #include <nudge.h>
 
-/* Ends the program when a call was refused. */
+/* Ends the program if a call was refused. */
 static void check(nudge_status status, nudge_error *error) {
   if (status == NUDGE_OK) return;
   nudge_str message = nudge_error_message(error);
@@ -65,7 +65,7 @@ static void show(const char *title, const nudge_match *found) {
   printf("\n");
 }
 
-/* Runs a command, prints what it says indented, and returns its exit code. */
+/* Runs a command, prints its output indented, and returns its exit code. */
 static int run(nudge_str command) {
   char line[256];
   snprintf(line, sizeof line, "%.*s", (int)command.len, command.ptr);
@@ -76,7 +76,7 @@ static int run(nudge_str command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* Writes a text as JSON; `to` has room for six bytes a byte and three more. */
+/* Writes a text as JSON; `to` needs room for six bytes for each byte, and three more. */
 static void quote(char *to, nudge_str text) {
   *to++ = '"';
   for (size_t at = 0; at < text.len; at++) {
@@ -98,7 +98,7 @@ static void report(const nudge_store *store, nudge_str command, int exit_code, c
   check(nudge_call(store, nudge_cstr("nudge.outcome"), nudge_cstr(params), context, NULL, &error), error);
 }
 
-/* Runs what was found, and tells the store. */
+/* Runs the command of a match, and tells the store whether it worked. */
 static void try_it(const nudge_store *store, const nudge_match *found, const nudge_context *context) {
   nudge_str command = nudge_match_value(found);
   report(store, command, run(command), context);
@@ -110,7 +110,7 @@ static double uses(const nudge_store *store, const nudge_context *context) {
   double count = 0;
   nudge_str params = nudge_cstr("{\"component\":\"api\",\"key\":\"build\"}");
   check(nudge_call(store, nudge_cstr("nudge.get_hint"), params, context, &result, &error), error);
-  /* Not there before the first use. */
+  /* The field is missing before the first use. */
   nudge_result_number(result, nudge_cstr("/hint/use_count"), &count, NULL);
   nudge_result_free(result);
   return count;

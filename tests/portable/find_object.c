@@ -1,9 +1,9 @@
-/* What GCC's unwinder asks glibc, answered for a static program with musl: where the frames of a function are described. */
+/* Gives GCC's unwinder the function of glibc that finds the frame data of a function, in a static program with musl. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stddef.h>
 
-/* As in glibc's <dlfcn.h> for x86-64. */
+/* The struct is that of glibc's <dlfcn.h> for x86-64. */
 struct dl_find_object {
   unsigned long long flags;
   void *begin, *end;

@@ -1,4 +1,4 @@
-/* What nudge.h promises: wrong input of every kind is refused, changes nothing, and writes nothing. */
+/* Checks the promises of nudge.h: wrong input of every kind is refused, changes nothing, and writes nothing. */
 #include <math.h>
 
 #include "kit.h"
@@ -6,7 +6,7 @@
 static const nudge_str NONE = {NULL, 0};
 static nudge_store *store;
 
-/* What stands in outputs before a call, to see that nothing was written. */
+/* The content of outputs before a call, to see that the call wrote nothing. */
 #define UNTOUCHED ((void *)&store)
 
 static nudge_set_params plain_set(void) {
@@ -94,7 +94,7 @@ static void null_is_seen_everywhere(void) {
   CHECK(text.ptr == NULL && number == 7 && count == 7);
   CHECK(found == UNTOUCHED && context == UNTOUCHED && result == UNTOUCHED && other == UNTOUCHED);
 
-  /* Without a place for the error the status says it all. */
+  /* Without an output for the error, the status alone tells the refusal. */
   CHECK(nudge_get(NULL, NULL, NULL, NULL) == NUDGE_E_INVALID);
   CHECK(nudge_set(store, NULL, NULL, NULL) == NUDGE_E_INVALID);
 }
@@ -159,7 +159,7 @@ static void texts_are_checked(void) {
                   "is not UTF-8"));
     CHECK(refused(nudge_connect(text, NONE, &(nudge_store *){NULL}, &error), &error, NUDGE_E_INVALID, "is not UTF-8"));
   }
-  /* NUL inside is text: a control character where none may be, and kept where it may. */
+  /* A NUL byte is an ordinary control character: names refuse it, and other texts keep it. */
   set = plain_set();
   set.component = (nudge_str){"a\0b", 3};
   CHECK(set_refused(&set, NUDGE_E_INVALID, "control characters"));
@@ -172,7 +172,7 @@ static void texts_are_checked(void) {
   CHECK(nudge_get(store, &get, &found, NULL) == NUDGE_OK);
   CHECK(nudge_match_value(found).len == 3 && !memcmp(nudge_match_value(found).ptr, "a\0b", 3));
   nudge_match_free(found);
-  /* Lengths that nothing has. */
+  /* No text can have such a length. */
   set.value.len = SIZE_MAX;
   CHECK(set_refused(&set, NUDGE_E_INVALID, "length that nothing has"));
   set = plain_set();
@@ -181,7 +181,7 @@ static void texts_are_checked(void) {
   CHECK(set_refused(&set, NUDGE_E_INVALID, "length that nothing has"));
   set.tags = (nudge_strs){(const nudge_str *)((const char *)&tag + 1), 1};
   CHECK(set_refused(&set, NUDGE_E_INVALID, "not aligned"));
-  /* Too long, but otherwise right. */
+  /* The text is too long and otherwise valid. */
   size_t size = (64 << 10) + 1;
   char *big = malloc(size);
   CHECK(big);
@@ -264,7 +264,7 @@ static void structs_grow(void) {
     set.struct_size = sizes[at];
     CHECK(set_refused(&set, NUDGE_E_INVALID, "`struct_size` of the nudge_set_params"));
   }
-  /* A caller of a later version: what it says beyond our fields must be nothing. */
+  /* A caller of a later version: the bytes beyond our fields must be zero. */
   struct {
     nudge_get_params known;
     nudge_str variant;
@@ -303,7 +303,7 @@ static void calls_are_checked(void) {
   free(nested);
   CHECK(result == UNTOUCHED);
   nudge_context_free(context);
-  /* No params are an empty object. */
+  /* A call without params counts as one with an empty object. */
   CHECK(nudge_call(store, S("nudge.list_components"), NONE, NULL, &result, NULL) == NUDGE_OK);
   size_t components = 0;
   nudge_str name = NONE;
@@ -313,7 +313,7 @@ static void calls_are_checked(void) {
 }
 
 static void secrets_stay_out_of_errors(void) {
-  /* In parts, so that no file holds what looks like one. */
+  /* The text is joined here, so that no file holds a text that looks like a credential. */
   char key[64];
   snprintf(key, sizeof key, "%s%s%s", "AKIA", "2E0A8F3B", "244C9986");
   nudge_set_params set = plain_set();
@@ -329,7 +329,7 @@ static void secrets_stay_out_of_errors(void) {
     CHECK(is(nudge_error_reason(error), "E_SECRET_REJECTED") && holds(nudge_error_data(error), "\"rule\""));
     nudge_error_free(error);
   }
-  /* A type that is no type, with a secret for a name. */
+  /* The type is unknown, and its name looks like a secret. */
   char params[128];
   snprintf(params, sizeof params, "{\"component\":\"a\",\"key\":\"b\",\"value\":\"c\",\"%s\":1}", key);
   nudge_error *error = NULL;
@@ -357,7 +357,7 @@ static void the_library_tells_of_itself(void) {
   CHECK(!nudge_method_name(nudge_method_count()).ptr && !nudge_method_name(SIZE_MAX).ptr);
 }
 
-/* A pointer of the same type that no value of it can have. */
+/* A pointer that is not aligned for its type. */
 #define OFF(pointer) ((void *)((char *)(pointer) + 1))
 
 static void what_is_not_aligned_is_seen(void) {
@@ -373,7 +373,7 @@ static void what_is_not_aligned_is_seen(void) {
   nudge_match *found = NULL;
   nudge_result *result = NULL;
   size_t before = stored();
-  /* Room for a pointer at an odd address, to see that nothing is written there. */
+  /* Memory for a pointer at an odd address, to see that the call writes nothing there. */
   union {
     void *pointer;
     double number;
@@ -388,7 +388,7 @@ static void what_is_not_aligned_is_seen(void) {
   CHECK(nudge_get(store, &get, &found, NULL) == NUDGE_OK);
   CHECK(nudge_call(store, S("nudge.status"), NONE, NULL, &result, NULL) == NUDGE_OK);
 
-  /* Outputs. */
+  /* Pointers for outputs. */
   REFUSED(nudge_store_new(NULL, odd, &error), "`out` is not aligned");
   REFUSED(nudge_connect(NONE, NONE, odd, &error), "`out` is not aligned");
   REFUSED(nudge_context_new(&place, odd, &error), "`out` is not aligned");
@@ -406,7 +406,7 @@ static void what_is_not_aligned_is_seen(void) {
   REFUSED(nudge_result_number(result, S("/hints"), odd, &error), "`out` is not aligned");
   REFUSED(nudge_result_count(result, S(""), odd, &error), "`out` is not aligned");
 
-  /* Handles and params. */
+  /* Pointers for handles and params. */
   nudge_match *other = UNTOUCHED;
   nudge_result *out = UNTOUCHED;
   REFUSED(nudge_get(OFF(store), &get, &other, &error), "`store` is not aligned");
@@ -432,11 +432,11 @@ static void what_is_not_aligned_is_seen(void) {
   set.tags = (nudge_strs){NULL, 0};
   CHECK((void *)other == UNTOUCHED && (void *)out == UNTOUCHED);
 
-  /* An error that has no place: the call is not made. */
+  /* The pointer for the error is not aligned, so the call is not made. */
   CHECK(nudge_set(store, &set, NULL, odd) == NUDGE_E_INVALID);
   CHECK(nudge_delete(store, &delete, NULL, odd) == NUDGE_E_INVALID);
 
-  /* Accessors and frees. */
+  /* Pointers for accessors and frees. */
   CHECK(nudge_match_value(OFF(found)).ptr == NULL && nudge_match_json(OFF(found)).ptr == NULL);
   CHECK(nudge_match_version(OFF(found)) == 0 && nudge_match_parts(OFF(found)).priority == 0);
   CHECK(nudge_result_json(OFF(result)).ptr == NULL);

@@ -1,4 +1,4 @@
-/* What the tests share. */
+/* Shares functions among the tests. */
 #ifndef KIT_H
 #define KIT_H
 
@@ -29,7 +29,7 @@ static inline int holds(nudge_str text, const char *part) {
   return 0;
 }
 
-/* Looks at the error of a call that should have been refused, and frees it. */
+/* Checks the error of a call that must be refused, and frees it. */
 static inline int refused(nudge_status status, nudge_error **place, nudge_status expected, const char *part) {
   nudge_error *error = *place;
   nudge_str message = nudge_error_message(error);

@@ -1,6 +1,6 @@
 /*
- * Makes, uses and frees every kind of handle, `lifetimes N` times, and sees that memory stays where it is. Handles
- * are freed in changing orders: none depends on another.
+ * Makes, uses and frees every kind of handle, `lifetimes N` times, and checks that the memory does not grow. Handles
+ * are freed in changing orders, because none depends on another.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -8,7 +8,7 @@
 
 #include "kit.h"
 
-/* Resident memory in pages; 0 where the system does not tell. */
+/* Returns resident memory in pages; 0 if the system does not report it. */
 static long resident(void) {
   long size = 0, pages = 0;
   FILE *file = fopen("/proc/self/statm", "r");
@@ -72,7 +72,7 @@ int main(int count, char **words) {
   long after = resident();
   printf("%zu lives, %ld KiB resident, %+ld KiB since the first tenth\n", turns,
          after * (sysconf(_SC_PAGESIZE) / 1024), (after - before) * (sysconf(_SC_PAGESIZE) / 1024));
-  /* One leaked byte in each life would be a megabyte in a million; few lives say nothing. */
+  /* A leak of one byte in each turn is a megabyte after a million turns; few turns prove nothing. */
   CHECK(turns < 100000 || (after - before) * sysconf(_SC_PAGESIZE) < 512 * 1024);
   return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * No entry point lets a panic out. The library is built with `test-clock`, whose nudge_test_panic makes each one
- * panic. `check` compares the names here with the header's.
+ * Checks that no entry point lets a panic out. The library is built with `test-clock`, whose nudge_test_panic makes
+ * each entry point panic. `check` compares the names here with those of the header.
  */
 #include "kit.h"
 
@@ -8,7 +8,7 @@ void nudge_test_panic(uint32_t on);
 
 static nudge_error *error;
 
-/* A status, an error object that says whose fault it is, and no output. */
+/* Checks the status, the error object with the code of a defect, and that there is no output. */
 static int internal(nudge_status status) {
   int right = status == NUDGE_E_INTERNAL && nudge_error_code(error) == NUDGE_E_INTERNAL &&
               is(nudge_error_reason(error), "E_INTERNAL") && holds(nudge_error_message(error), "defect") &&
@@ -41,7 +41,7 @@ int main(void) {
   nudge_error *known = NULL;
   CHECK(nudge_get(NULL, &get, &no_match, &known) == NUDGE_E_INVALID);
 
-  /* Messages of panics go to stderr; they are not looked at here. */
+  /* Messages of panics go to stderr; this test does not read them. */
   CHECK(freopen("/dev/null", "w", stderr));
 #define PANICS(call)                                               \
   do {                                                             \
@@ -91,11 +91,11 @@ int main(void) {
   EMPTY(nudge_cstr("x").ptr);
   if (no_store || no_context || no_view || no_match || no_result || text.ptr || number != 0 || count) return 1;
 
-  /* Nothing was changed, and all goes on. */
+  /* The store is unchanged, and calls work again. */
   CHECK(nudge_get(store, &get, &no_match, NULL) == NUDGE_OK && nudge_match_version(no_match) == 1);
   CHECK(nudge_version().len && nudge_abi_version());
   nudge_match_free(no_match);
-  /* A panic while freeing is stopped too; what is freed is gone or not. */
+  /* A panic while freeing is stopped as well; the handle may or may not be freed. */
   nudge_test_panic(1);
   nudge_error_free(known);
   nudge_match_free(found);

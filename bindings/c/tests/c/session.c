@@ -1,6 +1,6 @@
 /*
- * A store that is the machine's running session: `session NUDGE DEMO FOLDER`, the binary, the same with a source more,
- * and an empty folder. Starts real servers in it, kills them, and goes on through one handle.
+ * Tests a store that is the machine's running session: `session NUDGE DEMO FOLDER`, with the binary, the binary with
+ * one more source, and an empty folder. It starts real servers there, kills them, and continues with the same handle.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -49,7 +49,7 @@ static void pause_a_moment(void) {
   nanosleep(&moment, NULL);
 }
 
-/* Waits for a session; NULL when none comes. */
+/* Waits for a session; returns NULL if none comes. */
 static nudge_store *connected(void) {
   nudge_store *session = NULL;
   for (int tries = 0; tries < 5000 && !session; tries++) {
@@ -66,7 +66,7 @@ static void nobody_there(void) {
   status = nudge_connect(S("/dev/null/nowhere"), NONE, &session, &error);
   CHECK(status != NUDGE_OK && nudge_error_message(error).len > 0);
   nudge_error_free(error);
-  /* The environment names the folder when the caller does not. */
+  /* The environment names the folder if the caller does not. */
   CHECK(!setenv("NUDGE_RUNTIME_DIR", folder, 1));
   error = NULL;
   status = nudge_connect(NONE, NONE, &session, &error);
@@ -101,7 +101,7 @@ static void same_methods(const nudge_store *session) {
   CHECK(refused(nudge_get(session, &get, &found, &error), &error, NUDGE_E_INVALID, "bytes"));
   nudge_delete_params delete = {.struct_size = sizeof delete, .component = S("api"), .key = S("nothing")};
   CHECK(refused(nudge_delete(session, &delete, NULL, &error), &error, NUDGE_E_NOT_FOUND, "stored"));
-  /* Who calls is known to those who ask later. */
+  /* The session records the name of the client. */
   set_text(session, "api", "gone", "x");
   delete.key = S("gone");
   CHECK(nudge_delete(session, &delete, NULL, NULL) == NUDGE_OK);
@@ -110,7 +110,7 @@ static void same_methods(const nudge_store *session) {
   nudge_result_free(result);
 }
 
-/* Of the environment only what a hint asks for is told, and that is enough. */
+/* A session gets only the environment variables that a hint asks for, and these are enough. */
 static void the_environment_counts(const nudge_store *session) {
   nudge_str required = S("NUDGE_C_STAGE");
   nudge_pair match = {S("NUDGE_C_STAGE"), S("dev")};
@@ -152,13 +152,13 @@ static void the_environment_counts(const nudge_store *session) {
   }
 }
 
-/* A child that was forked asks by itself, and the parent's connection stays the parent's. */
+/* A forked child opens its own connection, and the parent keeps its own. */
 static void a_fork_asks_too(const nudge_store *session) {
   pid_t pid = fork();
   CHECK(pid >= 0);
   if (pid == 0) {
     set_text(session, "fork", "child", "was here");
-    /* The parent's connection is left to the parent, which valgrind would call a leak of the child. */
+    /* The child must not close the parent's connection, which valgrind would report as a leak of the child. */
     execlp("true", "true", (char *)NULL);
     _exit(1);
   }
@@ -201,7 +201,7 @@ static void threads_ask_at_once(const nudge_store *session) {
   for (int at = 0; at < THREADS; at++) CHECK(!pthread_join(all[at], NULL));
 }
 
-/* What the session's other sources answer is asked by name; the library knows none of them. */
+/* A program calls the methods of other sources by name; the library knows none of them. */
 static void other_sources(const nudge_store *session) {
   nudge_result *result = NULL;
   nudge_str text = NONE, params = S("{\"name\":\"kettle\",\"text\":\"put the kettle on\"}");
@@ -251,7 +251,7 @@ int main(int count, char **words) {
   a_fork_asks_too(session);
   threads_ask_at_once(session);
 
-  /* Killed and replaced by one that stood in line: nothing is lost, the handle goes on. */
+  /* The server is killed and a PROXY takes over: no data is lost, and the handle still works. */
   server second = serve();
   for (int tries = 0; tries < 5000; tries++) {
     nudge_result *result = NULL;
@@ -268,7 +268,7 @@ int main(int count, char **words) {
   CHECK(nudge_get(session, &get, &found, NULL) == NUDGE_OK && is(nudge_match_value(found), "make api"));
   set_text(session, "api", "test", "make test");
 
-  /* The last one gone: a clear refusal, and what was found stays readable. */
+  /* The last server is killed: calls get a clear refusal, and matches stay readable. */
   killed(&second);
   nudge_error *error = NULL;
   nudge_match *none = NULL;
@@ -278,7 +278,7 @@ int main(int count, char **words) {
   CHECK(!none && is(nudge_match_value(found), "make api"));
   nudge_match_free(found);
 
-  /* A new session under the same handle. */
+  /* The same handle reaches a new session. */
   server third = serve();
   nudge_store *fresh = connected();
   CHECK(fresh);
@@ -288,7 +288,7 @@ int main(int count, char **words) {
   CHECK(nudge_call(session, S("nudge.demo.list"), NONE, NULL, NULL, NULL) == NUDGE_E_UNKNOWN_METHOD);
   killed(&third);
 
-  /* And one whose server has a source more. */
+  /* The server of the next session has one more source. */
   binary = words[2];
   server fourth = serve();
   fresh = connected();

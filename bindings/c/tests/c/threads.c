@@ -1,6 +1,6 @@
 /*
- * Many threads on one store, `threads SECONDS`: half read through shared handles, half write. Each answer must be
- * one that was written as a whole, and each bump must count.
+ * Runs many threads on one store, `threads SECONDS`: half of them read through shared handles, and half write. Each
+ * answer must be a value that one call wrote as a whole, and each bump must count.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -10,7 +10,7 @@
 
 #include "kit.h"
 
-/* Every method of the hints and its params, as other languages call them, too: tests/fixtures/hammered.json. */
+/* Calls of every method of the hints, which the tests of other languages also make: tests/fixtures/hammered.json. */
 static const struct {
   const char *method, *params;
 } calls[] = {
@@ -27,7 +27,7 @@ static atomic_ulong reads, writes, bumps;
 
 static void key_of(char *key, unsigned number) { snprintf(key, 16, "key-%u", number % KEYS); }
 
-/* A value tells its key and, twice, its number: a torn one would show. */
+/* A value holds its key and, twice, its number, so that a torn value is visible. */
 static void check_value(const nudge_match *found, const char *key) {
   char text[64], shown[16];
   unsigned first = 0, second = 1;
@@ -98,7 +98,7 @@ int main(int count, char **words) {
   CHECK(nudge_context_new(&place, &context, NULL) == NUDGE_OK);
   CHECK(nudge_view_new(store, context, &view, NULL) == NUDGE_OK);
   set_text(store, "counted", "uses", "counts");
-  /* The deletion that all try to undo. */
+  /* All threads try to undo this deletion. */
   set_text(store, "any", "k", "make it");
   nudge_delete_params gone = {.struct_size = sizeof gone, .component = S("any"), .key = S("k")};
   CHECK(nudge_delete(store, &gone, NULL, NULL) == NUDGE_OK);

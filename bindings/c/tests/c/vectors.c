@@ -1,9 +1,9 @@
 /*
  * Makes the calls of the test vectors (tests/src/drivers/c.rs) through nudge.h.
  *
- * A message is a line "VERB COUNT", then COUNT fields, each a line "NAME LENGTH", the bytes, a line end. Answers
- * are the same with the status for a verb. There are two stores, 0 and 1, so that a call can be made in two ways
- * and the answers compared.
+ * A message is a line "VERB COUNT", then COUNT fields: for each a line "NAME LENGTH", the bytes, and a line end.
+ * Answers have the same form, with the status instead of a verb. There are two stores, 0 and 1, so that a call can be
+ * made in two ways and the answers compared.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int next_message(char *verb) {
   for (size_t at = 0; at < count; at++) {
     size_t len;
     if (scanf("%31s %zu", fields[at].name, &len) != 2 || getchar() != '\n') fail("no field");
-    /* Just as long, so that a byte too far is seen by valgrind and ASan. */
+    /* The memory has exactly this length, so that valgrind and ASan see a read beyond it. */
     char *text = malloc(len ? len : 1);
     if (!text || fread(text, 1, len, stdin) != len) fail("no bytes");
     fields[at].value = (nudge_str){text, len};
@@ -60,7 +60,7 @@ static double number(const char *name) {
 
 static uint32_t small(const char *name) { return (uint32_t)number(name); }
 
-/* All fields of a name; the caller has room for MOST. */
+/* Returns all fields of a name; the caller has room for MOST. */
 static nudge_strs texts(const char *name, nudge_str *room) {
   size_t len = 0;
   for (size_t at = 0; at < count; at++)
@@ -68,7 +68,7 @@ static nudge_strs texts(const char *name, nudge_str *room) {
   return (nudge_strs){len ? room : NULL, len};
 }
 
-/* All pairs of a name: NAME.name, then NAME.value or nothing. */
+/* Returns all pairs of a name: NAME.name, then NAME.value or nothing. */
 static nudge_pairs pairs(const char *name, nudge_pair *room) {
   size_t len = 0, long_name = strlen(name);
   for (size_t at = 0; at < count; at++) {
@@ -141,7 +141,7 @@ static void say_match(const nudge_match *found) {
   for (size_t at = 0; at < reasons; at++) say("reason", nudge_match_reason(found, at));
 }
 
-/* By nudge_get and by a view, which must agree. */
+/* Calls nudge_get and a view, whose answers must be equal. */
 static void get(const nudge_store *store) {
   nudge_error *error = NULL;
   nudge_context *here = NULL;
@@ -273,7 +273,7 @@ static void start(void) {
   printf("0 0\n");
 }
 
-/* Both stores are one session. */
+/* Connects both stores to one session. */
 static void connect_session(void) {
   for (int at = 0; at < 2; at++) {
     nudge_store_free(stores[at]);
