@@ -22,7 +22,8 @@ use sha2::{Digest as _, Sha256};
 
 use form::{META, WrittenForm, list_hints};
 
-pub use load::{LoadedHints, load_trusted};
+pub use form::{SharedName, name_hint};
+pub use load::{LoadedHints, find_session, load_trusted};
 pub use save::{PendingSave, SaveRequest};
 pub use trust::{CloneTrust, TrustFile};
 

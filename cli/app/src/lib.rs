@@ -8,6 +8,7 @@ pub mod committed;
 pub mod config;
 pub mod context;
 pub mod files;
+pub mod followed;
 pub mod kept;
 pub mod reach;
 pub mod seed;

@@ -17,11 +17,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::alone::ProcessLock;
+use crate::committed::find_session;
 use crate::context::ContextInference;
 use crate::files;
 use crate::settings;
 
 use follow::ClonesLook;
+pub use plan::hash_seed;
 pub use plan::{ADDED_BY, Made, SeedPlan, SeedSource, StoredSeed, WantedSeed};
 
 const FILE: &str = "seeds.json";
@@ -44,6 +46,9 @@ pub struct SeededClone {
     pub manifests: BTreeMap<String, String>,
     /// The hints that were made from these files.
     pub made: Made,
+    /// The session that has these hints.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    session: String,
     /// True when `nudge init` added the clone; then `nudge init --undo` removes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_init: bool,
@@ -196,6 +201,58 @@ impl SeededClones {
         Ok(gone)
     }
 
+    /// Lists the seeds of all clones by component and key, each with its mark.
+    pub fn list_marks(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        let components = self.by_top.values().flat_map(|clone| &clone.made);
+        components.flat_map(|(component, keys)| {
+            keys.iter().map(move |(key, source)| (component.as_str(), key.as_str(), source.mark.as_str()))
+        })
+    }
+
+    /// Returns true when a session has the seeds of a clone.
+    pub fn is_in_session(&self, session: &str) -> bool {
+        self.by_top.values().any(|clone| clone.session == session)
+    }
+
+    /// Returns true when the session lacks a seed that it had, or has a seed that was deleted.
+    pub fn has_news(&self, session: &str, is_seen: &dyn Fn(&str, &str) -> bool) -> bool {
+        let has_news = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
+            keys.iter().any(|(key, source)| source.is_deleted == is_seen(component, key))
+        };
+        self.by_top.values().filter(|clone| clone.session == session).flat_map(|clone| &clone.made).any(has_news)
+    }
+
+    /// Notes which of the `known` seeds were deleted in the session.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn note_deleted(
+        &mut self,
+        session: &str,
+        is_known: &dyn Fn(&str, &str) -> bool,
+        is_seen: &dyn Fn(&str, &str) -> bool,
+    ) -> Result<()> {
+        for clone in self.by_top.values_mut().filter(|clone| clone.session == session) {
+            for (component, keys) in &mut clone.made {
+                for (key, source) in keys.iter_mut().filter(|(key, _)| is_known(component, key)) {
+                    source.is_deleted = !is_seen(component, key);
+                }
+            }
+        }
+        self.save()
+    }
+
+    /// Has the session read the files of its clones again.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn forget_session(&mut self, session: &str) -> Result<()> {
+        for clone in self.by_top.values_mut().filter(|clone| clone.session == session) {
+            clone.session.clear();
+        }
+        self.save()
+    }
+
     fn save(&self) -> Result<()> {
         if self.by_top.is_empty() {
             return files::remove_file(&self.path);
@@ -226,9 +283,9 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
     let limits = SeedLimits::default();
     let clones = SeededClones::read_shared()?;
     let Some(known) = clones.get(top) else { return Ok(None) };
-    // Reads the hints before it checks the lock: while the lock exists, another process may have stored only some of
-    // them.
-    let are_stored = || Ok::<_, Error>(has_stored(&known.made, call)? && !find_folder()?.join(LOCK).exists());
+    let session = find_session(call)?;
+    // While the lock exists, another process may have stored only some of the hints.
+    let are_stored = || Ok::<_, Error>(known.session == session && !find_folder()?.join(LOCK).exists());
     if !must {
         if follow::is_quiet(top, &clones) {
             if are_stored()? {
@@ -252,7 +309,7 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
         looked_at.entry(seed.component.clone()).or_default();
     }
     let SeedPlan { set, delete, left, mut made } =
-        plan::plan_changes(wanted.clone(), &read_stored(&looked_at, call)?, &known.made);
+        plan::plan_changes(wanted.clone(), &read_stored(&looked_at, call)?, &known.made, known.session != session);
     let mut done = SeedOutcome { wanted, left, ..SeedOutcome::default() };
     for seed in set {
         match call(crate::reach::SET_HINT, &seed.to_params(&known.repo)) {
@@ -271,6 +328,7 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
     }
     if let Some(clone) = top.to_str().and_then(|name| clones.by_top.get_mut(name)) {
         clone.made = made;
+        clone.session = session;
         clone.manifests =
             report.manifests.iter().map(|manifest| (manifest.file.clone(), manifest.sha256.clone())).collect();
     }
@@ -291,7 +349,8 @@ fn is_changed(top: &Path, known: &SeededClone, limits: &SeedLimits) -> bool {
 /// # Errors
 /// The errors of the calls.
 pub fn forget_clone(seeded: &SeededClone, call: Call<'_>) -> Result<usize> {
-    let SeedPlan { delete, .. } = plan::plan_changes(Vec::new(), &read_stored(&seeded.made, call)?, &seeded.made);
+    let SeedPlan { delete, .. } =
+        plan::plan_changes(Vec::new(), &read_stored(&seeded.made, call)?, &seeded.made, false);
     delete.iter().try_fold(0, |count, seed| Ok(count + usize::from(delete_one(call, seed)?)))
 }
 
@@ -307,25 +366,10 @@ fn delete_one(call: Call<'_>, seed: &StoredSeed) -> Result<bool> {
 fn read_stored(made: &Made, call: Call<'_>) -> Result<Vec<StoredSeed>> {
     let mut all = Vec::new();
     for component in made.keys() {
-        all.extend(read_component(component, MAX_HINTS, call)?);
+        let params = json!({"component": component, "include_ineligible": true, "limit": MAX_HINTS});
+        let answer = call("nudge.query", &object_members(params))?;
+        let hints = answer["hints"].as_array().into_iter().flatten();
+        all.extend(hints.filter_map(|row| StoredSeed::from_hint(row.get("hint").unwrap_or(row))));
     }
     Ok(all)
-}
-
-/// Returns true when a component of these hints has a stored hint. The first one decides: a hook waits for this.
-fn has_stored(made: &Made, call: Call<'_>) -> Result<bool> {
-    for component in made.keys() {
-        if !read_component(component, 1, call)?.is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Reads so many of the stored hints in a component.
-fn read_component(component: &str, limit: u64, call: Call<'_>) -> Result<Vec<StoredSeed>> {
-    let params = json!({"component": component, "include_ineligible": true, "limit": limit});
-    let answer = call("nudge.query", &object_members(params))?;
-    let hints = answer["hints"].as_array().into_iter().flatten();
-    Ok(hints.filter_map(|row| StoredSeed::from_hint(row.get("hint").unwrap_or(row))).collect())
 }

@@ -15,10 +15,11 @@ use tokio::task::spawn_blocking;
 use super::StdioUse;
 use super::session::backend::CallBackend;
 
-/// Updates the hints of this process's clone in the background, for clients without hooks. If no clone was ever
-/// seeded and this one has no `.nudge.json`, it only looks for two files.
+/// Updates the hints of this process's clone in the background: a session begins without the hints of files, and a
+/// client without hooks reports no event that would read them. If no clone was ever seeded and this one has no
+/// `.nudge.json`, it only looks for two files.
 pub fn follow_clone_files(stdio: &StdioUse, backend: &Arc<CallBackend>) {
-    if !matches!(stdio, StdioUse::Mcp { profile: None, .. }) {
+    if matches!(stdio, StdioUse::Mcp { profile: Some(_), .. }) {
         return;
     }
     let Some(top) = process_cwd().and_then(|cwd| seed::top_of(&cwd)) else { return };

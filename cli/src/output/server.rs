@@ -67,6 +67,8 @@ impl HooksPart {
 struct KeepingPart {
     on: bool,
     hints: Option<u64>,
+    /// The number of hints that the next session reads from the files of repositories.
+    of_files: Option<u64>,
     file: Option<String>,
     why: Option<String>,
     failed: Option<String>,
@@ -77,8 +79,10 @@ impl KeepingPart {
     /// Says which hints the next session gets, and from which file.
     fn describe_kept(&self) -> Option<String> {
         match self {
-            Self { on: true, hints: Some(hints), file: Some(file), .. } => {
-                Some(format!("{} for next time, in {}", count_noun(*hints, "hint"), make_visible(file)))
+            Self { on: true, hints: Some(hints), file: Some(file), of_files, .. } => {
+                let of_files = of_files.map(|count| format!("; {count} more follow the files of repositories"));
+                let kept = format!("{} for next time, in {}", count_noun(*hints, "hint"), make_visible(file));
+                Some(kept + &of_files.unwrap_or_default())
             }
             Self { why, .. } => why.as_deref().map(|why| format!("nothing: {}", make_visible(why))),
         }
@@ -260,7 +264,7 @@ mod tests {
         let result = json!({
             "version": "0.1.0", "session_id": "s1", "role": "PRIMARY", "started": "2020-01-01T00:00:00Z", "hints": 1,
             "components": 2, "limits": {"hints": 5000}, "uptime_s": 5, "pid": 7, "port": 8765, "members": 3,
-            "proxies": [8, 9], "journal_bytes": 4096, "keeping": {"on": true, "hints": 1, "file": "/k\u{7}", "aside": "x"},
+            "proxies": [8, 9], "journal_bytes": 4096, "keeping": {"on": true, "hints": 1, "of_files": 4, "file": "/k\u{7}", "aside": "x"},
             "notes": {"count": 2, "last": "y"},
         });
         let said = plain(&render_status(&read(result.clone())));
@@ -273,7 +277,7 @@ mod tests {
             rest,
             "  hints    1 hint in 2 components, of 5000 at most\n\
              \x20 agents   2 more processes stand by (pids 8, 9)\n\
-             \x20 kept     1 hint for next time, in /k\\u{7}\n\
+             \x20 kept     1 hint for next time, in /k\\u{7}; 4 more follow the files of repositories\n\
              \x20          put aside: x\n\
              \x20 session  s1, a journal of 4 KiB\n\
              \x20 notes    count 2, last y\n"

@@ -180,3 +180,125 @@ fn what_cannot_be_done_says_what_to_do() {
     assert_eq!(start(&desk, "a"), "", "a hook says nothing");
     serve.close();
 }
+
+/// A session that keeps, once it has read the files.
+fn serve_keeping(desk: &Desk, hints: usize) -> kit::Serve {
+    let mut server = desk.server();
+    server.env("NUDGE_KEEP", "1");
+    let serve = kit::Serve::spawn(server, &desk.runtime);
+    until_listed(desk, hints);
+    serve
+}
+
+fn until_listed(desk: &Desk, hints: usize) {
+    kit::wait_for("the hints of the files", kit::PATIENCE, || (listed(desk, "shop").len() == hints).then_some(()));
+}
+
+/// The keys of the kept file.
+fn kept(desk: &Desk) -> Vec<String> {
+    let file = desk.home.path().join("state/nudge/kept.json");
+    let kept: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let hints = kept["components"]["shop"]["hints"].as_object();
+    hints.into_iter().flatten().map(|(key, _)| key.clone()).collect()
+}
+
+/// What `nudge stop` says; the server is gone then.
+fn stop(desk: &Desk, serve: kit::Serve) -> Value {
+    let said = desk.run(&["stop"]);
+    drop(serve);
+    said
+}
+
+/// Promise (agents): Seeds are not kept but read again by the next session, without what a user deleted and with the counts
+/// of what was used.
+#[test]
+fn a_session_that_keeps_reads_the_files_again() {
+    let desk = Desk::new();
+    write(&desk, "Makefile", "build:\n\tcc\ncheck:\n\tpytest\nlint:\n\truff check\ntest:\n\tpytest -q\n");
+    desk.run(&["seed"]);
+    let serve = serve_keeping(&desk, 4);
+    desk.run(&["set", "shop", "own", "make own"]);
+    desk.run(&["bump", "shop", "make.test"]);
+    desk.run(&["delete", "shop", "make.lint"]);
+    let said = stop(&desk, serve);
+    assert_eq!((&said["hints"], &said["kept"]), (&json!(1), &json!(1)), "seeds neither stay nor go: {said}");
+    assert_eq!(kept(&desk), ["make.test", "own"], "a count is in no file");
+
+    let serve = serve_keeping(&desk, 4);
+    let names = ["make.build make build", "make.check make check", "make.test make test", "own make own"];
+    assert_eq!(listed(&desk, "shop"), names);
+    let told = desk.run(&["get", "shop", "make.test"]);
+    assert_eq!(told["hint"]["use_count"], 1, "{told}");
+    let keeping = kit::wait_for("the hints are counted", kit::PATIENCE, || {
+        Some(desk.run(&["status"])["keeping"].take()).filter(|keeping| keeping["of_files"] == 3)
+    });
+    assert_eq!(keeping["hints"], 1, "{keeping}");
+    assert!(start(&desk, "a").contains("make test"));
+    desk.run(&["delete", "shop", "make.build"]);
+    desk.run(&["delete", "shop", "make.check"]);
+    desk.run(&["undo"]);
+    stop(&desk, serve);
+
+    let serve = serve_keeping(&desk, 3);
+    let names = ["make.check make check", "make.test make test", "own make own"];
+    assert_eq!(listed(&desk, "shop"), names, "an undone deletion is none");
+    write(&desk, "Makefile", "check:\n\tpytest\n");
+    start(&desk, "b");
+    assert_eq!(listed(&desk, "shop"), ["make.check make check", "own make own"], "a used seed goes with its source");
+    desk.run(&["delete", "shop", "make.check"]);
+    stop(&desk, serve);
+
+    let serve = serve_keeping(&desk, 1);
+    start(&desk, "c");
+    assert_eq!(listed(&desk, "shop"), ["own make own"], "also the last one stays away");
+    assert_eq!(desk.run(&["seed"])["left"].as_array().unwrap().len(), 1);
+    desk.run(&["seed", "--forget"]);
+    assert_eq!(desk.run(&["seed"])["set"], 1, "a clone that is seeded anew has all");
+    stop(&desk, serve);
+}
+
+/// A tool that changes a hint may keep the name of its author.
+#[test]
+fn a_seed_that_was_changed_is_kept() {
+    let desk = Desk::new();
+    write(&desk, "Makefile", "check:\n\tpytest\ntest:\n\tpytest -q\n");
+    desk.run(&["seed"]);
+    let serve = serve_keeping(&desk, 2);
+    let mut hint = desk.run(&["get", "shop", "make.check"])["hint"].clone();
+    hint["value"]["cmd"] = "make check -j8".into();
+    let params = json!({"component": "shop", "key": "make.check", "value": hint["value"], "meta": hint["meta"]});
+    desk.run(&["call", "nudge.set_hint", &params.to_string()]);
+    stop(&desk, serve);
+    assert_eq!(kept(&desk), ["make.check"]);
+    let serve = serve_keeping(&desk, 2);
+    assert_eq!(listed(&desk, "shop"), ["make.check make check -j8", "make.test make test"]);
+    stop(&desk, serve);
+}
+
+#[test]
+fn a_session_that_lost_its_journal_reads_the_files_again() {
+    let desk = Desk::new();
+    write(&desk, "Makefile", "check:\n\tpytest\ntest:\n\tpytest -q\n");
+    desk.run(&["seed"]);
+    let begin = || {
+        let mut server = desk.server();
+        server.env("NUDGE_JOURNAL", "0").env("NUDGE_KEEP", "1");
+        server
+    };
+    let first = kit::Serve::spawn(begin(), &desk.runtime);
+    until_listed(&desk, 2);
+    desk.run(&["delete", "shop", "make.check"]);
+    let seeds = desk.home.path().join("state/nudge/seeds.json");
+    kit::wait_for("the deletion is noted", kit::PATIENCE, || {
+        fs::read_to_string(&seeds).unwrap().contains("is_deleted").then_some(())
+    });
+    let mut second = kit::Serve::attach_to(begin().spawn().unwrap(), &desk.runtime, first.file.clone());
+    second.initialize(kit::mcp::LEGACY);
+    drop(first);
+    kit::wait_for("a server", kit::PATIENCE, || {
+        desk.nudge(&["status"]).output().unwrap().status.success().then_some(())
+    });
+    start(&desk, "a");
+    assert_eq!(listed(&desk, "shop"), ["make.test make test"]);
+    second.close();
+}

@@ -389,6 +389,7 @@ class Keeping(TypedDict):
     on: bool
     why: NotRequired[str]
     hints: NotRequired[int]
+    of_files: NotRequired[int]
     file: NotRequired[str]
     failed: NotRequired[str]
     aside: NotRequired[str]

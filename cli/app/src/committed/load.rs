@@ -65,7 +65,10 @@ pub fn load_trusted(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<Loa
 }
 
 /// Returns the id of the running session.
-pub(super) fn find_session(call: Call<'_>) -> Result<String> {
+///
+/// # Errors
+/// The errors of the call; `E_UNAVAILABLE` when the answer has no id.
+pub fn find_session(call: Call<'_>) -> Result<String> {
     let status = call("nudge.status", &Map::new())?;
     let unnamed = || Error::unavailable("The server does not name its session; update it.");
     Ok(status["session_id"].as_str().ok_or_else(unnamed)?.to_owned())

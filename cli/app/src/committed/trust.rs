@@ -115,6 +115,58 @@ impl TrustFile {
         self.put_known(top, known)
     }
 
+    /// Lists the hints that clones have or had from their files.
+    pub fn list_names(&self) -> impl Iterator<Item = &SharedName> {
+        self.by_top.values().flat_map(|known| known.held.iter().chain(&known.deleted))
+    }
+
+    /// Returns true when a session has loaded the file of a clone.
+    pub fn is_in_session(&self, session: &str) -> bool {
+        self.by_top.values().any(|known| known.session == session)
+    }
+
+    /// Returns true when the session lacks a hint that it had, or has one that was deleted.
+    pub fn has_news(&self, session: &str, is_seen: &dyn Fn(&SharedName) -> bool) -> bool {
+        let has_news = |known: &CloneTrust| !known.held.iter().all(is_seen) || known.deleted.iter().any(is_seen);
+        self.by_top.values().filter(|known| known.session == session).any(has_news)
+    }
+
+    /// Notes which of the `known` hints were deleted in the session.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn note_deleted(
+        &mut self,
+        session: &str,
+        is_known: &dyn Fn(&SharedName) -> bool,
+        is_seen: &dyn Fn(&SharedName) -> bool,
+    ) -> Result<()> {
+        for known in self.by_top.values_mut().filter(|known| known.session == session) {
+            let all: Vec<_> = known.held.iter().chain(&known.deleted).filter(|name| is_known(name)).cloned().collect();
+            for name in all {
+                let (from, into) = if is_seen(&name) {
+                    (&mut known.deleted, &mut known.held)
+                } else {
+                    (&mut known.held, &mut known.deleted)
+                };
+                from.remove(&name);
+                into.insert(name);
+            }
+        }
+        self.save()
+    }
+
+    /// Has the session load the files again.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be written.
+    pub fn forget_session(&mut self, session: &str) -> Result<()> {
+        for known in self.by_top.values_mut().filter(|known| known.session == session) {
+            known.session.clear();
+        }
+        self.save()
+    }
+
     pub(super) fn put_known(&mut self, top: &Path, known: CloneTrust) -> Result<()> {
         let name = top.to_str().ok_or_else(|| Error::invalid("The name of this folder is not UTF-8; rename it."))?;
         if known == CloneTrust::default() {
@@ -122,6 +174,10 @@ impl TrustFile {
         } else {
             self.by_top.insert(name.to_owned(), known);
         }
+        self.save()
+    }
+
+    fn save(&self) -> Result<()> {
         if self.by_top.is_empty() {
             return files::remove_file(&self.path);
         }

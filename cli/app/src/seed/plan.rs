@@ -30,6 +30,9 @@ pub struct SeedSource {
     /// True when the file and the changed hint differ: the file names another command or none, and the hint stays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_other: bool,
+    /// True when a user or an agent deleted the hint. It stays away, in later sessions, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_deleted: bool,
 }
 
 /// A hint that a clone's files name.
@@ -107,6 +110,8 @@ impl WantedSeed {
                 "source": "file-import",
                 "added_by": ADDED_BY,
                 "scope": scope,
+                // The next session reads the files again.
+                "ttl": "session",
             },
         }))
     }
@@ -116,7 +121,7 @@ impl WantedSeed {
     }
 
     fn source(&self) -> SeedSource {
-        SeedSource { mark: self.compute_mark(), file: self.file.clone(), is_other: false }
+        SeedSource { mark: self.compute_mark(), file: self.file.clone(), ..SeedSource::default() }
     }
 
     /// Returns the reason: the place in the file, and the file's text there.
@@ -130,8 +135,7 @@ impl StoredSeed {
     pub fn from_hint(hint: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let is_ours = hint["meta"]["added_by"] == ADDED_BY;
-        let content = hint["value"]["cmd"].as_str().zip(hint["meta"]["reason"].as_str());
-        let mark = content.filter(|_| is_ours).map(|(command, reason)| hash_mark(command, reason));
+        let mark = hash_seed(&hint["value"], &hint["meta"]).filter(|_| is_ours);
         Some(Self {
             component: text(&hint["component"])?,
             key: text(&hint["key"])?,
@@ -141,13 +145,19 @@ impl StoredSeed {
     }
 }
 
+/// Returns the mark of a hint by its value and meta; `None` when no seed has such a value.
+pub fn hash_seed(value: &Value, meta: &Value) -> Option<String> {
+    Some(hash_mark(value["cmd"].as_str()?, meta["reason"].as_str()?))
+}
+
 /// Returns a short mark of a hint's command and reason.
 fn hash_mark(command: &str, reason: &str) -> String {
     to_hex(&Sha256::digest(format!("{command}\0{reason}").as_bytes())[..8])
 }
 
-/// Plans the changes. `made` has the hints from the last time.
-pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made) -> SeedPlan {
+/// Plans the changes. `made` has the hints from the last time. `begins_anew` is true in a session that has read no file
+/// of the clone yet: it lacks all hints but those that were kept.
+pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made, begins_anew: bool) -> SeedPlan {
     let source_of = |component: &str, key: &str| made.get(component).and_then(|keys| keys.get(key));
     let find_stored = |component: &str, key: &str| {
         stored.iter().filter(|seed| seed.component == component && seed.key == key).collect::<Vec<_>>()
@@ -155,18 +165,17 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made)
     let is_untouched = |seed: &StoredSeed| {
         source_of(&seed.component, &seed.key).is_some_and(|source| seed.mark.as_ref() == Some(&source.mark))
     };
-    // If no made hint is left, the session began without them, because it keeps no hints. A user who deletes seeds
-    // deletes only some of them, and does not want these again.
-    let begins_anew = !stored.iter().any(|seed| source_of(&seed.component, &seed.key).is_some());
     let mut plan = SeedPlan::default();
     let mut names = BTreeSet::new();
     for seed in wanted {
         names.insert((seed.component.clone(), seed.key.clone()));
         let there = find_stored(&seed.component, &seed.key);
-        let is_new = source_of(&seed.component, &seed.key).is_none();
+        // In a session that had the hint, a missing one was deleted.
+        let may_be_missing =
+            source_of(&seed.component, &seed.key).is_none_or(|source| begins_anew && !source.is_deleted);
         let is_made = there.iter().any(|stored| stored.mark == Some(seed.compute_mark()));
         let may_be_set =
-            is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && (is_new || begins_anew));
+            is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && may_be_missing);
         if !may_be_set {
             plan.left.push((seed.component.clone(), seed.key.clone()));
             // A deleted hint stays deleted, and a changed hint belongs to the user.
@@ -230,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_nobody_touched_follows_its_source() {
-        let first = plan_changes(vec![wanted("a", "make a"), wanted("b", "make b")], &[], &Made::default());
+        let first = plan_changes(vec![wanted("a", "make a"), wanted("b", "make b")], &[], &Made::default(), true);
         assert_eq!(done(&first), "+a make a, +b make b");
         let both = [stored("a", "make a", ADDED_BY), stored("b", "make b", ADDED_BY)];
         for (what, asked, there, expected) in [
@@ -246,30 +255,46 @@ mod tests {
             ("a session without them", vec![wanted("a", "make a"), wanted("b", "make b")], &[], "+a make a, +b make b"),
             ("one was deleted", vec![wanted("a", "make a"), wanted("b", "make b")], &both[..1], "=b"),
         ] {
-            assert_eq!(done(&plan_changes(asked, there, &first.made)), expected, "{what}");
+            let begins_anew = there.is_empty();
+            assert_eq!(done(&plan_changes(asked, there, &first.made, begins_anew)), expected, "{what}");
         }
         let changed = [stored("a", "make a -j8", "user"), stored("b", "make b", ADDED_BY)];
-        let next = plan_changes(vec![wanted("a", "make A")], &changed, &first.made);
+        let next = plan_changes(vec![wanted("a", "make A")], &changed, &first.made, false);
         assert_eq!(done(&next), "-b, =a", "what somebody changed is left alone");
-        let left = plan_changes(vec![wanted("a", "make A"), wanted("b", "make b")], &changed[..1], &first.made);
+        let left = plan_changes(vec![wanted("a", "make A"), wanted("b", "make b")], &changed[..1], &first.made, false);
         assert_eq!(done(&left), "=a, =b", "one was changed, the other deleted");
         assert!(next.made["shop"]["a"].is_other, "its file says something else now");
-        let again = plan_changes(vec![wanted("a", "make A")], &changed[..1], &next.made);
+        let again = plan_changes(vec![wanted("a", "make A")], &changed[..1], &next.made, false);
         assert_eq!(done(&again), "=a");
-        let as_before = plan_changes(vec![wanted("a", "make a")], &changed[..1], &again.made);
+        let as_before = plan_changes(vec![wanted("a", "make a")], &changed[..1], &again.made, false);
         assert!(!as_before.made["shop"]["a"].is_other, "its file says what it said when the hint was made");
-        let gone = plan_changes(Vec::new(), &changed[..1], &again.made);
+        let gone = plan_changes(Vec::new(), &changed[..1], &again.made, false);
         assert!(gone.made["shop"]["a"].is_other, "its file names it no longer");
-        assert_eq!(plan_changes(Vec::new(), &[], &gone.made).made, Made::default(), "nor is it stored");
+        assert_eq!(plan_changes(Vec::new(), &[], &gone.made, false).made, Made::default(), "nor is it stored");
         let edited = [stored("a", "make a -j8", ADDED_BY)];
         assert_eq!(
-            done(&plan_changes(vec![wanted("a", "make A")], &edited, &first.made)),
+            done(&plan_changes(vec![wanted("a", "make A")], &edited, &first.made, false)),
             "=a",
             "by a tool that keeps the name"
         );
         assert_eq!(
-            done(&plan_changes(vec![wanted("a", "make x")], &[stored("a", "x", "user")], &Made::default())),
+            done(&plan_changes(vec![wanted("a", "make x")], &[stored("a", "x", "user")], &Made::default(), true)),
             "=a"
         );
+    }
+    #[test]
+    fn a_deleted_seed_stays_away_in_later_sessions() {
+        let both = || vec![wanted("a", "make a"), wanted("b", "make b")];
+        let mut made = plan_changes(both(), &[], &Made::default(), true).made;
+        assert_eq!(done(&plan_changes(both(), &[], &made, false)), "=a, =b", "also when all were deleted");
+        made.get_mut("shop").unwrap().get_mut("b").unwrap().is_deleted = true;
+        let next = plan_changes(both(), &[], &made, true);
+        assert_eq!(done(&next), "+a make a, =b");
+        assert!(next.made["shop"]["b"].is_deleted && !next.made["shop"]["a"].is_deleted);
+        let used = [stored("a", "make a", ADDED_BY)];
+        assert_eq!(done(&plan_changes(both(), &used, &made, true)), "=b", "a hint that was kept with its counts stays");
+        assert_eq!(done(&plan_changes(Vec::new(), &used, &made, true)), "-a", "and goes with its source");
+        let back = plan_changes(both(), &[stored("b", "make b", ADDED_BY)], &made, true);
+        assert!(!back.made["shop"]["b"].is_deleted, "an undo brought it back");
     }
 }

@@ -43,7 +43,10 @@ function draw() {
   drawList()
   drawTold(hintNamed)
   drawDeleted(refresh)
-  byId('count-hints').textContent = state.status?.hints ?? ''
+  // The hints of files are not stored by anybody, and not kept.
+  const ofFiles = state.status?.keeping?.of_files ?? 0
+  byId('count-hints').textContent = state.status ? (state.status.hints ?? 0) - ofFiles : ''
+  byId('count-hints').title = ofFiles ? `${ofFiles} more follow the files of repositories` : ''
   byId('count-told').textContent = state.sessions.length || ''
   byId('count-deleted').textContent = state.deletions.length || ''
   drawRecords()

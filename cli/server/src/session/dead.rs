@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nudge::{Error, JoinedServices, Result};
-use nudge_app::sources;
+use nudge_app::{followed, sources};
 use nudge_client::{PrimaryLock, SessionFile, SessionState};
 use nudge_core::embed::NoModels;
 use nudge_core::source::SessionIdentity;
@@ -33,6 +33,9 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
     drop(journal);
     if restored.records.is_empty() {
         return Ok(());
+    }
+    if restored.notice.is_some() {
+        followed::forget_session(&session.id)?;
     }
     let keeper = Arc::new(HintKeeper::open(true, dir.path(), &session.id));
     if let Some(why) = keeper.start_notice() {

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nudge::{Caller, Error, ErrorKind, JoinedServices, Result, Service};
+use nudge_app::followed::{FollowedHints, FollowedState};
 use nudge_app::kept::{self, KeptDocument, KeptFolder, KeptLock};
 use nudge_core::source::{ChangeEvent, ChangeSink};
 use nudge_core::text::to_hex;
@@ -71,8 +72,10 @@ struct KeeperState {
     /// True when something has changed since the last write of the file.
     changed: bool,
     ended: bool,
-    /// The number of hints in the file.
+    /// The number of hints in the file, without those of files.
     hints: usize,
+    /// The number of hints that follow files: the next session reads these again.
+    of_files: usize,
     /// The marks of hints that the session holds and that the user has removed from the file.
     forgotten: HashSet<String>,
     /// The reason why the file could not be written.
@@ -211,17 +214,19 @@ impl HintKeeper {
 
     /// Returns how many of `hints` are lost and kept if the session ends now.
     pub fn summarize_end(&self, hints: usize) -> EndSummary {
-        let (kept, place) = match &self.0 {
-            Ok(keeping) => {
-                let state = keeping.state.lock();
-                match &state.failed {
-                    Some(why) => (0, Err(why.clone())),
-                    None => (state.hints, Ok(keeping.folder.file_path().display().to_string())),
-                }
-            }
-            Err(refusal) => (0, Err(refusal.why().to_owned())),
+        let keeping = match &self.0 {
+            Ok(keeping) => keeping,
+            Err(refusal) => return EndSummary { hints, kept: 0, place: Err(refusal.why().to_owned()) },
         };
-        EndSummary { hints, kept, place }
+        let state = keeping.state.lock();
+        // The next session reads the hints of files again: they neither stay nor go.
+        let hints = hints.saturating_sub(state.of_files);
+        match &state.failed {
+            Some(why) => EndSummary { hints, kept: 0, place: Err(why.clone()) },
+            None => {
+                EndSummary { hints, kept: state.hints, place: Ok(keeping.folder.file_path().display().to_string()) }
+            }
+        }
     }
 
     /// Empties the kept file and returns the number of its hints. The session does not write its present hints again.
@@ -247,6 +252,9 @@ impl HintKeeper {
         }
         let mut out =
             json!({"on": true, "hints": state.hints, "file": keeping.folder.file_path().display().to_string()});
+        if state.of_files > 0 {
+            out["of_files"] = state.of_files.into();
+        }
         for (name, told) in [("failed", &state.failed), ("aside", &state.aside)] {
             if let Some(told) = told {
                 out[name] = told.as_str().into();
@@ -464,22 +472,40 @@ impl ActiveKeeper {
         }
         // Clears the flag before it reads the store, so that a change meanwhile leads to another write.
         self.state.lock().changed = false;
+        let mut followed = FollowedHints::read(&self.session);
         let written = self.with_export(|document, state| {
-            let hints = document.retain(|component, key, hint| {
-                kept::is_lasting(hint) && !state.forgotten.contains(&self.compute_mark(component, key, hint))
+            let (mut hints, mut of_files) = (0, 0);
+            document.retain(|component, key, hint| {
+                let (is_kept, is_of_file) = match followed.see_hint(component, key, hint) {
+                    FollowedState::Independent => (kept::is_lasting(hint), false),
+                    FollowedState::Followed { used } => (used, true),
+                    FollowedState::Changed => (true, false),
+                };
+                let is_kept = is_kept && !state.forgotten.contains(&self.compute_mark(component, key, hint));
+                of_files += usize::from(is_of_file);
+                hints += usize::from(is_kept && !is_of_file);
+                is_kept
             });
             let mut forgotten: Vec<_> = state.forgotten.iter().cloned().collect();
             forgotten.sort();
-            (hints, document.to_text(&forgotten))
+            (hints, of_files, document.to_text(&forgotten))
         });
-        let done = written.and_then(|(hints, text)| self.replace(&mut lock, &text).map(|()| hints));
+        let is_seen = written.is_ok();
+        let done =
+            written.and_then(|(hints, of_files, text)| self.replace(&mut lock, &text).map(|()| (hints, of_files)));
+        let is_locked = lock.is_some();
+        // Waiting for the file of seeds must not hold up the next write.
+        drop(lock);
+        if is_seen && let Err(error) = followed.note_deleted() {
+            tracing::warn!(error = error.message(), "deleted hints of files come back in the next session");
+        }
         // The lock is `None` if the foreign file could not be set aside.
-        if lock.is_none() {
+        if !is_locked {
             return;
         }
         let mut state = self.state.lock();
         match done {
-            Ok(hints) => (state.hints, state.failed) = (hints, None),
+            Ok((hints, of_files)) => (state.hints, state.of_files, state.failed) = (hints, of_files, None),
             Err(error) => {
                 if state.failed.is_none() {
                     tracing::error!(error = error.message(), "hints are not kept");

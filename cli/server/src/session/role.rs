@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nudge::Clock as _;
 use nudge::{Error, JoinedServices, Result};
 use nudge_app::kept::KEPT_TTL;
-use nudge_app::{settings, sources};
+use nudge_app::{followed, settings, sources};
 use nudge_client::{
     MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
     SessionState,
@@ -247,6 +247,12 @@ fn take_over(
         || SessionIdentity { id: uuid::Uuid::new_v4().to_string(), created_at: make_clock().now() },
         |session| SessionIdentity { id: session.id.clone(), created_at: session.created_at },
     );
+    if goes_on
+        && !whole
+        && let Err(error) = followed::forget_session(&identity.id)
+    {
+        tracing::warn!(error = error.message(), "hints of files are not read again");
+    }
     let clock = Arc::new(make_clock());
     let time = Arc::new(SessionTime::from_last_session(Arc::clone(&clock), settings));
     let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), journal));
