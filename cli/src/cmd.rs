@@ -43,14 +43,18 @@ use nudge::{Error, ErrorKind, Result};
 use nudge_agents::ask::ask_yes;
 use nudge_agents::hook;
 use nudge_agents::running::{RunningSession, connect_session};
+use nudge_app::unserved::ReadSources;
 use nudge_app::wire::{parsed_as, to_raw};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::args::{CliCommand, HintName};
+use crate::args::{CliCommand, GlobalFlags, HintName};
 use crate::output;
 use crate::usage::{self, ParsedCommandLine};
+
+/// The note beside an answer without a server.
+const UNSERVED: &str = "no server runs; this is what is kept for the next session";
 
 /// The output of a command, and its exit code.
 pub struct CommandOutput {
@@ -184,6 +188,15 @@ fn unwritten(error: &std::io::Error) -> Error {
 /// Prints a note on stderr, beside the result.
 fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
+}
+
+/// Opens the session for a verb that only reads. Says so where no server runs, and what is kept answers.
+fn open_to_read(global: &GlobalFlags, wanted: ReadSources) -> Result<RunningSession> {
+    let session = RunningSession::open_to_read(global, wanted)?;
+    if session.is_unserved {
+        print_note(UNSERVED);
+    }
+    Ok(session)
 }
 
 /// Renders a result for people, or with `--json` as raw JSON.

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 pub use doctor::render_doctor;
 pub use nudge_core::text::{make_visible, visible_lines};
 pub use plain::{render_plain, render_report};
-pub use server::{files_put_back, render_members, render_stats, render_status};
+pub use server::{files_put_back, render_members, render_stats, render_status, render_unserved};
 use tables::DeletionRow;
 pub use tables::{
     all_hints, describe_age, render_components, render_deletions, render_findings, render_hints, render_matches,

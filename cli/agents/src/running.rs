@@ -1,10 +1,12 @@
 //! The running session that commands and hooks call.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use nudge::{Caller, ContextUse, EnvNames, Error, Result, Service as _};
+use nudge::{Caller, ContextUse, EnvNames, Error, ErrorKind, Result, Service};
 use nudge_app::context::ContextInference;
 use nudge_app::sources;
+use nudge_app::unserved::{ReadSources, open_kept};
 use nudge_app::wire::{parsed_as, to_raw};
 use nudge_client::{RemoteServer, RuntimeDir, process_cwd};
 use nudge_core::table::TableService as _;
@@ -36,10 +38,23 @@ pub fn connect_session(global: &GlobalFlags) -> Result<RemoteServer> {
     }
 }
 
+/// Returns true when a refused connection means that no server runs: none has the lock, and the caller does not name the
+/// port of one.
+pub fn is_unserved(global: &GlobalFlags, refused: &Error) -> bool {
+    let is_held = || match RuntimeDir::find(global.runtime_dir.as_deref()) {
+        Ok(dir) => dir.is_some_and(|dir| dir.look_at_lock().unwrap_or(true)),
+        // A folder that no server can use.
+        Err(_) => true,
+    };
+    refused.kind() == ErrorKind::Unavailable && global.port.is_none() && !is_held()
+}
+
 /// A connection to the running session.
 pub struct RunningSession {
-    /// The connection.
-    pub remote: RemoteServer,
+    /// The server, or what is kept while none runs.
+    pub remote: Arc<dyn Service>,
+    /// Set when no server runs.
+    pub is_unserved: bool,
     /// True when the user wants results as JSON.
     pub json: bool,
     inference: ContextInference,
@@ -51,7 +66,28 @@ impl RunningSession {
     /// # Errors
     /// `E_UNAVAILABLE` when no server runs.
     pub fn open(global: &GlobalFlags) -> Result<Self> {
-        Ok(Self { remote: connect_session(global)?, json: global.json, inference: ContextInference::default() })
+        connect_session(global).map(|remote| Self::new(Arc::new(remote), global))
+    }
+
+    /// Connects, or opens what is kept for the next session where no server runs: for a caller that only reads.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when no server runs and nothing is kept, when the server does not answer, and for a kept file that
+    /// makes no sense.
+    pub fn open_to_read(global: &GlobalFlags, wanted: ReadSources) -> Result<Self> {
+        let refused = match connect_session(global) {
+            Ok(remote) => return Ok(Self::new(Arc::new(remote), global)),
+            Err(error) => error,
+        };
+        if !is_unserved(global, &refused) {
+            return Err(refused);
+        }
+        let kept = open_kept(wanted)?.ok_or(refused)?;
+        Ok(Self { is_unserved: true, ..Self::new(kept, global) })
+    }
+
+    fn new(remote: Arc<dyn Service>, global: &GlobalFlags) -> Self {
+        Self { remote, is_unserved: false, json: global.json, inference: ContextInference::default() }
     }
 
     /// Makes calls without starting git, for a caller that ends soon and must leave no process behind.

@@ -365,6 +365,11 @@ impl KeptFolder {
         self.remove_file(OVER)
     }
 
+    /// Returns the copy of the hints that were kept before the last session; `None` when there is none.
+    pub fn find_before(&self) -> Option<PathBuf> {
+        Some(self.0.join(BEFORE)).filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_file()))
+    }
+
     /// Returns true when the folder has the copy of the last file, or hints that did not fit.
     pub fn has_others(&self) -> bool {
         [BEFORE, OVER].iter().any(|name| self.0.join(name).exists())

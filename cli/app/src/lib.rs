@@ -14,4 +14,5 @@ pub mod reach;
 pub mod seed;
 pub mod settings;
 pub mod sources;
+pub mod unserved;
 pub mod wire;

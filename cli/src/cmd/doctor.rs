@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_agents::{doctor, find_binary};
+use nudge_app::unserved::open_alone;
 use nudge_app::{settings, sources};
 use nudge_client::RuntimeDir;
 use serde_json::{Map, Value, json};
 
-use super::source::open_alone;
 use super::{CommandOutput, RunningSession, parse_value, to_raw};
 use crate::args::{DoctorArgs, GlobalFlags};
 use crate::output;

@@ -1,13 +1,14 @@
 //! `nudge get`
 
 use nudge::{Error, ErrorKind, Result};
+use nudge_app::unserved::ReadSources;
 
-use super::{CommandOutput, RunningSession, TextForm, add_field, parse_value, render_answer, to_name_params};
+use super::{CommandOutput, TextForm, add_field, open_to_read, parse_value, render_answer, to_name_params};
 use crate::args::{GetArgs, GlobalFlags};
 use crate::output;
 
 pub fn run(args: GetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
-    let session = RunningSession::open(global)?;
+    let session = open_to_read(global, ReadSources::Hints)?;
     let mut params = to_name_params(&args.name);
     add_field(&mut params, "variant", args.variant);
     let result = session.call_here("nudge.get_hint", params, args.here.to_context())?;

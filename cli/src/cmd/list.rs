@@ -1,11 +1,14 @@
 //! `nudge ls`
 
 use nudge::{Error, Result};
+use nudge_app::unserved::ReadSources;
 use nudge_core::near::find_nearest;
 use nudge_server::session::learn::LEARNED;
 use serde_json::{Map, Value};
 
-use super::{CommandOutput, RunningSession, add_field, parse_value, print_note, render_answer, reveal_secrets};
+use super::{
+    CommandOutput, RunningSession, add_field, open_to_read, parse_value, print_note, render_answer, reveal_secrets,
+};
 use crate::args::{GlobalFlags, ListArgs};
 use crate::output;
 
@@ -16,7 +19,7 @@ const TOO_MANY: u64 = LIMIT + 1;
 const FEW: u64 = 20;
 
 pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
-    let session = RunningSession::open(global)?;
+    let session = open_to_read(global, ReadSources::Hints)?;
     if args.learned {
         let mut params = query_params(None);
         add_field(&mut params, "tags", vec![LEARNED.to_owned()]);

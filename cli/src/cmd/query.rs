@@ -1,10 +1,11 @@
 //! `nudge query`
 
 use nudge::Result;
+use nudge_app::unserved::ReadSources;
 use serde_json::{Map, Value, json};
 
 use super::list::stored_in;
-use super::{CommandOutput, RunningSession, add_field, parse_value, render_answer, reveal_secrets, to_raw};
+use super::{CommandOutput, add_field, open_to_read, parse_value, render_answer, reveal_secrets, to_raw};
 use crate::args::{GlobalFlags, QueryArgs};
 use crate::output;
 
@@ -13,7 +14,7 @@ const MOST: u64 = 1000;
 const SHOWN: u64 = 10;
 
 pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
-    let session = RunningSession::open(global)?;
+    let session = open_to_read(global, ReadSources::Hints)?;
     let mut params = Map::new();
     add_field(&mut params, "component", args.component.clone());
     add_field(&mut params, "keys", args.keys);

@@ -1,9 +1,10 @@
 //! Runs `nudge recall`, alias `nudge search`.
 
 use nudge::Result;
+use nudge_app::unserved::ReadSources;
 use serde_json::{Map, Value, json};
 
-use super::{CommandOutput, RunningSession, add_field, parse_value, render_answer};
+use super::{CommandOutput, RunningSession, add_field, open_to_read, parse_value, render_answer};
 use crate::args::{GlobalFlags, RecallArgs};
 use crate::output;
 
@@ -11,7 +12,7 @@ use crate::output;
 const TELLING: usize = 4;
 
 pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
-    let session = RunningSession::open(global)?;
+    let session = open_to_read(global, ReadSources::All)?;
     let mut params = Map::new();
     add_field(&mut params, "query", args.words.join(" "));
     add_field(&mut params, "limit", args.limit);

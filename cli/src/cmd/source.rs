@@ -9,12 +9,13 @@ use std::sync::Arc;
 use nudge::{Error, ErrorKind, Result, Service as _};
 use nudge_agents::running::connect_session;
 use nudge_app::context::ContextInference;
+use nudge_app::unserved::{host_alone, open_alone};
 use nudge_app::wire::to_raw;
-use nudge_app::{background, settings, sources};
+use nudge_app::{background, settings};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
-use nudge_core::settings::{SettingValues, ValueOrigin};
-use nudge_core::source::{CommandHost, LongCommand, Source, SourceHost, SourceSpec, StopFlag};
+use nudge_core::settings::ValueOrigin;
+use nudge_core::source::{CommandHost, LongCommand, SourceSpec, StopFlag};
 use nudge_os::programs;
 use nudge_server::stop_signal;
 use serde_json::value::RawValue;
@@ -123,23 +124,6 @@ fn ask_alone(call: SourceVerb) -> Result<Box<RawValue>> {
     let result = opened.call(method.name, &to_raw(&params)?);
     opened.close();
     result
-}
-
-/// Opens a source in this process.
-pub fn open_alone(source: &SourceSpec, values: &SettingValues) -> Result<Arc<dyn Source>> {
-    (source.open)(host_alone(source, values)?)
-}
-
-/// Makes the host of a source in this process.
-fn host_alone(source: &SourceSpec, values: &SettingValues) -> Result<SourceHost<'static>> {
-    let data = settings::data_dir(values);
-    Ok(SourceHost {
-        cache: settings::cache_dir(values),
-        models: sources::open_models(values, &data, Arc::new(SystemClock)),
-        settings: Arc::new(values.select(source.settings)),
-        data: data.clone(),
-        ..SourceHost::new_alone(data.path(), source, &[])?
-    })
 }
 
 /// Returns the params of a call, with the context of this process.

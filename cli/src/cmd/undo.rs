@@ -1,6 +1,8 @@
 //! `nudge undo`
 
-use nudge::{ErrorKind, Result};
+use nudge::{Error, ErrorKind, Result};
+use nudge_agents::running::is_unserved;
+use nudge_app::kept::KeptFolder;
 use serde_json::Map;
 
 use super::{CommandOutput, RunningSession, add_field, render_answer};
@@ -8,7 +10,7 @@ use crate::args::{GlobalFlags, UndoArgs};
 use crate::output;
 
 pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
-    let session = RunningSession::open(global)?;
+    let session = RunningSession::open(global).map_err(|error| explain_unserved(error, global))?;
     if args.list {
         return render_answer(&session, &session.call("nudge.deletions", &Map::new())?, output::render_deletions);
     }
@@ -21,4 +23,20 @@ pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         _ => error,
     })?;
     render_answer(&session, &undone, output::render_undone)
+}
+
+/// Says what can be brought back where no server runs: what a session has deleted ends with it, but the hints that were
+/// kept before it are in a file.
+fn explain_unserved(error: Error, global: &GlobalFlags) -> Error {
+    if !is_unserved(global, &error) {
+        return error;
+    }
+    let gone = "No Nudge server is running, and what can be undone ended with the last session";
+    match KeptFolder::from_state_dir().ok().and_then(|folder| folder.find_before()) {
+        Some(before) => error.with_message(format!(
+            "{gone}; start a server with `nudge serve --detach`, and `nudge import {}` brings back the hints that were kept before that session.",
+            before.display()
+        )),
+        None => error.with_message(format!("{gone}; store the hint again.")),
+    }
 }

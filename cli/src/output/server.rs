@@ -142,6 +142,16 @@ pub fn render_status(result: &StatusAnswer) -> String {
     out
 }
 
+/// The output of `status` while no server runs.
+pub fn render_unserved(hints: u64, file: &str) -> String {
+    let kept = format!("{} for next time, in {}", count_noun(hints, "hint"), make_visible(file));
+    format!(
+        "{}; `nudge serve --detach` starts one\n  {:<8} {kept}\n",
+        with_style(STRONG, "No Nudge server runs"),
+        "kept"
+    )
+}
+
 /// Says when files of the session were removed and put back, from the time in `files_put_back`.
 pub fn files_put_back(put_back_at: &Value) -> Option<String> {
     put_back_at

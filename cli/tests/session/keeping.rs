@@ -644,3 +644,74 @@ fn a_server_on_a_terminal_says_what_becomes_of_the_hints() {
         assert!(said.contains(says), "{said}");
     }
 }
+
+/// Promise (kept hints): Verbs that only read answer from what is kept while no server runs, and say so.
+#[test]
+fn without_a_server_what_is_kept_is_read() {
+    let user = User::new();
+    let run = |words: &[&str]| {
+        let output = user.run("a", words);
+        let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code().unwrap(), said, told)
+    };
+    for words in [&["status"][..], &["get", "a", "build"], &["ls"], &["query", "make"], &["why", "a", "build"]] {
+        let (code, said, told) = run(words);
+        assert_eq!((code, &*said), (3, ""), "{words:?}: {told}");
+        assert!(told.contains("No Nudge server is running"), "{words:?}: {told}");
+    }
+    let serve = user.serve("a");
+    set(&serve, "build", &json!({"ttl": "P30D"}));
+    set(&serve, "gone", &json!({"ttl": "P30D"}));
+    set(&serve, "short", &json!({"ttl": "session"}));
+    assert_eq!(user.run("a", &["delete", "a", "gone"]).status.code(), Some(0));
+    assert_eq!(user.run("a", &["stop"]).status.code(), Some(0));
+    drop(serve);
+    let kept = std::fs::read(user.file()).unwrap();
+    for words in [
+        &["get", "a", "build"][..],
+        &["ls"],
+        &["ls", "a"],
+        &["query", "build"],
+        &["why", "a", "build"],
+        &["search", "build"],
+    ] {
+        let (code, said, told) = run(words);
+        assert_eq!(code, 0, "{words:?}: {told}");
+        assert!(said.contains("build") || words[0] != "ls", "{words:?}: {said}");
+        assert!(!said.contains("gone") && !said.contains("short"), "{words:?}: {said}");
+        assert!(told.contains("no server runs; this is what is kept for the next session"), "{words:?}: {told}");
+    }
+    let (code, said, _) = run(&["status"]);
+    assert_eq!(code, 3, "scripts ask by it if a server runs");
+    assert!(said.contains("No Nudge server runs") && said.contains("1 hint for next time"), "{said}");
+    let (_, said, _) = run(&["status", "--json"]);
+    let status: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&status["running"], &status["keeping"]["hints"]), (&json!(false), &json!(1)));
+    for words in [&["undo"][..], &["undo", "--list"]] {
+        let (code, said, told) = run(words);
+        assert_eq!((code, &*said), (3, ""));
+        assert!(told.contains("what can be undone ended with the last session"), "{told}");
+    }
+    // What changes something needs a server, and a look changes nothing.
+    assert_eq!(run(&["set", "a", "build", "make"]).0, 3);
+    assert_eq!(std::fs::read(user.file()).unwrap(), kept);
+
+    // The next session's changes leave a copy of what was kept before, which an import brings back.
+    let serve = user.serve("a");
+    set(&serve, "new", &json!({"ttl": "P30D"}));
+    until_kept(&user, &["build", "new"]);
+    assert_eq!(user.run("a", &["stop"]).status.code(), Some(0));
+    drop(serve);
+    let (_, _, told) = run(&["undo"]);
+    assert!(told.contains("nudge import") && told.contains("kept-before.json"), "{told}");
+
+    for text in ["{\"x", "[]", "{\"components\": 5}"] {
+        std::fs::write(user.file(), text).unwrap();
+        for words in [&["get", "a", "build"][..], &["ls"], &["status"]] {
+            let (code, said, told) = run(words);
+            assert_eq!((code, &*said), (3, ""), "{words:?}");
+            assert!(told.contains("kept.json cannot be read"), "{words:?}: {told}");
+        }
+        assert_eq!(std::fs::read_to_string(user.file()).unwrap(), text);
+    }
+}
