@@ -23,7 +23,7 @@ fn show_kept(refused: Error, global: &GlobalFlags) -> Result<CommandOutput> {
     let code = output::exit_code(&refused);
     let (hints, file) = count_kept()?.ok_or(refused)?;
     let shown = if global.json {
-        to_raw_output(&*to_raw(&json!({"running": false, "keeping": {"hints": hints, "file": file}}))?)
+        to_raw_output(&to_raw(&json!({"running": false, "keeping": {"hints": hints, "file": file}}))?)
     } else {
         output::render_unserved(hints as u64, &file).into()
     };

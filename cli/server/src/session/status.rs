@@ -84,7 +84,7 @@ struct MethodsAsked {
 }
 
 /// Returns the member that tells how many of the last hooks came too late; `None` where no hook was run.
-pub fn describe_hooks(runtime: &RuntimeDir) -> Option<(String, Value)> {
+pub(super) fn describe_hooks(runtime: &RuntimeDir) -> Option<(String, Value)> {
     let report = RecentHooks::read_and_cut(runtime).count_late()?;
     let mut told = serde_json::to_value(report).expect("plain data is JSON");
     if let Some(sentence) = report.to_sentence() {
