@@ -24,8 +24,8 @@ static NOWHERE: LazyLock<Context> = LazyLock::new(Context::default);
 /// `os` is `linux`, `darwin` (or `macos`) or `windows`, `env` maps names to values (at most 256; `Context.detect()`
 /// takes the whole environment), `files_open` lists paths and raises the hints of the components they are in.
 ///
-/// Raises `InvalidError` for values that cannot be a context. A dict or another mapping does wherever a context is
-/// taken; a mapping with an unknown field is refused.
+/// Raises `InvalidError` for values that cannot be a context. Every `context` argument also accepts a dict or another
+/// mapping; a mapping with an unknown field is refused.
 ///
 /// >>> here = nudge.Context(cwd="/work/http-proxy", branch="dev", os="linux")
 /// >>> here
@@ -55,9 +55,9 @@ impl PyContext {
         Ok(Self(built(py, spec)?))
     }
 
-    /// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there by
-    /// git's own files, the system, and the whole environment. A running session is sent only the variables that scopes
-    /// mention.
+    /// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there
+    /// from git's own files, the system, and the whole environment. A running session gets only the variables that
+    /// scopes mention.
     ///
     /// Raises `InvalidError` for a relative `cwd`.
     ///
@@ -110,7 +110,7 @@ impl PyContext {
         Ok(self.0.env(text(name)?).map(str::to_owned))
     }
 
-    /// Without the environment, which holds secrets, and the open files.
+    /// Leaves out the environment, which holds secrets, and the open files.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let fields = [("cwd", self.0.cwd()), ("branch", self.0.branch()), ("os", self.os())];
         let repo = self.0.repo();

@@ -13,7 +13,7 @@ use crate::json::parse;
 /// The number of characters of a value that `repr` shows.
 const MAX_SHOWN: usize = 200;
 
-/// A hint that fits, and why. It cannot be changed; its texts are rendered when they are asked for.
+/// A hint that fits, and why. It cannot be changed; its texts are rendered on first use.
 ///
 /// >>> with nudge.Store() as store:
 /// ...     _ = store.set("api", "build", "make api", priority=9)
@@ -43,7 +43,7 @@ impl PyMatch {
         PyString::new(py, self.0.key())
     }
 
-    /// The value: a str, or a dict with its `type`. Given in full even when it is a secret.
+    /// The value: a str, or a dict with its `type`. A secret value is given in full.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.0.value() {
@@ -80,7 +80,7 @@ impl PyMatch {
         PyTuple::new(py, self.0.reasons())
     }
 
-    /// The whole hint, as `nudge.get_hint` gives it.
+    /// The whole hint, as `nudge.get_hint` returns it.
     #[getter]
     fn hint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         parse(py, self.0.hint().map_err(|error| raise(py, &error))?.get())
@@ -112,7 +112,7 @@ impl PyMatch {
         Ok(out)
     }
 
-    /// Without a value that is a secret, and without the end of a long one.
+    /// Hides the value of a secret, and cuts a long one.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let text = |text: &str| PyString::new(py, text).repr();
         let value = if self.0.is_secret() { text("[secret]")? } else { self.value(py)?.repr()? };

@@ -158,7 +158,7 @@ fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>,
     Ok(Some((context, rest.into_any())))
 }
 
-/// The base class of `Store`: the calls that must be quick, and those by name.
+/// The base class of `Store`: the calls that must be fast, and `call`.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
 pub struct NativeStore(pub(crate) Arc<SharedBackend>);
 
@@ -232,7 +232,7 @@ impl NativeStore {
         json::answer(py, result)
     }
 
-    /// As `call` from `context`, for the methods that take one.
+    /// Makes a `call` with `context`, for methods that take one.
     fn _call_in<'py>(
         &self,
         py: Python<'py>,
@@ -243,14 +243,14 @@ impl NativeStore {
         self.call_from(py, context, method, params)
     }
 
-    /// Every hint as JSON, for `__iter__`.
+    /// Returns every hint as JSON, for `__iter__`.
     fn _hints<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let hints = self.0.detached(py, Store::list_hints)?.map_err(|error| raise(py, &error))?;
         let all: Vec<_> = hints.iter().map(|hint| hint.get()).collect();
         json::parse(py, &format!("[{}]", all.join(",")))
     }
 
-    /// Closes it: later calls raise `UnavailableError`, a connection is ended. Closing twice does nothing.
+    /// Closes the store: later calls raise `UnavailableError`, and a connection ends. Closing twice does nothing.
     fn close(&self) {
         if !self.0.closed.swap(true, Ordering::AcqRel)
             && let BackendKind::Session(session) = &self.0.kind
@@ -259,7 +259,7 @@ impl NativeStore {
         }
     }
 
-    /// Is true when it was closed.
+    /// Is true when the store is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.0.closed.load(Ordering::Acquire)
@@ -322,7 +322,7 @@ impl NativeView {
         Ok(Self { shared: Arc::clone(&store.0), context, own })
     }
 
-    /// As `Store.get` from this view's context.
+    /// Does what `Store.get` does, with this view's context.
     fn get(&self, py: Python<'_>, component: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>) -> PyResult<Option<PyMatch>> {
         let (component, key) = (argument(component, "component")?, argument(key, "key")?);
         match &self.own {

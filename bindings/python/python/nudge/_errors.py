@@ -1,6 +1,6 @@
 """Refusals: one class for each kind of the error model.
 
-A refused call has changed nothing, but for `UnavailableError`.
+A refused call has changed nothing, except possibly with `UnavailableError`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from typing import Any
 
 
 class NudgeError(Exception):
-    """What every refusal is; `str()` of one is a plain sentence that says what to do.
+    """The base class of all refusals; `str()` of a refusal is a plain sentence that says what to do.
 
-    A refusal of a kind that only a newer server knows has no class of its own: it is this one, with the server's
-    `code` and `reason`.
+    A refusal of a kind that only a newer server knows has this class itself, with the server's `code` and `reason`.
 
     >>> try:
     ...     nudge.Store().delete("api", "build")
@@ -21,11 +20,11 @@ class NudgeError(Exception):
     40401 E_NOT_FOUND True
     """
 
-    #: The number that JSON-RPC carries, such as 40401.
+    #: The JSON-RPC error code, such as 40401.
     code: int = 0
     #: The stable name, such as `E_NOT_FOUND`.
     reason: str = ""
-    #: What the kind adds: `near_misses`, `limit`, `current_version`, ...; and `reason` and `field` again.
+    #: Data of the kind: `near_misses`, `limit`, `current_version`, ...; and `reason` and `field` again.
     data: dict[str, Any]
 
     def __init__(self, message: str = "", data: dict[str, Any] | None = None) -> None:
@@ -34,7 +33,7 @@ class NudgeError(Exception):
 
     @property
     def field(self) -> str | None:
-        """The field of the params that the refusal is about, by its path, such as `meta.priority`."""
+        """The path of the refused field in the params, such as `meta.priority`."""
         field: str | None = self.data.get("field")
         return field
 
@@ -44,9 +43,9 @@ class NudgeError(Exception):
 
 
 class NotFoundError(NudgeError, KeyError):
-    """No such component, key or variant, or none fits the context.
+    """The component, key or variant does not exist, or no variant fits the context.
 
-    `data` may have `near_misses` (what failed, variant by variant) and `missing_context` (fields to pass).
+    `data` may have `near_misses` (the failed conditions of each variant) and `missing_context` (fields to pass).
     `Store.get` returns None instead.
     """
 
@@ -76,7 +75,7 @@ class SecretRejectedError(NudgeError, ValueError):
 
 
 class ScopeInvalidError(NudgeError, ValueError):
-    """An illegal glob, or a path that could escape."""
+    """A glob is illegal, or a path could lead out of its folder (`..`)."""
 
     code = 40003
     reason = "E_SCOPE_INVALID"
@@ -90,10 +89,10 @@ class QuotaError(NudgeError):
 
 
 class UnavailableError(NudgeError, ConnectionError):
-    """The store is closed; or no session runs, or it cannot be reached.
+    """The store is closed, or no session runs, or the session cannot be reached.
 
-    A call that a server did not answer in time may have been carried out all the same, or still be: look before
-    you repeat what must not be done twice, or pass `if_match_version`.
+    If a server did not answer in time, the call may still have been made, or may be made later. Before you repeat a
+    call that must not be made twice, look whether it was made, or pass `if_match_version`.
     """
 
     code = 50301

@@ -84,10 +84,9 @@ class _Values(ValuesView[T]):
 
 
 class Component(_Live[Match]):
-    """The hints of a component that fit a context, by key; the best variant of each.
+    """The hints of a component that fit a context, by key, with the best variant of each key.
 
-    It is no copy: it shows what the store has when it is asked. Iterating goes over the keys there were
-    when it began.
+    The mapping is not a copy: each access asks the store. A loop goes over the keys that existed when it began.
 
     >>> with nudge.Store() as store:
     ...     _ = store.set("api", "build", "make api")

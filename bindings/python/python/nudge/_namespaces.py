@@ -43,7 +43,7 @@ def _ask(store: NativeStore) -> Table:
 
 
 class Namespaces(NativeStore):
-    """What `Store` inherits: an attribute for each source of the session."""
+    """Gives `Store` an attribute for each source of the session."""
 
     __slots__ = ()
 
@@ -93,9 +93,9 @@ class Namespaces(NativeStore):
 
 
 class Namespace:
-    """A source of the session: its methods are those of the method table, with keyword arguments alone.
+    """A source of the session: it has the methods of the method table, with keyword arguments only.
 
-    They return what the method answers, as dicts and lists, and raise what it refuses with. None is "not given".
+    They return the answer of the method as dicts and lists, and raise its refusals. None is "not given".
     """
 
     __slots__ = ("_source", "_store")

@@ -1,4 +1,4 @@
-"""The sources as `Store` has them; `_sources.pyi`, which is generated, tells type checkers which there are."""
+"""The base class of `Store` with the sources; type checkers read the generated `_sources.pyi` instead."""
 
 from nudge._namespaces import Namespaces as Sources
 

@@ -1,4 +1,4 @@
-"""The tools of MCP for programs that talk to a model themselves."""
+"""The tools of MCP for programs that call a model themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nudge._store import Store
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What a tool answers a model: `text` is the result as JSON, or, where `is_error`, the refusal and what to do."""
+    """The answer of a tool: `text` is the result as JSON, or, if `is_error`, the refusal and what to do."""
 
     #: The result, or the error object, as JSON.
     text: str
@@ -23,11 +23,11 @@ class ToolAnswer:
 
 
 class Tools(NativeTools):
-    """The tools that a store offers to a model, and who answers when it uses one; `nudge.tools` makes them.
+    """The tools that a store offers to a model; they also answer the model's calls. `nudge.tools` makes them.
 
-    They are those of `nudge serve` over MCP, with the same names, descriptions and schemas; of a running session also
-    those of its other sources that are in use. A refused call is an answer too: nothing is raised that the model can
-    correct.
+    They are the tools of `nudge serve` over MCP, with the same names, descriptions and schemas; a running session adds
+    the tools of its other sources in use. A refused call is an answer too: errors that the model can correct raise
+    nothing.
 
     >>> tools = nudge.tools()
     >>> "nudge_get_hint" in tools, len(tools)
@@ -50,13 +50,13 @@ class Tools(NativeTools):
 
     @property
     def store(self) -> Store:
-        """The store that they use."""
+        """The store of these tools."""
         return self._store
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
         """Calls a tool; `arguments` as the model gave them: an object, or its JSON text.
 
-        What the arguments leave out of `context` is the context of these tools; None in it is unknown.
+        Fields of `context` that the arguments leave out come from the context of these tools; None means unknown.
 
         >>> answer = nudge.tools().call("nudge_get_hint", '{"component": "api", "key": "build"}')
         >>> answer.is_error, answer.text[:13]
@@ -66,7 +66,7 @@ class Tools(NativeTools):
         return ToolAnswer(*self._call(self._store, self._context, name, given))
 
     def answer(self, said: Any) -> dict[str, Any] | None:
-        """Answers what a model said, in its provider's form; None when it uses none of these tools.
+        """Answers a model's tool call in its provider's form; returns None when the model uses none of these tools.
 
         `said` is a `tool_use` block of Anthropic's, a tool call of OpenAI's chat completions or a `function_call` of
         its responses, as the SDK gives it or as a dict. The answer is the `tool_result` block, the message or the item
@@ -96,7 +96,7 @@ class Tools(NativeTools):
 def tools(store: Store | None = None, *, context: t.ContextLike | None = None) -> Tools:
     """The tools of a store for a model; without one, of a new store in this process.
 
-    `context` says where the model works: it counts for what the model leaves out.
+    `context` is the context of the model; it gives the fields that the model leaves out.
 
     >>> tools = nudge.tools(context={"branch": "dev"})
     >>> tools.anthropic()[0]["name"], tools.openai()[0]["function"]["name"], tools.responses()[0]["name"]

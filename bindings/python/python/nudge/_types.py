@@ -1,6 +1,6 @@
-"""The shapes of arguments and results, as the JSON surface has them.
+"""The types of arguments and results, as in JSON.
 
-What is `NotRequired` in a result is left out when there is nothing to say.
+A `NotRequired` field is missing from a result when it would say nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ContextLike: TypeAlias = Context | ContextDict | Mapping[str, Any] | HasCwd | Ha
 
 
 class ScopeDict(TypedDict, total=False):
-    """Where a hint applies; every list may be one string. `cwd_glob` and `branch` are globs."""
+    """The conditions under which a hint applies; every list may be one string. `cwd_glob` and `branch` are globs."""
 
     cwd_glob: OneOrMany
     repo: OneOrMany
@@ -101,7 +101,7 @@ Value: TypeAlias = str | CommandValue | PathValue | TemplateValue | JsonValue
 
 
 class Meta(TypedDict):
-    """What is known of a hint besides its value."""
+    """The properties of a hint besides its value."""
 
     ttl: str
     reason: NotRequired[str]
@@ -132,7 +132,8 @@ class Hint(TypedDict):
 
 
 class MatchExplain(TypedDict):
-    """Why something is in an answer; `parts` are the addends of `score`, and every source has names of its own."""
+    """The reasons why an item is in an answer; `parts` are the addends of `score`, and each source has its own names
+    for them."""
 
     matched: bool
     score: float
@@ -141,16 +142,16 @@ class MatchExplain(TypedDict):
 
 
 class GetResult(TypedDict):
-    """As `Match.to_dict` gives it."""
+    """The result of `Match.to_dict`."""
 
     hint: Hint
     match_explain: MatchExplain
 
 
 class SetResult(TypedDict):
-    """The hint as stored, how many variants the key has now, whether it said the same before, and the hint that stood
-    there with another value. For a hint with a duration also whether it is kept for next time, and if not, why.
-    `telling` says that a start does not tell it, and what changes that."""
+    """The stored hint, the number of the key's variants, whether the stored value was the same before, and the previous
+    hint if its value was another. For a hint with a duration it also says whether the hint is kept for next time, and
+    if not, why. `telling` says that a start does not tell the hint, and what changes that."""
 
     hint: Hint
     variants: int
@@ -164,7 +165,7 @@ class SetResult(TypedDict):
 
 
 class QueryRow(TypedDict):
-    """One hint of a query."""
+    """A hint of a query's result."""
 
     hint: Hint
     score: float
@@ -172,7 +173,7 @@ class QueryRow(TypedDict):
 
 
 class QueryResult(TypedDict):
-    """Best first."""
+    """The found hints, best first."""
 
     hints: list[QueryRow]
 
@@ -184,7 +185,7 @@ class BumpResult(TypedDict):
 
 
 class DeleteResult(TypedDict):
-    """The best of the deleted variants, and how many went."""
+    """The best of the deleted variants, and the number of deleted ones."""
 
     deleted: bool
     previous: Hint
@@ -199,13 +200,13 @@ class ComponentCount(TypedDict):
 
 
 class ComponentsResult(TypedDict):
-    """By name."""
+    """The components, by name."""
 
     components: list[ComponentCount]
 
 
 class ExportResult(TypedDict):
-    """The store as JSON, and how many secret hints were left out."""
+    """The store as JSON, and the number of secret hints that were left out."""
 
     payload: dict[str, Any]
     omitted_secrets: int
@@ -220,7 +221,7 @@ class ImportError_(TypedDict):
 
 
 class ImportResult(TypedDict):
-    """How many hints were stored, how many not, and which of those are wrong."""
+    """The number of stored hints, the number of skipped ones, and the wrong ones."""
 
     imported: int
     skipped: int
@@ -228,25 +229,24 @@ class ImportResult(TypedDict):
 
 
 class More(TypedDict):
-    """The call that gives the whole of it."""
+    """The call that returns the whole item."""
 
     method: str
     params: dict[str, Any]
 
 
 class HeldBack(TypedDict):
-    """How much of a source the limits held back."""
+    """The number of a source's items that the limits held back."""
 
     source: str
     count: int
 
 
 class Suggestion(TypedDict):
-    """Something worth telling: `line` is what a model reads, `why` says why now, `more` gives the whole of it.
+    """An item worth telling: `line` is for the model, `why` says why it matters now, `more` returns the whole item.
 
-    `strength`, 0 to 1, is what offers of all sources are compared by; `parts` sum to it. `paths` are the files that
-    the line names, relative to the repository. The hints add `hint` and `score`; other sources have members of their
-    own.
+    `strength`, from 0 to 1, compares the offers of all sources; `parts` sum to it. `paths` are the files that the line
+    names, relative to the repository. The hints add `hint` and `score`; other sources have their own members.
     """
 
     source: str
@@ -263,7 +263,7 @@ class Suggestion(TypedDict):
 
 
 class Changed(TypedDict):
-    """Something that a client session was told and that holds no more; `line` says what does."""
+    """An item that a client session was told and that is no longer true; `line` says what is true now."""
 
     source: str
     name: str
@@ -271,11 +271,11 @@ class Changed(TypedDict):
 
 
 class SuggestResult(TypedDict):
-    """Best first, what changed of what was told, and how many more the limits held back.
+    """The suggestions, best first; told items that have changed; and the number that the limits held back.
 
-    `started` says whether `client_session` was told a start before, or asked for one twice. `held_back` is
-    `omitted` by source; sources that did not answer in time are `late`. `ticket` is for `told`. `notes` say,
-    for people, what else would be told.
+    `started` says whether `client_session` got a start before, or asked for one twice. `held_back` is `omitted` by
+    source; sources that did not answer in time are in `late`. Pass `ticket` to `told`. `notes` say, for people, which
+    other items would be told.
     """
 
     suggestions: list[Suggestion]
@@ -289,7 +289,7 @@ class SuggestResult(TypedDict):
 
 
 class DigestResult(TypedDict):
-    """The text for a prompt, `""` when there is nothing to tell; the rest is as of `SuggestResult`."""
+    """The text for a prompt, `""` when there is nothing to tell; the other fields are those of `SuggestResult`."""
 
     text: str
     omitted: int
@@ -300,13 +300,13 @@ class DigestResult(TypedDict):
 
 
 class ToldResult(TypedDict):
-    """How many suggestions count as told by this confirmation."""
+    """The number of suggestions that this confirmation marks as told."""
 
     told: int
 
 
 class RecallResult(TypedDict):
-    """Best first, and how many more the limits held back, also by source; who did not answer in time is `late`."""
+    """The items, best first, and the number that the limits held back, also by source; late sources are in `late`."""
 
     items: list[Suggestion]
     omitted: int
@@ -315,20 +315,20 @@ class RecallResult(TypedDict):
 
 
 class OutcomeResult(TypedDict):
-    """The hints it changed."""
+    """The hints that the call changed."""
 
     matched: list[Hint]
 
 
 class EnvNamesResult(TypedDict):
-    """The environment variables that scopes mention; of `values` the value matters too."""
+    """The environment variables that scopes mention; for those in `values` the value matters too."""
 
     names: list[str]
     values: list[str]
 
 
 class Condition(TypedDict):
-    """One condition of a scope, put to a context."""
+    """A condition of a scope, compared with a context."""
 
     field: Literal["cwd", "repo", "branch", "os", "env"]
     met: bool
@@ -336,7 +336,7 @@ class Condition(TypedDict):
 
 
 class WhyVariant(TypedDict):
-    """One variant, each condition of its scope, and its score."""
+    """A variant, each condition of its scope, and its score."""
 
     hint: Hint
     conditions: list[Condition]
@@ -344,14 +344,14 @@ class WhyVariant(TypedDict):
 
 
 class WhyResult(TypedDict):
-    """The variants in the order of choice, and one sentence."""
+    """The variants in the order of choice, and a sentence about the result."""
 
     variants: list[WhyVariant]
     verdict: str
 
 
 class Deletion(TypedDict):
-    """One call that deleted hints, or replaced a value; `id` is for `undo`."""
+    """A call that deleted hints or replaced a value; `id` is for `undo`."""
 
     id: int
     at: str
@@ -362,13 +362,13 @@ class Deletion(TypedDict):
 
 
 class DeletionsResult(TypedDict):
-    """Newest first."""
+    """The deletions, newest first."""
 
     deletions: list[Deletion]
 
 
 class UndoResult(Deletion):
-    """What was deleted or replaced, with the hints that are back."""
+    """The call that was undone, with the hints that are back."""
 
     restored: int
     skipped: int
@@ -384,7 +384,7 @@ class Limits(TypedDict):
 
 
 class Keeping(TypedDict):
-    """What of a session is there again next time: how many hints, in which file; or why nothing is."""
+    """The hints of a session that are kept for next time: their number and file, or the reason why none are kept."""
 
     on: bool
     why: NotRequired[str]
@@ -396,10 +396,10 @@ class Keeping(TypedDict):
 
 
 class StatusResult(TypedDict):
-    """What is stored, by whom, and the limits.
+    """The stored numbers, the authors, and the limits.
 
-    A session adds its server's `pid` and `port`, how many processes it has (`members`), those besides the server
-    (`proxies`), the size of the journal, None when there is none, and what it keeps for next time.
+    A session adds its server's `pid` and `port`, the number of its processes (`members`) and of those besides the
+    server (`proxies`), the size of the journal (None when there is none), and what it keeps for next time.
     """
 
     version: str
@@ -419,7 +419,7 @@ class StatusResult(TypedDict):
 
 
 class SessionStats(TypedDict):
-    """What came of the suggestions to one client session."""
+    """The outcomes of the suggestions to one client session."""
 
     client_session: str
     suggestions: int
@@ -430,7 +430,7 @@ class SessionStats(TypedDict):
 
 
 class HourStats(TypedDict):
-    """What was told in one hour, and the outcomes that came in it."""
+    """The number of told lines in one hour, and the outcomes in that hour."""
 
     since: str
     suggestions: int
@@ -440,7 +440,7 @@ class HourStats(TypedDict):
 
 
 class StatsResult(TypedDict):
-    """How often hints were asked for and suggested, and what came of it."""
+    """The numbers of lookups and suggestions, and the outcomes."""
 
     hints: int
     hits: int

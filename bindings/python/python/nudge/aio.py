@@ -1,4 +1,4 @@
-"""The same for `asyncio`: no call holds up the event loop.
+"""The store for `asyncio`: no call blocks the event loop.
 
 >>> import asyncio
 >>> async def story():
@@ -60,10 +60,10 @@ def _awaited(
 class AsyncStore:
     """A `Store` whose methods are awaited: the same names, options, results and errors.
 
-    Every call is made on a thread, so that nothing holds up the event loop; the store itself, which answers at once, is
-    `store`. A task that is cancelled while it waits for a session leaves the store as usable as before; what it asked
-    for may be carried out all the same. `async for` goes over all hints, as a loop over a `Store` does. Other sources
-    of a session are attributes here too: `await store.demo.add(name="a")`.
+    Every call runs on a thread, so that it does not block the event loop. The synchronous store is `store`. A task that
+    is cancelled while it waits for a session leaves the store usable; the session may still make the call. `async for`
+    goes over all hints, as a loop over a `Store` does. Other sources of a session are attributes here too: `await
+    store.demo.add(name="a")`.
     """
 
     __slots__ = ("_store",)
@@ -73,12 +73,12 @@ class AsyncStore:
 
     @property
     def store(self) -> Store:
-        """The store behind it."""
+        """The synchronous store."""
         return self._store
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Is true when the store is closed."""
         return self._store.closed
 
     get = _awaited(Store.get)
@@ -196,27 +196,27 @@ class AsyncTools:
 
     @property
     def tools(self) -> Tools:
-        """The tools behind them, with their definitions."""
+        """The synchronous tools, with their definitions."""
         return self._tools
 
     def anthropic(self) -> list[dict[str, Any]]:
-        """As `Tools.anthropic`."""
+        """Returns `Tools.anthropic`."""
         return self._tools.anthropic()
 
     def openai(self) -> list[dict[str, Any]]:
-        """As `Tools.openai`."""
+        """Returns `Tools.openai`."""
         return self._tools.openai()
 
     def responses(self) -> list[dict[str, Any]]:
-        """As `Tools.responses`."""
+        """Returns `Tools.responses`."""
         return self._tools.responses()
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
-        """As `Tools.call`."""
+        """Does what `Tools.call` does."""
         return await _away(self._tools.call, name, arguments)
 
     async def answer(self, said: Any) -> dict[str, Any] | None:
-        """As `Tools.answer`."""
+        """Does what `Tools.answer` does."""
         return await _away(self._tools.answer, said)
 
     def __contains__(self, name: object) -> bool:
@@ -227,7 +227,7 @@ class AsyncTools:
 
 
 async def tools(store: AsyncStore | Store | None = None, *, context: t.ContextLike | None = None) -> AsyncTools:
-    """As `nudge.tools`."""
+    """Does what `nudge.tools` does."""
     if isinstance(store, AsyncStore):
         store = store.store
     return AsyncTools(await _away(Tools, Store() if store is None else store, context))
