@@ -122,15 +122,15 @@ pub struct ResolvedCall {
     pub to: Option<(NodeId, EdgeCertainty)>,
 }
 
-/// How a test is linked to a node, best first.
+/// The kind of link between a test and a node, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TestHow {
-    /// It calls the node.
+    /// The test calls the node.
     Calls,
-    /// It calls a caller of the node.
+    /// The test calls a caller of the node.
     Reaches,
-    /// It is in a test file that is named after the node's file.
+    /// The test is in a file that is named after the node's file.
     Named,
 }
 
@@ -139,7 +139,7 @@ pub enum TestHow {
 pub struct TestLink {
     /// The test.
     pub test: NodeId,
-    /// How it is linked.
+    /// The kind of link.
     pub how: TestHow,
     /// The number of calls from the test to the node; 0 when no path of calls is known.
     pub depth: u8,

@@ -41,7 +41,7 @@ pub struct Variant {
     pub value: Arc<str>,
 }
 
-/// The same map with several values for a key, which picks the best fitting value. All their properties are computed
+/// A map as above with several values for a key, which picks the best fitting value. All their properties are computed
 /// beforehand.
 #[derive(Default)]
 pub struct Choosing(RwLock<HashMap<Key, Box<[Variant]>, RandomState>>);

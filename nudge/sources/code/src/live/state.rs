@@ -102,11 +102,11 @@ pub struct RootState {
     pub indexed_at: Option<Millis>,
     /// The commit of HEAD.
     pub head: Option<String>,
-    /// How many files a walk left out, by reason.
+    /// The number of files that a walk left out, by reason.
     pub left_out: BTreeMap<&'static str, usize>,
     /// Is true when the project has more files than the index.
     pub is_truncated: bool,
-    /// How changes are noticed.
+    /// The way in which changes are noticed.
     pub mode: WatchMode,
     /// The start time of the last walk.
     pub looked_ns: i64,
