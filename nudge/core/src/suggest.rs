@@ -11,6 +11,7 @@ mod digest;
 mod memory;
 mod merge;
 mod params;
+mod report;
 mod told;
 pub mod unproven;
 

@@ -23,6 +23,7 @@ pub fn report_saved(answer: &Value) -> AnswerReport {
             rows: near,
             notes: vec![notes.to_owned()],
             is_refused: true,
+            ..AnswerReport::default()
         };
     }
     let record = &answer["record"];
@@ -163,6 +164,7 @@ pub fn report_imported(answer: &Value) -> AnswerReport {
         columns: &["RECORD", "REASON"],
         rows: named,
         is_refused,
+        ..AnswerReport::default()
     }
 }
 
