@@ -240,8 +240,8 @@ impl ClientTools {
         if self.profile.is_none() { Ok(()) } else { Err(no_such_method()) }
     }
 
-    /// Makes the result of a call: lines for the model, and for programs the JSON beside them. A file for programs, the
-    /// answer of a method that is not known here, and one that lines would not tell exactly, is JSON as text.
+    /// Makes the result of a call: lines for the model, and for programs the JSON beside them. A file for programs and the
+    /// answer of a method that is not known here are JSON as text.
     async fn to_call_result(
         &self,
         method: Option<&'static MethodSpec>,
@@ -275,11 +275,8 @@ impl ClientTools {
     ) -> (Box<RawValue>, Option<String>) {
         let Some(method) = method.filter(|method| !method.is_file) else { return (answer, None) };
         let describe = move |answer: Box<RawValue>| {
-            let lines = serde_json::from_str(answer.get()).ok().and_then(|value: Value| {
-                // A stored JSON value may have a number that a `Value` would write otherwise.
-                let is_exact = value.to_string() == answer.get();
-                is_exact.then(|| method.to_model_text(&value)).flatten()
-            });
+            let value = serde_json::from_str::<Value>(answer.get()).ok();
+            let lines = value.and_then(|value| method.to_model_text(&value));
             (answer, lines)
         };
         if answer.get().len() <= MAX_INLINE_BYTES {

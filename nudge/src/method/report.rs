@@ -1,5 +1,7 @@
 //! Reports the answers about hints, in lines for a model. The command line prints them with columns and colours of its own.
 
+use std::fmt::Write as _;
+
 use nudge_core::report::{AnswerReport, format_value, indent_text, list_members};
 use serde_json::Value;
 
@@ -126,13 +128,13 @@ fn describe_state(hint: &Value) -> String {
     let variant = hint["variant"].as_str().map(|variant| format!("variant {variant} "));
     let mut out =
         format!("{}v{} of {}", variant.unwrap_or_default(), hint["version"], format_value(&hint["updated_at"]));
-    out.push_str(&format!(", ttl {}", format_value(&hint["meta"]["ttl"])));
+    let _ = write!(out, ", ttl {}", format_value(&hint["meta"]["ttl"]));
     if let Some(author) = hint["meta"]["added_by"].as_str().or(hint["meta"]["source"].as_str()) {
-        out.push_str(&format!(", by {author}"));
+        let _ = write!(out, ", by {author}");
     }
     for (name, word) in [("use_count", "used"), ("failure_count", "failed")] {
         if let Some(count) = hint[name].as_u64() {
-            out.push_str(&format!(", {word} {count}x"));
+            let _ = write!(out, ", {word} {count}x");
         }
     }
     out
