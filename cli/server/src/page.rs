@@ -2,12 +2,12 @@
 //!
 //! 1. `nudge ui` calls `nudge.open_page`, as this user's other commands call their methods.
 //! 2. It opens `http://RANDOM.localhost:PORT/web#code=...` in the browser. The origin is new each time, so the page
-//!   shares nothing with data that another program left at the port. The code is in the fragment, which no browser
-//!   sends. It works once, within a minute.
+//!    shares nothing with data that another program left at the port. The code is in the fragment, which no browser
+//!    sends. It works once, within a minute.
 //! 3. The page sends the code to `/web/session`, which accepts it only from the page, and on Linux only from a
-//!   process of this user (`page/peer.rs`).
+//!    process of this user (`page/peer.rs`).
 //! 4. The page calls methods at `/web/rpc` with the token that it got for the code. Only the page may do so, and only
-//!   with the methods of [`METHODS`].
+//!    with the methods of [`METHODS`].
 //!
 //! `/api` accepts the token too, because its methods are among these. `nudge ui --port` makes the server listen on a
 //! further port, and opens the page there.

@@ -45,7 +45,7 @@ pub enum FileRights {
     Same(Permissions),
 }
 
-/// Whether a file must survive a loss of power.
+/// The file must survive a loss of power, or need not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskSync {
     /// The file is flushed before it gets its name, and the name after that.

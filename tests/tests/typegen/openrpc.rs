@@ -1,4 +1,4 @@
-//! Writes the methods for programs: one OpenRPC document, and a JSON Schema for the params of each method.
+//! Writes the methods for programs: one `OpenRPC` document, and a JSON Schema for the params of each method.
 
 use nudge::{ErrorKind, MethodSpec};
 use serde_json::{Map, Value, json};

@@ -29,7 +29,7 @@ const HEAVIEST: usize = 512;
 const LIGHT: f64 = 1e-3;
 /// The number of best units from which relations are followed.
 const SEEDS: usize = 5;
-/// One of this many slots is for units that are found by relation.
+/// Units that are found by relation get one of this many slots.
 const SLOTS: usize = 5;
 /// The factor by which relevance increases the score of a related unit. Measured on the same half: most units related
 /// to some unit are so alike that only relevance orders them.
