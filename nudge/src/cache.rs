@@ -134,8 +134,8 @@ impl Nudge {
         self.created_at
     }
 
-    /// Finds the best hint of a key that fits. For repeated lookups from one context use a [`View`](crate::View). The
-    /// comparison of scopes has no limit of steps; [`Nudge::find`] has the limit of a call.
+    /// Finds the best hint of a key that fits. For repeated lookups from one context use a [`View`](crate::View). This
+    /// method compares scopes without a step limit; [`Nudge::find`] has the step limit that every call has.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.find_variants(component, key).1;
         if variants.is_empty() {
@@ -169,7 +169,7 @@ impl Nudge {
     }
 
     /// Drops expired hints, which no method shows, and returns their number. While the clock is not plausible, hints
-    /// that only the clock calls expired stay, and are visible again when the clock is right.
+    /// that have expired only by this clock are not dropped. They are visible again when the clock is right.
     pub fn sweep(&self) -> usize {
         let mut writer = self.writer.lock();
         self.sweep_locked(&mut writer)
@@ -287,7 +287,7 @@ impl Nudge {
         recorded
     }
 
-    /// Records a write. A log that another process has shortened refuses the write and returns true from `is_long`;
+    /// Records a write. If another process has shortened the log, `append` fails and `is_long` returns true;
     /// then the log begins anew and the write is recorded in it.
     fn record_write(&self, writer: &WriterState, entry: &LogEntry<'_>) -> Result<()> {
         self.log.append(entry).or_else(|refusal| {
@@ -547,7 +547,8 @@ mod tests {
             assert_eq!((store.sweep(), payload(&waiting).get().contains("\"two\"")), (0, true));
             assert_eq!(payload(&ExportHints::default()).get().contains("\"two\""), !gone);
             if gone {
-                // Waiting hints use none of the quota, and are stored when they are read from a file.
+                // Hints that have expired only by a doubtful clock do not count against the quota, and an import still
+                // stores them.
                 let other = Nudge::with_clock(Config::default(), Arc::clone(&store.clock));
                 let kept = payload(&waiting);
                 let import = ImportHints { payload: kept.clone(), mode: ImportMode::Merge, allow_secret: false };
@@ -561,7 +562,7 @@ mod tests {
             manual.jump_by(-jump);
             assert!(["one", "two"].iter().all(|key| store.get("a", key, &Context::default()).is_some()), "right again");
         }
-        // The store trusts a clock that stays the same for a while.
+        // After a jump, the store trusts the clock again when it has run for a while without another jump.
         manual.jump_by(31 * DAY_MS);
         store.sweep();
         manual.advance_by(3_600_000);

@@ -1,4 +1,4 @@
-//! The page of examples that agents read: every example can be stored, and is found by its own tags.
+//! Tests the page of examples that agents read: every example can be stored and has three to six tags.
 
 use nudge::{Context, Nudge, SetHint};
 

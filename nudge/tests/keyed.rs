@@ -1,4 +1,4 @@
-//! A call with a key is carried out once, whatever it changes and whichever calls come between.
+//! A call with a key is carried out once, whatever it changes, and whichever calls come between it and its repetition.
 
 // Each test file uses a part of `kit`.
 #[allow(dead_code)]
@@ -29,7 +29,7 @@ fn stored(session: &RecordedStore, key: &str) -> Value {
 }
 
 #[test]
-fn what_touches_a_secret_among_others_is_not_made_again() {
+fn a_repeated_call_that_changed_secrets_and_other_hints_is_not_carried_out_again() {
     for limit in [0, 1] {
         let session = RecordedStore::new(limit);
         session.call("set_hint", &secret("k")).unwrap();
@@ -50,7 +50,8 @@ fn what_touches_a_secret_among_others_is_not_made_again() {
         session.keyed(Some("import"), "import", &import).unwrap();
         session.call("set_hint", &open("i", "later")).unwrap();
         session.call("set_hint", &open("n", "in between")).unwrap();
-        // The record must contain the value of the open hint with the word, so this value is removed before the check.
+        // The value of the one hint that is no secret contains `sesame` and must be recorded, so it is removed before
+        // the check.
         let recorded = session.recorded().replace("run sesame now", "");
         assert!(!recorded.contains("sesame"), "{recorded}");
 
@@ -75,7 +76,7 @@ fn what_touches_a_secret_among_others_is_not_made_again() {
 }
 
 #[test]
-fn an_outcome_counts_once_and_a_deleted_secret_is_deleted() {
+fn a_repeated_outcome_counts_once_and_a_repeated_delete_of_a_secret_succeeds() {
     for limit in [0, 1] {
         let session = RecordedStore::new(limit);
         session.call("set_hint", &secret("k")).unwrap();
@@ -97,7 +98,7 @@ fn an_outcome_counts_once_and_a_deleted_secret_is_deleted() {
 }
 
 #[test]
-fn a_lost_secret_is_made_again_only_where_nothing_stands() {
+fn a_repeated_set_stores_a_lost_secret_again_only_if_no_other_hint_has_its_name() {
     for limit in [0, 1] {
         let session = RecordedStore::new(limit);
         let plain = |key: &str| {
@@ -128,7 +129,7 @@ fn a_lost_secret_is_made_again_only_where_nothing_stands() {
         let again = session.keyed(Some("before"), "set_hint", &plain("later")).unwrap();
         assert_eq!((&again["hint"]["version"], &again["hint"]["value"]), (&json!(2), &json!("newer")));
         assert_eq!(stored(&session, "later")["value"], "newer");
-        // The repeated use of a secret does not count for another hint that now has its name.
+        // A repeated `bump` of a lost secret does not count for another hint stored since under the same key.
         session.call("set_hint", &open("b", "another")).unwrap();
         let bump = json!({"component": "a", "key": "b"});
         assert_eq!(session.keyed(Some("other"), "bump", &bump).unwrap_err().kind(), ErrorKind::NotFound);
@@ -163,7 +164,8 @@ fn a_key_is_good_for_one_call() {
                 assert_eq!(session.seen(), before);
             }
             session.keyed(Some("set"), "set_hint", &set).unwrap();
-            // The record keeps nothing from which a secret or the environment could be guessed.
+            // The record keeps nothing of the environment, so a repeated call with another environment cannot be told
+            // from the first and is accepted.
             session.keyed(Some("env"), "bump", &env("other")).unwrap();
             assert_eq!(session.seen(), before);
             session = session.promoted();
@@ -177,7 +179,7 @@ fn a_key_is_good_for_one_call() {
 }
 
 #[test]
-fn a_record_without_the_call_still_reads() {
+fn a_record_without_the_member_call_can_still_be_read() {
     let session = RecordedStore::new(0);
     let set = open("k", "x");
     session.keyed(Some("set"), "set_hint", &set).unwrap();

@@ -1,4 +1,4 @@
-"""Tests `nudge serve --profile dude` through the Python SDK, in both protocol eras, alone and beside an ordinary
+"""Tests `nudge serve --profile dude` through the Python SDK, with the current and the legacy version of the MCP protocol, alone and beside an ordinary
 server."""
 
 import asyncio

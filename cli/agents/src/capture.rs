@@ -1,5 +1,6 @@
-//! The part of a hook that captures sessions. At the end of a session, the hook records a job and starts a process
-//! that outlives the client. At the start of a session, it tells the user, and resumes unfinished jobs.
+//! The part of a hook that captures sessions. At the end of a session, the hook records a job and starts a process that
+//! outlives the client. At the start of a session, the hook tells the user that the session will be captured, and
+//! resumes unfinished jobs.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use super::event::HookEvent;
 /// The source of captured sessions, and its command that works on recorded jobs in the background.
 const SOURCE: &str = "brain";
 const WORDS: [&str; 2] = ["capture", "--detach"];
-/// The milliseconds after its start at which a job counts as abandoned.
+/// A job that is unfinished this many milliseconds after its creation or its last try counts as abandoned.
 const LEFT_MS: i64 = 60_000;
 
 /// Returns the brain for sessions in this folder; `None` when they are not captured.

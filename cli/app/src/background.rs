@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use nudge::{Error, Result};
 use nudge_core::source::SourceSpec;
 
-/// Starts another command of a source in a process of its own. This process leaves the terminal first, so that the
-/// end of its caller, or of the caller's login session, does not end the new process.
+/// Starts another command of a source in a process of its own. The calling process itself first leaves the terminal, so
+/// that the end of its parent, or of the parent's login session, does not end the new process.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the program cannot be started.

@@ -29,7 +29,7 @@ pub fn now() -> Millis {
 }
 
 /// Returns the time at which a hint expires; `None` for a hint that lives as long as the session. A secret may have a
-/// time too, but it is not kept for the next session, so the output must not promise that time.
+/// duration too, but secrets are not kept for the next session, so the output must not promise an expiry.
 pub fn expires_at(hint: &Value) -> Option<Millis> {
     if hint["meta"]["sensitivity"] == "secret" {
         return None;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_told_to_the_nearest() {
+    fn time_left_is_rounded_to_the_nearest_unit() {
         for (millis, told) in
             [(7_200_000, "2h"), (2_592_000_000, "30d"), (3_600_000, "1h"), (-5, "0s"), (172_800_000, "2d")]
         {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_ends_and_a_session_does_not() {
+    fn a_hint_with_a_duration_has_an_expiry_and_one_for_the_session_has_none() {
         let hint = |ttl: &str| json!({"meta": {"ttl": ttl}, "updated_at": "2026-01-01T00:00:00.000Z"});
         assert_eq!(expires_at(&hint("PT2H")), nudge::parse_time("2026-01-01T02:00:00Z"));
         assert_eq!(expires_at(&hint("session")), None);

@@ -81,7 +81,7 @@ fn saved_hints_are_read_by_people_and_told_after_a_look() {
     serve.close();
 }
 
-/// A hint whose scope names another repository is not carried there.
+/// A hint in the file whose scope names another repository is stored for this repository, not for the other one.
 #[test]
 fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
     let desk = Desk::new();
@@ -114,7 +114,7 @@ fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
 
 /// The author of a repository may want to harm a user who opens it.
 #[test]
-fn a_file_of_a_stranger_is_bounded_and_told_as_text() {
+fn the_file_of_a_stranger_has_a_size_limit_and_is_shown_without_control_characters() {
     let desk = Desk::new();
     let serve = desk.serve();
     let path = desk.checkout.join(FILE);

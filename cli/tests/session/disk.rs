@@ -1,5 +1,5 @@
-//! A disk that fails during a write that must last: input and output errors, no space, half a write, no flush. The
-//! old file stays as it was, nothing is half written, and the caller gets one sentence. When the disk works again,
+//! Tests a disk that fails while a durable file is written: I/O errors, no space, half a write, a failed flush. The old
+//! file stays as it was, nothing is half written, and the caller gets one sentence. When the disk works again,
 //! everything continues.
 #![cfg(target_os = "linux")]
 
@@ -68,7 +68,7 @@ impl Lab {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             let caches = self.desk.home.path().join("caches");
             let own = path.starts_with(&self.desk.runtime) || path.starts_with(caches) || name == "armed";
-            // The other files beside a database are SQLite's; they are in use or contain nothing.
+            // The files `-wal` and `-shm` beside a database are SQLite's own; they are in use or empty.
             !(own
                 || path.extension().is_some_and(|kind| kind == "lock")
                 || name.ends_with("-wal")
@@ -78,7 +78,7 @@ impl Lab {
     }
 }
 
-/// A command whose write must last: its name, its preparation, the path of the faults, and its words.
+/// A test case: its name, its preparation, the part of a path whose writes fail, and the command's arguments.
 type Case = (&'static str, fn(&Lab), &'static str, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -153,7 +153,8 @@ fn a_file_of_a_command_is_whole_or_as_it_was() {
             let output = run(lab.command(beneath, args), LONG);
             lab.disarm();
             if output.status.success() {
-                // Unflushed data exists as long as the machine runs.
+                // Only a failed flush (fault `f`) may go unnoticed: the written data stays readable until the machine
+                // stops.
                 assert_eq!(fault, "f", "{what}: {output:?}");
                 assert!(self::records(&lab) != records || lab.files() != files, "{what}: nothing was written");
             } else {

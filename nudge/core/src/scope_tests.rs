@@ -45,7 +45,8 @@ fn refused() {
 #[test]
 fn what_is_held_counts_every_text_twice_as_json_and_as_itself() {
     let long = "x".repeat(200);
-    // The smallest allocation has room for a part of the text.
+    // The text of one letter already takes the smallest allocation, 32 bytes, so up to 32 bytes of the long text cost
+    // nothing more.
     let twice = 2 * (long.len() - 32);
     for json in [
         r#"{"cwd_glob":["/TEXT"]}"#,

@@ -25,9 +25,9 @@ pub struct BertNetwork {
     network: rten::Model,
     /// A pool of one thread. A caller that embeds many texts leaves the other processors to the user.
     threads: OnceLock<Arc<ThreadPool>>,
-    /// A pool of one low-priority thread, for callers that give way, so that prompts use the other pool. The engine
-    /// starts its threads itself, but a thread inherits the priority of the thread that starts it. So the first
-    /// low-priority caller makes this pool.
+    /// A pool of one low-priority thread for background callers. Prompts use the other pool and do not wait for them.
+    /// The engine starts its threads itself, but a thread inherits the priority of the thread that starts it. So the
+    /// first low-priority caller makes this pool.
     threads_behind: OnceLock<Arc<ThreadPool>>,
 }
 

@@ -29,7 +29,7 @@ fn nice() -> Vec<i32> {
 ///
 /// Promise (models): Vectors in the background give way to other work, and no prompt waits for them.
 #[test]
-fn a_caller_that_gives_way_has_it_computed_on_a_thread_that_does() {
+fn vectors_for_a_background_caller_are_computed_on_a_low_priority_thread() {
     let place = tempfile::tempdir().unwrap();
     let models = ModelLender::new(ModelChoice::Folder(Tiny::new(1).write(place.path())), Arc::new(SystemClock));
     let lent = models.clone();

@@ -1,4 +1,4 @@
-"""Makes reference.json: what NumPy computes of the known model, by the paper and by nothing of ours.
+"""Makes reference.json: the vectors of the model in FOLDER, computed by NumPy after the paper, without any of our code.
 
     python -m pip install numpy tokenizers
     python nudge/embed/tests/reference.py FOLDER > nudge/embed/tests/reference.json

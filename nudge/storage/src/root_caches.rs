@@ -1,5 +1,5 @@
-//! Caches of folders, such as the index of a checkout: each has its own folder, which holds the path of the cached
-//! folder (the root).
+//! Each cache, such as the index of a checkout, lies in its own folder. A file there holds the path of the root, the
+//! folder that the cache describes.
 //!
 //! Worktrees and clones appear and disappear. The cache of a missing root is removed when it has not been opened for a
 //! month; so a root on a disk that is absent for a while keeps its cache.

@@ -53,7 +53,7 @@ pub struct OpenSources {
     clock: Arc<dyn Clock>,
     suggest: Arc<SuggestService>,
     events: Arc<EventService>,
-    /// The stop flags of the sources, in their order. Each flag wakes only its own source.
+    /// The stop flags of the sources, in their order. A flag interrupts only the waiting thread of its own source.
     stops: Vec<StopFlag>,
     models: Arc<dyn ModelProvider>,
 }
@@ -156,7 +156,7 @@ impl OpenSources {
         self.iter().find_map(count).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     }
 
-    /// Makes the change that reports that a source has started or stopped being in use.
+    /// Makes the event which tells listeners that a source is now in use, or no longer.
     pub fn in_use_event(&self, source: &'static str) -> ChangeEvent {
         ChangeEvent {
             source,
@@ -184,7 +184,7 @@ impl OpenSources {
     }
 }
 
-/// Closes the sources wherever the server ends, even before it has begun to answer.
+/// Closes the sources however the server ends, even before it has begun to answer.
 impl Drop for OpenSources {
     fn drop(&mut self) {
         self.close();

@@ -41,7 +41,7 @@ pub(super) fn list_places(node: Syntax<'_>) -> Vec<(Syntax<'_>, Option<u32>)> {
     out
 }
 
-/// Adds a node whose name is in a field of the syntax.
+/// Adds a node to the index; `name` is the syntax node of its name.
 pub(super) fn note_node(
     walk: &mut TreeWalk<'_>,
     node: Syntax<'_>,
@@ -61,7 +61,8 @@ pub(super) fn note_node(
     Some(walk.add_node(NodeDraft { kind, name, whole: node, body, flags, doc, bare }))
 }
 
-/// Opens a class without a name. It hides the code around it: the types of `this` and of bare names in it are unknown.
+/// Opens a class without a name. Inside such a class, `this` and unqualified names are not looked up in the surrounding
+/// code, so their types are unknown.
 pub(super) fn open_nameless(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let number = to_number(walk.facts.impls.len());
     walk.facts.impls.push(ImplBlock {

@@ -236,7 +236,7 @@ fn visit_method(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Function(number));
 }
 
-/// Compares the documentation with the signature. Documentation writes a type parameter as `<T>`.
+/// Compares the documentation with the signature. In Javadoc, `@param <T>` is a type parameter and not one of `params`.
 fn check_method_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     let Some(list) = node.child_by_field_name("parameters") else { return };
     let mut cursor = list.walk();

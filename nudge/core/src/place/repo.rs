@@ -196,7 +196,7 @@ fn parse_file_path(path: &str) -> Result<RepoName> {
 }
 
 /// Collapses a path, and removes the `.git` of `repo.git` and spaces and slashes at the end. It repeats this until
-/// nothing changes, so that the canonical form parses to itself. A folder with the name `.git` keeps it.
+/// nothing changes, so that the canonical form parses to itself. A last segment that is only `.git` stays.
 fn trim_git(path: &str) -> String {
     let mut path = path.to_owned();
     loop {

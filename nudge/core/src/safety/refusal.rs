@@ -17,7 +17,7 @@ pub fn check_text(name: Option<&str>, text: &str, path: &str) -> Result<()> {
     }
 }
 
-/// Refuses a text like [`check_text`], with another message, for callers that do not have the options that the usual
+/// Does what [`check_text`] does, but with another message, for callers that do not have the options that the usual
 /// message names.
 ///
 /// # Errors

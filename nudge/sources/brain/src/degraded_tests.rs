@@ -1,4 +1,4 @@
-//! Tests the answers while a part is missing.
+//! Tests the answers while the index cannot grow, cannot be stored, or is in use.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -55,7 +55,7 @@ fn an_index_that_cannot_grow_answers_what_it_has_and_goes_on_when_there_is_room(
 }
 
 #[test]
-fn where_the_folder_for_caches_takes_no_index_there_is_one_for_a_moment() {
+fn without_a_usable_cache_folder_the_index_lasts_as_long_as_the_source() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cache"), "no folder").unwrap();
     let brains = brains(folder.path());
@@ -105,7 +105,8 @@ fn the_status_waits_for_no_reader_of_the_files_and_no_writer_of_the_index() {
     assert_eq!((&stands["units"], &stands["stale"]), (&json!(1), &json!(false)));
 }
 
-/// A model that writes a note during its first call, and notes the number of the call before which the note was read.
+/// A model that writes a markdown note during its first call, and records which later call was the first to find this
+/// note in the index.
 struct WritesANote {
     note: PathBuf,
     brains: OnceLock<Arc<BrainSource>>,

@@ -20,8 +20,8 @@ use crate::schema::{FULL_TEXT, TRIGRAMS};
 pub const CUT: f64 = 0.3;
 /// The most results.
 const MAX_RESULTS: usize = 400;
-/// The relevance that an archived record loses in the order. Of two equal records the archived one comes second; it
-/// is still the first if it alone matches the question. A record of another project loses as much.
+/// The relevance that is taken from an archived record when the results are sorted. Of two equal records the archived
+/// one comes second; it is still the first if it alone matches the question. A record of another project loses as much.
 const ARCHIVED: f64 = 0.1;
 /// The records considered because of their meaning: this many by their texts and this many by their titles. Few
 /// questions have so many results, and keeping more of them sorted takes as long as all comparisons.
@@ -182,8 +182,8 @@ pub fn find_records(
     let (mut best, mut archived) = (Vec::new(), Vec::new());
     let mut look = c.prepare_cached("SELECT kind, status FROM record WHERE id = ?1")?;
     for candidate in candidates {
-        // With a filter all candidates are checked, because the number of results must be exact. Without one the rest
-        // only counts.
+        // With a filter all candidates are checked, because the number of results must be exact. Without a filter, the
+        // remaining candidates are only counted.
         if best.len() >= limit && query.kind.is_none() && query.status.is_none() {
             break;
         }

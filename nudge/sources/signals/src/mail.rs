@@ -12,8 +12,8 @@ use crate::state::{StateDir, unusable_error};
 /// The folder of mail in a state directory.
 const MAIL: &str = "mail";
 
-/// A mail that reports an agent without an answer to a mayor. The fields are in alphabetical order, and are written
-/// in it.
+/// A mail that reports an agent without an answer to a mayor. The fields are declared in alphabetical order, and are
+/// written in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EscalationMail {
     /// The text of the report.

@@ -55,7 +55,8 @@ impl SignalType {
     }
 }
 
-/// A signal in the form of an agent's file. The fields are in alphabetical order, and are written in it.
+/// A signal in the form of an agent's file. The fields are declared in alphabetical order, and are written in this
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     /// The sender.

@@ -179,7 +179,7 @@ impl<'a> ConfigText<'a> {
     /// Reads the text after `=`: quotes, escapes, comments, continued lines.
     fn read_value(&mut self) -> Result<Vec<u8>, MalformedConfig> {
         let mut value: Vec<u8> = Vec::new();
-        // The length before trailing white space, which the end of the value removes.
+        // The length without trailing white space, to which the value is cut at its end.
         let mut trim: Option<usize> = None;
         let mut quoted = false;
         loop {
