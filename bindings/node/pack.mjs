@@ -1,7 +1,8 @@
 // Makes the published npm packages: node pack.mjs OUT [FOLDER]
 //
-// FOLDER, by default the folder of this script, holds the results of `npm run build` on each platform (nudge.PLATFORM.node). OUT gets a
-// package nudge-hints-PLATFORM-VERSION.tgz for each of them, and nudge-hints-VERSION.tgz without a binary. The latter
+// FOLDER, by default the folder of this script, holds the results of `npm run build` on each platform
+// (nudge.PLATFORM.node). OUT gets a package nudge-hints-PLATFORM-VERSION.tgz for each of them, and
+// nudge-hints-VERSION.tgz without a binary. The latter
 // names the packages of all platforms as optional, and npm installs the fitting one. No script runs at the
 // installation.
 import { spawnSync } from 'node:child_process'

@@ -17,7 +17,7 @@
 //! assert_eq!(found.hint().text(), "docker compose build router");
 //! assert_eq!(found.reasons(), ["cwd matched **/http-proxy*"]);
 //!
-//! Elsewhere no hint fits, and `get` returns `None`.
+//! // Elsewhere no hint fits, and `get` returns `None`.
 //! let elsewhere = Context::builder().cwd("/home/me").build()?;
 //! assert!(store.get("http-proxy", "build", &elsewhere).is_none());
 //! # Ok::<(), nudge::Error>(())

@@ -26,7 +26,7 @@ pub(in crate::method) const IMPORTANT: u8 = 8;
 const BEHIND: u8 = 2;
 /// A hint that ranks behind loses this strength at a start; at a prompt, its words count with this factor.
 const BEHIND_AT_A_START: f64 = -0.2;
-const BEHIND_BY_WORDS: f64 = 0.6;
+const BEHIND_BY_WORDS: f64 = 0.7;
 /// Score at which the score's part of the strength is half of its maximum. It is the score of a new hint with default
 /// priority and confidence, and one condition in its scope.
 const HALF_SCORE: f64 = 1.0 / 3.0;
