@@ -39,7 +39,7 @@ pub const WAIT: Duration = Duration::from_secs(5);
 ///         KEYS,
 ///         "CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL) STRICT;
 ///          CREATE VIRTUAL TABLE note_fts USING fts5(text, content='note', content_rowid='id', tokenize='porter');",
-/// // A later version added this script. The scripts before it have run already, and never change.
+///         // A later version added this script. The scripts before it have run already, and never change.
 ///         "ALTER TABLE note ADD COLUMN at TEXT NOT NULL DEFAULT '';",
 ///     ],
 ///     full_text: &["note_fts"],
