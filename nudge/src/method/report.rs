@@ -158,31 +158,31 @@ mod tests {
     #[test]
     fn a_hint_is_told_in_lines() {
         let hint = json!({"component": "web", "key": "build", "variant": "a1", "value": {"type": "command", "shell": "zsh", "cmd": "make\nmake x"},
-            "meta": {"reason": "it is quick", "tags": ["a", "b"], "ttl": "P30D", "scope": {"repo": ["x", "y"], "branch": ["main"]}, "added_by": "agent:t"},
+            "meta": {"reason": "it is quick", "tags": ["a", "b"], "ttl": "P30D", "scope": {"branch": ["main"], "repo": ["x", "y"]}, "added_by": "agent:t"},
             "version": 2, "updated_at": "2026-01-01T00:00:00Z", "use_count": 3});
         let explain = json!({"matched": true, "score": 0.5, "reasons": ["repo=x matched", "used 3 times"]});
         let told = report_found(&json!({"hint": hint, "match_explain": explain})).to_model_text();
         assert_eq!(
             told,
             "web/build: make\n  make x (command, zsh)\nreason: it is quick; tags: a, b\n\
-             applies where repo=x, y branch=main, variant a1 v2 of 2026-01-01T00:00:00Z, ttl P30D, by agent:t, used 3x\n\
+             applies where branch=main repo=x, y, variant a1 v2 of 2026-01-01T00:00:00Z, ttl P30D, by agent:t, used 3x\n\
              repo=x matched; used 3 times (score 0.5)"
         );
         let stored = report_stored(
             &json!({"hint": hint, "variants": 2, "keeping": "it ends", "previous": {"component": "web", "key": "build", "value": "old"}}),
         );
         let told = stored.to_model_text();
-        assert!(told.starts_with("stored web/build: make\n  make x (command, zsh)\napplies where repo=x"), "{told}");
+        assert!(told.starts_with("stored web/build: make\n  make x (command, zsh)\napplies where branch=main repo=x"), "{told}");
         assert!(told.ends_with("\nit ends\nit replaced web/build: old\nthe key has 2 variants now"), "{told}");
     }
 
     #[test]
     fn lists_and_nothing_are_told_in_lines() {
-        let row = json!({"hint": {"component": "a", "key": "b", "value": {"type": "json", "data": {"z": 1, "a": 2}}, "meta": {"ttl": "session"}, "version": 1, "updated_at": "T"},
+        let row = json!({"hint": {"component": "a", "key": "b", "value": {"type": "json", "data": {"a": 2, "z": 1}}, "meta": {"ttl": "session"}, "version": 1, "updated_at": "T"},
             "match_explain": {"matched": false, "score": 0.1, "reasons": ["cwd is not /x"]}});
         assert_eq!(
             report_matches(&json!({"hints": [row]})).to_model_text(),
-            "a/b: {\"z\":1,\"a\":2} (json)\n  not here: cwd is not /x (score 0.1); v1 of T, ttl session"
+            "a/b: {\"a\":2,\"z\":1} (json)\n  not here: cwd is not /x (score 0.1); v1 of T, ttl session"
         );
         assert!(report_matches(&json!({"hints": []})).to_model_text().starts_with("no hint fits"));
         assert_eq!(report_components(&json!({"components": [{"name": "a", "hint_count": 2}]})).lines, ["a: 2 hints"]);
