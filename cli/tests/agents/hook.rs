@@ -167,7 +167,7 @@ fn hooks_that_come_too_late_are_counted_and_told() {
         assert!(said.contains("3 of the last 5 hooks came too late"), "{verb}: {said}");
         assert!(said.contains("the setting hook.ms = "), "{verb}: {said}");
     }
-    // Its own time, too: an event of which Nudge has nothing to say is no hook.
+    // An event on which Nudge never says anything is not counted as a hook.
     says(&session.runtime, br#"{"hook_event_name":"Notification"}"#);
     assert_eq!(hooks()["count"], 5);
     session.end();

@@ -202,7 +202,7 @@ fn kept(desk: &Desk) -> Vec<String> {
     hints.into_iter().flatten().map(|(key, _)| key.clone()).collect()
 }
 
-/// What `nudge stop` says; the server is gone then.
+/// Returns the text of `nudge stop`; the server is gone then.
 fn stop(desk: &Desk, serve: kit::Serve) -> Value {
     let said = desk.run(&["stop"]);
     drop(serve);

@@ -692,7 +692,7 @@ fn without_a_server_what_is_kept_is_read() {
         assert_eq!((code, &*said), (3, ""));
         assert!(told.contains("what can be undone ended with the last session"), "{told}");
     }
-    // What changes something needs a server, and a look changes nothing.
+    // A call that changes something needs a server, and a call that reads changes nothing.
     assert_eq!(run(&["set", "a", "build", "make"]).0, 3);
     assert_eq!(std::fs::read(user.file()).unwrap(), kept);
 
