@@ -172,7 +172,10 @@ mod tests {
             &json!({"hint": hint, "variants": 2, "keeping": "it ends", "previous": {"component": "web", "key": "build", "value": "old"}}),
         );
         let told = stored.to_model_text();
-        assert!(told.starts_with("stored web/build: make\n  make x (command, zsh)\napplies where branch=main repo=x"), "{told}");
+        assert!(
+            told.starts_with("stored web/build: make\n  make x (command, zsh)\napplies where branch=main repo=x"),
+            "{told}"
+        );
         assert!(told.ends_with("\nit ends\nit replaced web/build: old\nthe key has 2 variants now"), "{told}");
     }
 
