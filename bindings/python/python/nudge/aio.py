@@ -61,9 +61,9 @@ class AsyncStore:
     """A `Store` whose methods are awaited: the same names, options, results and errors.
 
     Every call runs on a thread, so that it does not block the event loop. The synchronous store is `store`. A task that
-    is cancelled while it waits for a session leaves the store usable; the session may still carry out the call. `async for`
-    goes over all hints, as a loop over a `Store` does. Other sources of a session are attributes here too: `await
-    store.demo.add(name="a")`.
+    is cancelled while it waits for a session leaves the store usable; the session may still carry out the call.
+    `async for` goes over all hints, as a loop over a `Store` does. Other sources of a session are attributes here too:
+    `await store.demo.add(name="a")`.
     """
 
     __slots__ = ("_store",)
