@@ -10,7 +10,6 @@ mod import;
 mod list;
 mod outcome;
 mod query;
-mod report;
 mod set;
 mod stats;
 mod status;

@@ -96,12 +96,9 @@ pub struct MethodSpec {
     pub example: Option<&'static str>,
     /// How a person can change the data of this method in an editor.
     pub edited: Option<&'static EditSpec>,
-    /// The answer is a file for programs: a tool answers with its JSON.
-    pub is_file: bool,
     /// How the command line reads the pages of an answer that is a file for programs.
     pub document: Option<&'static DocumentPages>,
-    /// The report of the answer: the command line of a source prints it, and a tool answers a model with its lines. Without
-    /// one, both tell the members one by one.
+    /// Makes the report of the answer on the command line. `None` prints the members one by one.
     pub report: Option<fn(&serde_json::Value) -> AnswerReport>,
     /// The addition of the command line to the answer, when a setting asks for it.
     pub finish: Option<&'static AnswerFinish>,
@@ -163,7 +160,6 @@ impl MethodSpec {
             example: None,
             edited: None,
             document: None,
-            is_file: false,
             report: None,
             finish: None,
             question: None,
@@ -201,23 +197,7 @@ impl MethodSpec {
         Self { document: Some(pages), ..self }
     }
 
-    /// The answer is a file for programs.
-    #[must_use]
-    pub const fn file(self) -> Self {
-        Self { is_file: true, ..self }
-    }
-
-    /// Returns the answer of a tool as lines for a model; `None` for a file.
-    pub fn to_model_text(&self, answer: &serde_json::Value) -> Option<String> {
-        let report = match self.report {
-            _ if self.is_file => return None,
-            Some(report) => report(answer),
-            None => AnswerReport::from_members(answer),
-        };
-        Some(report.to_model_text())
-    }
-
-    /// Sets the report of its answer.
+    /// Sets the function that makes a person's report of the answer.
     #[must_use]
     pub const fn with_report(self, report: fn(&serde_json::Value) -> AnswerReport) -> Self {
         Self { report: Some(report), ..self }

@@ -11,7 +11,6 @@ mod digest;
 mod memory;
 mod merge;
 mod params;
-mod report;
 mod told;
 pub mod unproven;
 

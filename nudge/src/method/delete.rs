@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::report;
 use crate::cache::{Nudge, WriteAct};
 use crate::hint::{Hint, check_name};
 use crate::missing::no_such_variant;
@@ -26,8 +25,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.delete_hint", "Delete a hint", ABOUT, build_schema::<DeleteHint>)
         .tool()
         .destructive()
-        .vital()
-        .with_report(report::report_deleted),
+        .vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.delete_by(caller, &params)),
 };
 

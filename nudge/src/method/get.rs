@@ -16,7 +16,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::report;
 use crate::cache::Nudge;
 use crate::choice::{Match, pick_variant};
 use crate::hint::{Hint, check_name};
@@ -36,7 +35,6 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .read_only()
         .inferred()
         .vital()
-        .with_report(report::report_found)
         // See "MCP call over stdio" and "HTTP" in `nudge/docs/speed.md`: on another thread these calls take 1.4 times
         // as long.
         .inline(),

@@ -18,7 +18,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::report;
 use super::set::check_source;
 use crate::cache::{Nudge, WriteAct, WritePlan};
 use crate::hint::{Hint, HintUsage};
@@ -35,8 +34,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.import", "Import hints", ABOUT, build_schema::<ImportHints>)
         .tool()
         .destructive()
-        .vital()
-        .with_report(report::report_imported),
+        .vital(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.import_by(caller, &params)),
 };
 

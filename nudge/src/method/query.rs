@@ -15,7 +15,6 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report;
 use crate::cache::Nudge;
 use crate::explain;
 use crate::hint::{Hint, check_name};
@@ -44,8 +43,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .frequent()
         .read_only()
         .inferred()
-        .vital()
-        .with_report(report::report_matches),
+        .vital(),
     run: |nudge, _, params| answer_typed(params, |params| nudge.query(params)),
 };
 

@@ -6,7 +6,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::report_recalled;
 use super::{ClientSessions, CommandOutcome};
 use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
@@ -61,8 +60,7 @@ pub const RECALL: MethodSpec = MethodSpec::new(
 .tool()
 .read_only()
 .inferred()
-.for_prompts()
-.with_report(report_recalled);
+.for_prompts();
 
 /// The row of `nudge.outcome`.
 pub const OUTCOME: MethodSpec = MethodSpec::new(

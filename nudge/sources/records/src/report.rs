@@ -23,7 +23,6 @@ pub fn report_saved(answer: &Value) -> AnswerReport {
             rows: near,
             notes: vec![notes.to_owned()],
             is_refused: true,
-            ..AnswerReport::default()
         };
     }
     let record = &answer["record"];
@@ -164,7 +163,6 @@ pub fn report_imported(answer: &Value) -> AnswerReport {
         columns: &["RECORD", "REASON"],
         rows: named,
         is_refused,
-        ..AnswerReport::default()
     }
 }
 
