@@ -23,7 +23,9 @@ pub fn run(args: &SaveArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     committed::load_trusted(&top, &repo, &call)?;
     let request = SaveRequest { component: args.component.clone(), keys: args.keys.clone(), all: args.all };
     let pending = PendingSave::plan(&top, &repo, &request, &call)?;
-    check_secrets(pending.plan.text.as_deref().unwrap_or_default())?;
+    if let Some(text) = &pending.plan.text {
+        check_secrets(text)?;
+    }
     let plan = pending.write(&top, &repo, &call)?;
     if global.json {
         let told = json!({

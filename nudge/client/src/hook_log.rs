@@ -94,12 +94,11 @@ impl RecentHooks {
 
     /// Counts the late ones. `None` when there was no hook.
     pub fn count_late(&self) -> Option<HookReport> {
-        let late = |hooks: &[u8]| hooks.iter().filter(|byte| **byte & LATE != 0).count();
-        let lately = self.0.get(self.0.len().saturating_sub(LATELY)..).unwrap_or_default();
+        let count_late = |most: usize| self.0.iter().rev().take(most).filter(|byte| **byte & LATE != 0).count();
         (!self.0.is_empty()).then(|| HookReport {
             count: self.0.len(),
-            late: late(&self.0),
-            late_lately: late(lately),
+            late: count_late(COUNTED),
+            late_lately: count_late(LATELY),
             advised_ms: self.choose_limit_ms().next_multiple_of(ADVISED_STEP_MS).min(MAX_LIMIT_MS),
         })
     }

@@ -221,7 +221,7 @@ fn what_lies_there_already_is_checked_too() {
     scene.server.set("model.safetensors", Answer::Status("503 Service Unavailable"));
     let error = scene.fetch().unwrap_err();
     assert!(error.message().contains("/models/tiny/model.safetensors was refused by its server"), "{error}");
-    // One leftover file has the right length, the other is longer: Nudge trusts neither.
+    // A leftover file of the right length and a longer one: Nudge trusts neither.
     let tokenizer = scene.bytes("tokenizer.json");
     fs::write(scene.part("tokenizer.json"), vec![b' '; tokenizer]).unwrap();
     fs::write(scene.part("config.json"), vec![b' '; 10_000]).unwrap();

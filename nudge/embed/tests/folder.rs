@@ -284,7 +284,7 @@ fn links_devices_and_doubles_in_archives_are_refused() {
     }
 }
 
-/// One archive states a large length and the other does not: neither can fill the disk.
+/// An archive that states a large length and an archive that hides it: neither can fill the disk.
 #[test]
 fn sizes_are_limited_whatever_an_archive_says() {
     let (place, models) = place();

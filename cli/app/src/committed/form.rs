@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nudge::{Config, ErrorKind, Nudge, Result, Service as _};
+use nudge::{Config, Error, ErrorKind, Nudge, Result, Service as _};
 use nudge_core::scope::{Scope, ScopeSpec};
 use nudge_core::wire::object_members;
 use serde::{Deserialize, Serialize};
@@ -78,29 +78,35 @@ impl SessionHints {
                 found.hiding.insert(component.clone());
             }
             for (key, hint) in list_hints(&answer["payload"]["components"][component]) {
-                found.add_hint(component, key, hint, repo);
+                found.add_hint(component, key, hint, repo)?;
             }
         }
         Ok(found)
     }
 
-    fn add_hint(&mut self, component: &str, key: &str, hint: &Value, repo: &str) {
+    fn add_hint(&mut self, component: &str, key: &str, hint: &Value, repo: &str) -> Result<()> {
         let scope = &hint["meta"]["scope"];
         let is_everywhere = scope.get("repo").is_none();
         let is_here = scope["repo"] == repo || scope["repo"].as_array().is_some_and(|all| *all == [repo]);
         if !is_here && !is_everywhere {
-            return;
+            return Ok(());
         }
-        let (Some(name), Some(variant)) = (name_hint(component, key, scope), find_variant(scope)) else { return };
+        let (Some(name), Some(variant)) = (name_hint(component, key, scope), find_variant(scope)) else {
+            return Ok(());
+        };
+        // A hint that is left out here would count as deleted.
+        let unversioned = || Error::unavailable("The server does not say the versions of its hints; update it.");
+        let version = hint["version"].as_u64().ok_or_else(unversioned)?;
         let read = SessionHint {
             form: to_written_form(hint),
-            version: hint["version"].as_u64().unwrap_or_default(),
+            version,
             variant,
             is_seed: hint["meta"]["added_by"] == seed::ADDED_BY,
             is_everywhere,
         };
         let group = if is_everywhere { &mut self.everywhere } else { &mut self.of_repository };
         group.insert(name, read);
+        Ok(())
     }
 
     /// Returns true when a hint that was not found may still exist as a secret.
@@ -131,12 +137,8 @@ pub fn read_forms(file: &CommittedFile) -> FileHints {
         params.remove("if_match_version");
         let stored: Value = parsed_as(&store.call(SET_HINT, &to_raw(&params)?)?)?;
         let hint = &stored["hint"];
-        let name = SharedName {
-            component: entry.component.clone(),
-            key: entry.key.clone(),
-            variant: hint["variant"].as_str().unwrap_or_default().to_owned(),
-        };
-        Ok((name, to_written_form(hint)))
+        let name = name_hint(&entry.component, &entry.key, &hint["meta"]["scope"]);
+        Ok((name.expect("the scope was just stored"), to_written_form(hint)))
     };
     let mut all = FileHints::new();
     for entry in &file.entries {
@@ -206,9 +208,12 @@ mod tests {
         assert_eq!(forms[&plain].1, json!("plain"));
 
         let mut session = SessionHints::default();
-        session.add_hint("shop", "a", &hint, "h/o/r");
-        session.add_hint("shop", "c", &json!({"value": "x", "meta": {"scope": {"repo": ["h/o/x"]}}}), "h/o/r");
-        session.add_hint("shop", "d", &json!({"value": "x", "meta": {}}), "h/o/r");
+        let mut add = |key: &str, hint: &Value| session.add_hint("shop", key, hint, "h/o/r");
+        add("a", &hint).unwrap();
+        add("c", &json!({"value": "x", "version": 1, "meta": {"scope": {"repo": ["h/o/x"]}}})).unwrap();
+        add("d", &json!({"value": "x", "version": 1, "meta": {}})).unwrap();
+        let refused = add("e", &json!({"value": "x", "meta": {}})).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "else it would count as deleted");
         assert_eq!(session.of_repository.keys().collect::<Vec<_>>(), [&name], "another repository's is not here");
         assert_eq!(session.everywhere.len(), 1);
     }

@@ -78,7 +78,7 @@ impl CloneTrust {
     /// Reads the hints of the text that was last loaded or saved.
     pub(super) fn read_base(&self) -> Result<FileHints> {
         let base = self.base.clone().map(CommittedFile::from_text).transpose()?;
-        Ok(base.as_ref().map(read_forms).unwrap_or_default())
+        Ok(base.as_ref().map_or_else(FileHints::new, read_forms))
     }
 }
 

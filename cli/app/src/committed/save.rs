@@ -64,6 +64,8 @@ pub struct PendingSave {
     known: CloneTrust,
     session: String,
     here: SessionHints,
+    /// The text of the file when the change was planned.
+    file_text: Option<String>,
 }
 
 impl PendingSave {
@@ -93,24 +95,27 @@ impl PendingSave {
             }
             Some(_) => {}
         }
-        let theirs = file.as_ref().map(read_forms).unwrap_or_default();
+        let theirs = file.as_ref().map_or_else(FileHints::new, read_forms);
         let all = call("nudge.export", &Map::new())?;
         let stored = all["payload"]["components"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
         let components = theirs.keys().map(|name| name.component.clone()).chain(stored).collect();
         let here = SessionHints::read(&components, repo, call)?;
+        let file_text = file.as_ref().map(|file| file.text.clone());
         let document = file.map_or_else(|| json!({"components": {}}), |file| file.document);
         let plan = plan_text(&document, &theirs, &here, &known, request)?;
-        Ok(Self { plan, trust, known, session, here })
+        Ok(Self { plan, trust, known, session, here, file_text })
     }
 
     /// Writes and trusts the text, because its writer need not review it again. A saved hint without a repository is
     /// also stored for this repository, as every other clone will do.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when a file cannot be written; the errors of the calls.
+    /// `E_CONFLICT` for a file that has changed since the plan; `E_UNAVAILABLE` when a file cannot be written; the errors of
+    /// the calls.
     pub fn write(mut self, top: &Path, repo: &str, call: Call<'_>) -> Result<SavePlan> {
         let Some(text) = self.plan.text.clone() else { return Ok(self.plan) };
         let file = CommittedFile::from_text(text.clone())?;
+        refuse_changed_file(top, self.file_text.as_deref())?;
         files::write(&top.join(FILE), &text)?;
         let mut held = BTreeSet::new();
         for (name, (entry, _)) in read_forms(&file) {
@@ -133,6 +138,14 @@ impl PendingSave {
         self.trust.put_known(top, known)?;
         Ok(self.plan)
     }
+}
+
+/// Refuses a file that another program has changed since the save was planned, such as a pull.
+fn refuse_changed_file(top: &Path, planned: Option<&str>) -> Result<()> {
+    if CommittedFile::read(top)?.as_ref().map(|file| file.text.as_str()) == planned {
+        return Ok(());
+    }
+    Err(Error::conflict(format!("{FILE} has just changed; `nudge trust` shows it, then save again.")))
 }
 
 fn plan_text(
@@ -241,4 +254,23 @@ fn write_document(document: &Value, entries: &BTreeMap<SharedName, WrittenForm>)
     let mut document = document.clone();
     document["components"] = Value::Object(components);
     format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use nudge::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_changed_while_a_save_was_planned_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let kind = |planned: Option<&str>| refuse_changed_file(folder.path(), planned).map_err(|error| error.kind());
+        let text = "{\"components\": {}}\n";
+        assert_eq!((kind(None), kind(Some(text))), (Ok(()), Err(ErrorKind::Conflict)));
+        std::fs::write(folder.path().join(FILE), text).unwrap();
+        assert_eq!((kind(Some(text)), kind(None)), (Ok(()), Err(ErrorKind::Conflict)));
+        std::fs::write(folder.path().join(FILE), "<<<<<<< HEAD\n").unwrap();
+        assert_eq!(kind(Some(text)), Err(ErrorKind::Invalid));
+    }
 }

@@ -85,7 +85,7 @@ fn what_is_too_long_is_cut_where_it_is_full() {
     assert_eq!(counts(&[200, 65, 300]), [265, 300]);
     assert_eq!(counts(&[200, 20, 492]), [220, 512]);
     assert_eq!(counts(&[200, 20, 493]), [220, 493]);
-    // One block of 1,100 characters that are a token each is too long.
+    // A block of 1,100 characters that are a token each is too long.
     let text = "\u{6570}".repeat(1_100);
     let all = chunk_text(&text, &TextOutline::parse(&text));
     assert_eq!(all.iter().map(|chunk| count_tokens(&text[chunk.range.clone()])).collect::<Vec<_>>(), [512, 512, 76]);

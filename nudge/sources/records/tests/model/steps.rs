@@ -108,7 +108,7 @@ pub fn text(project: usize, kind: usize, title: usize, body: usize, status: usiz
 
 /// Makes any step, for this number of made records and of files.
 pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
-    // One number more than exist, so some steps name a missing record.
+    // The range has a number more than exist, so some steps name a missing record.
     let any_number = || 0..=made;
     let some = prop::option::of::<std::ops::Range<usize>>;
     let (titles, bodies, statuses) = (|| 0..TITLES.len(), || 0..BODIES.len(), || 0..STATUSES.len());
