@@ -2,7 +2,7 @@
 //! user has reviewed them, because an agent must not be told a stranger's text.
 //!
 //! A merge compares three states: the text that was last loaded or saved, the present text, and the present hints of
-//! the session. [`load`] brings changes of the file into the session, [`save`] brings changes of the session into the
+//! the session. `load` brings changes of the file into the session, `save` brings changes of the session into the
 //! file.
 
 mod form;
