@@ -58,14 +58,14 @@ fn source_files_are_short_and_finished() {
     assert!(seen > 50, "the walk found the sources");
 }
 
-/// Any file of another program may be a pipe or a device. `nudge_core::foreign` reads such files safely, and other code
+/// Any file of another program may be a pipe or a device. `nudge_os::foreign` reads such files safely, and other code
 /// that opens one must state a reason.
 #[test]
 fn files_of_others_are_read_by_one_reader() {
     const ALLOWED: [(&str, &str); 3] = [
         ("cli/src/cmd/editor.rs", "a file of our own, in a folder of our own"),
         ("cli/src/cmd/import.rs", "the caller names the file, which may be a pipe"),
-        ("nudge/core/src/foreign.rs", "the reader"),
+        ("nudge/os/src/foreign.rs", "the reader"),
     ];
     let opens = ["File::open(", "fs::read(", "read_to_string(&path", "fs::read_to_string("];
     let opens_one = |code: &str| opens.iter().any(|open| has_word(code, open));
@@ -500,9 +500,10 @@ fn anchor(heading: &str) -> String {
 
 /// The crates that each crate may use. A crate that is not listed may use none.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("nudge-core", &["nudge-os", "nudge-secrets"]),
+    ("nudge-core", &["nudge-git-files", "nudge-os", "nudge-secrets"]),
     ("nudge-hints", &["nudge-core", "nudge-secrets"]),
     ("nudge-os", &[]),
+    ("nudge-git-files", &["nudge-os"]),
     ("nudge-secrets", &[]),
     ("nudge-git", &["nudge-core", "nudge-os", "nudge-secrets"]),
     ("nudge-code-index", &["nudge-os"]),
@@ -511,7 +512,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-code", &["nudge-code-index", "nudge-core", "nudge-git", "nudge-os", "nudge-secrets", "nudge-storage"]),
     ("nudge-storage", &["nudge-core", "nudge-os"]),
     ("nudge-embed", &["nudge-core", "nudge-os"]),
-    ("nudge-seed", &["nudge-core"]),
+    ("nudge-seed", &["nudge-core", "nudge-os"]),
     ("nudge-client", &["nudge-core", "nudge-hints", "nudge-os"]),
     ("nudge-app", &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-git", "nudge-os", "nudge-seed"]),
     ("nudge-server", &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc", "nudge-os", "nudge-app"]),

@@ -11,9 +11,9 @@ use nudge::{Error, Result};
 use nudge_app::alone::ProcessLock;
 use nudge_app::config::MAX_BYTES;
 use nudge_app::files::{remove_file, resolve_target, write_private};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::to_hex;
 use nudge_core::wire::pretty_json;
+use nudge_os::foreign::{self, LinkPolicy};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 

@@ -14,9 +14,9 @@ use std::io;
 use std::path::Path;
 
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::{is_hidden, to_hex};
 use nudge_core::wire::object_members;
+use nudge_os::foreign::{self, LinkPolicy};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 

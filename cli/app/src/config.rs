@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 

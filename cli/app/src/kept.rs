@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_core::clock::{Clock as _, SystemClock};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::wire::json_text;
 use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
 use nudge_os::dir::FileId;
+use nudge_os::foreign::{self, LinkPolicy};
 use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};

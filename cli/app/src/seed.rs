@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nudge::{Error, ErrorKind, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::wire::{object_members, pretty_json};
+use nudge_os::foreign::{self, LinkPolicy};
 use nudge_seed::{SeedLimits, SeedManifest, SeedReport};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

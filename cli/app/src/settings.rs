@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use etcetera::BaseStrategy as _;
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::near::find_nearest;
 use nudge_core::settings::{ServeFlag, Setting, SettingKind, SettingValues, ValueOrigin};
 use nudge_core::source::DataDir;
+use nudge_os::foreign::{self, LinkPolicy};
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use crate::config::{ConfigFile, ConfigFormat};

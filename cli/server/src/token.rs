@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 use subtle::ConstantTimeEq;
 
 const TOKEN_BYTES: usize = 32;

@@ -179,7 +179,7 @@ impl LoopThread {
     /// returns false.
     #[cfg(target_os = "linux")]
     fn wants_processor(&self) -> bool {
-        use nudge_core::foreign::{LinkPolicy, read_text};
+        use nudge_os::foreign::{LinkPolicy, read_text};
 
         const MAX_BYTES: u64 = 4 << 10;
         let file = format!("/proc/self/task/{}/stat", self.id.as_raw_nonzero());

@@ -15,12 +15,12 @@ use crate::place::glob::GlobSubject;
 use crate::place::repo::RepoName;
 use crate::wire;
 
-pub mod detect;
 mod env_names;
 mod infer;
 
 pub use env_names::{EnvNames, ask_env, ask_env_of};
 pub use infer::{find_repository, infer_context, infer_outside};
+pub use nudge_git_files as detect;
 
 const MAX_CWD_BYTES: usize = 4096;
 const MAX_ENV_NAMES: usize = 256;

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`error`], [`clock`], [`wire`] | refusals; time; the rules for JSON that comes in or goes out |
 //! | [`place`], [`context`], [`scope`] | repositories, globs and systems; a caller's context; the scope of a hint |
-//! | [`safety`], [`foreign`] | the refusal of secrets and the rules for paths; the reader of foreign files |
+//! | [`safety`] | the refusal of secrets and the rules for paths |
 //! | `walk` | the one walk through a foreign folder, and its rules for skipped files (feature `walk`) |
 //! | `watch` | the system's reports of changes in folders (feature `watch`) |
 //! | [`service`], [`table`], [`once`] | calls by name, from a table of rows; calls that are made once by key |
@@ -25,15 +25,14 @@
 //! | [`suggest_service`] | the question to all sources at once |
 //!
 //! **Architecture invariant:** this crate has no code about hints, processes or sockets, and opens files only through
-//! [`foreign`] and `nudge_os`. It depends on two crates of Nudge: `nudge_os` without its processes, and the secret
-//! guard (`nudge_secrets`).
+//! `nudge_os` and `nudge_git_files`. It depends on three crates of Nudge: these, the first without its processes, and
+//! the secret guard (`nudge_secrets`).
 
 pub mod clock;
 pub mod context;
 pub mod embed;
 pub mod error;
 pub mod explain;
-pub mod foreign;
 pub mod held;
 pub mod limit;
 pub mod marks;

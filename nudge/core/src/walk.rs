@@ -1,6 +1,6 @@
 //! The one walk through a folder in which other people or programs write: a checkout, a vault.
 //!
-//! The walk follows no links. [`foreign`](crate::foreign) reads the [`FolderRules`] of each folder, within limits. The
+//! The walk follows no links. [`foreign`](nudge_os::foreign) reads the [`FolderRules`] of each folder, within limits. The
 //! number of entries and the time have limits too, so a hostile folder can cost only a bounded amount of work.
 //!
 //! ```

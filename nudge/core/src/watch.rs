@@ -138,7 +138,7 @@ fn describe_error(error: &notify::Error) -> String {
 /// Returns the most folders to watch: other programs need some of the system's watches too.
 #[cfg(target_os = "linux")]
 fn max_folders() -> usize {
-    use crate::foreign::{self, LinkPolicy};
+    use nudge_os::foreign::{self, LinkPolicy};
     let limit = foreign::read_text(Path::new("/proc/sys/fs/inotify/max_user_watches"), LinkPolicy::Refused, 64).ok();
     let limit = limit.and_then(|text| text.trim().parse::<usize>().ok());
     limit.map_or(MAX_FOLDERS, |limit| MAX_FOLDERS.min(limit / 4))

@@ -10,8 +10,8 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text;
+use nudge_os::foreign::{self, LinkPolicy};
 use tar::EntryType;
 use zip::ZipArchive;
 

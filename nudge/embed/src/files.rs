@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::to_hex;
+use nudge_os::foreign::{self, LinkPolicy};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::BertConfig;

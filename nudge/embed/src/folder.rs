@@ -6,9 +6,9 @@ use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::source::DataDir;
 use nudge_os::dir::{FileKind, PrivateDir, UnfitDir};
+use nudge_os::foreign::{self, LinkPolicy};
 use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
 use crate::fetch::DownloadOutcome;

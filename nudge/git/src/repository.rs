@@ -12,7 +12,7 @@ use std::time::Duration;
 use std::time::SystemTime;
 
 #[cfg(unix)]
-use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 use nudge_os::process::ChildProgram;
 #[cfg(unix)]
 use tempfile::TempDir;

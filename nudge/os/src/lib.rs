@@ -6,6 +6,7 @@
 //! | [`process`] | starts a program, limits its time and output, and ends it with all its children |
 //! | [`dir`] | the files of a directory of this user alone |
 //! | [`beneath`] | reads and writes below a folder in which others may put links; replaces files in one step |
+//! | [`foreign`] | reads a file that others may have replaced by a pipe or a device |
 //! | [`lock`] | locks a file |
 //! | [`cpu`] | the processor time of a thread |
 //!
@@ -17,6 +18,7 @@
 pub mod beneath;
 pub mod cpu;
 pub mod dir;
+pub mod foreign;
 pub mod lock;
 #[cfg(feature = "process")]
 pub mod process;

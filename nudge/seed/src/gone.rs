@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::shell::{Folder, parse};
+use nudge_os::foreign::{self, LinkPolicy};
 
 use crate::SeedLimits;
 

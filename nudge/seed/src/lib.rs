@@ -1,7 +1,7 @@
 //! Reads the commands that a repository's own files name for its tools: package.json, Makefile, Cargo.toml and others
 //! (semantics section 20).
 //!
-//! Nudge runs none of these commands. [`nudge_core::foreign`], the only reader of strangers' files, reads every file
+//! Nudge runs none of these commands. [`nudge_os::foreign`], the only reader of strangers' files, reads every file
 //! within [`SeedLimits`].
 //!
 //! ```

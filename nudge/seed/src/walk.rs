@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::one_line;
 use nudge_core::walk::{RuleSources, WalkEntry as Walked, WalkPlan, common_dir, git_dir, walk_folder};
+use nudge_os::foreign::{self, LinkPolicy};
 use sha2::{Digest as _, Sha256};
 
 use crate::file::{FoundCommand, SeedFile};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::foreign::LinkPolicy;
+use nudge_os::foreign::LinkPolicy;
 use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use nudge_storage::rusqlite::{Connection, config::DbConfig};
 

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nudge::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::wire::pretty_json;
+use nudge_os::foreign::{self, LinkPolicy};
 use serde::{Deserialize, Serialize};
 
 use super::form::SharedName;

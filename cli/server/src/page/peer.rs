@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 /// milliseconds with many connections.
 #[cfg(target_os = "linux")]
 pub fn is_this_users(theirs: SocketAddr, ours: SocketAddr) -> bool {
-    use nudge_core::foreign::{LinkPolicy, read_text};
+    use nudge_os::foreign::{LinkPolicy, read_text};
     use std::path::Path;
 
     /// The limit is larger than the tables of a machine with a hundred thousand connections.

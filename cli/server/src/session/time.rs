@@ -8,8 +8,8 @@ use std::sync::Arc;
 use nudge_app::kept::KeptFolder;
 use nudge_app::settings;
 use nudge_core::clock::{Clock, Millis, PlausibleClock, TimeStamp};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
+use nudge_os::foreign::{self, LinkPolicy};
 
 use super::role::{ServeSettings, ServerClock};
 

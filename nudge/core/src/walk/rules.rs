@@ -12,7 +12,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use parking_lot::Mutex;
 
-use crate::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 
 /// The names of the files with rules. When such a file changes, the whole folder is walked again.
 pub const FILES: [&str; 3] = [".ignore", ".gitignore", ".gitattributes"];

@@ -57,11 +57,8 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
 fn above_is_workspace(file: &SeedFile<'_>) -> bool {
     let folder = file.top.join(file.folder);
     folder.ancestors().skip(1).take_while(|ancestor| ancestor.starts_with(file.top)).any(|ancestor| {
-        let text = nudge_core::foreign::read_text(
-            &ancestor.join("Cargo.toml"),
-            nudge_core::foreign::LinkPolicy::Refused,
-            1 << 20,
-        );
+        let text =
+            nudge_os::foreign::read_text(&ancestor.join("Cargo.toml"), nudge_os::foreign::LinkPolicy::Refused, 1 << 20);
         text.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
     })
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 use serde_json::Value;
 
 use crate::front::FrontmatterFields;

@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::before_mark;
+use nudge_os::foreign::{self, LinkPolicy};
 use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use parking_lot::Mutex;
 use serde_json::Value;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use nudge_core::context::detect::{GitAnswer, GitDetector};
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::text::is_tellable_name;
 use nudge_core::walk::{common_dir, git_dir, read_pointer};
+use nudge_os::foreign::{self, LinkPolicy};
 
 /// Files that mark a folder outside git as a project.
 const MANIFESTS: &[&str] = &[

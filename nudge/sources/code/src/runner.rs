@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nudge_code_index::CodeLanguage;
-use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 use serde_json::Value;
 
 use crate::root::ProjectRoot;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read as _};
 
-use nudge_core::foreign::{self, LinkPolicy};
 pub use nudge_core::marks::{FileMarks, now_ns};
+use nudge_os::foreign::{self, LinkPolicy};
 
 use crate::root::ProjectRoot;
 

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nudge_core::error::{Error, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::{patience, wire};
+use nudge_os::foreign::{self, LinkPolicy};
 use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, MAGIC, UnfitDatabase};
 use nudge_storage::rusqlite::Row;
 use nudge_storage::rusqlite::types::ValueRef;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nudge_core::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 
 /// The most bytes of an index that is read; half a million files take that much. A longer index counts as unreadable.
 const MAX_INDEX_BYTES: u64 = 64 << 20;

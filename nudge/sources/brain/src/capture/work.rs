@@ -12,9 +12,9 @@ use nudge_capture::transcript::{self, Transcript};
 use nudge_capture::view::{self, RenderedSession, extract_spoken, normalize_text};
 use nudge_core::clock::{Clock, Millis, rfc3339};
 use nudge_core::error::{Error, ErrorKind, Result};
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::settings::SettingValues;
 use nudge_core::source::StopFlag;
+use nudge_os::foreign::{self, LinkPolicy};
 use serde_json::{Value, json};
 
 use super::deny::is_denied;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::number::elapsed_ms;
 use nudge_core::source::StopFlag;
+use nudge_os::foreign::{self, LinkPolicy};
 use nudge_os::process::ChildProgram;
 use nudge_os::programs;
 use serde_json::Value;

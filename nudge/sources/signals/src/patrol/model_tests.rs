@@ -136,7 +136,8 @@ impl Plain {
 
     fn look(&mut self) {
         let now = self.now();
-        let inbox = self.inboxes.get(&WITNESS).copied();
+        // A signal more than a minute ahead counts as none until the clock has reached it.
+        let inbox = self.inboxes.get(&WITNESS).copied().filter(|said| said.at <= now + 60_000);
         self.watched.retain(|agent, _| !matches!(self.hooks.get(agent), None | Some(File::Idle)));
         for (agent, file) in self.hooks.iter().filter(|(agent, _)| **agent < WATCHED) {
             let File::Active { text, last } = file else { continue };

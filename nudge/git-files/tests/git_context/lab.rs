@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use nudge::context::detect::{GitAnswer, GitEnv, git_with};
+use nudge_git_files::{GitAnswer, GitEnv, git_with};
 
 /// An object name without an object; refs need no object.
 pub const OBJECT: &str = "1111111111111111111111111111111111111111";

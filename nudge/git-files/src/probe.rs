@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::foreign::{self, LinkPolicy};
+use nudge_os::foreign::{self, LinkPolicy};
 
 /// The reason why the files give no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::lab::{Lab, PLAIN};
-use nudge::context::detect::git_with;
+use nudge_git_files::git_with;
 
 /// A name, whether the reader must be sure, and a function that makes the repository and returns the folder to read.
 pub type Shape = (&'static str, bool, fn(&mut Lab) -> PathBuf);

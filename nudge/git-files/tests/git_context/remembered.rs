@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use nudge::context::detect::{GitAnswer, GitDetector, git_with};
+use nudge_git_files::{GitAnswer, GitDetector, git_with};
 
 use super::lab::{Lab, OBJECT};
 use super::shapes::URL;

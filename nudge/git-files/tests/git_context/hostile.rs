@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use nudge::context::detect::{GitAnswer, git_with};
+use nudge_git_files::{GitAnswer, git_with};
 
 use super::lab::{Lab, PLAIN};
 

@@ -8,13 +8,13 @@
 //! (`tests/git_context.rs` compares them), unless git itself fails because of a setting that does not matter here. The
 //! rules are those of git 2.47; if known versions of git differ, the answer is `Unsure`.
 //!
-//! **Architecture invariant:** this module starts no process and no thread,
+//! **Architecture invariant:** this crate starts no process and no thread,
 //! writes nothing, opens only regular files of bounded size (1 MiB, 8 MiB for
 //! `packed-refs`) and follows a bounded number of includes and refs. Nothing
 //! in a repository can make it panic, block or run away.
 //!
 //! ```
-//! use nudge_core::context::detect::{GitDetector, GitAnswer, GitEnv};
+//! use nudge_git_files::{GitDetector, GitAnswer, GitEnv};
 //! # fn main() -> std::io::Result<()> {
 //! # let dir = std::env::temp_dir().join(format!("nudge-doc-{}", std::process::id()));
 //! # for sub in [".git/objects", ".git/refs/heads"] { std::fs::create_dir_all(dir.join(sub))?; }
