@@ -1,4 +1,4 @@
-//! The name of an agent, which is also the name of its folder.
+//! Defines the name of an agent. The folder of the agent has the same name.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The most bytes of a name.
 const MAX_BYTES: usize = 128;
 
-/// The name of an agent, such as `polecat-alpha`: 1 to 128 ASCII letters, digits, `-`, `_`, `.`, `@` and `+`. It
-/// neither begins nor ends with a dot, so it is a valid name of one folder on every system, and never a path to
-/// another place.
+/// The name of an agent, such as `polecat-alpha`: 1 to 128 ASCII letters, digits, `-`, `_`, `.`, `@` and `+`. The name
+/// neither begins nor ends with a dot, so on every system it is a valid name of one folder, and never a path to another
+/// folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct AgentId(String);
 
 impl AgentId {
-    /// Checks a name; `field` is the name of the param in the error.
+    /// Checks a name. `field` is the name of the param that the error shows.
     ///
     /// # Errors
-    /// `E_INVALID`. The error leaves the name out, because it may be any text.
+    /// `E_INVALID`. The error does not show the refused name, because that name may be any text.
     pub fn new(field: &str, name: &str) -> Result<Self> {
         Self::parse(name).ok_or_else(|| {
             Error::invalid(format!(
@@ -30,7 +30,7 @@ impl AgentId {
         })
     }
 
-    /// Returns the name if it is valid.
+    /// Returns the name if it is valid, else `None`.
     pub fn parse(name: &str) -> Option<Self> {
         let is_fine = (1..=MAX_BYTES).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte))
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// The specification joins any text to a path.
+    /// The upstream specification joins any text to a path, without a check.
     #[test]
     fn the_literal_form_leads_out_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Keeps the state of the deacon: the agents with work, how long each has been quiet, the open questions and the
-//! reports. It reads no file and no clock; [`patrol`](crate::patrol) does that.
+//! Keeps the state of the deacon, the command that asks agents which have work but show no activity. The state holds
+//! these agents, the time since which each has been quiet, the open questions and the reports. This module reads no
+//! file and no clock; [`patrol`](crate::patrol) does that.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,39 +12,39 @@ use crate::agent::AgentId;
 use crate::hook::AgentHook;
 use crate::signal::Signal;
 
-/// The agents with active work, as the deacon has seen them. The state is saved in a file, so that the next deacon
-/// continues with it.
+/// Holds the agents with active work, as the deacon last saw them. The deacon saves this state in a file, and the next
+/// deacon process continues with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Deacon {
     agents: BTreeMap<AgentId, WatchedAgent>,
-    /// The time of the last mail. Each mail gets another time, because its file name contains the time.
+    /// The time of the last mail. No two mails have the same time, because the file name of a mail contains its time.
     last_mail: Millis,
 }
 
-/// A watched agent.
+/// The state of one agent with active work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WatchedAgent {
     /// The timestamp text of the last signal that the agent sent to the deacon.
     answer: Option<String>,
-    /// The hash of the agent's hook.
+    /// The hash of the text in the agent's hook file.
     hook: u64,
     question: Option<DeaconQuestion>,
-    /// The time since when it has shown no activity. It is shifted by jumps of the clock.
+    /// The time since which the agent has shown no activity. A jump of the clock shifts this time.
     quiet_since: Millis,
-    /// The clock's time of its last activity, which can be compared with signals. Absent in files of older versions.
+    /// The time of the agent's last activity, comparable with the times of signals. Absent in files of older versions.
     #[serde(default)]
     active_at: Option<Millis>,
     work: String,
 }
 
-/// A question without an answer so far.
+/// A question that the agent has not answered yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeaconQuestion {
     /// The time of the question.
     pub asked_at: Millis,
-    /// The time of the mail that reports the silence. It is saved before the mail is sent, so that after a crash the
-    /// next deacon sends the same mail.
+    /// The time of the mail that reports the silence. The deacon saves this time before it sends the mail, so after a
+    /// crash the next deacon sends the same mail.
     pub mail_at: Option<Millis>,
     /// Is true when the mail was sent.
     pub is_reported: bool,
@@ -54,7 +55,7 @@ pub struct DeaconQuestion {
 pub enum QuestionEnd {
     /// The agent sent a signal to the deacon.
     Answered,
-    /// The hook has changed.
+    /// The agent's hook has changed.
     Touched,
     /// The agent has no active hook any more.
     Idle,
@@ -63,16 +64,16 @@ pub enum QuestionEnd {
 /// An action that is due now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DueAction {
-    /// Asks the agent. `active_at` is the clock's time of its last activity.
+    /// Asks the agent whether it works. `active_at` is the time of the agent's last activity.
     Ask { work: String, active_at: Millis },
-    /// Reports the agent. The question was asked at `asked_at`; the mail gets the time `mail_at`.
+    /// Reports to the mayor that the agent is silent. The deacon asked at `asked_at`; the mail gets the time `mail_at`.
     Report { work: String, asked_at: Millis, mail_at: Millis },
 }
 
 impl Deacon {
-    /// Updates the state from every hook and from the signal to the deacon. Two agents that answer at the same moment
-    /// write the same file, so the second answer replaces the first. Therefore a changed hook counts as an answer
-    /// too.
+    /// Updates the state from all hooks and from the signal in the deacon's inbox, and returns the questions that
+    /// ended. Two agents that answer at the same moment write the same file, so the second answer replaces the first.
+    /// Therefore a changed hook counts as an answer too.
     pub fn observe(
         &mut self,
         now: Millis,
@@ -117,8 +118,8 @@ impl Deacon {
         news
     }
 
-    /// Returns the due actions. `interval` returns an agent's interval: the time between two questions, and the time
-    /// for an answer.
+    /// Returns the due actions. `interval` returns the interval of an agent: the longest time that the agent may be
+    /// quiet, and the longest time that it may take to answer.
     pub fn find_due(&self, now: Millis, interval: impl Fn(&AgentId) -> Millis) -> Vec<(AgentId, DueAction)> {
         let mut next_mail = now.max(self.last_mail + 1);
         let due = self.agents.iter().filter_map(|(agent, watched)| {
@@ -141,21 +142,21 @@ impl Deacon {
         due.collect()
     }
 
-    /// Notes that an agent was asked.
+    /// Records that the deacon asked an agent at `now`.
     pub fn note_asked(&mut self, agent: &AgentId, now: Millis) {
         if let Some(watched) = self.agents.get_mut(agent) {
             watched.question = Some(DeaconQuestion { asked_at: now, mail_at: None, is_reported: false });
         }
     }
 
-    /// Notes that an agent could not be asked; it is asked again after an interval.
+    /// Records that the deacon could not ask an agent. The deacon tries again after an interval.
     pub fn not_asked(&mut self, agent: &AgentId, now: Millis) {
         if let Some(watched) = self.agents.get_mut(agent) {
             watched.quiet_since = now;
         }
     }
 
-    /// Notes that a mail will be sent or was sent.
+    /// Records the time of an agent's mail: before the mail is sent with `is_reported` false, and after that with true.
     pub fn note_reported(&mut self, agent: &AgentId, mail_at: Millis, is_reported: bool) {
         if let Some(question) = self.agents.get_mut(agent).and_then(|watched| watched.question.as_mut()) {
             (question.mail_at, question.is_reported) = (Some(mail_at), is_reported);
@@ -163,13 +164,13 @@ impl Deacon {
         }
     }
 
-    /// Shifts all times of waiting after the clock jumped or the machine slept, so that no agent becomes late by
-    /// that.
+    /// Shifts all waiting times after the clock jumped or the machine slept, so that a jump makes no agent late.
     pub fn shift_times(&mut self, shift: Millis) {
         for watched in self.agents.values_mut() {
             watched.quiet_since += shift;
-            // A signal keeps its own time, so `active_at` is never moved forward. When the clock was set back,
-            // `active_at` goes back too, and an older signal may count as a new order.
+            // `active_at` is compared with the times of signals, which a jump does not shift. So `active_at` never
+            // moves forward. When the clock was set back, `active_at` moves back too; then an older signal may count as
+            // a new order.
             watched.active_at = watched.active_at.map(|time| time + shift.min(0));
             if let Some(question) = &mut watched.question {
                 question.asked_at += shift;
@@ -177,8 +178,8 @@ impl Deacon {
         }
     }
 
-    /// Limits times to the range from 1970 to `now`. The clock of an earlier deacon may have been ahead, or another
-    /// program may have written the file. With a time ahead no action would become due, and a mail would get a wrong
+    /// Limits all times to the range from 1970 to `now`. The clock of an earlier deacon may have been ahead, or another
+    /// program may have written the file. A time in the future would delay each action, and would give a mail a wrong
     /// date.
     pub fn drop_times_ahead(&mut self, now: Millis) {
         let bound = |time: &mut Millis| *time = (*time).min(now).max(0);
@@ -190,7 +191,7 @@ impl Deacon {
         bound(&mut self.last_mail);
     }
 
-    /// Iterates over the open questions.
+    /// Iterates over the agents with an open question.
     pub fn iter_questions(&self) -> impl Iterator<Item = (&AgentId, &DeaconQuestion)> {
         self.agents.iter().filter_map(|(agent, watched)| Some((agent, watched.question.as_ref()?)))
     }
@@ -219,7 +220,7 @@ mod tests {
         Signal { from: id(from), kind: SignalType::NudgeResponse, message, requires_response: false, timestamp }
     }
 
-    /// Observes once, and does the actions that are due. Returns what happened.
+    /// Observes once and does the due actions. Returns the ended questions and the actions as texts.
     fn look(deacon: &mut Deacon, now: Millis, all: &[(&str, u64)], inbox: Option<&Signal>) -> Vec<String> {
         let news = deacon.observe(now, &hooks(all), inbox);
         let mut told: Vec<_> = news.iter().map(|(agent, news)| format!("{agent} {news:?}")).collect();
@@ -248,7 +249,7 @@ mod tests {
         for later in 3..9 {
             assert!(look(&mut deacon, later * MINUTE, &[("a", 1)], None).is_empty(), "exactly one mail");
         }
-        // The agent is back. A later silence is a new question.
+        // The agent's hook has changed, so a later silence leads to a new question.
         assert_eq!(look(&mut deacon, 9 * MINUTE, &[("a", 2)], None), ["a Touched"]);
         assert_eq!(look(&mut deacon, 10 * MINUTE, &[("a", 2)], None), ["ask a"]);
         assert_eq!(look(&mut deacon, 11 * MINUTE, &[("a", 2)], None), ["report a 660000"]);
@@ -259,11 +260,11 @@ mod tests {
     #[test]
     fn who_answers_is_asked_again_after_an_interval() {
         let mut deacon = Deacon::default();
-        // A signal of an earlier day is not an answer.
+        // A signal that the deacon saw before its question does not count as an answer.
         let old = answer("a", "2020-01-01T00:00:00Z");
         assert_eq!(look(&mut deacon, MINUTE, &[("a", 1)], Some(&old)), ["ask a"]);
         assert!(look(&mut deacon, MINUTE + 1, &[("a", 1)], Some(&old)).is_empty());
-        // The agent's clock may be wrong.
+        // A new signal counts as an answer whatever its time, because the agent's clock may be wrong.
         let new = answer("a", "2019-01-01T00:00:00Z");
         assert_eq!(look(&mut deacon, MINUTE + 2, &[("a", 1)], Some(&new)), ["a Answered"]);
         assert_eq!(look(&mut deacon, 2 * MINUTE + 2, &[("a", 1)], Some(&new)), ["ask a"]);
@@ -274,8 +275,8 @@ mod tests {
     fn two_who_answer_at_once_are_both_alive() {
         let mut deacon = Deacon::default();
         assert_eq!(look(&mut deacon, MINUTE, &[("a", 1), ("b", 1)], None), ["ask a", "ask b"]);
-        // The specification's form reads only the one file, in which b's answer has replaced a's, so a would be
-        // reported.
+        // The upstream specification reads only this one file. The answer of `b` has replaced the answer of `a`, so the
+        // specification would report `a`.
         let seen = answer("b", "2026-03-05T10:35:00Z");
         assert_ne!(seen.from, id("a"));
         // Both agents have updated their hooks, as an answering agent does.

@@ -1,9 +1,9 @@
-//! Reads and writes files in a folder of the state directory. A file is replaced as a whole, by renaming a new one
-//! over it.
+//! Reads and writes files in a folder of the state directory. A write replaces the whole file: it writes a new file and
+//! renames it over the old one.
 //!
-//! The specification's sender first writes a file with a fixed name, so two senders at a time publish halves of each
-//! other's signals. Here each temporary file has a new name; one that a killed process leaves is removed after an
-//! hour.
+//! The sender of the upstream specification first writes a file with a fixed name. So two senders at the same time
+//! publish halves of each other's signals. Here each temporary file has a new name. A killed process can leave a
+//! temporary file, which is removed after an hour.
 
 use std::io;
 
@@ -17,8 +17,8 @@ pub enum OldFile {
     Kept,
 }
 
-/// Writes a file of a folder and flushes it to the disk. A reader never sees half of it. The file gets the usual
-/// permissions of the folder's files, because agents may run as several users.
+/// Writes a file into a folder and flushes it to the disk. A reader sees the old file or the new file, never a part.
+/// The file gets the usual permissions of the folder's files, because agents may run as several users.
 pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::Result<()> {
     let fresh = folder.write_fresh(text.as_bytes(), FileRights::Usual, DiskSync::Flushed)?;
     match old {
@@ -30,7 +30,7 @@ pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::R
     }
 }
 
-/// Reads a file of a folder as text. It never follows a link, and never blocks on a pipe.
+/// Reads a file of a folder as UTF-8 text. The read never follows a link, and never waits for a pipe.
 pub fn read_text(folder: &HeldFolder, name: &str, max_bytes: u64) -> io::Result<String> {
     let (bytes, _) = folder.read(name, max_bytes)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))

@@ -1,5 +1,5 @@
-//! Reads hooks: the work of each agent, in the file `hooks/AGENT.json`. Other programs write these files; Nudge only
-//! reads them.
+//! Reads hooks. The hook of an agent is its work, in the file `hooks/AGENT.json`. Other programs write these files;
+//! Nudge only reads them.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
@@ -19,9 +19,9 @@ use crate::state::{MAX_AGENTS, StateDir, unusable_error};
 
 /// The folder of hooks in a state directory.
 pub const HOOKS: &str = "hooks";
-/// The most bytes of a file that is read.
+/// The most bytes that Nudge reads of a hook file.
 const MAX_BYTES: u64 = 64 << 10;
-/// The most characters of a text from a hook.
+/// The most characters that Nudge keeps of a text from a hook.
 const MAX_CHARS: usize = 200;
 
 /// The hook of an agent.
@@ -31,7 +31,8 @@ pub enum AgentHook {
     Active(ActiveHook),
     /// The agent has no work, has not begun it, or has finished it.
     Idle,
-    /// The file cannot be read as a hook now, perhaps because a program is writing it. The state before stays.
+    /// The file is not readable as a hook now, perhaps because a program is writing it. The deacon keeps the state from
+    /// before.
     Unreadable,
 }
 
@@ -40,7 +41,7 @@ pub enum AgentHook {
 pub struct ActiveHook {
     /// The hash of the file's text. A new hash means that the agent or the giver of its work did something.
     pub hash: u64,
-    /// The value of `last_activity`, if it is a time.
+    /// The value of `last_activity`; `None` if it is not a time.
     pub last_activity: Option<Millis>,
     /// The name and title of the work, for people; empty when the file has none.
     pub work: String,
@@ -64,7 +65,7 @@ struct HookWork {
     title: String,
 }
 
-/// Reads the first 1,000 hooks by name.
+/// Reads the hooks of the first 1,000 agents in the order of their names.
 ///
 /// # Errors
 /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when the folder cannot be read.
@@ -95,7 +96,7 @@ fn parse_hook(text: &str) -> AgentHook {
     let said = work_item.map_or_else(String::new, |HookWork { bead_id, title }| {
         one_line(format!("{bead_id} {title}").trim(), MAX_CHARS)
     });
-    // The text goes into a mail, so it must not hold a credential.
+    // The text goes into a mail, so a text with a credential is left out.
     let work = if SecretGuard::new().check(None, &said).is_some() { String::new() } else { said };
     let last_activity = last_activity.as_deref().and_then(stamp::parse_stamp);
     AgentHook::Active(ActiveHook { hash: FixedState::default().hash_one(text), last_activity, work })

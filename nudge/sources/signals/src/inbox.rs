@@ -1,8 +1,8 @@
-//! Sends to the one file of an agent, and reads it.
+//! Sends a signal to the one file of an agent, and reads this file.
 //!
 //! A reader sees the old file or the new file, even when a process dies ([`folder`](crate::folder)). Nudge's senders
-//! use a lock, because the time of each signal must be later than the last ([`stamp`](crate::stamp)). Other programs
-//! write without the lock; then only that order may be wrong.
+//! use a lock, because each signal needs a later time than the signal before it ([`stamp`](crate::stamp)). Other
+//! programs write without the lock; then only the order of the times may be wrong.
 
 use std::io;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::stamp;
 use crate::state::{StateDir, unusable_error};
 use crate::tracked::is_tracked;
 
-/// The name of an agent's file.
+/// The name of the file that holds an agent's signal.
 const LATEST: &str = "latest.json";
-/// The most bytes of a file that is read. A file from Nudge has less than a tenth of that.
+/// The most bytes that Nudge reads of a signal file. A file from Nudge has less than a tenth of them.
 const MAX_BYTES: u64 = 64 << 10;
-/// The longest wait of a sender for the lock. Any reader of the folder can hold the lock, and an `abort` must arrive,
-/// so the sender then writes without it.
+/// The longest time that a sender waits for the lock. Any program that can read the folder can hold the lock, and an
+/// `abort` must arrive. So the sender then writes without the lock.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The file of an agent's signal.
@@ -39,8 +39,8 @@ impl<'a> SignalInbox<'a> {
         Self { state, agent }
     }
 
-    /// Reads the signal. Returns `None` when there is no file. Returns the reason in a few words when the file does
-    /// not count: it is not a signal, git tracks it, or its date is more than a minute after `now`.
+    /// Reads the signal. Returns `None` when there is no file. Returns the reason in a few words when the file does not
+    /// count: it holds no signal, git tracks it, or its time is more than a minute after `now`.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when the folder cannot be read.
@@ -51,16 +51,16 @@ impl<'a> SignalInbox<'a> {
                 return Some(Err("git tracks it, so that it came with the checkout".into()));
             }
             let is_ahead = |signal: &Signal| stamp::is_ahead(&signal.timestamp, now);
-            // A signal with a time ahead would stay the newest for ever.
+            // A signal with a time in the future would stay the newest for ever.
             Some(found.and_then(|signal| if is_ahead(&signal) { Err("it is dated ahead".into()) } else { Ok(signal) }))
         }))
     }
 
-    /// Replaces the signal, and returns it as it was written. Its time is `now`, or just after the time of the signal
-    /// before if that is not earlier.
+    /// Replaces the signal, and returns the new one as it was written. The new signal gets the time `now`, or a time
+    /// just after that of the old signal if the old time is not earlier than `now`.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read) and [`SignalDraft::check_message`]; then nothing was changed.
+    /// The errors of [`read`](Self::read) and [`SignalDraft::check_message`]. After an error the file is unchanged.
     pub fn send(&self, draft: SignalDraft, now: Millis) -> Result<Signal> {
         draft.check_message()?;
         let folder = self.state.make_of_agent(self.agent)?;
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&elsewhere).unwrap(), good, "nothing is written through a link");
     }
 
-    /// The specification's reader opens any kind of file.
+    /// The reader of the upstream specification opens any kind of file.
     #[cfg(unix)]
     #[test]
     fn the_literal_form_reads_through_links_and_waits_at_pipes() {
@@ -256,24 +256,25 @@ mod tests {
         assert_eq!((left(".nudge-old.tmp"), left(".nudge-new.tmp"), left(".nudge.tmp")), (false, true, true));
     }
 
-    /// Runs the specification's protocol step by step with two senders.
+    /// Runs the protocol of the upstream specification step by step with two senders.
     #[test]
     fn the_literal_form_publishes_halves_and_loses_writes() {
         let (_folder, state, agent, own) = state();
         let (fixed, path) = (own.join(".nudge.tmp"), own.join(LATEST));
         let text = draft("whole").into_signal("2026-03-05T10:35:00Z".into()).to_text().unwrap();
-        // The first sender has written its file. The second opens the same name, which empties the file, and writes
-        // half.
+        // The first sender has written its file. The second sender opens the same name, which empties the file, and
+        // writes half of its text.
         fs::write(&fixed, &text).unwrap();
         let mut second = File::create(&fixed).unwrap();
         second.write_all(&text.as_bytes()[..20]).unwrap();
-        // The first sender publishes the half.
+        // The first sender publishes the half text.
         fs::rename(&fixed, &path).unwrap();
         assert_eq!(read(&held(&own)), Some(Err("it is not JSON".into())), "a torn read");
-        // The second sender finishes, and has no file to rename.
+        // The second sender finishes, but the file that it wants to rename is gone.
         second.write_all(&text.as_bytes()[20..]).unwrap();
         assert_eq!(fs::rename(&fixed, &path).unwrap_err().kind(), io::ErrorKind::NotFound, "a lost write");
-        // Nudge's send between the steps of such a sender publishes a whole signal, and does not damage the other.
+        // Nudge sends between the steps of such a sender. Nudge's signal is whole, and the other sender's signal stays
+        // whole too.
         fs::write(&fixed, &text).unwrap();
         let ours = state.inbox(&agent).send(draft("ours"), 0).unwrap();
         assert_eq!(read(&held(&own)), Some(Ok(ours)));

@@ -1,9 +1,9 @@
-//! Signals: a short urgent message from one agent to another, such as "are you alive" or "stop". Each agent has one
-//! file; a new signal replaces the last one, and no signal is archived (semantics section 16).
+//! Signals: a signal is a short urgent message from one agent to another, such as "are you alive" or "stop". Each agent
+//! has one file. A new signal replaces the last one, and no signal is archived (semantics section 16).
 //!
-//! All data is in files that any program can read and write, so signals need no server, and a shell script can take
-//! part. [`StateDir`] finds and manages the files; [`Signal`] is the content of one; [`SOURCE`] registers the signals
-//! as a source.
+//! All data is in files that any program can read and write. So signals need no server, and a shell script can take
+//! part. [`StateDir`] finds and manages the files; [`Signal`] is the content of one file; [`SOURCE`] registers the
+//! signals as a source.
 //!
 //! | module | what |
 //! |---|---|

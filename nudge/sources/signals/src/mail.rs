@@ -1,5 +1,5 @@
-//! Writes mail: messages that are kept for their reader, each in a file `mail/AGENT/TIME-FROM.json`. Nudge sends only
-//! one kind of mail: that an agent does not answer.
+//! Writes mail: messages that stay until their reader has read them, each in a file `mail/AGENT/TIME-FROM.json`. Nudge
+//! sends only one kind of mail: a report that an agent does not answer.
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
@@ -12,8 +12,8 @@ use crate::state::{StateDir, unusable_error};
 /// The folder of mail in a state directory.
 const MAIL: &str = "mail";
 
-/// A mail that reports an agent without an answer to a mayor. The fields are declared in alphabetical order, and are
-/// written in this order.
+/// A mail to a mayor that reports an agent without an answer. The fields are declared and written in alphabetical
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EscalationMail {
     /// The text of the report.
@@ -22,7 +22,7 @@ pub struct EscalationMail {
     pub from: AgentId,
     /// Always `urgent`.
     pub priority: &'static str,
-    /// Always false; the reader sets it.
+    /// Always false when Nudge sends the mail; the reader sets it to true.
     pub read: bool,
     /// The summary.
     pub subject: String,
@@ -36,7 +36,7 @@ pub struct EscalationMail {
 }
 
 impl EscalationMail {
-    /// Makes the mail that `agent` was asked by `from` and showed no activity.
+    /// Makes the mail which says that `from` asked `agent` at `asked`, and that `agent` showed no activity.
     pub fn new(agent: &AgentId, from: &AgentId, to: &AgentId, work: &str, asked: Millis, sent: Millis) -> Self {
         let work = if work.is_empty() { String::new() } else { format!(" ({work})") };
         let (asked, timestamp) = (rfc3339::format_time(asked), rfc3339::format_time(sent));
@@ -55,8 +55,8 @@ impl EscalationMail {
         }
     }
 
-    /// Puts the mail into the mailbox. If a file with this time and sender exists, the mail was sent before, and
-    /// nothing is written.
+    /// Puts the mail into the recipient's mailbox. If a file with this time and sender exists, the mail was sent
+    /// before, and `send` writes nothing.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out of the state directory; `E_UNAVAILABLE` when the mail cannot be written.

@@ -21,9 +21,9 @@ use crate::source::SignalsSource;
 use crate::stamp;
 use crate::state::StateDir;
 
-/// The variable that names the state directory.
+/// The environment variable that names the state directory.
 pub const STATE_DIR: &str = "NUDGE_STATE_DIR";
-/// The variable with the name of the agent that a process runs as.
+/// The environment variable that holds the name of the agent as which a process runs.
 pub const AGENT_ID: &str = "NUDGE_AGENT_ID";
 
 /// The method that hooks recommend to the model.
@@ -155,7 +155,7 @@ pub struct SentSignal {
 pub struct SignalCheck {
     /// The agent.
     pub agent: AgentId,
-    /// The signal; null without one, or without a newer one.
+    /// The signal; null when there is no signal, or none newer than `last_seen`.
     pub signal: Option<Signal>,
     /// The value of `last_seen` for the next call; null when there was never a signal.
     pub last_seen: Option<String>,
@@ -180,29 +180,29 @@ pub struct SignalList {
 pub struct ListedAgent {
     /// The name.
     pub agent: AgentId,
-    /// The five fields of its signal; absent without a signal.
+    /// The five fields of the agent's signal; absent when it has no signal.
     #[serde(flatten)]
     pub signal: Option<Signal>,
-    /// The work of its active hook, in a few words; absent when it has no active hook.
+    /// The work of the agent's active hook, in a few words; absent without an active hook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
-    /// The time when the deacon asked it, RFC 3339; absent without an open question.
+    /// The time when the deacon asked the agent, RFC 3339; absent without an open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<String>,
-    /// Is true when a mail has told the mayor of its silence; absent without an open question.
+    /// Is true when a mail told the mayor that the agent is silent; absent without an open question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_reported: Option<bool>,
-    /// The reason why its file does not count as a signal.
+    /// The reason why the agent's file does not count as a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// Finds the state directory for a caller in this context.
+/// Finds the state directory for a caller with this context.
 pub fn state_for(context: &Context) -> Result<StateDir> {
     StateDir::find(context.env(STATE_DIR), context.cwd().map(Path::new))
 }
 
-/// Returns the named agent, or else the agent of the caller's environment.
+/// Returns the given agent; without one, the agent that the caller's environment names.
 fn agent_or_own(field: &str, given: Option<&str>, context: &Context) -> Result<AgentId> {
     match given.or_else(|| context.env(AGENT_ID)) {
         Some(name) if given.is_some() => AgentId::new(field, name),
@@ -287,7 +287,8 @@ impl SignalListParams {
             let (asked_at, is_reported) = questions.remove(&agent).unzip();
             ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
-        // An agent's folder stays after its signal was removed.
+        // A folder without a signal, a hook or a question belongs to an agent whose signal was removed. The list leaves
+        // it out.
         let has_any = |listed: &ListedAgent| {
             listed.signal.is_some() || listed.problem.is_some() || listed.work.is_some() || listed.asked_at.is_some()
         };

@@ -1,4 +1,4 @@
-//! Offers an agent's signal unasked, once, before all other offers.
+//! Offers an agent's signal without a request, once, before all other offers.
 
 use std::hash::BuildHasher as _;
 
@@ -17,12 +17,12 @@ use crate::signal::{Signal, SignalType};
 use crate::source::SOURCE;
 use crate::stamp;
 
-/// The greatest age of an offered signal. An older one was for an agent that does not run any more.
+/// The greatest age of an offered signal. An older signal was for an agent that no longer runs.
 const MAX_AGE_MS: Millis = 24 * 3_600_000;
-/// The most characters of a message in a line.
+/// The most characters of the signal's message in an offered line.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Returns the offers for an event, and whether the caller's context has a state directory.
+/// Returns the offers for an event. The second value is true when the caller's context has a state directory.
 pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
     let none = SourceOffers::default;
     // A recall asks for stored knowledge, not for signals.
@@ -38,10 +38,10 @@ pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
         return (none(), true);
     };
     let Ok(Some(Ok(signal))) = state.inbox(&agent).read(request.now) else { return (none(), true) };
-    // A timestamp that is not a time would never become old.
+    // A signal whose timestamp is not a time would be offered for ever, so it is left out.
     let Some(sent) = stamp::parse_past(&signal.timestamp, request.now) else { return (none(), true) };
     let offer = make_offer(&agent, &signal, sent, request.now);
-    // After a failure other lines may be told again, but a signal never.
+    // After a failure, other lines may be told again. A signal is never told again.
     let is_told =
         request.is_needless(SOURCE.name, &offer.id) || request.told_offers(SOURCE.name).any(|(id, _)| *id == *offer.id);
     if is_told || request.now.saturating_sub(sent) > MAX_AGE_MS {
@@ -51,7 +51,7 @@ pub fn make_offers(request: &SuggestRequest) -> (SourceOffers, bool) {
 }
 
 fn make_offer(agent: &AgentId, signal: &Signal, sent: Millis, now: Millis) -> Offer {
-    // Two signals from other programs may have the same time, so the stamp includes all fields.
+    // Two signals from other programs may have the same time, so the hash includes all fields.
     let stamp = FixedState::default().hash_one((
         &signal.timestamp,
         signal.kind.as_str(),
@@ -71,13 +71,14 @@ fn make_offer(agent: &AgentId, signal: &Signal, sent: Millis, now: Millis) -> Of
         why: why.clone(),
         explain: MatchExplain { matched: true, score: parts.total(), parts: parts.clone(), reasons: vec![why] },
         parts,
-        // Writing plain texts as JSON cannot fail.
+        // Plain texts always convert to JSON.
         more: MoreCall { method: CHECK, params: raw_json(&json!({"agent": agent})) },
         item: SourceItem(raw_json(&json!({"agent": agent, "signal": guard_signal(signal)}))),
     }
 }
 
-/// Hides a message that looks like a credential. Other programs write these files, and Nudge must not spread it.
+/// Returns the message, or a replacement text if the message looks like a credential. Other programs write these files,
+/// and Nudge must not spread a credential.
 fn guard_message(signal: &Signal) -> &str {
     if SecretGuard::new().check(None, &signal.message).is_some() {
         return "(left out: it looks like a credential)";
@@ -85,12 +86,12 @@ fn guard_message(signal: &Signal) -> &str {
     &signal.message
 }
 
-/// Returns the signal in a form that is safe to show.
+/// Returns the signal; a message that looks like a credential is replaced.
 pub fn guard_signal(signal: &Signal) -> Signal {
     Signal { message: guard_message(signal).to_owned(), ..signal.clone() }
 }
 
-/// Formats the line for the model. It says that the words are another agent's, not the user's.
+/// Formats the line for the model. The line says that the message is from another agent, not from the user.
 fn format_line(signal: &Signal, sent: Millis, now: Millis) -> String {
     let answer = match signal.kind {
         SignalType::NudgeResponse => "",

@@ -28,13 +28,13 @@ use crate::state::{StateDir, StateFolder, unusable_error};
 
 /// The folder of the deacon in a state directory, with its state and its lock.
 const DEACON: &str = "deacon";
-/// The state file.
+/// The file of the deacon's state.
 const KNOWN: &str = "known.json";
-/// The most bytes of a state file that is read. The state of a thousand agents takes a third of it.
+/// The most bytes that the deacon reads of a state file. The state of a thousand agents takes a third of them.
 const MAX_BYTES: u64 = 1 << 20;
-/// The shortest and the longest interval.
+/// The shortest and the longest interval that a caller may set.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_hours(24));
-/// The delay of a look in milliseconds from which a jump of the clock or a sleep of the machine is assumed.
+/// The delay of a look, in milliseconds, above which the deacon assumes that the clock jumped or the machine slept.
 const LATE_MS: Millis = 10_000;
 
 /// Params of `nudge signals deacon`.
@@ -58,7 +58,7 @@ pub struct DeaconParams {
     context: ContextSpec,
 }
 
-/// Intervals in milliseconds.
+/// The intervals of the agents, in milliseconds.
 struct PatrolIntervals {
     usual: Millis,
     own: BTreeMap<AgentId, Millis>,
@@ -122,8 +122,8 @@ pub fn run_deacon(params: &serde_json::value::RawValue, host: &CommandHost<'_>) 
     Ok(())
 }
 
-/// Reads the open questions of a state directory's deacon for a listing. Each has the agent, the time, and whether it
-/// was reported.
+/// Reads the open questions of a state directory's deacon. Each item has the agent, the time of the question, and true
+/// if a mail has reported the silence.
 ///
 /// # Errors
 /// `E_INVALID` for a link that leads out of the state directory.
@@ -136,27 +136,27 @@ pub fn read_questions(state: &StateDir) -> Result<Vec<(AgentId, Millis, bool)>> 
         .collect())
 }
 
-/// Reads the deacon's state file. A missing or damaged file gives an empty state; the deacon then asks each agent
+/// Reads the deacon's state file. A missing or damaged file gives an empty state; then the deacon asks each agent
 /// again.
 fn read(folder: &HeldFolder) -> Deacon {
     let text = folder::read_text(folder, KNOWN, MAX_BYTES).ok();
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// A running deacon with its files.
+/// A running deacon with its files and its state.
 struct DeaconPatrol {
     state: StateDir,
     own: AgentId,
     mayor: AgentId,
     intervals: PatrolIntervals,
     folder: StateFolder,
-    /// Is held while the deacon runs, so that a state directory has only one.
+    /// The deacon holds this lock while it runs, so that a state directory has only one deacon.
     _only_one: FileLock,
     known: Deacon,
-    /// The state that was written to the file last.
+    /// The state that the deacon last wrote to the file.
     kept: Deacon,
     last_look: Option<Millis>,
-    /// The last error of each subject, so that an error is reported only once.
+    /// The last error of each subject. The deacon reports an error only when it differs from the last one.
     troubles: HashMap<String, String>,
 }
 
@@ -181,7 +181,7 @@ impl DeaconPatrol {
         Ok(Self { state, own, mayor, intervals, folder, _only_one: lock, known, kept, last_look, troubles })
     }
 
-    /// Lists the folders whose changes concern the deacon.
+    /// Lists the folders that the deacon must watch for changes.
     fn list_folders(&self) -> Vec<PathBuf> {
         let hooks = self.state.open_folder(&[hook::HOOKS]);
         [hooks, self.state.of_agent(&self.own)]
@@ -190,7 +190,7 @@ impl DeaconPatrol {
             .collect()
     }
 
-    /// Looks once, and does the due actions.
+    /// Reads the files once, and does the due actions.
     fn look_once(&mut self, now: Millis, say: Say<'_>) {
         self.mind_the_clock(now);
         let seen = self.observe_files(now, say);
@@ -208,8 +208,8 @@ impl DeaconPatrol {
         self.tell_trouble("known", kept, say);
     }
 
-    /// Corrects the times if this look is much too late or before the last one: the clock jumped, so no agent was
-    /// quiet.
+    /// Corrects the times if this look comes much too late, or before the last look. Then the clock jumped, and the
+    /// jump is no silence of an agent.
     fn mind_the_clock(&mut self, now: Millis) {
         let passed = now - self.last_look.replace(now).unwrap_or(now);
         if !(0..=LATE_MS + self.intervals.find_shortest()).contains(&passed) {
@@ -224,7 +224,7 @@ impl DeaconPatrol {
         hooks.retain(|agent, _| *agent != self.own && *agent != self.mayor);
         let inbox = self.state.inbox(&self.own).read(now)?.and_then(Result::ok);
         let news = self.known.observe(now, &hooks, inbox.as_ref());
-        // Writes the state before it prints, because a reader of the output may end this process.
+        // Writes the state before it prints, because the program that reads the output may end this process.
         self.write_state()?;
         for (agent, change) in news {
             let (event, words) = match change {
@@ -251,8 +251,9 @@ impl DeaconPatrol {
         Ok(())
     }
 
-    /// Asks an agent, unless an unseen order waits for it. A question must not replace an order, because an agent
-    /// sees only the latest signal. An agent that does not react to the order is reported the same way.
+    /// Asks an agent, or returns the order that the agent has not seen yet. A question must not replace an order,
+    /// because an agent sees only the latest signal. The deacon reports an agent that does not react to the order in
+    /// the same way.
     fn ask_or_wait(&self, agent: &AgentId, work: &str, active_at: Millis, now: Millis) -> Result<Option<Signal>> {
         let inbox = self.state.inbox(agent);
         let there = inbox.read(now)?.and_then(Result::ok);
@@ -287,7 +288,7 @@ impl DeaconPatrol {
         Ok(())
     }
 
-    /// Writes the state if it has changed.
+    /// Writes the state to its file if the state has changed.
     fn write_state(&mut self) -> Result<()> {
         if self.known == self.kept {
             return Ok(());
@@ -299,7 +300,7 @@ impl DeaconPatrol {
         Ok(())
     }
 
-    /// Reports an error if it is new. No error ends the deacon.
+    /// Reports an error if it is new for its subject. An error never ends the deacon.
     fn tell_trouble(&mut self, about: &str, done: Result<()>, say: Say<'_>) {
         let Err(error) = done else {
             self.troubles.remove(about);
@@ -312,8 +313,8 @@ impl DeaconPatrol {
     }
 }
 
-/// Returns true for an order that came after the agent's last activity; false for an order with a date ahead of the
-/// clock.
+/// Returns true for an order that came after the agent's last activity. An order with a time in the future does not
+/// count.
 fn is_order_since(signal: &Signal, active_at: Millis, now: Millis) -> bool {
     use SignalType::{Abort, HealthCheck, NudgeResponse, PriorityChange, StallWarning, SyncRequest};
     let is_order = match signal.kind {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentId;
 use crate::stamp;
 
-/// The most bytes of a message: a signal is short.
+/// The most bytes of a message. The limit keeps a signal short.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// A signal's request.
@@ -55,17 +55,16 @@ impl SignalType {
     }
 }
 
-/// A signal in the form of an agent's file. The fields are declared in alphabetical order, and are written in this
-/// order.
+/// A signal in the form of an agent's file. The fields are declared and written in alphabetical order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     /// The sender.
     pub from: AgentId,
     /// The text, for people and models.
     pub message: String,
-    /// True if the sender waits for an answer.
+    /// Is true if the sender waits for an answer.
     pub requires_response: bool,
-    /// The time of sending as the sender wrote it: ISO 8601.
+    /// The time when the sender sent the signal, as the sender wrote it: ISO 8601.
     pub timestamp: String,
     /// The type.
     #[serde(rename = "type")]
@@ -76,7 +75,7 @@ impl Signal {
     /// Reads the text of a file. Skips unknown fields, because some senders write the recipient too.
     ///
     /// # Errors
-    /// The fault in a few words, without any part of the text.
+    /// A few words that say what is wrong, without any part of the text.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let signal: Self = serde_json::from_str(text).map_err(|error| {
             if error.is_data() { "it does not have the five fields of a signal" } else { "it is not JSON" }
@@ -90,13 +89,13 @@ impl Signal {
     /// Returns the text of the file: exactly the five fields, in alphabetical order.
     ///
     /// # Errors
-    /// No signal causes an error.
+    /// In practice none: every signal converts to JSON.
     pub fn to_text(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 }
 
-/// A signal before it is sent. Its time is set when it is written.
+/// A signal before it is sent. The inbox sets its time when it writes the file.
 #[derive(Debug, Clone)]
 pub struct SignalDraft {
     /// The sender.
@@ -110,7 +109,8 @@ pub struct SignalDraft {
 }
 
 impl SignalDraft {
-    /// Refuses a message that is empty, too long, or looks like a credential: other programs can read the file.
+    /// Refuses a message that is empty, too long, or looks like a credential. A credential is refused because other
+    /// programs can read the file.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`.

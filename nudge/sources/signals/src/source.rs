@@ -1,4 +1,4 @@
-//! Runs the signals as a source. It stores nothing in memory: every PRIMARY reads the same files.
+//! Offers the signals as a source. The source stores no signal in memory: every PRIMARY reads the same files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::method::{AGENT_ID, CHECK, ReadySignal, STATE_DIR, SentSignal, TABLE};
 use crate::state::StateDir;
 use crate::{offer, patrol, watch};
 
-/// The signals, for the list of sources.
+/// Registers the signals in the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "signals",
     methods: || TABLE.methods(),
@@ -62,12 +62,12 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(SignalsSource::open(host))),
 };
 
-/// The open source.
+/// The opened source.
 pub struct SignalsSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
-    /// Is true when a caller's context had a state directory, or the setting is on.
+    /// Is true when the context of any caller had a state directory, or when the setting is on.
     in_use: AtomicBool,
     sent: AtomicU64,
 }
@@ -86,7 +86,7 @@ impl SignalsSource {
         self.clock.now()
     }
 
-    /// Writes a signal and reports it.
+    /// Writes a signal and reports the change.
     pub(crate) fn deliver(&self, caller: Caller<'_>, ready: ReadySignal) -> Result<SentSignal> {
         let ReadySignal { state, to, draft } = ready;
         let mut written = None;
@@ -115,7 +115,7 @@ impl SignalsSource {
 impl TableService for SignalsSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // Sending a signal twice has the same result, because the last one wins. So no key is needed.
+    // The method needs no key: a repeated call writes the same signal again, and the last signal wins.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }

@@ -1,26 +1,26 @@
-//! The timestamps of signals. A reader counts a signal as new when its time is later than that of the last one it
-//! saw. Readers compare in two ways: as times, and, in the specification's own reader, as texts. So a sender's
-//! timestamp must be later in both ways. This also holds after a signal in the same millisecond, or from a clock that
-//! is ahead.
+//! Makes and compares the timestamps of signals. For a reader, a signal is new when its time is later than the time of
+//! the last signal that the reader saw. Most readers compare times; the reader of the upstream specification compares
+//! texts. So the timestamp of a new signal must be later in both ways. This also holds for two signals in the same
+//! millisecond, and after a signal from a clock that is ahead.
 
 use nudge_core::clock::{Millis, rfc3339};
 
-/// The most milliseconds that a timestamp may be ahead of the clock. A later one does not count: no signal would be
-/// newer, and it would never become old.
+/// The most milliseconds that a timestamp may be ahead of the clock. A later timestamp is ignored: no other signal
+/// would be newer, and the signal would never become old.
 const MAX_AHEAD_MS: Millis = 60_000;
 
-/// Parses a time that is at most a minute ahead of `now`.
+/// Parses a time; returns `None` for a time more than a minute after `now`.
 pub fn parse_past(text: &str, now: Millis) -> Option<Millis> {
     parse_stamp(text).filter(|time| *time <= now.saturating_add(MAX_AHEAD_MS))
 }
 
-/// Returns true for a time that is more than a minute ahead of `now`.
+/// Returns true for a time that is more than a minute after `now`.
 pub fn is_ahead(text: &str, now: Millis) -> bool {
     parse_stamp(text).is_some() && parse_past(text, now).is_none()
 }
 
-/// Parses a time in RFC 3339, or in the forms of other programs: without an offset (UTC), or with an offset without a
-/// colon.
+/// Parses a time in RFC 3339. Accepts two forms of other programs too: without an offset (read as UTC), and with an
+/// offset without a colon.
 pub fn parse_stamp(text: &str) -> Option<Millis> {
     if !text.is_ascii() || text.len() > 64 {
         return None;
@@ -32,8 +32,8 @@ pub fn parse_stamp(text: &str) -> Option<Millis> {
     rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{text}Z"))).or_else(with_colon)
 }
 
-/// Returns the timestamp for a signal that is sent at `now` and replaces one with the timestamp `stored`. It is later
-/// as a time and, if `stored` is in UTC, also as a text.
+/// Returns the timestamp for a signal that is sent at `now` and replaces a signal with the timestamp `stored`. The new
+/// timestamp is later as a time and, if `stored` is in UTC, also as a text.
 ///
 /// ```
 /// use nudge_signals::next;
@@ -45,20 +45,20 @@ pub fn parse_stamp(text: &str) -> Option<Millis> {
 pub fn next(now: Millis, stored: Option<&str>) -> String {
     let usual = rfc3339::format_time(now);
     let Some((stored, last)) = stored.and_then(|stored| Some((stored, parse_past(stored, now)?))) else { return usual };
-    // `stored` may have had fractions of a millisecond, which were cut off.
+    // `stored` may have had fractions of a millisecond, and `last` does not have them.
     let later = if now > last { usual } else { rfc3339::format_time(last + 1) };
-    // In another time zone the text does not show which time is later.
+    // For a stored text in another time zone, a comparison of the texts says nothing about the times.
     let local = stored.strip_suffix("+00:00").unwrap_or(stored);
     let in_utc = !local.contains('+') && !local.get(10..).is_some_and(|time| time.contains('-'));
     let text =
         if in_utc && *later <= *stored { rfc3339::format_time((last.div_euclid(1000) + 1) * 1000) } else { later };
-    // The last second of the year 9999 has no later text, so the current time is used.
+    // No text is later than the last second of the year 9999. Then the current time is used.
     if parse_stamp(&text).is_some_and(|new| new > last) { text } else { rfc3339::format_time(now) }
 }
 
-/// Returns true when a signal with the time `timestamp` came after one with the time `last_seen`. In the same
-/// millisecond another text means another signal, and the file holds the later one. An invalid `last_seen`, or one
-/// ahead of `now`, does not count.
+/// Returns true when a signal with the time `timestamp` is newer than a signal with the time `last_seen`. Two different
+/// texts of the same millisecond are two signals, and the file holds the newer one. If `last_seen` is invalid or in the
+/// future, every other text is newer.
 pub fn is_newer(timestamp: &str, last_seen: &str, now: Millis) -> bool {
     match (parse_stamp(timestamp), parse_past(last_seen, now)) {
         (Some(new), Some(seen)) => new > seen || (new == seen && timestamp != last_seen),
@@ -70,7 +70,7 @@ pub fn is_newer(timestamp: &str, last_seen: &str, now: Millis) -> bool {
 mod tests {
     use super::*;
 
-    /// 2026-03-05T10:35:00Z
+    /// The time 2026-03-05T10:35:00Z.
     const AT: Millis = 1_772_706_900_000;
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
                 "{new} is not further than it must be"
             );
         }
-        // A stored time in another zone is compared only as a time.
+        // A stored time in another zone is only compared as a time, not as a text.
         for stored in ["2026-03-05T12:35:00+02:00", "2026-03-05T05:35:00-05:00"] {
             assert!(is_newer(&next(AT, Some(stored)), stored, AT), "{stored}");
         }
@@ -134,12 +134,14 @@ mod tests {
 
     #[test]
     fn the_literal_form_misses_what_comes_within_a_tick() {
-        // The specification compares `nudge.timestamp <= lastSeen`; here two signals have the same second of `date`.
+        // The upstream specification compares `nudge.timestamp <= lastSeen`. Here two signals have the same time,
+        // because `date` writes whole seconds.
         let (first, second) = ("2026-03-05T10:35:00Z", "2026-03-05T10:35:00Z");
         assert!(second <= first, "the second is taken for processed");
         let ours = next(AT, Some(first));
         assert!(*ours > *first && is_newer(&ours, first, AT));
-        // Milliseconds alone do not help: as a text, this time sorts before the one without them.
+        // Milliseconds alone do not help: as a text, a time with milliseconds sorts before the same second without
+        // them.
         assert!(*rfc3339::format_time(AT + 500) < *first);
     }
 

@@ -1,7 +1,7 @@
-//! Finds the state directory, and limits access to its parts.
+//! Finds the state directory, and limits access to its folders.
 //!
-//! A state directory in a checkout comes from a stranger, so any part of it may be a link to the user's own files. A
-//! link is followed only if it stays inside, and files are read and written through an open folder
+//! A state directory in a checkout may come from a stranger, so any part of it may be a link to the user's own files.
+//! Nudge follows a link only if the target is inside the directory, and reads and writes files through an open folder
 //! ([`nudge_os::beneath`]).
 
 use std::fs;
@@ -15,30 +15,31 @@ use nudge_os::beneath::{HeldFolder, InnerLinks, is_of_link};
 use crate::agent::AgentId;
 use crate::inbox::SignalInbox;
 
-/// The folder of signals in a state directory.
+/// The folder of signals inside a state directory.
 const SIGNALS: &str = "nudge";
-/// The path of the state directory in a checkout.
+/// The path of the state directory inside a checkout.
 const IN_A_CHECKOUT: [&str; 2] = [".chipset", "state"];
-/// The most agents in a list.
+/// The most agents that a list has.
 pub const MAX_AGENTS: usize = 1000;
-/// The most folders between a folder and the top of its repository.
+/// The most folders that the search goes up from a folder to the top of its repository.
 const MAX_ANCESTORS: usize = 256;
 
-/// A state directory, which need not exist yet.
+/// A state directory, which may not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateDir {
-    /// The folder that no link may lead out of.
+    /// The folder that contains everything: no link may lead out of it.
     top: PathBuf,
     /// The names from there to the state directory.
     below: &'static [&'static str],
 }
 
 impl StateDir {
-    /// Finds the state directory for a caller in `cwd`: the folder `named` (from `NUDGE_STATE_DIR`), or else
-    /// `.chipset/state` at the top of the git work tree, or else in `cwd` itself.
+    /// Finds the state directory for a caller in `cwd`. It is the folder `named` (from `NUDGE_STATE_DIR`, relative to
+    /// `cwd`) if given, else `.chipset/state` at the top of the git work tree around `cwd`, else `.chipset/state` in
+    /// `cwd` itself.
     ///
     /// # Errors
-    /// `E_INVALID` when neither is an absolute path.
+    /// `E_INVALID` when `cwd` is not an absolute path, and `named` is not one either.
     pub fn find(named: Option<&str>, cwd: Option<&Path>) -> Result<Self> {
         let cwd = cwd.filter(|cwd| cwd.is_absolute());
         if let Some(named) = named.filter(|named| !named.is_empty()) {
@@ -71,7 +72,7 @@ impl StateDir {
         SignalInbox::new(self, agent)
     }
 
-    /// Lists the agents that have an inbox, by name, and counts those beyond the limit.
+    /// Lists the agents that have an inbox, by name. The second value counts the agents beyond the limit.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out; `E_UNAVAILABLE` when the folder cannot be read.
@@ -87,22 +88,22 @@ impl StateDir {
         Ok((agents, more))
     }
 
-    /// Opens the folder of an agent's signal; `None` when it does not exist.
+    /// Opens the folder of an agent's signal; returns `None` when the folder does not exist.
     pub(crate) fn of_agent(&self, agent: &AgentId) -> Result<Option<StateFolder>> {
         self.open_folder(&[SIGNALS, agent.as_str()])
     }
 
-    /// Does the same as [`of_agent`](Self::of_agent), and makes the folder if needed.
+    /// Opens the folder of an agent's signal like [`of_agent`](Self::of_agent), and makes the folder if it is missing.
     pub(crate) fn make_of_agent(&self, agent: &AgentId) -> Result<StateFolder> {
         self.make_folder(&[SIGNALS, agent.as_str()])
     }
 
-    /// Opens the folder that contains the agents' folders; `None` when it does not exist.
+    /// Opens the folder that contains the agents' folders; returns `None` when it does not exist.
     pub(crate) fn of_signals(&self) -> Result<Option<StateFolder>> {
         self.open_folder(&[SIGNALS])
     }
 
-    /// Does the same as [`open_folder`](Self::open_folder), and makes the folder if needed.
+    /// Opens a folder like [`open_folder`](Self::open_folder), and makes it if it is missing.
     pub(crate) fn make_folder(&self, names: &[&str]) -> Result<StateFolder> {
         if self.below.is_empty() {
             fs::create_dir_all(&self.top).map_err(|error| unusable_error(&self.top, &error))?;
@@ -111,7 +112,7 @@ impl StateDir {
             .ok_or_else(|| Error::unavailable(format!("{} was removed meanwhile; do it again.", self.path().display())))
     }
 
-    /// Opens a folder of the state directory; `None` when it does not exist.
+    /// Opens a folder of the state directory; returns `None` when it does not exist.
     ///
     /// # Errors
     /// `E_INVALID` for a link that leads out, and for a path that is not a folder; `E_UNAVAILABLE` when the folder
@@ -133,7 +134,7 @@ impl StateDir {
         let opened = HeldFolder::open(&top).and_then(|held| open(&held, &below, InnerLinks::Within));
         let path = top.join(&below);
         match opened {
-            // Messages show the real path, with links inside the state directory resolved.
+            // An error message shows the real path, with the links inside the state directory resolved.
             Ok(held) => Ok(Some(StateFolder { held, path: path.canonicalize().unwrap_or(path) })),
             Err(error) if is_of_link(&error) => Err(Error::invalid(format!(
                 "{} has a link in it that leads out of {}; make it a folder.",
@@ -151,26 +152,26 @@ impl StateDir {
     }
 }
 
-/// An open folder of the state directory, with its path for messages.
+/// An open folder of the state directory. The path is for messages.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
     pub held: HeldFolder,
     pub path: PathBuf,
 }
 
-/// Makes the error for a failure of the system.
+/// Makes the `E_UNAVAILABLE` error for a path that the operating system refused.
 pub fn unusable_error(path: &Path, error: &io::Error) -> Error {
     Error::unavailable(format!("{} cannot be used ({error}); mend it or set NUDGE_STATE_DIR.", path.display()))
 }
 
 /// Returns the top of the work tree around a folder, or the folder itself outside of a work tree.
 fn top_of(cwd: &Path) -> PathBuf {
-    // The caller's environment is not that of this process, so git's variables are left out.
+    // Git's variables in this process's environment are not the caller's, so they are left out.
     let env = GitEnv::from_vars(|name| (!name.starts_with("GIT_")).then(|| std::env::var_os(name)).flatten());
     match git_with(&env, cwd) {
         GitAnswer::Inside(info) => info.root,
         GitAnswer::Outside => cwd.to_owned(),
-        // Without running git the answer may be unsure; then the marker `.git` decides.
+        // Without a run of git, the answer may be unsure. Then the nearest folder that contains `.git` is the top.
         GitAnswer::Unsure(_) => {
             let marked = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
             cwd.ancestors().take(MAX_ANCESTORS).find(marked).unwrap_or(cwd).to_owned()
@@ -235,7 +236,7 @@ mod tests {
                 assert!(refused.unwrap_err().message().contains("leads out"), "{links}");
             }
             assert!(fs::read_dir(outside.path()).unwrap().next().is_none(), "{links}: nothing is made there");
-            // A link to a missing folder does not create the folder outside.
+            // A link to a missing folder must not make that folder outside.
             fs::remove_file(&link).unwrap();
             symlink(outside.path().join("new"), &link).unwrap();
             state.make_of_agent(&agent).unwrap_err();
@@ -247,7 +248,7 @@ mod tests {
         symlink("real", folder.path().join(".chipset")).unwrap();
         let state = StateDir::find(None, Some(folder.path())).unwrap();
         assert!(state.make_of_agent(&agent).unwrap().path.ends_with("real/state/nudge/a"));
-        // A file is in the place of a folder.
+        // A file stands where a folder is expected.
         fs::write(folder.path().join("real/state/nudge/b"), "").unwrap();
         state.make_of_agent(&AgentId::parse("b").unwrap()).unwrap_err();
     }

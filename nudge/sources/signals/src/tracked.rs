@@ -1,28 +1,30 @@
-//! Decides whether git tracks a file. It reads git's index and does not run git. A signal that came with a checkout
-//! is for no agent.
+//! Decides whether git tracks a file. It reads git's index and does not run git. A tracked file came with the checkout,
+//! so its signal is for no agent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nudge_os::foreign::{self, LinkPolicy};
 
-/// The most bytes of an index that is read; half a million files take that much. A longer index counts as unreadable.
+/// The most bytes of an index that is read. An index of half a million files has this size. A longer index counts as
+/// unreadable.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// The most bytes of a `.git` file.
 const MAX_POINTER_BYTES: u64 = 4 << 10;
-/// The most folders upward that are searched, and the most parts of a split index.
+/// The most folders that the search goes up. [`MAX_PARTS`] limits the parts of a split index.
 const MAX_ANCESTORS: usize = 256;
 const MAX_PARTS: usize = 8;
-/// The bytes of an index entry before its flags: the fixed fields (times, inode, mode, owner, size), and the object's
-/// hash.
+/// The bytes of the fixed fields of an index entry before its flags: times, inode, mode, owner, size. The hash of the
+/// object follows, with 20 or 32 bytes.
 const FIXED_BYTES: usize = 40;
 const SHA1_BYTES: usize = 20;
 const SHA256_BYTES: usize = 32;
-/// Bits of an entry's flags: a second pair of flags follows; the length of the name, if it is below the maximum.
+/// Bits of an entry's flags. `EXTENDED` says that a second pair of flags follows. `NAME_MASK` holds the length of the
+/// name, if the length is below the maximum.
 const EXTENDED: u16 = 0x4000;
 const NAME_MASK: u16 = 0x0fff;
 
-/// Returns true if a repository around the file tracks it, or has an index that cannot be read.
+/// Returns true if a repository around the file tracks it, or if the index of such a repository cannot be read.
 pub fn is_tracked(file: &Path) -> bool {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
     let Ok(folder) = folder.canonicalize() else { return false };
@@ -34,7 +36,7 @@ pub fn is_tracked(file: &Path) -> bool {
     })
 }
 
-/// Returns the folder with the index if `top` is the top of a work tree.
+/// Returns the folder that holds the index if `top` is the top of a work tree.
 fn git_dir(top: &Path) -> Option<PathBuf> {
     let git = top.join(".git");
     let meta = git.symlink_metadata().ok()?;
@@ -46,7 +48,7 @@ fn git_dir(top: &Path) -> Option<PathBuf> {
     Some(target.map_or_else(|| git.clone(), |target| top.join(target.trim_end())))
 }
 
-/// Reads the index, and the shared parts of a split index. An index that exists but cannot be read becomes empty.
+/// Reads the index, and the shared parts of a split index. An index that exists but cannot be read gives empty bytes.
 fn read_indexes(git_dir: &Path) -> Vec<Vec<u8>> {
     let shared = fs::read_dir(git_dir).into_iter().flatten().flatten();
     let shared = shared.filter(|entry| entry.file_name().to_string_lossy().starts_with("sharedindex."));
@@ -58,16 +60,16 @@ fn read_indexes(git_dir: &Path) -> Vec<Vec<u8>> {
     paths.filter_map(read).collect()
 }
 
-/// Returns true if an index lists a path, in any case of letters, or a folder around it. Returns `None` for an
-/// invalid index.
+/// Returns true if an index lists a path or a folder around it; upper and lower case count as equal. Returns `None` for
+/// an invalid index.
 fn is_listed(index: &[u8], path: &str) -> Option<bool> {
     let number = |offset: usize| Some(u32::from_be_bytes(index.get(offset..offset + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);
     if index.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
         return None;
     }
-    // The index does not state the length of its hashes. Reading with the wrong length does not end at the end of the
-    // index.
+    // The index does not say how long its hashes are. With the wrong length, the entries do not end where the
+    // extensions begin; then the other length is tried.
     let read = |object_bytes| {
         IndexEntries { index, offset: 12, object_bytes, version, name: Vec::new() }.find_entry(count, path)
     };
@@ -80,7 +82,7 @@ struct IndexEntries<'a> {
     offset: usize,
     object_bytes: usize,
     version: u32,
-    /// The name of the last entry. In version 4 the next entry repeats its beginning.
+    /// The name of the last entry. In version 4 the next entry has only the part that differs.
     name: Vec<u8>,
 }
 
@@ -96,7 +98,8 @@ impl IndexEntries<'_> {
             };
             is_listed |= name.eq_ignore_ascii_case(path.as_bytes()) || is_around();
         }
-        // After the entries come extensions, whose names are letters, or only the checksum.
+        // After the entries follow extensions, whose names are letters, or only the checksum. With any other bytes, the
+        // length of the hashes was wrong.
         let rest = self.index.get(self.offset..)?;
         let is_end = rest.len() == self.object_bytes || rest.get(..4)?.iter().all(u8::is_ascii_alphabetic);
         is_end.then_some(is_listed)
@@ -129,7 +132,7 @@ impl IndexEntries<'_> {
             return None;
         }
         offset += length + 1;
-        // Before version 4 the length of an entry is a multiple of eight.
+        // Before version 4, the length of an entry is a multiple of eight bytes.
         self.offset = if self.version == 4 { offset } else { start + (offset - start).next_multiple_of(8) };
         Some(())
     }

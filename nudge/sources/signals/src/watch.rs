@@ -1,4 +1,4 @@
-//! `nudge signals watch`: prints each signal when it comes.
+//! `nudge signals watch`: prints each signal when it arrives.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -37,9 +37,9 @@ pub struct WatchParams {
     context: ContextSpec,
 }
 
-/// The longest time between two looks.
+/// The longest time between two looks at the files.
 const LOOK: Duration = Duration::from_secs(2);
-/// The most characters of a message in a line.
+/// The most characters of a signal's message in a printed line.
 const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Runs until it is stopped.
@@ -57,7 +57,7 @@ pub fn run_watch(params: &serde_json::value::RawValue, host: &CommandHost<'_>) -
             Some(own) => vec![own.clone()],
             None => state.list_agents()?.0,
         };
-        // Follows the folders before it reads them, so that no signal is missed in between.
+        // Follows the folders before it reads the files, so no signal is missed in between.
         news.follow_folders(list_folders(&state, &agents).iter().map(PathBuf::as_path));
         let now = host.clock.now();
         for agent in agents {

@@ -9,7 +9,7 @@ use nudge_signals::{AgentId, Signal, SignalDraft, SignalType, StateDir, is_newer
 
 const WRITERS: usize = 4;
 const SENDS: usize = 300;
-/// Tells the test `sends_until_it_is_killed` that it runs as a child of another test.
+/// The variable that makes `sends_until_it_is_killed` run as the child of another test.
 const CHILD_STATE: &str = "NUDGE_TEST_SIGNALS_STATE";
 
 fn draft(from: &str, message: String) -> SignalDraft {
@@ -17,19 +17,19 @@ fn draft(from: &str, message: String) -> SignalDraft {
     SignalDraft { from, kind: SignalType::HealthCheck, message, requires_response: false }
 }
 
-/// With the write protocol of the upstream specification, which Nudge does not use, the same load had 186 failed
-/// renames and 120 torn reads.
+/// The upstream specification has another write protocol, which Nudge does not use. With it, the same load had 186
+/// failed renames and 120 torn reads.
 ///
 /// Promise (sources): A signal is whole and newer than the last, for senders at the same moment and for a sender that
 /// is killed.
 #[test]
 fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
-    // Uses a memory file system if there is one. A sender that waits three seconds goes on without the lock, and four
-    // senders without a pause would wait that long for a slow disk.
+    // Uses a file system in memory if there is one. A sender that waits three seconds continues without the lock, and
+    // on a slow disk four senders without a pause would wait that long.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let state = StateDir::find(folder.path().to_str(), None).unwrap();
     let to = AgentId::parse("polecat").unwrap();
-    // The clock stands still, so all sends are in the same millisecond.
+    // The clock stands still, so all signals are sent in the same millisecond.
     let clock = ManualClock::new(1_772_706_900_000);
     let done = AtomicBool::new(false);
     let (sent, seen) = std::thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn four_senders_and_a_reader_have_no_error_and_no_torn_read() {
     assert_eq!(left, 1, "nothing but the file is left");
 }
 
-/// The child of the next test; alone it does nothing.
+/// Runs as the child of the next test; run alone, it does nothing.
 #[test]
 fn sends_until_it_is_killed() {
     let Some(path) = std::env::var_os(CHILD_STATE) else { return };
@@ -104,8 +104,8 @@ fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // A changed signal shows that the child is sending. It is killed after one to five changes, wherever it is
-        // then.
+        // A changed signal shows that the child is sending. The test kills the child after one to five changes, at any
+        // point of its work.
         let mut changes = 0;
         while changes <= round % 5 {
             assert!(child.try_wait().unwrap().is_none(), "it goes on until it is killed");
@@ -122,7 +122,7 @@ fn a_sender_that_is_killed_leaves_the_old_or_the_new_file() {
         let before = last.replace(left.clone()).unwrap();
         assert!(left == before || is_newer(&left.timestamp, &before.timestamp, SystemClock.now()));
     }
-    // The next sender is not delayed by anything that the killed one has left.
+    // Nothing that the killed sender left delays the next sender.
     let next = inbox.send(draft("witness", "next".into()), SystemClock.now()).unwrap();
     assert!(is_newer(&next.timestamp, &last.unwrap().timestamp, SystemClock.now()));
 }

@@ -33,7 +33,7 @@ enum Step {
         words: usize,
         requires: bool,
     },
-    /// Checks with the `last_seen` of the last answer, or without one.
+    /// Checks for a signal: with the `last_seen` of the last answer, or without it if `anew` is true.
     Check {
         agent: Agent,
         anew: bool,
@@ -72,10 +72,10 @@ enum File {
 struct Plain {
     now: i64,
     files: BTreeMap<Agent, File>,
-    /// The agents that have a folder.
+    /// The agents whose folder exists.
     known: BTreeSet<Agent>,
     seen: BTreeMap<Agent, i64>,
-    /// The result of the last step: the signal that it sent or returned, or its error.
+    /// The result of the last step: the signal that the step sent or returned, or its error.
     told: Result<Option<Signal>, &'static str>,
 }
 
@@ -88,7 +88,7 @@ impl Plain {
     }
 
     fn send(&mut self, to: Agent, signal: Signal) {
-        // The new time is later than the replaced one, even in the same millisecond or after the clock went back.
+        // The new time is later than the replaced time, even in the same millisecond or after the clock went back.
         let sent = self.signal(to).map_or(self.now, |old| self.now.max(old.at + 1));
         let signal = Signal { at: sent, ..signal };
         self.known.insert(to);
@@ -171,7 +171,7 @@ fn open(folder: &tempfile::TempDir, clock: &Arc<ManualClock>) -> Arc<dyn Source>
     (SOURCE.open)(SourceHost { clock: Arc::clone(clock) as Arc<dyn Clock>, ..host }).unwrap()
 }
 
-/// Returns one of three messages; the first is the type's default.
+/// Returns one of three messages; the first is `None`, which means the default of the type.
 fn message(words: usize) -> Option<&'static str> {
     [None, Some("stop what you do"), Some("\u{202e}two\nlines and é")][words]
 }
@@ -188,7 +188,7 @@ impl Run {
         self.folder.path().join("state/nudge").join(AGENTS[agent]).join("latest.json")
     }
 
-    /// Asserts that the five fields are those of the signal.
+    /// Asserts that the five fields have the values of the signal.
     fn assert_is(found: &Value, signal: &Signal) {
         let fields = [&found["from"], &found["type"], &found["requires_response"], &found["timestamp"]];
         let sent = rfc3339::format_time(signal.at);
@@ -214,7 +214,7 @@ impl StateMachineTest for Run {
     type Reference = Semantics;
 
     fn init_test(plain: &Plain) -> Self {
-        // Uses a memory file system if there is one, because flushing to a disk is slow.
+        // Uses a file system in memory if there is one, because a flush to a disk is slow.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         fs::create_dir(folder.path().join("state")).unwrap();
         let clock = Arc::new(ManualClock::new(plain.now));

@@ -1,5 +1,5 @@
-//! Tests that files tracked by git do not count as signals. The tests run in their own process: they start git, and a
-//! starting child briefly holds this process's locks.
+//! Tests that a file tracked by git does not count as a signal. The tests run in their own process: they start git, and
+//! a process that is just starting holds the parent's locks for a moment.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nudge_signals::{AgentId, StateDir};
 
-/// Returns true if the file of an agent's signal is refused because git tracks it.
+/// Returns true if Nudge refuses an agent's signal file because git tracks it.
 fn is_tracked(file: &Path) -> bool {
     let folder = file.parent().unwrap();
     let state = StateDir::find(folder.parent().unwrap().parent().unwrap().to_str(), None).unwrap();
@@ -21,7 +21,7 @@ fn git(folder: &Path, args: &[&str]) -> bool {
     git.args(args).output().is_ok_and(|output| output.status.success())
 }
 
-/// Uses real indexes of every version, with both kinds of hashes.
+/// Tries real indexes of every version, with both kinds of hashes.
 #[test]
 fn tracked_files_are_known_by_the_index_of_git() {
     for (version, object_format) in [("2", "sha1"), ("3", "sha1"), ("4", "sha1"), ("2", "sha256"), ("4", "sha256")] {

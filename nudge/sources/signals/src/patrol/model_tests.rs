@@ -1,6 +1,6 @@
 //! Runs random sequences of hooks, answers, orders, looks, restarts and jumps of the clock. The deacon must follow
-//! section 16 of the semantics. The model counts the passed time beside the clock, because the rules are about passed
-//! time. `PROPTEST_CASES=10000` runs more cases.
+//! section 16 of the semantics, whose rules are about time that has really passed. So the model counts the passed time
+//! separately from the clock. `PROPTEST_CASES=10000` runs more cases.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::*;
 
 const START: Millis = 1_772_706_900_000;
 const SECOND: Millis = 1_000;
-/// The watched agents with their intervals, and two agents that are not watched.
+/// The watched agents with their intervals, then two agents that the deacon does not watch.
 const AGENTS: [(&str, Millis); 5] = [
     ("polecat", 60 * SECOND),
     ("polecat-2", 60 * SECOND),
@@ -27,7 +27,7 @@ const ORDERS: [SignalType; 3] = [SignalType::Abort, SignalType::PriorityChange, 
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// An agent writes its hook with this text; its last activity was `ago` before.
+    /// An agent writes a hook with this text. The agent's last activity was `ago` seconds earlier.
     Works {
         agent: usize,
         text: usize,
@@ -36,7 +36,7 @@ enum Step {
     Rests {
         agent: usize,
     },
-    /// The hook is half written.
+    /// The hook file holds only half a text.
     Spoil {
         agent: usize,
     },
@@ -65,7 +65,7 @@ enum Step {
 
 #[derive(Debug, Clone, PartialEq)]
 enum File {
-    /// The last activity, once in passed time and once by the clock.
+    /// `last` is the time of the last activity: first in passed time, then by the clock.
     Active {
         text: String,
         last: Option<(Millis, Millis)>,
@@ -88,8 +88,8 @@ struct Watch {
     hook: String,
     answer: Option<Millis>,
     quiet: Millis,
-    /// The last activity by the clock, because signals have the clock's time. A clock that is set back sets it back
-    /// too.
+    /// The time of the last activity by the clock, because signals have the clock's time. When the clock is set back,
+    /// this time goes back too.
     active: Millis,
     asked: Option<Millis>,
     is_reported: bool,
@@ -103,7 +103,7 @@ impl Watch {
 
 #[derive(Debug, Clone)]
 struct Plain {
-    /// The clock is this far ahead of the passed time.
+    /// The clock is ahead of the passed time by this much.
     ahead: Millis,
     passed: Millis,
     hooks: BTreeMap<usize, File>,
@@ -119,7 +119,7 @@ impl Plain {
 
     fn send(&mut self, to: usize, from: usize, kind: SignalType) {
         let now = self.now();
-        // A timestamp more than a minute ahead does not count.
+        // A stored time more than a minute in the future is ignored.
         let old = self.inboxes.get(&to).filter(|old| old.at <= now + 60_000);
         let sent = old.map_or(now, |old| now.max(old.at + 1));
         self.inboxes.insert(to, Said { from, kind, at: sent });
@@ -136,7 +136,7 @@ impl Plain {
 
     fn look(&mut self) {
         let now = self.now();
-        // A signal more than a minute ahead counts as none until the clock has reached it.
+        // A signal with a time more than a minute in the future is ignored until the clock reaches that time.
         let inbox = self.inboxes.get(&WITNESS).copied().filter(|said| said.at <= now + 60_000);
         self.watched.retain(|agent, _| !matches!(self.hooks.get(agent), None | Some(File::Idle)));
         for (agent, file) in self.hooks.iter().filter(|(agent, _)| **agent < WATCHED) {
@@ -156,7 +156,7 @@ impl Plain {
             let Watch { quiet, active, asked, is_reported, .. } = self.watched[&agent].clone();
             let is_late = |since| self.passed - since >= AGENTS[agent].1;
             if asked.is_none() && is_late(quiet) {
-                // A signal more than a minute ahead does not count as an order.
+                // A signal with a time more than a minute in the future does not count as an order.
                 let waits = |said: &Said| ORDERS.contains(&said.kind) && said.at > active && said.at <= now + 60_000;
                 if !self.inboxes.get(&agent).is_some_and(waits) {
                     self.send(agent, WITNESS, SignalType::HealthCheck);
@@ -214,7 +214,7 @@ impl ReferenceStateMachine for Semantics {
             }
             Step::Restart => {}
         }
-        // Time passes around each look, so that the order of events is clear.
+        // Each look is a millisecond away from other steps, so that no two events have the same time.
         plain.passed += 1;
         plain.look();
         plain.passed += 1;
@@ -249,7 +249,7 @@ impl Run {
         self.folder.path().join(format!("hooks/{}.json", AGENTS[agent].0))
     }
 
-    /// Sends at the time of the step, which was two milliseconds earlier.
+    /// Sends at the time of the step, which was two milliseconds earlier than the plain model's time now.
     fn send(&self, to: usize, from: usize, kind: SignalType, plain: &Plain) {
         let draft = SignalDraft { from: id(from), kind, message: "x".into(), requires_response: false };
         self.state().inbox(&id(to)).send(draft, plain.now() - 2).unwrap();
@@ -261,7 +261,7 @@ impl StateMachineTest for Run {
     type Reference = Semantics;
 
     fn init_test(_: &Plain) -> Self {
-        // Uses a memory file system if there is one, because flushing to a disk is slow.
+        // Uses a file system in memory if there is one, because a flush to a disk is slow.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         fs::create_dir(folder.path().join("hooks")).unwrap();
         let mut run = Self { folder, patrol: None };
@@ -318,7 +318,7 @@ impl StateMachineTest for Run {
         assert_eq!(asked, wanted.map(|(agent, watch)| (AGENTS[*agent].0, watch.is_reported)).collect::<Vec<_>>());
         let mails = fs::read_dir(run.folder.path().join("mail/mayor"));
         let mails: Vec<_> = mails.into_iter().flatten().map(|mail| mail.unwrap().path()).collect();
-        // The names of the mails contain the clock's time, which jumps, so the subjects are compared.
+        // The names of the mails contain the clock's time, which jumps. So the test compares the subjects.
         let read = |mail: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(mail).unwrap()).unwrap();
         let mut subjects: Vec<_> =
             mails.iter().map(|mail| read(mail)["subject"].as_str().unwrap().to_owned()).collect();

@@ -5,10 +5,10 @@ use super::*;
 use crate::inbox::SignalInbox;
 
 const SECOND: Millis = 1000;
-/// 2026-03-05T10:35:00Z
+/// The time 2026-03-05T10:35:00Z.
 const START: Millis = 1_772_706_900_000;
 
-/// A state directory with a deacon, and the deacon's output.
+/// A state directory with a running deacon and its output.
 struct Town {
     folder: tempfile::TempDir,
     patrol: Option<DeaconPatrol>,
@@ -32,13 +32,13 @@ impl Town {
         DeaconPatrol::open(self.state(), own, mayor, PatrolIntervals::new(None, &["slow=5m".into()]).unwrap())
     }
 
-    /// Starts the deacon again, like another process.
+    /// Ends the deacon and starts it again, as a new process would.
     fn restart(&mut self) {
         self.patrol = None;
         self.patrol = Some(self.open().unwrap());
     }
 
-    /// Writes the hook of an agent at the current time, as a script would.
+    /// Writes the hook of an agent with the current time, as a script would.
     fn works(&self, agent: &str, status: &str) {
         let hooks = self.folder.path().join("hooks");
         fs::create_dir_all(&hooks).unwrap();
@@ -48,7 +48,7 @@ impl Town {
         fs::write(hooks.join(format!("{agent}.json")), hook.to_string()).unwrap();
     }
 
-    /// Lets time pass with a look every second. Returns the output, with errors as `trouble`.
+    /// Lets time pass, with one look every second. Returns the output; an error appears as `trouble`.
     fn pass(&mut self, seconds: Millis) -> Vec<String> {
         for _ in 0..seconds {
             self.now += SECOND;
@@ -118,14 +118,14 @@ fn a_healthy_agent_answers_and_a_slow_one_has_more_time() {
         if now.contains(&"asked polecat".to_owned()) {
             town.send("witness", "polecat", SignalType::NudgeResponse);
         }
-        // A long command keeps this agent busy. The agent updates its hook shortly before its interval ends.
+        // A long command keeps this agent busy. The agent updates its hook shortly before its interval of silence ends.
         if second == 580 {
             town.works("slow", "active");
         }
         told.extend(now);
     }
     let count = |what: &str| told.iter().filter(|said| *said == what).count();
-    // The agent is asked every 60 seconds and answers a second later.
+    // The deacon asks this agent every 60 seconds, and the agent answers a second later.
     assert_eq!((count("asked polecat"), count("answered polecat")), (9, 9));
     assert_eq!((count("asked slow"), count("active slow")), (1, 1));
     assert_eq!((told.len(), town.mails().len()), (20, 0), "{told:?}");
@@ -138,12 +138,12 @@ fn two_that_share_the_senders_inbox_are_both_alive() {
     town.works("bravo", "active");
     assert_eq!(town.pass(60), ["asked alpha", "asked bravo"]);
     town.now += SECOND;
-    // Both agents do as the specification says: they update their hooks, and answer into the sender's one file.
+    // Both agents follow the upstream specification: they update their hooks, and answer into the sender's one file.
     for agent in ["alpha", "bravo"] {
         town.works(agent, "active");
         town.send("witness", agent, SignalType::NudgeResponse);
     }
-    // In the specification's form only the agent in the file has answered.
+    // By the upstream specification, only the agent whose answer is in the file has answered.
     assert_eq!(town.signal("witness").unwrap().from.as_str(), "bravo", "alpha's answer is lost");
     town.look();
     assert_eq!(town.pass(0), ["active alpha", "answered bravo"]);
@@ -177,7 +177,7 @@ fn a_restart_forgets_no_question_and_repeats_no_mail() {
     town.restart();
     assert!(town.pass(600).is_empty());
     assert_eq!(town.mails().len(), 1);
-    // The state file is damaged, so the deacon starts with an empty state.
+    // The state file is damaged, so the new deacon starts with an empty state.
     fs::write(town.folder.path().join("deacon/known.json"), "{").unwrap();
     town.restart();
     assert_eq!(town.pass(1), ["asked polecat"]);
@@ -201,7 +201,7 @@ fn a_clock_that_jumps_makes_nobody_late() {
         town.now += jump * SECOND;
         assert_eq!(town.pass(10), Vec::<String>::new(), "{jump}");
     }
-    // 33 seconds of the minute have passed; the look after each jump does not count.
+    // Before this, 27 seconds of the minute have passed; the look after each jump does not count.
     let told = town.pass(33);
     assert_eq!(told, ["escalated polecat"]);
 }
@@ -221,7 +221,7 @@ fn an_order_that_was_not_seen_is_not_replaced_by_a_question() {
 fn trouble_is_told_once_and_stops_nobody() {
     let mut town = Town::new();
     town.works("polecat", "active");
-    // A file is in the place of the agent's folder.
+    // A file stands where the agent's folder is expected.
     let nudge = town.folder.path().join("nudge");
     fs::create_dir_all(&nudge).unwrap();
     fs::write(nudge.join("polecat"), "").unwrap();
@@ -256,8 +256,7 @@ fn intervals() {
     }
 }
 
-/// The shift of the clock does not move the signal's time, but the order still counts as later than the last
-/// activity.
+/// The jump does not change the signal's time, but the order still counts as later than the last activity.
 #[test]
 fn an_order_waits_on_when_the_machine_has_slept() {
     let mut town = Town::new();
@@ -268,12 +267,12 @@ fn an_order_waits_on_when_the_machine_has_slept() {
     town.now += 3_600 * SECOND;
     assert_eq!(town.pass(60), ["waits polecat"]);
     assert_eq!(town.signal("polecat").unwrap().kind, SignalType::Abort);
-    // An order from before the last activity does not count.
+    // An order from before the agent's last activity does not count.
     town.works("polecat", "active");
     assert_eq!(town.pass(90), ["active polecat", "asked polecat"]);
 }
 
-/// A checkout, or a clock that was ahead, can leave such a file.
+/// A checkout, or a clock that was ahead, can leave a signal with a time in the future.
 #[test]
 fn an_order_that_is_dated_ahead_holds_no_question_up() {
     let mut town = Town::new();
@@ -293,7 +292,7 @@ fn a_time_ahead_that_an_earlier_deacon_kept_makes_no_agent_wait() {
     town.works("polecat", "active");
     town.look();
     for due in ["asked polecat", "escalated polecat"] {
-        // The clock was a day ahead, and is corrected while no deacon runs.
+        // The clock was a day ahead, and is corrected while the deacon is stopped.
         town.patrol = None;
         town.now -= day;
         town.restart();
