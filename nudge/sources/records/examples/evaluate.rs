@@ -1,13 +1,14 @@
-//! Measures how well the search finds records. It puts the questions of an evaluation set (`tests/records/`) to the
-//! source. It prints the mean reciprocal rank by group, once for the half used for tuning (odd) and once for the
-//! other half (even).
+//! Measures how well the search finds records. The program asks the source the questions of an evaluation set
+//! (`tests/records/`). It prints the mean reciprocal rank of each group of questions, once for the half that was used
+//! for tuning (odd numbers) and once for the held-out half (even numbers).
 //!
-//! For comparison it also runs plain searches of the same questions: FTS5's bm25, and the model's cosine.
+//! For comparison, the program also answers the same questions with two plain searches: FTS5's bm25, and the model's
+//! cosine.
 //!
 //! `tests/records/run` starts this program. The second argument may be:
-//! - `--check`: fails when a figure falls below `floor.json` or below that of a plain search;
+//! - `--check`: fails when a figure falls below the value in `floor.json` or below that of a plain search;
 //! - `--orders`: compares several ways to combine words and meaning;
-//! - `--misses`: prints the questions of the odd half whose record was not found first.
+//! - `--misses`: prints each question of the odd half whose record was not the first result.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -28,17 +29,17 @@ use nudge_storage::rusqlite::Connection;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The variable that names the folder of a model.
+/// The variable that names the folder of an embedding model.
 const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
-/// The records of each list that count in a fusion of ranks; the brain uses the same number.
+/// The records of each ranked list that a fusion of ranks uses. The brain uses the same number.
 const LISTED: usize = 50;
-/// The most that a mean reciprocal rank may fall by chance.
+/// The most that a mean reciprocal rank may fall, because chance changes it a little.
 const MARGIN: f64 = 0.02;
 
-/// At most 1 of this many idle prompts may get a record.
+/// An idle prompt is a prompt that no record answers. At most 1 of this many idle prompts may get a record.
 const IDLE_SHARE: usize = 20;
 
-/// Loads the model of `NUDGE_TEST_MODEL_DIR`; none without the variable.
+/// Loads the model of `NUDGE_TEST_MODEL_DIR`. Without this variable, there is no model.
 fn models() -> Arc<dyn ModelProvider> {
     let Some(folder) = std::env::var_os(MODEL) else { return Arc::new(NoModels) };
     let model = SentenceModel::load(Path::new(&folder), Precision::default()).unwrap();
@@ -46,7 +47,7 @@ fn models() -> Arc<dyn ModelProvider> {
     Arc::new(LoadedModel(Arc::new(model)))
 }
 
-/// The sums for one group and half.
+/// The sums over the questions of one group and half.
 #[derive(Default)]
 struct Score {
     count: f64,
@@ -70,10 +71,10 @@ impl Score {
     }
 }
 
-/// The scores of the engine, of plain words, and of plain meaning.
+/// The scores of the source's search, of the plain search by words, and of the plain search by meaning.
 type Scores = [Score; 3];
 
-/// Two plain searches of the same texts.
+/// Two plain searches over the same texts.
 struct Plain {
     words: Connection,
     model: Option<Arc<dyn TextEmbedder>>,
@@ -121,7 +122,7 @@ fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {
     serde_json::from_str(answer.get()).unwrap()
 }
 
-/// Makes a context in the repository of a project; a bare name is a folder.
+/// Makes a context in the repository of a project. A project name without `/` becomes a folder.
 fn place(project: &str) -> Value {
     if project.contains('/') {
         json!({"repo": format!("github.com/{project}")})
@@ -135,7 +136,7 @@ fn open(folder: &Path, models: Arc<dyn ModelProvider>) -> Arc<dyn Source> {
     (SOURCE.open)(SourceHost { models, ..SourceHost::new_alone(folder, &SOURCE, &[]).unwrap() }).unwrap()
 }
 
-/// Returns the ids of a search's results, ordered by one number of each result, the highest first.
+/// Returns the ids of a search's results. The results are ordered by one number of each, the highest first.
 fn order(found: &Value, number: impl Fn(&Value) -> Option<f64>) -> Vec<i64> {
     let hits = found["results"].as_array().unwrap().iter();
     let mut list: Vec<_> = hits.filter_map(|hit| Some((number(hit)?, hit["id"].as_i64().unwrap()))).collect();
@@ -143,8 +144,8 @@ fn order(found: &Value, number: impl Fn(&Value) -> Option<f64>) -> Vec<i64> {
     list.into_iter().map(|(_, id)| id).collect()
 }
 
-/// Measures how well several orders answer the questions of a set: the relevance of all sources, and the brain's
-/// fusions of ranks. All use the same words and vectors. Prints both halves.
+/// Measures how well several orders of the same results answer the questions of a set: the relevance that all sources
+/// use, and two fusions of ranks that the brain uses. All orders use the same words and vectors. Prints both halves.
 fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i64, String>) {
     println!("order                       MRR  hit@1  hit@5   odd; even");
     for (name, ranks) in
@@ -158,7 +159,7 @@ fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i
             let best = match ranks {
                 None => order(&found, |hit| hit["relevance"].as_f64()),
                 Some(ranks) => {
-                    // The weights of words are reported only without a model.
+                    // The source reports the weights of words only when it has no model.
                     let words = call(lexical, "search", &params);
                     let words = order(&words, |hit| hit["explain"]["parts"]["stems"].as_f64());
                     let fused = ranks.fuse(&words, &order(&found, |hit| hit["similarity"].as_f64()));
@@ -177,7 +178,7 @@ fn orders(source: &dyn Source, lexical: &dyn Source, set: &Path, ids: &HashMap<i
     }
 }
 
-/// Returns true when a row is of the held-out half.
+/// Returns true when a question belongs to the held-out half.
 fn is_even(row: &Value) -> bool {
     let digits = row["id"].as_str().unwrap().trim_start_matches(|c: char| !c.is_ascii_digit());
     digits.parse::<u32>().unwrap() % 2 == 0
@@ -188,7 +189,7 @@ fn half(is_even: bool) -> &'static str {
     if is_even { "even" } else { "odd" }
 }
 
-/// Returns the ids of the records that a question wants; none for an idle prompt.
+/// Returns the ids of the records that answer a question; an idle prompt has none.
 fn wanted(row: &Value) -> Vec<&str> {
     row["wanted"].as_array().map(|ids| ids.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }
@@ -265,7 +266,7 @@ fn main() {
     if show.as_deref() == Some("--check") {
         check(set, name, &figures, drawn.iter().map(|(drawn, _)| drawn).sum());
         quiet(&drawn);
-        // Compares over the whole set, because in a half with so few questions chance would decide.
+        // Compares over the whole set: half a set has so few questions that chance would decide.
         let groups: BTreeSet<_> = scores.keys().map(|(_, group)| group.as_str()).collect();
         for group in groups {
             let halves = scores.iter().filter(|((_, score_group), _)| score_group == group);
@@ -283,8 +284,8 @@ fn main() {
     }
 }
 
-/// Compares the whole set with the promised figure, without a margin for chance. The promise is for a set that the
-/// engine's author has not seen.
+/// Compares the figure of the whole set with the promised figure, without a margin for chance. The promise is about a
+/// set that the author of the search has not seen.
 fn promised(set: &Path, name: &str, mrr: f64) {
     let floor: Value = serde_json::from_str(&fs::read_to_string(set.join("floor.json")).unwrap()).unwrap();
     if let Some(least) = floor[name]["promised mrr"].as_f64() {
@@ -292,8 +293,8 @@ fn promised(set: &Path, name: &str, mrr: f64) {
     }
 }
 
-/// Checks the promise for idle prompts: at most one in twenty gets a record, both among tuned and among held-out
-/// prompts.
+/// Checks the promise for idle prompts: at most 1 of `IDLE_SHARE` gets a record, both among the prompts used for tuning
+/// and among the held-out prompts.
 fn quiet(drawn: &[(usize, usize); 2]) {
     for ((drawn, asked), which) in drawn.iter().zip(["that were tuned on", "that are held out"]) {
         println!("idle prompts {which} that draw a record: {drawn} of {asked}");
@@ -304,7 +305,7 @@ fn quiet(drawn: &[(usize, usize); 2]) {
     }
 }
 
-/// Compares the figures with those in the tree, from which they may fall only by chance.
+/// Compares the figures with those in `floor.json`. A figure may be lower by `MARGIN`, because of chance.
 fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) {
     let floor: Value = serde_json::from_str(&fs::read_to_string(set.join("floor.json")).unwrap()).unwrap();
     for (figure, value) in figures {
@@ -315,11 +316,11 @@ fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) 
     assert!(drawn as u64 <= most, "{drawn} idle prompts draw a record, and {most} did");
 }
 
-/// The files of idle prompts in a set.
+/// The files of a set that hold idle prompts.
 const IDLE: [&str; 4] = ["idle.jsonl", "idle-c.jsonl", "idle-d.jsonl", "idle-e.jsonl"];
 
-/// Returns true when a prompt is held out: all of the last two files, none of the first set's own file, all questions
-/// of the other sets, and else the even half.
+/// Returns true when a prompt is held out. In the last two files all prompts are held out. In `idle.jsonl` of the first
+/// set no prompt is. In `questions.jsonl` of the other sets all prompts are. In all other files the even half is.
 fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
     match file {
         "idle-d.jsonl" | "idle-e.jsonl" => true,
@@ -329,9 +330,9 @@ fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
     }
 }
 
-/// Counts the records that prompts get in a hook: the idle prompts with a record, the questions (asked as prompts)
-/// with a record, and the questions with a right record. Returns the counts of idle prompts, for the tuned and the
-/// held-out half.
+/// Counts the prompts that get records from a hook: the idle prompts with a record, the questions (sent as prompts)
+/// with a record, and the questions with a right record. Returns two pairs of counts, for the tuned and for the
+/// held-out half: the idle prompts with a record, and all idle prompts.
 fn idle(
     source: &dyn Source,
     models: &dyn ModelProvider,
@@ -378,13 +379,13 @@ fn idle(
     idle
 }
 
-/// Returns the ids and lines of the records that a prompt gets.
+/// Returns the ids and the lines of the records that a prompt gets.
 fn draw(source: &dyn Source, models: &dyn ModelProvider, prompt: &Value) -> Vec<(i64, String)> {
     let mut event = SuggestParams::at_event(SuggestEvent::Prompt);
     event.prompt = prompt["query"].as_str().map(str::to_owned);
     let place = place(prompt["project"].as_str().unwrap());
     event.context = serde_json::from_value::<ContextSpec>(place).unwrap();
-    // A longer deadline, so that a busy machine does not change the result.
+    // A longer deadline keeps a busy machine from changing the result.
     let offer = |request: &Arc<SuggestRequest>| {
         let mut request = SuggestRequest::clone(request);
         request.deadline += Duration::from_mins(1);
@@ -399,8 +400,9 @@ fn draw(source: &dyn Source, models: &dyn ModelProvider, prompt: &Value) -> Vec<
     told["suggestions"].as_array().unwrap().iter().map(id_and_line).collect()
 }
 
-/// Saves pairs of texts that say the same, or only seem to. Counts for the second text whether the source asks,
-/// merges without a question, or saves it beside the first. Returns how many different texts were merged.
+/// Saves pairs of texts that say the same, or only seem to say the same. For the second text of each pair, counts
+/// whether the source asks, merges without a question, or saves the text as a new record. Returns the number of pairs
+/// that were merged although they say different things.
 fn pairs(source: &dyn Source, set: &Path) -> usize {
     let mut lost = 0;
     let rows = rows(&set.join("pairs.jsonl"));
@@ -409,7 +411,7 @@ fn pairs(source: &dyn Source, set: &Path) -> usize {
             let (mut all, mut asked, mut merged) = (0, 0, 0);
             let is_of_it = |row: &&Value| row["same"] == is_same && is_even(row) == is_held_out;
             for pair in rows.iter().filter(is_of_it) {
-                // Each pair has its own project, so that other pairs are no duplicates.
+                // Each pair has its own project, so that the texts of other pairs are no duplicates.
                 let save = |text: &Value| {
                     let context = place(&format!("pairs/{}", pair["id"].as_str().unwrap()));
                     let body = text["body"].clone();

@@ -1,9 +1,9 @@
-//! Tracks the work of an agent's turn, and decides whether it is worth a record (semantics section 17).
+//! Tracks what an agent does in a turn, and decides whether the turn is worth a record (semantics section 17).
 //!
-//! No model judges the turn. Hooks report the tools that were used and the outcomes of commands; these are counted
-//! for each client session from prompt to prompt. A turn with work but without a saved record leads to one reminder:
-//! with the next prompt (`remind`), or before the turn ends (`ask`). The agent's own model decides whether to save,
-//! because only it knows the work.
+//! No model judges the turn. Hooks report the used tools and the outcomes of commands. The tracker counts them for each
+//! client session from prompt to prompt. A turn with work but without a saved record leads to one reminder: with the
+//! next prompt (`remind`), or before the turn ends (`ask`). The agent's own model decides whether to save a record,
+//! because only this model has seen the work.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
@@ -18,34 +18,34 @@ use serde_json::json;
 
 use crate::method::{LIST, UPSERT};
 
-/// The most tracked client sessions. The session that is idle longest is dropped first.
+/// The most tracked client sessions. When there are more, the session that is idle longest is dropped.
 const MAX_SESSIONS: usize = 256;
-/// The most failed commands of a turn that are remembered.
+/// The most failed commands of a turn that the tracker keeps.
 const MAX_FAILED: usize = 64;
-/// The number of edits that alone make a turn worth a reminder.
+/// The number of edits that is enough for a reminder, without other work.
 const MANY_EDITS: u32 = 3;
-/// The most reminders for a client session, and the least pause between two.
+/// The most reminders for a client session. The least pause between two reminders follows.
 const MAX_ASKED: u32 = 5;
 const PAUSE_MS: Millis = 10 * 60_000;
 
-/// Tools that change files, by the names of Claude Code, Codex, Gemini CLI and Cursor.
+/// The names of tools that change files, in Claude Code, Codex, Gemini CLI and Cursor.
 const EDITS: &[&str] =
     &["Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "replace", "write_file", "edit_file"];
-/// Tools that end with an agreed plan.
+/// The names of tools that end with an agreed plan.
 const PLANS: &[&str] = &["ExitPlanMode", "exit_plan_mode"];
-/// The kind of subagent that makes a plan.
+/// The kind of a subagent that makes a plan.
 const PLANNER: &str = "Plan";
-/// The ends of the names of tools that save a record. A client puts the server's name before them.
+/// The ends of the names of tools that save a record. Before this end stands a server name that the client adds.
 const SAVES: &[&str] = &["nudge_records_upsert", "upsert_record"];
 
-/// Says when an agent that saved no record is reminded.
+/// Says when an agent that saved no record gets a reminder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReminderMode {
-    /// The agent is reminded with the next prompt.
+    /// The agent gets the reminder with the next prompt.
     Remind,
-    /// The agent is reminded before the turn ends, and then goes on working.
+    /// The agent gets the reminder before the turn ends, and then continues to work.
     Ask,
-    /// The agent is never reminded.
+    /// The agent never gets a reminder.
     Off,
 }
 
@@ -60,7 +60,7 @@ impl ReminderMode {
     }
 }
 
-/// The work of a turn that may be worth a record. If several apply, the first one in this order is used.
+/// The work that makes a turn worth a record. If a turn has several kinds of work, the first in this order counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnWork {
     /// A command failed first and worked later.
@@ -69,18 +69,18 @@ pub enum TurnWork {
     Planned,
     /// Changes were committed.
     Committed,
-    /// Files were changed this many times.
+    /// Files were changed; the number counts the changes.
     Edited(u32),
 }
 
 /// A reminder for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordReminder {
-    /// The turn before this prompt saved nothing.
+    /// The turn before this prompt saved no record.
     Before(TurnWork),
-    /// The turn that ends has saved nothing.
+    /// The turn that is about to end has saved no record.
     Now(TurnWork),
-    /// The agent was asked before, and saved nothing.
+    /// The agent got a reminder in its last turn, and saved no record.
     Skipped,
 }
 
@@ -89,11 +89,11 @@ pub enum RecordReminder {
 pub struct ReminderCounts {
     /// The number of turns with a reminder.
     pub asked: u64,
-    /// The number of these turns after which nothing was saved.
+    /// The number of these turns that ended without a saved record.
     pub skipped: u64,
 }
 
-/// The facts about a turn; any of them may be true together.
+/// The facts about a turn. Several of them may be true.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)]
 struct AgentTurn {
@@ -125,9 +125,9 @@ struct TrackedSession {
     turn: AgentTurn,
     asked: u32,
     last_asked: Option<Millis>,
-    /// Is true when the session was reminded and has saved nothing since.
+    /// Is true when the agent got a reminder and has saved no record since.
     waits: bool,
-    /// The number of all saved records at the last event of this session.
+    /// The number of records that all client sessions had saved at the last event of this session.
     written: u64,
     last: Millis,
 }
@@ -142,7 +142,7 @@ impl TrackedSession {
     }
 }
 
-/// The turns of the client sessions.
+/// Tracks the turns of the client sessions.
 pub struct TurnTracker {
     mode: ReminderMode,
     sessions: HashMap<String, TrackedSession>,
@@ -170,8 +170,8 @@ impl TurnTracker {
         session
     }
 
-    /// Notes an event of a client session. `written` is the number of all records saved so far. Returns the reminder
-    /// that is due now. A prompt ends the turn before it.
+    /// Counts an event of a client session, and returns the reminder that is due now. `written` is the number of
+    /// records that all client sessions have saved. A prompt ends the turn before it.
     pub fn note_moment(
         &mut self,
         name: &str,
@@ -185,7 +185,7 @@ impl TurnTracker {
         }
         let mode = self.mode;
         let session = self.session_mut(name, now);
-        // A call that was refused or answered with a question does not count as saved.
+        // A call that was refused, or was answered with a question, saved no record.
         let has_saved = written > session.written;
         session.written = written;
         match moment {
@@ -222,7 +222,7 @@ impl TurnTracker {
         }
     }
 
-    /// Notes the outcome of a command.
+    /// Counts the outcome of a command.
     pub fn note_command(&mut self, ran: &CommandOutcome<'_>, now: Millis) {
         let (Some(name), false) = (ran.client_session, self.mode == ReminderMode::Off) else { return };
         let Some(line) = shell::parse(ran.command) else { return };
@@ -244,10 +244,10 @@ impl TurnTracker {
     }
 }
 
-/// Returns true when a command is a `git commit` that really commits.
+/// Returns true when a command is a `git commit` without `--dry-run`.
 fn is_commit(command: &Command) -> bool {
     let mut words = command.words.iter().skip(1).map(String::as_str);
-    // Each of these options of git has a value as the next word.
+    // Each of these options of git takes the next word as its value.
     let verb = loop {
         match words.next() {
             Some("-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace") => drop(words.next()),
@@ -258,20 +258,21 @@ fn is_commit(command: &Command) -> bool {
     command.program == "git" && verb == Some("commit") && !words.any(|word| word == "--dry-run")
 }
 
-/// Returns true when a command saves a record.
+/// Returns true when a command is a `nudge` command that saves a record.
 fn saves_record(command: &Command) -> bool {
     let words: Vec<_> = command.words.iter().skip(1).map(String::as_str).take(2).collect();
     command.program == "nudge" && matches!(words[..], ["records" | "record", "add" | "upsert"])
 }
 
-/// Returns true when the exit code means "not found" or "differs", which is not a failure.
+/// Returns true when the exit code of a command means "not found" or "differs". Such an exit code is an answer, not a
+/// failure.
 fn says_no(command: &Command, exit_code: Option<i64>) -> bool {
     let answers = ["grep", "egrep", "rg", "ag", "diff", "cmp", "test", "[", "pgrep", "which", "command"];
     exit_code == Some(1) && answers.contains(&&*command.program)
 }
 
 impl TurnWork {
-    /// Describes the work, as the end of a sentence about a turn.
+    /// Describes the work in words that end a sentence about the turn.
     fn describe(self) -> String {
         match self {
             Self::Mended => "made a failing command work".to_owned(),
@@ -283,7 +284,7 @@ impl TurnWork {
 }
 
 impl RecordReminder {
-    /// Returns the line for the agent's model.
+    /// Returns the line that the agent's model reads.
     fn to_line(self) -> String {
         let tool = UPSERT.replace('.', "_");
         let kinds = "issue (a bug fixed), spec (a plan), arch (a decision), update (a feature)";
@@ -307,11 +308,12 @@ impl RecordReminder {
         }
     }
 
-    /// Makes an offer from the reminder. Its id is new each time, so the offer is told only once.
+    /// Makes an offer from the reminder. The id of the offer is new each time, so the client session gets the offer
+    /// only once.
     pub fn to_offer(self, request: &SuggestRequest) -> Offer {
         let why = "what the turn did, and that it saved no record".to_owned();
         let parts = ScoreParts::from([("deed", 1.0)]);
-        // Writing plain numbers and strings as JSON cannot fail.
+        // Plain numbers and strings always convert to JSON.
         let params = raw_json(&json!({}));
         let item = raw_json(&json!({"capture": why}));
         Offer {
@@ -339,8 +341,8 @@ mod tests {
 
     const MINUTE: Millis = 60_000;
 
-    /// Plays the steps of one session: `-` before a command that fails, `+` before one that works, `*` before a tool,
-    /// a number for minutes, `stop` and `prompt`. Returns the reminders.
+    /// Plays the steps of one client session and returns the reminders. A step is `-` before a command that fails, `+`
+    /// before a command that works, `*` before a tool, a number of minutes, `stop`, or `prompt`.
     fn played(mode: ReminderMode, steps: &str) -> Vec<RecordReminder> {
         let (mut turns, mut now, mut said, mut written) = (TurnTracker::new(mode), 0, Vec::new(), 0);
         let context = Context::default();
@@ -365,7 +367,7 @@ mod tests {
                     continue;
                 }
             };
-            // The steps mark a refused save with `refused`.
+            // The word `refused` before a tool marks a save that was refused.
             let is_saved = tool.is_some_and(|tool| tool.contains("upsert") && !tool.starts_with("refused "));
             written += u64::from(is_saved);
             said.extend(turns.note_moment("s", moment, tool, written, now));

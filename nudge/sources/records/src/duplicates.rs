@@ -1,4 +1,4 @@
-//! Finds records that may say the same: pairs with similar meanings, for a person to look at and merge.
+//! Finds records that may say the same: pairs with similar meanings. A person looks at the pairs and merges them.
 
 use std::time::Duration;
 
@@ -22,9 +22,10 @@ use crate::rows;
 use crate::source::RecordSource;
 use crate::write::ALIKE;
 
-/// The most records that are compared, the newest first. Each is compared with all others of its project and kind.
+/// The most records that are compared; the newest are taken. Each record is compared with all others of its project and
+/// kind.
 const MAX_COMPARED: usize = 10_000;
-/// The longest wait of a call for the model to load.
+/// The longest time that a call waits until the model is loaded.
 const MODEL_WAIT: Duration = Duration::from_secs(10);
 
 /// Params of `nudge.records.duplicates`.
@@ -49,43 +50,44 @@ pub struct RecordDuplicatesParams {
 /// Result of `nudge.records.duplicates`.
 #[derive(Debug, Default, Serialize)]
 pub struct RecordDuplicates {
-    /// The pairs, the nearest first. A pair is left out if the model understands too little of a text, such as one in
-    /// another script.
+    /// The pairs, the nearest first. A pair is left out if the model understands too little of a text, for example a
+    /// text in another script.
     pub duplicates: Vec<DuplicatePair>,
-    /// The number of further pairs within the distance.
+    /// The number of further pairs within `max_distance`.
     pub omitted: usize,
-    /// The number of records that were not compared: they have no vector yet, or 10,000 others are newer.
+    /// The number of records that were not compared: a record without a vector yet, or a record with 10,000 newer ones.
     pub uncompared: usize,
-    /// Names similar to the project that was asked for, which has no record.
+    /// Names of projects similar to the requested project, if that project has no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub projects_like: Vec<String>,
 }
 
-/// Two records of one project and kind that may say the same.
+/// Two records of the same project and kind that may say the same.
 #[derive(Debug, Serialize)]
 pub struct DuplicatePair {
-    /// The records' numbers, the older first.
+    /// The numbers of the two records, the older first.
     pub ids: [i64; 2],
-    /// 1 minus the cosine of their meanings; 0 for texts with the same meaning.
+    /// 1 minus the cosine of the two vectors; 0 for texts with the same meaning.
     pub distance: f64,
-    /// The title of the older.
+    /// The title of the older record.
     pub title: String,
-    /// The title of the newer.
+    /// The title of the newer record.
     pub other_title: String,
     /// The kind of both records.
     pub kind: Kind,
-    /// The name of the records' project.
+    /// The name of the project of both records.
     pub project: String,
 }
 
-/// A record's vector, made of the first part of its text, and the project and kind in which it is compared.
+/// A record with the vector of the first part of its text. The record is compared only with records of equal project
+/// and kind (`of`).
 struct ComparedRecord {
     id: i64,
     of: (i64, Kind),
     vector: Vec<f32>,
 }
 
-/// The nearest of all pairs so far.
+/// The nearest of all pairs so far, at most `limit`.
 struct NearestPairs {
     limit: usize,
     all: usize,
@@ -108,7 +110,7 @@ impl NearestPairs {
 }
 
 impl RecordSource {
-    /// Finds the pairs with the least distance.
+    /// Finds the pairs of records with the least distance.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` without a model; `E_INVALID` for a distance out of range.
@@ -146,7 +148,7 @@ impl RecordSource {
         };
         self.make_up_alone(db, &*model)?;
         let (mut ones, all) = db.read(|c| read(c, project, &*model))?;
-        // Sorts the records of one project and kind together.
+        // Puts the records of the same project and kind next to each other.
         ones.sort_by_key(|record| (record.of.0, record.of.1.as_str(), record.id));
         let mut compared = 0;
         let mut nearest = NearestPairs { limit, all: 0, pairs: Vec::new() };
@@ -157,7 +159,7 @@ impl RecordSource {
             }
             compared += vectors.len();
             let record_at = |key| usize::try_from(key).ok().and_then(|index| group.get(index));
-            // This rounding is smaller than the margin of `pairs`. The exact distance is computed below.
+            // `pairs` keeps a margin that is larger than this rounding. The exact distance is computed below.
             #[allow(clippy::cast_possible_truncation)]
             let least = (1.0 - most) as f32;
             vectors.pairs(least, |first, second| {
@@ -201,8 +203,8 @@ impl RecordSource {
 
 /// Reads the newest records that have a vector of this model, and counts all records.
 ///
-/// Reads the database, not the memory that searches share: comparing thousands of records takes seconds, and no
-/// prompt may wait for the memory so long.
+/// The vectors come from the database, not from the memory that searches share. To compare thousands of records takes
+/// seconds, and a prompt must not wait so long for the memory.
 fn read(
     c: &Connection,
     project: Option<i64>,
@@ -210,7 +212,8 @@ fn read(
 ) -> Result<(Vec<ComparedRecord>, i64), TransactionFailure> {
     let from_clause = "FROM record WHERE (?1 IS NULL OR project_id = ?1)";
     let all = c.prepare_cached(&format!("SELECT count(*) {from_clause}"))?.query_row([project], |row| row.get(0))?;
-    // Selects the newest first without vectors, because a sort of whole rows would move the vectors too.
+    // The inner query selects the newest records without their vectors, because a sort of whole rows would also move
+    // the vectors.
     let mut statement = c.prepare_cached(&format!(
         "SELECT r.id, r.project_id, r.kind, e.vector
            FROM (SELECT id, project_id, kind {from_clause} ORDER BY id DESC LIMIT ?3) r

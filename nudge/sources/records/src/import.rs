@@ -1,8 +1,8 @@
 //! Imports the records of a file in batches. So a file may be of any size, and other writers can work between two
 //! batches.
 //!
-//! Only the last batch carries the call's key. After an interruption the caller repeats the import, which skips
-//! records that are stored already.
+//! Only the last batch carries the call's key. After an interruption, the caller repeats the import; the import then
+//! skips the records that are stored already.
 
 use std::time::{Duration, Instant};
 
@@ -21,19 +21,19 @@ use crate::source::{RecordSource, to_detail};
 use crate::transfer::{self, ImportBatch, RecordImport, RecordImportParams};
 use crate::write::to_author;
 
-/// The most records of a batch, and the bytes that end a batch. All other writers wait for a batch: 100 records of
-/// 2.7 KB take 0.15 s, and 0.8 s on a busy machine.
+/// The most records of a batch. A batch also ends when it has `BATCH_BYTES` bytes. All other writers wait for a batch:
+/// 100 records of 2.7 KB take 0.15 s, and 0.8 s on a busy machine.
 const BATCH_RECORDS: usize = 100;
 const BATCH_BYTES: usize = 1 << 20;
-/// The least records of a full batch. If a batch takes longer than this time, the next batch is half as large.
+/// A batch that takes longer than `BATCH_TIME` makes the next batch half as large, down to this number of records.
 const MIN_BATCH_RECORDS: usize = 10;
 const BATCH_TIME: Duration = Duration::from_millis(200);
-/// The pause after a batch is the batch's time divided by this. A waiting process tries every 0.1 s at most, and must
-/// meet such a pause within 5 s.
+/// After a batch, the import pauses for the batch's time divided by this number. A waiting process tries to write at
+/// most every 0.1 s, and one of its tries within 5 s must be in such a pause.
 const PAUSE_DIVISOR: u32 = 4;
 
 impl RecordSource {
-    /// Imports the records of a file. If the import fails, the records of finished batches stay.
+    /// Imports the records of a file. If the import fails, the records of the finished batches stay.
     pub(crate) fn import_records(&self, caller: Caller<'_>, params: RecordImportParams) -> Result<Box<RawValue>> {
         let file = IncomingRecords::open(&transfer::resolve_path(&params.file, params.context)?)?;
         let author = to_author(caller, self.clock());
@@ -59,7 +59,7 @@ impl RecordSource {
     }
 }
 
-/// Adds to an error the number of records that are stored already.
+/// Adds the number of records that are stored already to the message of an error.
 fn say_what_is_in(error: Error, done: &RecordImport) -> Error {
     let RecordImport { imported, skipped, .. } = *done;
     if imported + skipped == 0 {
@@ -78,11 +78,11 @@ struct ImportRun<'a> {
     author: &'a RecordAuthor,
     /// The records of the next batch.
     batch: Vec<ReadRecord>,
-    /// The number of records in a full batch.
+    /// The number of records of a full batch now.
     batch_records: usize,
-    /// The approximate bytes of the next batch.
+    /// The approximate size of the next batch, in bytes.
     bytes: usize,
-    /// The position in the file of the first record of the next batch.
+    /// The position of the next batch's first record in the file.
     place: usize,
     /// The outcome of all finished batches.
     done: RecordImport,
@@ -115,16 +115,17 @@ impl ImportRun<'_> {
         Ok(())
     }
 
-    /// Writes the last batch, even an empty one, with the key of the call.
+    /// Writes the last batch, even if it is empty, with the key of the call.
     fn finish(&mut self, caller: Caller<'_>) -> Result<KeyedAnswer> {
         let answer = self.write(Some(caller))?;
         Ok(answer.expect("the last batch is written by a caller"))
     }
 
-    /// Writes the batch. If there is not room for all of it, writes the records before the first one without room.
+    /// Writes the batch. If the batch needs more room than there is, writes the records before the first record without
+    /// room.
     ///
     /// # Errors
-    /// `E_QUOTA` is returned even when some records were written.
+    /// `E_QUOTA`, even when some records were written.
     fn write(&mut self, last_by: Option<Caller<'_>>) -> Result<Option<KeyedAnswer>> {
         let seen = self.records.see_moved(&self.batch, &mut self.comparisons)?;
         let batch = ImportBatch { begin: self.place, records: &self.batch, seen: &seen };
@@ -144,8 +145,8 @@ impl ImportRun<'_> {
         written
     }
 
-    /// Writes records in one transaction. Returns the result, and the outcome of all records up to the end or the
-    /// error.
+    /// Writes records in one transaction. Returns the result, and the counts of all records of the import up to the end
+    /// of the batch or up to the error.
     fn write_rows(
         &self,
         batch: &ImportBatch<'_>,

@@ -1,5 +1,5 @@
-//! Reads the file of an import: an export record by record, or the rows of a database. The database is that of the
-//! upstream plugin, or a backup.
+//! Reads the file of an import. The file is an export, which is read record by record, or a database: the database of
+//! the upstream plugin, or a backup.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,27 +22,27 @@ use serde_json::value::RawValue;
 
 use crate::transfer::{FORMAT, MovedRecord};
 
-/// The most bytes of an export's record, and of a value in a database.
+/// The most bytes of one record in an export, and of one value in a database.
 const MAX_RECORD_BYTES: u32 = 16 << 20;
-/// The most bytes of a database. The whole file is read into memory.
+/// The most bytes of a database, because the whole file is read into memory.
 const MAX_DATABASE_BYTES: u64 = 256 << 20;
-/// The most steps of `SQLite` and the most time for reading a database. A record takes about 20 steps.
+/// The most steps of `SQLite` for reading a database; a record takes about 20 steps. `MAX_TIME` limits the time.
 const MAX_STEPS: u64 = 1_000_000_000;
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// A record of a file, or the reason why the entry is not a record.
+/// A record of a file, or the reason why an entry of the file is not a record.
 pub type ReadRecord = Result<MovedRecord, String>;
 
 /// The file of an import.
 pub enum IncomingRecords {
     /// An export that was read once to its end and is well-formed.
     Export(File),
-    /// The rows of a database, sorted by number.
+    /// The rows of a database, sorted by the number of the record.
     Rows(Vec<ReadRecord>),
 }
 
 impl IncomingRecords {
-    /// Opens a file. Reads an export to its end, so that a broken one is refused before any record is written.
+    /// Opens a file. Reads an export to its end, so that an incomplete export is refused before any record is written.
     ///
     /// # Errors
     /// `E_INVALID` for a file of another kind.
@@ -108,7 +108,7 @@ impl IncomingRecords {
 
 /// The reason why an export was not read to its end.
 enum ReadFailure {
-    /// The caller refused a record.
+    /// `take` refused a record.
     Refused(Error),
     /// The file cannot be read.
     Io(io::Error),
@@ -118,8 +118,8 @@ enum ReadFailure {
     Json(Category),
 }
 
-/// Reads an export from its beginning, calls `take` with each record, and returns the format. Only one record is in
-/// memory at a time.
+/// Reads an export from its beginning, calls `take` with each record, and returns the format. Only one record at a time
+/// is in memory.
 fn read_export(mut file: &File, take: &mut dyn FnMut(&RawValue) -> Result<()>) -> Result<String, ReadFailure> {
     file.rewind().map_err(ReadFailure::Io)?;
     let (room, mut refused) = (Cell::new(MAX_RECORD_BYTES), None);
@@ -138,7 +138,7 @@ fn read_export(mut file: &File, take: &mut dyn FnMut(&RawValue) -> Result<()>) -
     })
 }
 
-/// Reads a file within a limit of bytes, which starts again for each record.
+/// Reads a file, at most `room` bytes. The visitor resets `room` for each record.
 struct BoundedReader<'a> {
     reader: BufReader<&'a File>,
     room: &'a Cell<u32>,
@@ -157,11 +157,11 @@ impl Read for BoundedReader<'_> {
     }
 }
 
-/// Reads the members of an export, and returns its format.
+/// Reads the members of an export, calls `take` with each record, and returns the format.
 struct ExportVisitor<'a> {
     room: &'a Cell<u32>,
     take: &'a mut dyn FnMut(&RawValue) -> Result<()>,
-    /// The error of `take` that ended the reading.
+    /// The error with which `take` ended the reading.
     refused: &'a mut Option<Error>,
 }
 
@@ -192,7 +192,7 @@ impl<'de> Visitor<'de> for ExportVisitor<'_> {
     }
 }
 
-/// Reads the list of records.
+/// Reads the list of records of an export.
 struct ExportedRecords<'a, 'b>(&'b mut ExportVisitor<'a>);
 
 impl<'de> DeserializeSeed<'de> for ExportedRecords<'_, '_> {
@@ -222,7 +222,7 @@ impl<'de> Visitor<'de> for ExportedRecords<'_, '_> {
     }
 }
 
-/// Reads the upstream plugin's file or a backup. Uses only the tables `project` and `record`.
+/// Reads the upstream plugin's file or a backup. Only the tables `project` and `record` are used.
 ///
 /// The columns of these tables may hold any value, so each row is checked.
 fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
@@ -233,7 +233,7 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
         steps: MAX_STEPS,
         until: Instant::now() + MAX_TIME,
     };
-    // The plugin may have the file open.
+    // The plugin may have the file open, so changes that are only in the log are read too.
     let file = ForeignDatabase::open(path, LinkPolicy::Followed, ForeignLog::Read, &limits).map_err(unfit)?;
     let mut projects = HashMap::new();
     file.for_each_row("project", &["id", "name"], None, &mut |row| {
@@ -246,7 +246,7 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     let columns = ["id", "project_id", "kind", "title", "body", "status", "created_at", "updated_at"];
     let mut moved: Vec<(Option<i64>, ReadRecord)> = Vec::new();
     file.for_each_row("record", &columns, None, &mut |row| {
-        // A row without a number is still a record; such rows come first.
+        // A row without a valid number is still a record. Such rows come first.
         moved.push((row.get(0).ok(), of_upstream(row, &projects)));
         ControlFlow::Continue(())
     })
@@ -255,8 +255,8 @@ fn read_database(path: &Path) -> Result<Vec<ReadRecord>> {
     Ok(moved.into_iter().map(|(_, record)| record).collect())
 }
 
-/// Makes the error for a database that cannot be read. It leaves out `SQLite`'s own message, which may contain a
-/// value of the file.
+/// Makes the error for a database that cannot be read. The error leaves out the message of `SQLite`, because that
+/// message may contain a value of the file.
 fn unfit(unfit: UnfitDatabase) -> Error {
     Error::invalid(match unfit {
         UnfitDatabase::File(error) => {
@@ -274,7 +274,7 @@ fn unfit(unfit: UnfitDatabase) -> Error {
     })
 }
 
-/// Converts a row of the upstream's table, or returns the reason why it is not a record.
+/// Converts a row of the upstream's table, or returns the reason why the row is not a record.
 fn of_upstream(row: &Row<'_>, projects: &HashMap<i64, Result<String, String>>) -> ReadRecord {
     let no_project = || Err("its project is no text".to_owned());
     let project = row.get(1).ok().and_then(|id: i64| projects.get(&id).cloned()).unwrap_or_else(no_project);

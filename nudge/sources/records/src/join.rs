@@ -1,4 +1,4 @@
-//! Joins two projects.
+//! Joins two projects: one gets all records of the other.
 
 use nudge_core::clock::Clock;
 use nudge_core::context::ContextSpec;
@@ -31,12 +31,12 @@ pub struct ProjectJoinParams {
 pub struct ProjectJoin {
     /// The name of the joined project.
     pub project: String,
-    /// The number of records that have moved.
+    /// The number of moved records.
     pub moved: usize,
 }
 
 impl ProjectJoinParams {
-    /// Joins two projects.
+    /// Moves all records of `from` to `into`.
     pub fn write(
         &self,
         tx: &Transaction<'_>,

@@ -1,7 +1,7 @@
 //! Records: fixes, decisions and plans across projects, found again by words and by meaning.
 //!
 //! A record is a fixed issue, a specification, a decision of architecture, or an update. All projects of a user share
-//! one database, so that a lesson of one project helps another. [`SOURCE`] registers the records as a source.
+//! one database, so that a lesson from one project helps in another. [`SOURCE`] registers the records as a source.
 //!
 //! | module | what |
 //! |---|---|

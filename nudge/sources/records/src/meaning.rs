@@ -1,4 +1,5 @@
-//! The vectors of records: made in the background, stored in the database, and searched in memory.
+//! Manages the vectors of records: makes them in the background, stores them in the database, and searches them in
+//! memory.
 
 use std::collections::HashMap;
 
@@ -16,23 +17,24 @@ use crate::record::{Kind, Status};
 
 /// The number of records that get vectors in one batch.
 const BATCH: usize = 8;
-/// The most parts of a record; each has its own vector. The first part has as many tokens as the model takes.
+/// The most parts of a record; each part has its own vector. The first part fills the token limit of the model.
 const MAX_PARTS: usize = 5;
-/// The number of the part with only the title.
+/// The number of the part that is the title alone.
 const TITLE: u32 = 1;
-/// The share of a text that a model must understand to judge near duplicates.
+/// The share of a text, from 0 to 1, that the model must understand before the text is compared with near duplicates.
 const HALF: f64 = 0.5;
-/// The tokens of a further part, without the title before it.
+/// The tokens of each later part, not counting the title before it.
 const PART_TOKENS: usize = 200;
 
-/// Splits a record into texts that each get a vector: the title with the beginning of the body, the title alone, and
-/// the title with later text. The nearest part decides how near the record is to a question.
+/// Splits a record into texts; each text gets a vector. The texts are the title with the beginning of the body, the
+/// title alone, and the title with each later part of the body. The part that is nearest to a question counts for the
+/// record.
 pub fn split_parts(title: &str, body: &str, model: &dyn TextEmbedder) -> Vec<String> {
     let mut parts = vec![format!("{title} {body}"), title.to_owned()];
     let mut room = model.max_tokens().saturating_sub(model.count_tokens(title));
     let mut begin = 0;
     let mut used = 0;
-    // The text that fits into the first part is not repeated in a further part.
+    // The first part is in `parts` already, so its words are skipped here.
     let mut is_first = true;
     for (offset, word) in iter_words(body) {
         let tokens = model.count_tokens(word);
@@ -53,15 +55,16 @@ pub fn split_parts(title: &str, body: &str, model: &dyn TextEmbedder) -> Vec<Str
     parts
 }
 
-/// Returns true when the model understands enough of a record to judge near duplicates. A text that it does not
-/// understand, such as one in another script, may be near to any text or to none.
+/// Returns true when the model understands enough of a record to compare it with near duplicates. The vector of a text
+/// that the model does not understand, such as a text in another script, may be near to any text or to none.
 pub fn is_understood(title: &str, body: &str, model: &dyn TextEmbedder) -> bool {
     let whole = format!("{title} {body}");
     understood_share(model.count_tokens(&whole), count_pieces(&whole)) > HALF
         && !QuestionWords::of_query(&whole).is_empty()
 }
 
-/// Counts the words and marks of a text. Texts about programs have many marks, and each is a token too.
+/// Counts the words and the punctuation marks of a text. Texts about programs have many marks, and each mark is a token
+/// too.
 fn count_pieces(text: &str) -> usize {
     let mut in_word = false;
     let begins = |c: char| {
@@ -72,13 +75,13 @@ fn count_pieces(text: &str) -> usize {
     text.chars().map(begins).filter(|begins| *begins).count()
 }
 
-/// Returns the words of a text, each with its offset.
+/// Iterates over the words of a text, each with its offset in bytes.
 fn iter_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let start = text.as_ptr() as usize;
     text.split_whitespace().map(move |word| (word.as_ptr() as usize - start, word))
 }
 
-/// The facts about a record that are in memory besides its vectors.
+/// The facts about a record that memory holds beside its vectors.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordFacts {
     pub project: i64,
@@ -88,17 +91,17 @@ pub struct RecordFacts {
 
 /// The vectors of one model, in memory, with the facts of their records.
 pub struct RecordMemory {
-    /// The vectors of texts that include the title.
+    /// The vectors of the texts that include the body.
     pub vectors: VectorIndex,
-    /// The vectors of titles alone. They show a record's subject, but cannot show that two records are the same.
+    /// The vectors of the titles alone. A title shows the subject of a record, but not that two records say the same.
     titles: VectorIndex,
     pub about: HashMap<i64, RecordFacts, RandomState>,
-    /// The generation of the database's file, the number of the last change that was read, and the number of the last
-    /// vector that was read. The numbers are valid only within this generation.
+    /// The generation of the database file. `seq` is the number of the last change that was read, and `vector` the
+    /// number of the last vector that was read. Both numbers are valid only in this generation.
     generation: Vec<u8>,
     seq: i64,
     vector: i64,
-    /// The value of [`Db::read_change_number`] before the last read.
+    /// The value of [`Db::read_change_number`] at the last read.
     changes: Option<i64>,
 }
 
@@ -115,12 +118,12 @@ impl RecordMemory {
         }
     }
 
-    /// Returns true when a record has no vector yet.
+    /// Returns true when any record has no vector yet.
     pub fn is_partial(&self) -> bool {
         self.vectors.count_texts() < self.about.len()
     }
 
-    /// Compares a question's vector with all vectors.
+    /// Computes the cosine of a question's vector and each stored vector.
     pub fn compare_vector(&self, vector: &[f32]) -> RecordCosines<'_> {
         RecordCosines { texts: self.vectors.compute_cosines(vector), titles: self.titles.compute_cosines(vector) }
     }
@@ -130,7 +133,7 @@ impl RecordMemory {
         self.titles.remove(id);
     }
 
-    /// Adds a vector. A broken one counts as missing until the record's text changes.
+    /// Adds a vector. A vector that cannot be decoded counts as missing until the record's text changes.
     fn add_vector(&mut self, id: i64, part: u32, bytes: &[u8]) {
         let vectors = if part == TITLE { &mut self.titles } else { &mut self.vectors };
         if let Some(vector) = decode(bytes) {
@@ -139,32 +142,32 @@ impl RecordMemory {
     }
 }
 
-/// The cosines between a question and the records.
+/// The cosines between a question and all records.
 pub struct RecordCosines<'a> {
     texts: VectorCosines<'a>,
     titles: VectorCosines<'a>,
 }
 
 impl RecordCosines<'_> {
-    /// Returns the nearest records: up to `k` by their texts and up to `k` by their titles.
+    /// Returns the records nearest to the question: up to `k` by their texts and up to `k` by their titles.
     pub fn find_nearest(&self, k: usize, keep: impl Fn(i64) -> bool) -> impl Iterator<Item = i64> {
         let (texts, titles) = (self.texts.top(k, &keep), self.titles.top(k, &keep));
         texts.into_iter().chain(titles).map(|(id, _)| id)
     }
 
-    /// Returns the cosine of a record's nearest part.
+    /// Returns the cosine of the record's part that is nearest to the question; `None` for a record without a vector.
     pub fn best_cosine(&self, id: i64) -> Option<f64> {
         let best_in = |cosines: &VectorCosines<'_>| cosines.get_best(id).map(f64::from);
         best_in(&self.texts).into_iter().chain(best_in(&self.titles)).reduce(f64::max)
     }
 }
 
-/// The memory of the vectors: filled on first use, and updated from the database.
+/// Holds the vectors in memory: reads them on first use, and updates them from the database.
 #[derive(Default)]
 pub struct RecordMeanings(Mutex<Option<RecordMemory>>);
 
 impl RecordMeanings {
-    /// Calls `with` with the current vectors of a model.
+    /// Updates the vectors of a model, and calls `with` with them.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -195,13 +198,13 @@ impl RecordMeanings {
         Ok(done)
     }
 
-    /// Frees the memory when the model is gone.
+    /// Frees the memory; called when the model is unloaded.
     pub fn drop_memory(&self) {
         *self.0.lock() = None;
     }
 }
 
-/// Reads the changes since the last call.
+/// Reads the changes that came after the last call.
 fn catch_up(c: &Connection, known: &mut RecordMemory) -> Result<(), TransactionFailure> {
     let mut gone = c.prepare_cached("SELECT seq, record_id FROM gone WHERE seq > ?1")?;
     let mut rows = gone.query([known.seq])?;
@@ -218,7 +221,8 @@ fn catch_up(c: &Connection, known: &mut RecordMemory) -> Result<(), TransactionF
         let id = row.get(0)?;
         known.about.insert(id, RecordFacts { project: row.get(1)?, kind: row.get(2)?, status: row.get(3)? });
         seq = seq.max(row.get(4)?);
-        // A changed text gets its new vectors below. A record that only moved gets its old vectors again.
+        // The new vectors of a changed text are read below. A record that only moved to another project gets its old
+        // vectors back here.
         known.remove(id);
         let mut own = c.prepare_cached("SELECT part, vector FROM embedding WHERE record_id = ?1 AND model = ?2")?;
         let mut own = own.query(params![id, known.vectors.model()])?;
@@ -241,7 +245,7 @@ fn catch_up(c: &Connection, known: &mut RecordMemory) -> Result<(), TransactionF
     Ok(())
 }
 
-/// Stores the vectors of a record in the transaction of its write.
+/// Stores the vectors of a record, in the transaction that writes the record.
 pub fn keep_vectors(c: &Connection, id: i64, model: &str, vectors: &[Vec<f32>]) -> Result<(), TransactionFailure> {
     c.prepare_cached("DELETE FROM embedding WHERE record_id = ?1 AND model = ?2")?.execute(params![id, model])?;
     let mut insert =
@@ -252,7 +256,7 @@ pub fn keep_vectors(c: &Connection, id: i64, model: &str, vectors: &[Vec<f32>]) 
     Ok(())
 }
 
-/// Drops the vectors of a record whose text has changed.
+/// Deletes the vectors of a record whose text has changed.
 pub fn drop_of(c: &Connection, id: i64) -> Result<(), TransactionFailure> {
     c.prepare_cached("DELETE FROM embedding WHERE record_id = ?1")?.execute([id])?;
     Ok(())
@@ -261,7 +265,7 @@ pub fn drop_of(c: &Connection, id: i64) -> Result<(), TransactionFailure> {
 /// The records that have no vector from any model.
 const WITHOUT: &str = "FROM record r WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.record_id = r.id)";
 
-/// Returns true when some record has no vector from any model.
+/// Returns true when any record has no vector from any model.
 pub fn is_any_without(c: &Connection) -> Result<bool, TransactionFailure> {
     Ok(c.prepare_cached(&format!("SELECT 1 {WITHOUT}"))?.exists([])?)
 }
@@ -271,8 +275,8 @@ pub fn count_without(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached(&format!("SELECT count(*) {WITHOUT}"))?.query_row([], |row| row.get(0))?)
 }
 
-/// Makes vectors for a batch of the newest records that have none from this model. Returns how many such records are
-/// left. After the last batch it drops the vectors of other models.
+/// Makes vectors for a batch of the newest records that have no vector from this model. Returns the number of such
+/// records that are left. When no such record is left, the call deletes the vectors of other models.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the model or the database fails.
@@ -286,7 +290,7 @@ pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<i64> {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
         })?;
         let batch: Vec<_> = rows.collect::<Result<_, _>>()?;
-        // An incomplete batch is the last one, so the missing records need not be counted.
+        // An incomplete batch is the last batch, so the database need not count the records that are left.
         let is_last = batch.len() < BATCH;
         let mut left = to_column(batch.len());
         if !is_last {
@@ -308,7 +312,7 @@ pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<i64> {
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();
         let vectors = model.embed(&texts)?;
         db.write(|tx| {
-            // Another call may have changed or deleted the record meanwhile.
+            // Another call may have changed or deleted the record in the meantime.
             let is_as_it_was = tx.prepare_cached("SELECT 1 FROM record WHERE id = ?1 AND version = ?2")?;
             let is_as_it_was = { is_as_it_was }.exists(params![id, version])?;
             if is_as_it_was { keep_vectors(tx, id, model.id(), &vectors) } else { Ok(()) }
@@ -321,7 +325,7 @@ pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<i64> {
 mod tests {
     use super::*;
 
-    /// Counts each word and each letter that is not ASCII as a token.
+    /// A model that counts each word, and each letter outside ASCII, as a token.
     struct Counts;
 
     impl TextEmbedder for Counts {
@@ -349,7 +353,7 @@ mod tests {
         let body: Vec<_> = (0..2_000).map(|number| format!("w{number}")).collect();
         let long = split_parts("a title", &body.join(" "), &Counts);
         assert_eq!((long.len(), &*long[TITLE as usize]), (MAX_PARTS, "a title"));
-        // The first part has room for four words; the next part begins after them.
+        // The first part has room for four words of the body. The next part begins after them.
         assert!(long[2].starts_with("a title w4 w5 ") && long[2].ends_with(" w203"), "{}", long[2]);
         assert!(long[3].starts_with("a title w204 "), "{}", long[3]);
     }

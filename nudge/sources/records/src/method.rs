@@ -27,7 +27,7 @@ use crate::transfer::{
 };
 use crate::write::{RecordDeleteParams, RecordMergeParams, RecordRestoreParams, RecordUpsertParams};
 
-/// The method that hooks recommend to the model.
+/// The method that hooks recommend to the agent's model.
 pub const SEARCH: &str = "nudge.records.search";
 /// The method that saves a record.
 pub const UPSERT: &str = "nudge.records.upsert";
@@ -38,18 +38,19 @@ pub const GET: &str = "nudge.records.get";
 
 /// The method that deletes a record.
 pub const DELETE: &str = "nudge.records.delete";
-/// The method that replaces the database by a backup.
+/// The method that replaces the database with a backup.
 pub const RECOVER: &str = "nudge.records.recover";
 
-/// The highest limit of a search.
+/// The highest `limit` of a search.
 pub const MAX_LIMIT: usize = 50;
-/// The highest limit of a list.
+/// The highest `limit` of a list.
 pub const MAX_LISTED: usize = 1_000;
-/// The most bytes of a body in a search result: five whole bodies would fill an agent's context.
+/// The most bytes of a body in a search result, because five whole bodies would fill an agent's context.
 const MAX_FOUND_BYTES: usize = 2_000;
-/// The longest wait of a search for the model to load. After it the search uses words only.
+/// The longest time that a search waits until the model is loaded. After that time the search uses words only.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
-/// The share of a question, from 0 to 1, that the model must understand. Below it an answer without results says so.
+/// The share of a question, from 0 to 1, that the model should understand. If the model understands less, an answer
+/// without results says so.
 const LITTLE_UNDERSTOOD: f64 = 0.5;
 /// The most bytes of a question.
 const MAX_QUERY_BYTES: usize = 64 << 10;
@@ -239,7 +240,7 @@ enum RecordStatusFilter {
     Archived,
 }
 
-/// Reads a filter of a search. Absent, null, "" and `all` mean no filter.
+/// Reads a filter of a search. An absent filter, null, "" and `all` mean no filter.
 fn read_filter<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let given: Option<String> = Option::deserialize(deserializer)?;
     match given.as_deref() {
@@ -300,7 +301,7 @@ pub struct RecordDetails {
     /// The record.
     #[serde(flatten)]
     pub record: Record,
-    /// Earlier texts, newest first.
+    /// Earlier texts, the newest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revisions: Option<Vec<RecordRevision>>,
 }
@@ -334,14 +335,14 @@ pub struct RecordListParams {
 /// Result of `nudge.records.list`.
 #[derive(Debug, Serialize)]
 pub struct RecordList {
-    /// Newest first.
+    /// The records, the newest first.
     pub records: Vec<RecordEntry>,
     /// The number of all matching records.
     pub total: i64,
     /// The value of `before` for the next call; absent after the last record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Names similar to the project that was asked for, which has no record.
+    /// Names of projects similar to the requested project, if that project has no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub projects_like: Vec<String>,
 }
@@ -349,7 +350,7 @@ pub struct RecordList {
 /// Result of `nudge.records.projects`.
 #[derive(Debug, Serialize)]
 pub struct ProjectList {
-    /// The projects; those with the newest changes come first.
+    /// The projects, sorted by their last change, the newest first.
     pub projects: Vec<ProjectEntry>,
     /// The number of projects that are left out.
     pub omitted: i64,
@@ -482,7 +483,7 @@ impl RecordSource {
     }
 }
 
-/// Reads the `next` of a list.
+/// Splits the `next` of a list into its time and its number.
 fn parse_next(next: &str) -> Result<(&str, i64)> {
     let read = next.rsplit_once(' ').and_then(|(time, id)| Some((time, id.parse().ok()?)));
     read.ok_or_else(|| Error::invalid("`before` must be the `next` of an earlier answer.").about("before"))

@@ -1,4 +1,4 @@
-//! Makes unasked offers for an agent: records that match a prompt.
+//! Makes offers for an agent without a request: records that match a prompt.
 
 use std::hash::BuildHasher as _;
 
@@ -17,29 +17,29 @@ use crate::project::{self, ProjectLocation};
 use crate::search::{self, QuestionMeaning, RecordExplanation, RecordHit, RecordQuery};
 use crate::source::{RecordSource, SOURCE};
 
-/// The number of best search results that are considered for a prompt.
+/// The number of the best search results from which the offers for a prompt are chosen.
 const LOOKED_AT: usize = 20;
-/// The relevance that a record needs to be offered: by words alone, and by meaning. For a prompt that the model
-/// understands in part, the limit lies between them. The relevance counts records of the same project more, because
-/// the records of all other projects grow without end, and so does the chance that one of them shares two words with
-/// a prompt.
+/// The relevance that a record needs for an offer: `BY_WORDS` if the prompt is compared by words alone, `BY_MEANING` if
+/// the model understands the whole prompt. For a prompt that the model understands in part, the limit lies between the
+/// two. A record of the caller's own project has a higher relevance. The other projects have more and more records, so
+/// more and more of these records share two words with a prompt by chance.
 ///
-/// Measured with `tests/records/`, which has the figures.
+/// The values were measured with `tests/records/`, which has the figures.
 const BY_WORDS: f64 = 0.9;
 const BY_MEANING: f64 = 0.6;
-/// A record below this relevance is offered too if it holds this many words and this share of the prompt, and its
-/// meaning is not far from the prompt. This helps a user with few records: words are not rare there, so words alone
-/// cannot reach the relevance.
+/// A record below this relevance is offered too if it holds at least `MANY_WORDS` words and the share `MUCH` of the
+/// prompt, and if its meaning is near enough (`LEAST_COSINE`). The rule helps a user with few records: no word is rare
+/// there, so words alone do not reach the relevance.
 const MANY_WORDS: usize = 3;
 const MUCH: f64 = 0.45;
 const LEAST_COSINE: f64 = 0.35;
-/// The least content words of a prompt that gets offers.
+/// A prompt with fewer content words gets no offers.
 const MIN_WORDS: usize = 3;
-/// The most characters of a title and of a body in a line.
+/// The most characters of a title in a line; `BODY_CHARS` is the limit for a body.
 const TITLE_CHARS: usize = 160;
 const BODY_CHARS: usize = 200;
 
-/// Finds the offers for an event.
+/// Finds the offers for an event. An error gives no offers.
 pub fn find_offers(records: &RecordSource, request: &SuggestRequest) -> SourceOffers {
     try_find_offers(records, request).unwrap_or_default()
 }
@@ -96,7 +96,7 @@ fn is_worth_a_word(hit: &RecordHit) -> bool {
     let by_meaning = evidence.by_meaning();
     let floor = by_meaning * BY_MEANING + (1.0 - by_meaning) * BY_WORDS;
     let is_near = evidence.cosine.is_none_or(|cosine| cosine >= LEAST_COSINE * evidence.understood);
-    // Names of files do not count, because many prompts name a file that some record names too.
+    // The names of files do not count here: many prompts name a file that is also in some record.
     let relevance = MatchEvidence { names: 0.0, ..*evidence }.score();
     relevance >= floor || (why.words.len() >= MANY_WORDS && evidence.coverage >= MUCH && is_near)
 }
@@ -113,7 +113,8 @@ fn build_offer(hit: RecordHit, now: i64) -> Offer {
         record.status.as_str(),
         format_ago(updated_at, now)
     );
-    // The stamp is made of the version only. The line also holds the record's age, which must not make the line new.
+    // The stamp is made from the version only. The line also shows the record's age, and a new age must not make the
+    // offer new.
     let stamp = FixedState::default().hash_one(record.version);
     let strength = ScoreParts::from([("relevance", relevance)]);
     Offer {
@@ -127,13 +128,13 @@ fn build_offer(hit: RecordHit, now: i64) -> Offer {
         why: why.clone(),
         explain: MatchExplain { matched: true, score: relevance, parts, reasons: vec![why] },
         parts: strength,
-        // Writing plain numbers and strings as JSON cannot fail.
+        // Plain numbers and strings always convert to JSON.
         more: MoreCall { method: GET, params: raw_json(&json!({"id": id})) },
         item: SourceItem(raw_json(&json!({"record": record}))),
     }
 }
 
-/// Says why a record is offered.
+/// Formats the reason why a record is offered.
 fn format_reason(why: &RecordExplanation) -> String {
     let near = why.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!why.words.is_empty() || near.is_none())

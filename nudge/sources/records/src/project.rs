@@ -1,8 +1,8 @@
-//! Projects: finds the project of a caller's folder or repository, and its name.
+//! Finds the project of a caller's folder or repository, and the name of the project.
 //!
-//! A project has one name and any number of repositories, so a clone, a second remote of a fork and a renamed
-//! repository are one project. Two repositories with the same name on different hosts are two projects until a user
-//! joins them.
+//! A project has one name and any number of repositories. So a clone, a second remote of a fork and a renamed
+//! repository belong to one project. Two repositories with the same name on different hosts are two projects until the
+//! user joins them.
 
 use std::path::Path;
 
@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use crate::{record, rows};
 
-/// The hosts on which organisation and name identify a repository.
+/// The hosts where the organisation and the name identify a repository.
 const HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
-/// The most bytes of a name.
+/// The most bytes of a project's name.
 const MAX_NAME_BYTES: usize = 1 << 10;
 /// The most projects in a list.
 const MAX_PROJECTS: i64 = 1_000;
@@ -29,15 +29,15 @@ const MAX_PROJECTS: i64 = 1_000;
 /// The parts of a caller's context that decide its project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectLocation {
-    /// The repository in its normal form, or the folder. It is an alias of the project.
+    /// The repository in its normal form, or the folder. The database stores this text as an alias of the project.
     alias: String,
-    /// Possible names of the project, the best first. The last one is unique to this repository.
+    /// The names that the project may get, the best first. The last name is unique to this repository.
     names: Vec<String>,
 }
 
 impl ProjectLocation {
-    /// Returns `None` when the context has no repository. A folder alone is not enough: every subfolder of a project
-    /// would become its own project.
+    /// Returns the location of a caller's context. Returns `None` when the context has no repository. A folder alone is
+    /// not enough: every subfolder of a project would become a project of its own.
     pub fn from_context(context: &Context) -> Option<Self> {
         match context.repo_name() {
             Some(RepoName::Path { host, path }) => {
@@ -53,8 +53,8 @@ impl ProjectLocation {
             }
             Some(RepoName::File(path)) => {
                 let base = path.trim_end_matches('/').rsplit('/').next().filter(|base| !base.is_empty());
-                // For a folder without a repository only the path is used, because its name says little and other
-                // folders often have the same name.
+                // A folder without a repository is named by its path only: the last part of the path says little, and
+                // other folders often have the same.
                 let base = base.filter(|_| !is_mere_folder(Path::new(&**path)));
                 let names = base.map(str::to_owned).into_iter().chain([path.to_string()]).collect();
                 Some(Self { alias: format!("file://{path}"), names })
@@ -69,7 +69,7 @@ fn is_mere_folder(path: &Path) -> bool {
     path.is_dir() && !path.join(".git").exists() && !path.join("HEAD").exists()
 }
 
-/// Returns the name that a new project of this context would get, if no other project has it. Returns `None` when the
+/// Returns the name that a new project of this context gets if no other project has this name. Returns `None` when the
 /// context has no repository.
 ///
 /// ```
@@ -98,26 +98,27 @@ pub struct ProjectEntry {
     pub id: i64,
     /// The name.
     pub name: String,
-    /// The number of its records.
+    /// The number of the project's records.
     pub records: i64,
-    /// The time of its creation, RFC 3339.
+    /// The time when the project was created, RFC 3339.
     pub created_at: String,
-    /// The time of the last change of one of its records, RFC 3339.
+    /// The time of the last change of the project's records, RFC 3339.
     pub updated_at: String,
 }
 
-/// The project that a read is limited to.
+/// The projects that a read is limited to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProjectChoice {
     /// Only this project.
     One(i64),
     /// All projects.
     All,
-    /// A project without a record. The text is the name that was asked for, to find similar names.
+    /// A project without a record. The text is the requested name, which is used to find similar names.
     None(Option<String>),
 }
 
-/// Finds the project for a read: the named one, all for `*`, or else the one of the caller's context.
+/// Finds the project for a read: the project named `given`, or all projects for `*`. Without a name, the project of the
+/// caller's context.
 pub fn choose_project(
     c: &Connection,
     given: Option<&str>,
@@ -135,10 +136,10 @@ pub fn choose_project(
     }
 }
 
-/// Finds the project for a write, and creates it if needed.
+/// Finds the project for a write, and creates it if it does not exist.
 ///
 /// # Errors
-/// `E_INVALID` for an unknown name without `create`, because a misspelt name would make a new project.
+/// `E_INVALID` for an unknown name without `create`: otherwise a misspelt name would make a new project.
 pub fn for_write(
     c: &Connection,
     given: Option<&str>,
@@ -185,8 +186,8 @@ pub fn for_write(
     Ok((id, name(c, id)?))
 }
 
-/// Finds the project of a caller's context. If its repository is not an alias yet, it also returns the name to use:
-/// the first one that no project with another repository has.
+/// Finds the project of a caller's context. If the repository is not an alias of a project yet, the function also
+/// returns the name to use: the first name that no project of another repository has.
 fn find_project<'a>(
     c: &Connection,
     here: &'a ProjectLocation,
@@ -197,7 +198,8 @@ fn find_project<'a>(
     for name in &here.names {
         match by_name(c, name)? {
             None => return Ok((None, Some(name))),
-            // This project was named by hand or imported, and has no repository, or had none when it was joined.
+            // This project has no repository yet: a user named it, or an import made it, or it had no repository when
+            // it was joined.
             Some(id) if by_alias(c, &to_unmet_alias(name))?.is_some() || !has_alias(c, id)? => {
                 return Ok((Some(id), Some(name)));
             }
@@ -207,7 +209,7 @@ fn find_project<'a>(
     Ok((None, None))
 }
 
-/// Refuses a text that cannot be the name of a project, or looks like a credential.
+/// Refuses a text that cannot be the name of a project, or that looks like a credential.
 ///
 /// # Errors
 /// `E_INVALID`, `E_SECRET_REJECTED`.
@@ -220,7 +222,7 @@ pub fn check_name(name: &str) -> Result<&str> {
     record::refuse_secret("project", name).map(|()| name)
 }
 
-/// Lists the projects, those with the newest changes first, and counts those beyond the limit.
+/// Lists the projects, the last changed first. The second value counts the projects beyond the limit.
 pub fn list_all(c: &Connection) -> Result<(Vec<ProjectEntry>, i64), TransactionFailure> {
     let mut statement = c.prepare_cached(
         "SELECT p.id, p.name, count(r.id), p.created_at, max(coalesce(max(r.updated_at), ''), p.updated_at) AS updated
@@ -241,7 +243,7 @@ pub fn list_all(c: &Connection) -> Result<(Vec<ProjectEntry>, i64), TransactionF
     Ok((projects, more))
 }
 
-/// Finds names similar to a misspelt one.
+/// Finds names of projects that are similar to a misspelt name.
 pub fn find_similar_names(c: &Connection, name: &str) -> Result<Vec<String>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT name FROM project ORDER BY id DESC LIMIT ?1")?;
     let names = statement.query_map([MAX_PROJECTS], |row| row.get::<_, String>(0))?;
@@ -256,27 +258,27 @@ pub fn find_similar_names(c: &Connection, name: &str) -> Result<Vec<String>, Tra
     Ok(like)
 }
 
-/// Returns the number of the project with this name. A name that a project had before it was joined to another counts
-/// too.
+/// Returns the number of the project with this name. Also finds a project by a name that it had before it was joined to
+/// another.
 pub fn by_name(c: &Connection, name: &str) -> Result<Option<i64>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id FROM project WHERE name = ?1")?;
     let id = statement.query_row([name], |row| row.get(0)).optional()?;
     if id.is_some() { Ok(id) } else { by_alias(c, &to_former_alias(name)) }
 }
 
-/// Returns the alias for a former name of a project. No repository has this form.
+/// Returns the alias that stands for a former name of a project. No repository has an alias of this form.
 fn to_former_alias(name: &str) -> String {
     format!("name:{name}")
 }
 
-/// Returns the alias for the name of a project that had no repository when it was joined to another. No repository
-/// has this form.
+/// Returns the alias that stands for the name of a project that had no repository when it was joined to another. No
+/// repository has an alias of this form.
 fn to_unmet_alias(name: &str) -> String {
     format!("unmet:{name}")
 }
 
-/// Joins two projects under the name of the second: the second gets the records, repositories and names of the first.
-/// Returns the number of moved records.
+/// Joins two projects: `into` keeps its name, and gets the records, the repositories and the names of `from`. Returns
+/// the number of moved records.
 pub fn join_projects(c: &Connection, from: i64, into: i64) -> Result<usize, TransactionFailure> {
     let own = name(c, from)?;
     for id in [from, into] {

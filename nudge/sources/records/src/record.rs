@@ -1,4 +1,4 @@
-//! A record and its fields.
+//! Defines a record and its fields.
 
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal;
@@ -7,9 +7,9 @@ use nudge_storage::rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most characters of a title.
+/// The most characters of a record's title.
 pub const MAX_TITLE_CHARS: usize = 300;
-/// The most bytes of a body.
+/// The most bytes of a record's body.
 pub const MAX_BODY_BYTES: usize = 32 << 10;
 
 /// Makes an enumeration whose variants are stored as words in one text column.
@@ -93,32 +93,32 @@ words! {
 /// A record in the form of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Record {
-    /// The number, which no other record ever gets.
+    /// The number of the record. No other record ever gets it, even after a deletion.
     pub id: i64,
     /// The name of the record's project.
     pub project: String,
     /// The kind.
     pub kind: Kind,
-    /// The event, in a line.
+    /// A line that says what happened.
     pub title: String,
-    /// The whole text.
+    /// The whole text, or its beginning where an answer says that it was cut.
     pub body: String,
     /// The status.
     pub status: Status,
-    /// The version: 1 at first, and one more after each change.
+    /// The version: 1 for a new record, and one more after each change.
     pub version: i64,
-    /// The client of the last change; empty when unknown.
+    /// The name of the client that made the last change; empty when unknown.
     pub by: String,
-    /// The way by which it was saved first.
+    /// The way by which the record was first saved.
     pub origin: Origin,
-    /// The time of its creation, RFC 3339.
+    /// The time when the record was created, RFC 3339.
     pub created_at: String,
-    /// The time of its last change, RFC 3339.
+    /// The time when the record was last changed, RFC 3339.
     pub updated_at: String,
 }
 
 impl Record {
-    /// Cuts the body to `max_bytes`, after a word if possible. Returns whether it was longer.
+    /// Cuts the body to `max_bytes`, after a word if possible. Returns true if the body was longer.
     pub(crate) fn cut_body(&mut self, max_bytes: usize) -> bool {
         let is_longer = self.body.len() > max_bytes;
         if is_longer {
@@ -137,7 +137,7 @@ pub struct RecordRevision {
     pub version: i64,
     /// The time of the change, RFC 3339.
     pub at: String,
-    /// The caller that made the change.
+    /// The name of the client that made the change.
     pub by: String,
     /// The kind of change: `update`, `dedup`, `merge`, `delete`.
     pub why: String,
@@ -145,20 +145,20 @@ pub struct RecordRevision {
     pub project: String,
     /// The kind before the change.
     pub kind: Kind,
-    /// The title.
+    /// The title before the change.
     pub title: String,
-    /// The body.
+    /// The body before the change.
     pub body: String,
     /// The status before the change.
     pub status: Status,
 }
 
-/// Returns true when a text is a valid title: one line of limited length.
+/// Returns true when a text is a valid title: one line, not empty, of at most 300 characters.
 pub fn is_title(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().count() <= MAX_TITLE_CHARS && !text.contains(['\n', '\r'])
 }
 
-/// Refuses texts that are empty, too long, or look like a credential.
+/// Refuses a title or a body that is invalid, too long, or looks like a credential.
 ///
 /// # Errors
 /// `E_INVALID`, `E_SECRET_REJECTED`.

@@ -1,11 +1,11 @@
-//! Prints the answers about records on the command line.
+//! Formats the answers about records for the command line.
 
 use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
 use serde_json::Value;
 
 use crate::method::{MAX_LIMIT, MAX_LISTED};
 
-/// Reports a record that was saved, or was not.
+/// Reports a saved record, or the near duplicates because of which nothing was saved.
 pub fn report_saved(answer: &Value) -> AnswerReport {
     if answer["written"] == false {
         let near = build_rows(&answer["near"], |neighbour| {
@@ -73,7 +73,7 @@ pub fn report_found(answer: &Value) -> AnswerReport {
     }
 }
 
-/// Reports a list.
+/// Reports a list of records.
 pub fn report_list(answer: &Value) -> AnswerReport {
     let listed = build_rows(&answer["records"], |record| {
         ["id", "title", "kind", "status", "updated_at", "project"].map(|name| format_value(&record[name])).into()
@@ -104,7 +104,7 @@ pub fn report_list(answer: &Value) -> AnswerReport {
     }
 }
 
-/// Reports a deletion.
+/// Reports the deletion of a record.
 pub fn report_deleted(answer: &Value) -> AnswerReport {
     let id = format_value(&answer["id"]);
     if answer["forever"] == true {
@@ -120,13 +120,13 @@ pub fn report_deleted(answer: &Value) -> AnswerReport {
     ))
 }
 
-/// Reports a record that was brought back, or that others were merged into.
+/// Reports a record that was restored, or that other records were merged into.
 pub fn report_changed(answer: &Value) -> AnswerReport {
     let [id, project, version, title] = ["id", "project", "version", "title"].map(|name| format_value(&answer[name]));
     AnswerReport::from_line(format!("✔ record {id} in {project} (v{version}): {title}"))
 }
 
-/// Reports two projects that are one now.
+/// Reports that two projects were joined.
 pub fn report_joined(answer: &Value) -> AnswerReport {
     let (moved, project) = (&answer["moved"], format_value(&answer["project"]));
     let records = if *moved == 1 { "1 record is".to_owned() } else { format!("{} records are", format_value(moved)) };
@@ -135,7 +135,7 @@ pub fn report_joined(answer: &Value) -> AnswerReport {
     ))
 }
 
-/// Reports an import.
+/// Reports the result of an import.
 pub fn report_imported(answer: &Value) -> AnswerReport {
     let [imported, skipped, refused] =
         ["imported", "skipped", "refused"].map(|name| answer[name].as_u64().unwrap_or_default());
@@ -166,7 +166,7 @@ pub fn report_imported(answer: &Value) -> AnswerReport {
     }
 }
 
-/// Reports a backup that was put in the place of the database.
+/// Reports that a backup replaced the database.
 pub fn report_recovered(answer: &Value) -> AnswerReport {
     let (records, file) = (&answer["records"], format_value(&answer["file"]));
     let newest = answer["newest"].as_str().map(|time| format!(", the newest of {time}")).unwrap_or_default();
@@ -178,7 +178,7 @@ pub fn report_recovered(answer: &Value) -> AnswerReport {
     }
 }
 
-/// Returns the sentence for an empty answer.
+/// Returns the sentence for an empty answer: similar names of projects, or else `otherwise`.
 fn explain_nothing(answer: &Value, otherwise: &str) -> String {
     let like: Vec<_> = answer["projects_like"].as_array().into_iter().flatten().map(format_value).collect();
     if like.is_empty() {

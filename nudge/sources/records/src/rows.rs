@@ -13,14 +13,14 @@ use crate::meaning;
 use crate::record::{Kind, Origin, Record, RecordRevision, Status};
 use crate::same;
 
-/// The columns of a [`Record`], from `record r` and `project p`.
+/// The columns of a [`Record`]; `r` is the table `record`, `p` the table `project`.
 const COLUMNS: &str =
     "r.id, p.name, r.kind, r.title, r.body, r.status, r.version, r.by, r.origin, r.created_at, r.updated_at";
 const FROM: &str = "FROM record r JOIN project p ON p.id = r.project_id";
 
-/// The days for which a deleted record can be restored.
+/// The number of days in which a deleted record can be restored.
 pub const KEPT_DAYS: i64 = 30;
-/// The most revisions of a record; the oldest are dropped first.
+/// The most revisions of a record. When there are more, the oldest are dropped.
 const MAX_REVISIONS: i64 = 50;
 
 fn read_record(row: &Row<'_>) -> nudge_storage::rusqlite::Result<Record> {
@@ -44,16 +44,17 @@ pub fn count_all(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached("SELECT count(*) FROM record")?.query_row([], |row| row.get(0))?)
 }
 
-/// Returns the record with this number, if it exists.
+/// Returns the record with this number, or `None` if it does not exist.
 pub fn find_record(c: &Connection, id: i64) -> Result<Option<Record>, TransactionFailure> {
     let mut statement = c.prepare_cached(&format!("SELECT {COLUMNS} {FROM} WHERE r.id = ?1"))?;
     Ok(statement.query_row([id], read_record).optional()?)
 }
 
-/// Does the same as [`find_record`], but a missing record is an error.
+/// Returns the record with this number.
 ///
 /// # Errors
-/// `E_NOT_FOUND`; for a merged record it names the record that holds the content now.
+/// `E_NOT_FOUND` when the record does not exist. If the record was merged, the error names the record that holds its
+/// content now.
 pub fn get_record(c: &Connection, id: i64) -> Result<Record, TransactionFailure> {
     if let Some(record) = find_record(c, id)? {
         return Ok(record);
@@ -74,7 +75,7 @@ pub fn get_record(c: &Connection, id: i64) -> Result<Record, TransactionFailure>
     Err(error.into())
 }
 
-/// Finds a record of the same project and kind that says the same.
+/// Finds the record of the same project and kind whose text is the same except for case, spaces and punctuation.
 pub fn find_same(
     c: &Connection,
     project: i64,
@@ -88,10 +89,10 @@ pub fn find_same(
     Ok(statement.query_row(params![project, kind, same::of_record(title, body)], |row| row.get(0)).optional()?)
 }
 
-/// Finds the newest other record of the same project, kind and title.
+/// Finds the newest other record with the same project, kind and title. Returns its number and title.
 pub fn titled_alike(c: &Connection, id: i64, draft: &RecordDraft) -> Result<Option<(i64, String)>, TransactionFailure> {
     let title = same::fold_text(&draft.title);
-    // `same` begins with the folded title, followed by a line break.
+    // The column `same` holds the folded title, a line break, and the folded body.
     let mut statement = c.prepare_cached(
         "SELECT id, title FROM record WHERE project_id = ?1 AND kind = ?2 AND same >= ?3 || char(10)
            AND same < ?3 || char(11) AND id <> ?4 ORDER BY id DESC LIMIT 1",
@@ -128,8 +129,8 @@ pub struct RecordEntry {
     pub updated_at: String,
 }
 
-/// Lists records by their last change, the newest first, from after `before` on. Returns also the number of all
-/// matching records.
+/// Lists records by their last change, the newest first. With `before`, the list begins after that record. Also returns
+/// the number of all matching records.
 pub fn list_records(
     c: &Connection,
     filter: RecordFilter,
@@ -191,18 +192,18 @@ pub struct RecordDraft {
     pub status: Status,
 }
 
-/// The author of a change, with the way and the time of the change.
+/// Says who makes a change, in which way and when.
 #[derive(Debug, Clone)]
 pub struct RecordAuthor {
     /// The client's name; may be empty.
     pub by: String,
-    /// The way by which the change was made.
+    /// The way by which the client makes the change.
     pub origin: Origin,
-    /// The time, RFC 3339.
+    /// The time of the change, RFC 3339.
     pub now: String,
 }
 
-/// Returns the next change number.
+/// Returns the next number of a change. Each change of any record gets a higher number.
 fn next_seq(c: &Connection) -> Result<i64, TransactionFailure> {
     let sql = "SELECT 1 + max((SELECT coalesce(max(seq), 0) FROM record), (SELECT coalesce(max(seq), 0) FROM gone))";
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
@@ -220,14 +221,13 @@ pub fn insert_record(c: &Connection, draft: &RecordDraft, author: &RecordAuthor)
     Ok(statement.insert(params![project, kind, title, body, same, status, author_name, origin, now, next_seq(c)?])?)
 }
 
-/// Sets the time of creation, for an imported record.
+/// Sets the time when an imported record was created.
 pub fn set_created(c: &Connection, id: i64, time: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("UPDATE record SET created_at = ?2 WHERE id = ?1")?.execute(params![id, time])?;
     Ok(())
 }
 
-/// Saves the current content of a record as a revision before a change. `why` is `update`, `dedup`, `merge` or
-/// `delete`.
+/// Stores the content of a record before a change as a revision. `why` is `update`, `dedup`, `merge` or `delete`.
 fn keep_revision(c: &Connection, old: &Record, why: &str, author: &RecordAuthor) -> Result<(), TransactionFailure> {
     let Record { id, project, kind, title, body, status, version, origin, created_at, .. } = old;
     c.prepare_cached(
@@ -240,7 +240,7 @@ fn keep_revision(c: &Connection, old: &Record, why: &str, author: &RecordAuthor)
     Ok(())
 }
 
-/// Drops the oldest revision of a record if it has several.
+/// Drops the oldest revision of a record, but never the only one.
 pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), TransactionFailure> {
     let sql = "DELETE FROM revision WHERE record_id = ?1 AND version = (SELECT min(version) FROM revision WHERE record_id = ?1)
                AND version < (SELECT max(version) FROM revision WHERE record_id = ?1)";
@@ -248,7 +248,7 @@ pub fn drop_oldest_revision(c: &Connection, id: i64) -> Result<(), TransactionFa
     Ok(())
 }
 
-/// Replaces the content of a record.
+/// Replaces the content of a record, and keeps the old content as a revision.
 pub fn update_record(
     c: &Connection,
     old: &Record,
@@ -270,7 +270,7 @@ pub fn update_record(
     Ok(())
 }
 
-/// Removes a record; its content stays as a revision for 30 days. `into` is the record into which it was merged.
+/// Deletes a record; its content stays as a revision for 30 days. `into` is the record that it was merged into.
 pub fn delete_record(
     c: &Connection,
     old: &Record,
@@ -285,14 +285,15 @@ pub fn delete_record(
     Ok(())
 }
 
-/// Returns true when a record was deleted and can be restored.
+/// Returns true when a record was deleted, was not merged, and can be restored.
 pub fn is_restorable(c: &Connection, id: i64) -> Result<bool, TransactionFailure> {
     let sql = "SELECT 1 FROM gone WHERE record_id = ?1 AND into_id IS NULL
                AND EXISTS (SELECT 1 FROM revision WHERE record_id = ?1)";
     Ok(c.prepare_cached(sql)?.exists([id])?)
 }
 
-/// Drops the text of a deleted record at once. Marks the file for compaction, which removes the bytes from the disk.
+/// Deletes the revisions of a deleted record at once. Marks the file for compaction, which removes the bytes from the
+/// disk.
 pub fn forget_one(tx: &Transaction<'_>, id: i64) -> Result<(), TransactionFailure> {
     tx.prepare_cached("DELETE FROM revision WHERE record_id = ?1")?.execute([id])?;
     forget_answers(tx, id)?;
@@ -321,7 +322,7 @@ pub fn read_revisions(c: &Connection, id: i64) -> Result<Vec<RecordRevision>, Tr
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Restores a deleted record under its own number, with the content of its newest revision.
+/// Restores a deleted record under its old number, with the content of its newest revision.
 pub fn revive_record(
     c: &Connection,
     id: i64,
@@ -330,7 +331,7 @@ pub fn revive_record(
     author: &RecordAuthor,
 ) -> Result<(), TransactionFailure> {
     let RecordRevision { version, kind, title, body, status, .. } = revision;
-    // A version number is never used twice, so the restored record gets a new one.
+    // No version number is ever used twice, so the restored record gets a new one.
     let (origin, created_at, last): (Origin, String, i64) = c
         .prepare_cached(
             "SELECT origin, created_at, (SELECT max(version) FROM revision WHERE record_id = ?1) FROM revision
@@ -361,7 +362,7 @@ pub fn revive_record(
     Ok(())
 }
 
-/// Drops the revisions of records that were deleted more than 30 days ago; `limit` is the time 30 days ago.
+/// Deletes the revisions of records that were deleted before `limit`, the time 30 days ago.
 pub fn forget_deleted(c: &Connection, limit: &str) -> Result<usize, TransactionFailure> {
     c.prepare_cached(
         "DELETE FROM revision WHERE record_id IN (SELECT record_id FROM gone WHERE at < ?1 AND into_id IS NULL)",
@@ -370,22 +371,24 @@ pub fn forget_deleted(c: &Connection, limit: &str) -> Result<usize, TransactionF
     .map_err(TransactionFailure::from)
 }
 
-/// Returns the numbers of a project's records. The query names the small index, because the other index by project
-/// contains the texts.
+/// Returns the numbers of a project's records. The query names the small index `record_list`, because `SQLite` might
+/// choose the other index by project, which contains the texts.
 pub fn of_project(c: &Connection, project: i64) -> Result<HashSet<i64, RandomState>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_map([project], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Moves all records of a project to another and counts them. Their content is the same, so their versions stay.
+/// Moves all records of a project to another project, and returns their number. The content of the records is the same,
+/// so their versions stay.
 pub fn move_all(c: &Connection, from: i64, into: i64) -> Result<usize, TransactionFailure> {
     let last = next_seq(c)? - 1;
-    // Adding the same number to each change number keeps them unique and makes them higher than all others.
+    // The same number is added to each change number. So the change numbers stay unique, and become higher than all
+    // others.
     let sql = "UPDATE record SET project_id = ?2, seq = seq + ?3 WHERE project_id = ?1";
     Ok(c.prepare_cached(sql)?.execute([from, into, last])?)
 }
 
-/// Returns the number of a project's records, by the small index as above.
+/// Counts the records of a project. The query names the small index for the reason given at `of_project`.
 pub fn count_in_project(c: &Connection, project: i64) -> Result<i64, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT count(*) FROM record INDEXED BY record_list WHERE project_id = ?1")?;
     Ok(statement.query_row([project], |row| row.get(0))?)

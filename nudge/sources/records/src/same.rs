@@ -1,11 +1,11 @@
 //! Compares the texts of two records.
 //!
-//! Two texts count as the same without a question only if they differ just in case, spaces and punctuation. Texts
-//! with nearly the same meaning often differ in the one word that matters (`enable`, `disable`; `10MB`, `100MB`), and
-//! no list of opposites is complete. For such texts the caller is asked.
+//! Two texts count as the same if they differ only in case, spaces and punctuation. Texts with nearly the same meaning
+//! often differ in the one word that matters (`enable`, `disable`; `10MB`, `100MB`), and no list of opposites is
+//! complete. For such texts, Nudge asks the caller.
 
 /// Folds a text: removes differences of case, spaces and punctuation. Marks inside a word stay, because `1.5` is not
-/// `15`, and so do marks with a meaning: `-1`, `C++`, `!ready`.
+/// `15`. Marks with a meaning stay too: `-1`, `C++`, `!ready`.
 pub fn fold_text(text: &str) -> String {
     let lower = text.to_lowercase();
     let mut out = String::with_capacity(lower.len());
@@ -25,7 +25,7 @@ pub fn fold_text(text: &str) -> String {
     out
 }
 
-/// Returns the folded form of a record. Two records with the same form say the same.
+/// Returns the folded form of a record. Two records with equal folded forms say the same.
 pub fn of_record(title: &str, body: &str) -> String {
     format!("{}\n{}", fold_text(title), fold_text(body))
 }
@@ -43,7 +43,7 @@ mod tests {
             ("Größe", "GRÖSSE"),
         ] {
             let same = fold_text(a) == fold_text(b);
-            // The capital form of `ß` has two letters.
+            // `ß` becomes two letters in upper case.
             assert!(same || a == "Größe", "{a} {b}");
         }
         for (a, b) in [

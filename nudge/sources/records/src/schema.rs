@@ -1,13 +1,13 @@
-//! The schema of the database.
+//! Defines the schema of the database.
 
 use nudge_storage::search::FullText;
 use nudge_storage::{COMPACTION, DataRetention, DatabaseKind, GENERATION, KEYS, KEYS_IN_ORDER};
 
 /// The tables, and the triggers that update the full-text indexes.
 ///
-/// `seq` grows with every change of any record, and `gone` lists removed records. From these a process learns what
-/// other processes have changed. The `seq` of `embedding` shows new vectors in the same way. `AUTOINCREMENT` makes
-/// sure that the number of a deleted record is never used again.
+/// Each change of any record gets a higher `seq`, and `gone` lists removed records. With both, a process finds the
+/// changes of other processes. The `seq` of `embedding` shows new vectors in the same way. `AUTOINCREMENT` ensures that
+/// the number of a deleted record is never used again.
 const TABLES: &str = "\
 CREATE TABLE project(
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT;
@@ -56,7 +56,7 @@ CREATE TRIGGER record_update AFTER UPDATE OF title, body ON record BEGIN
   INSERT INTO record_tri(rowid, head) VALUES (new.id, new.title || char(10) || substr(new.body, 1, 500));
 END;";
 
-/// The database of records.
+/// Describes the database of records.
 pub static APP: DatabaseKind = DatabaseKind {
     name: "records",
     migrations: &[KEYS, TABLES, GENERATION, KEYS_IN_ORDER, COMPACTION],
@@ -64,7 +64,7 @@ pub static APP: DatabaseKind = DatabaseKind {
     kept: DataRetention::Data,
 };
 
-/// The full-text index of stems. A word in a title counts twice.
+/// The full-text index of word stems. A word in a title counts twice.
 pub static FULL_TEXT: FullText =
     FullText { table: "record_fts", weights: &[2.0, 1.0], vocabulary: Some("record_words") };
 /// The full-text index of trigrams.

@@ -16,18 +16,19 @@ use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};
 
-/// The lowest relevance of a search result.
+/// The lowest relevance of a search result, from 0 to 1.
 pub const CUT: f64 = 0.3;
-/// The most results.
+/// The most results of one search.
 const MAX_RESULTS: usize = 400;
-/// The relevance that is taken from an archived record when the results are sorted. Of two equal records the archived
-/// one comes second; it is still the first if it alone matches the question. A record of another project loses as much.
+/// The relevance that an archived record loses when the results are sorted. If two records are equally relevant, the
+/// archived one comes second. If only the archived record matches the question, it still comes first. A record of
+/// another project loses the same amount.
 const ARCHIVED: f64 = 0.1;
-/// The records considered because of their meaning: this many by their texts and this many by their titles. Few
-/// questions have so many results, and keeping more of them sorted takes as long as all comparisons.
+/// The most records that are considered because of their texts' meaning, and again because of their titles' meaning.
+/// Few questions have so many results, and to sort more of them takes as long as all comparisons.
 const NEAREST: usize = 100;
 
-/// The meaning of a question, and the vectors to compare it with.
+/// The vector of a question, and the vectors of the records to compare with it.
 #[derive(Clone, Copy)]
 pub struct QuestionMeaning<'a> {
     /// The vector of the question.
@@ -41,9 +42,9 @@ pub struct QuestionMeaning<'a> {
 pub struct RecordQuery<'a> {
     /// The words of the question.
     pub words: &'a QuestionWords,
-    /// Cached facts about the full-text indexes.
+    /// Cached facts about the full-text indexes, such as how often a word occurs.
     pub known: &'a TextIndexCache,
-    /// The project whose records count more.
+    /// The project whose records get a higher relevance.
     pub project: ProjectChoice,
     /// Only records of this kind.
     pub kind: Option<Kind>,
@@ -51,22 +52,23 @@ pub struct RecordQuery<'a> {
     pub status: Option<Status>,
     /// The most results.
     pub limit: usize,
-    /// The lowest relevance.
+    /// The lowest relevance of a result.
     pub cut: f64,
 }
 
 /// Result of `nudge.records.search`.
 #[derive(Debug, Serialize)]
 pub struct RecordSearch {
-    /// The kind of search: `lexical` by words, `semantic` by meaning, `mixed` while some records have no vector.
+    /// The kind of search: `lexical` compares words, `semantic` compares meanings, and `mixed` is used while some
+    /// records have no vector.
     pub mode: &'static str,
-    /// The reasons, for people, why the answer may be incomplete.
+    /// The reasons why the answer may be incomplete, for the user.
     pub degraded: Vec<String>,
     /// The results, the best first.
     pub results: Vec<RecordHit>,
-    /// The number of further records with enough relevance.
+    /// The number of further records with at least the lowest relevance.
     pub omitted: usize,
-    /// Names similar to the project that was asked for, which has no record.
+    /// Names of projects similar to the requested project, if that project has no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub projects_like: Vec<String>,
 }
@@ -78,42 +80,42 @@ impl RecordSearch {
     }
 }
 
-/// A record that was found.
+/// A result of a search.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordHit {
     /// The record.
     #[serde(flatten)]
     pub record: Record,
-    /// The cosine between the meanings of record and question; null without a model.
+    /// The cosine of the record's nearest vector and the question's vector; null without a model.
     pub similarity: Option<f64>,
     /// The relevance, from 0 to 1.
     #[serde(serialize_with = "nudge_core::explain::four_decimals")]
     pub relevance: f64,
-    /// Is true when it is of another project than the caller's.
+    /// Is true when the record belongs to another project than the caller's.
     pub elsewhere: bool,
     /// Is true if the body was cut; `nudge.records.get` returns all of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// The terms of the relevance.
+    /// The terms that make up the relevance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<RecordExplanation>,
 }
 
-/// The reason why a record was found.
+/// The reason why the search found a record.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordExplanation {
-    /// The named terms; their sum, limited to 1, is the relevance.
+    /// The terms by name. The sum of the terms, limited to 1, is the relevance.
     pub parts: ScoreParts,
-    /// The words of the question that the record holds.
+    /// The words of the question that occur in the record.
     pub words: Vec<String>,
-    /// The number of the question's words.
+    /// The number of words in the question.
     pub of: usize,
-    /// The values behind the terms.
+    /// The values from which the terms are computed.
     #[serde(skip)]
     pub evidence: MatchEvidence,
 }
 
-/// The evidence for a record, before its text is read.
+/// A record that may become a result. The text of the record is not read yet.
 struct RecordCandidate {
     id: i64,
     evidence: MatchEvidence,
@@ -121,22 +123,23 @@ struct RecordCandidate {
 }
 
 impl RecordQuery<'_> {
-    /// Returns true when the query allows this kind and status.
+    /// Returns true when the query allows this kind and this status.
     fn can_match(&self, kind: Kind, status: Status) -> bool {
         self.kind.is_none_or(|wanted| wanted == kind) && self.status.is_none_or(|wanted| wanted == status)
     }
 }
 
-/// Finds the most relevant records, the best first. Archived records rank [lower](ARCHIVED) than equally relevant
-/// ones, and newer before older ones. Returns also the number of further records over the cut.
+/// Finds the most relevant records, the best first. An archived record ranks [lower](ARCHIVED) than an equally relevant
+/// one, and a newer record ranks before an older one. Also returns the number of further records above the lowest
+/// relevance.
 pub fn find_records(
     c: &Connection,
     query: &RecordQuery<'_>,
     meaning: Option<QuestionMeaning<'_>>,
 ) -> Result<(Vec<RecordHit>, usize), TransactionFailure> {
     let mut found = search(c, &FULL_TEXT, query.words, query.known)?;
-    // If only meaning counts, the weights of words and trigrams are skipped: they would take ten times as long as the
-    // rest.
+    // If only meaning counts, the search skips the weights of words and trigrams. They would take ten times as long as
+    // the rest.
     let is_by_meaning = meaning.is_some_and(|meaning| meaning.asked.understood >= 1.0 && !meaning.memory.is_partial());
     let mut grams = Vec::new();
     if !is_by_meaning {
@@ -149,7 +152,7 @@ pub fn find_records(
     };
     let mut ids: Vec<i64> = found.rows.keys().copied().chain(grams.iter().map(|(id, _)| *id)).collect();
     let near = meaning.map(|meaning| meaning.memory.compare_vector(&meaning.asked.vector));
-    // If the model understands nothing of the question, its vector finds nothing.
+    // If the model understands nothing of the question, the question's vector says nothing.
     if let (Some(meaning), Some(near)) = (meaning.filter(|meaning| meaning.asked.understood > 0.0), &near) {
         let fits =
             |id: i64| meaning.memory.about.get(&id).is_some_and(|about| query.can_match(about.kind, about.status));
@@ -165,7 +168,7 @@ pub fn find_records(
             bm25: held.bm25,
             coverage: held.coverage,
             names: held.names,
-            // Both lists are sorted by the number of the row.
+            // Both lists are sorted by the number of the record.
             trigrams: grams.next_if(|(row, _)| *row == id).map_or(0.0, |(_, weight)| weight),
             cosine: near.as_ref().and_then(|near| near.best_cosine(id)),
             understood: meaning.map_or(0.0, |meaning| meaning.asked.understood),
@@ -182,12 +185,12 @@ pub fn find_records(
     let (mut best, mut archived) = (Vec::new(), Vec::new());
     let mut look = c.prepare_cached("SELECT kind, status FROM record WHERE id = ?1")?;
     for candidate in candidates {
-        // With a filter all candidates are checked, because the number of results must be exact. Without a filter, the
-        // remaining candidates are only counted.
+        // With a filter, the loop checks all candidates, because the number of results must be exact. Without a filter,
+        // it only counts the remaining candidates.
         if best.len() >= limit && query.kind.is_none() && query.status.is_none() {
             break;
         }
-        // The memory may still have a record that was deleted a moment ago.
+        // The memory may still hold a record that another call deleted a moment ago.
         let stands = look.query_row([candidate.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         match stands.filter(|(kind, status)| query.can_match(*kind, *status)) {
             None => over_the_cut -= 1,

@@ -1,5 +1,5 @@
-//! Examines a text before it is written: computes its vectors and finds similar records. The model is slow, so this
-//! happens outside of any transaction.
+//! Compares a text with the stored records before the text is written: computes its vectors and finds similar records.
+//! The model is slow, so this happens before the transaction begins.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,14 +17,15 @@ use crate::rows;
 use crate::source::RecordSource;
 use crate::write::{ALIKE, CheckedUpsert, SeenText};
 
-/// The longest wait of a save for the model to load. After it the record is saved without a comparison.
+/// The longest time that a save waits until the model is loaded. After that time the record is saved without a
+/// comparison.
 const SAVE_WAIT: Duration = Duration::from_secs(2);
-/// The most similar records in the answer to a save.
+/// The most similar records that the answer to a save names.
 const MAX_NEAR: usize = 5;
-/// The most records of an import that are compared by meaning while its caller waits; each takes a fifth of a second.
+/// The most records of an import that are compared by meaning while the caller waits. Each takes a fifth of a second.
 const MAX_SEEN: usize = 20;
 
-/// The number of an import's records that were compared by meaning.
+/// Counts the records of an import that were compared by meaning.
 #[derive(Debug, Default)]
 pub struct ComparisonCount(usize);
 
@@ -35,22 +36,22 @@ impl ComparisonCount {
 }
 
 impl RecordSource {
-    /// Examines a new record before it is written.
+    /// Compares a new record with the stored records before it is written.
     pub(crate) fn compare_upsert(&self, ready: &CheckedUpsert) -> Result<SeenText> {
         let params = &ready.params;
         let (None, Some(kind), Some(title)) = (params.id, params.kind, &params.title) else {
             return Ok(SeenText::default());
         };
-        // A record that cannot be compared is saved anyway, and gets its vectors later. With `distinct` the caller
-        // wants no comparison.
+        // A record that cannot be compared is saved anyway, and gets its vectors later. A caller that sets `distinct`
+        // does not want a comparison.
         let uncompared = |why: &str| {
             let degraded = (!params.distinct).then(|| format!("{why}; it was compared with no other record"));
             Ok(SeenText { degraded, ..SeenText::default() })
         };
         let model = match self.models().get(SAVE_WAIT) {
             ModelState::Ready(model) => model,
-            // No note here: without a model the answer is always the same, and `nudge doctor` and each search report
-            // it.
+            // Without a model, the answer needs no note: every answer would have the same note, and `nudge doctor` and
+            // each search report the missing model.
             ModelState::Absent => return Ok(SeenText::default()),
             ModelState::Loading => return uncompared("the embedding model is being loaded"),
             ModelState::Failed(error) => return uncompared(error.message().trim_end_matches('.')),
@@ -68,7 +69,7 @@ impl RecordSource {
                 ProjectChoice::One(id) => id,
                 ProjectChoice::All | ProjectChoice::None(_) => return Ok(None),
             };
-            // If a record says exactly the same, no question is needed.
+            // A record with exactly the same words is updated without a question, so it needs no comparison.
             Ok(rows::find_same(c, project, kind, title, body)?.is_none().then_some(project))
         })?;
         let Some(project) = project.filter(|_| !params.distinct && meaning::is_understood(title, body, &*model)) else {
@@ -77,7 +78,7 @@ impl RecordSource {
         self.with_near(seen, db, &*model, project, kind)
     }
 
-    /// Examines the first new records of a batch. Returns the results by position in the batch.
+    /// Compares the first new records of a batch. Returns the results by the position in the batch.
     pub(crate) fn see_moved(
         &self,
         batch: &[ReadRecord],
@@ -89,7 +90,7 @@ impl RecordSource {
         }
         let Some(db) = self.find_db()? else { return Ok(all) };
         let ModelState::Ready(model) = self.models().get(SAVE_WAIT) else {
-            // Further batches do not wait for the model again.
+            // Later batches must not wait for the model again.
             *made = ComparisonCount(MAX_SEEN);
             return Ok(all);
         };
@@ -113,7 +114,7 @@ impl RecordSource {
         Ok(all)
     }
 
-    /// Adds the similar records of a project and kind.
+    /// Adds the similar records of the same project and kind.
     fn with_near(
         &self,
         seen: SeenText,

@@ -1,4 +1,4 @@
-//! Runs the records as a source.
+//! Offers the records as a source.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -39,10 +39,10 @@ use crate::write::{
     RecordRestoreParams, RecordUpsertParams, UnwrittenUpsert, WriteRules, to_author,
 };
 
-/// The specification's own variable for the most records that a prompt gets.
+/// The environment variable of the upstream specification that limits the records for a prompt.
 const LIMIT_VARIABLE: &str = "DUDE_CONTEXT_LIMIT";
 
-/// The records, for the list of sources.
+/// Registers the records in the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "records",
     methods: || TABLE.methods(),
@@ -93,36 +93,36 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(RecordSource::open(host))),
 };
 
-/// The largest file that a call compacts before its answer; all writers wait meanwhile. The worker compacts a larger
-/// one.
+/// The largest file that a call compacts before it answers. All writers wait during a compaction. The worker compacts a
+/// larger file later.
 const MAX_COMPACTED_AT_ONCE_BYTES: i64 = 64 << 20;
-/// The longest wait of the worker for the model.
+/// The longest time that the worker waits until the model is loaded.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
-/// The open source. It opens the database on first use, and creates it at the first write.
+/// The opened source. It opens the database on first use, and creates it on the first write.
 pub struct RecordSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     data: DataDir,
     is_on: bool,
-    /// The treatment of a near duplicate if the caller names none.
+    /// The treatment of a near duplicate if the caller's params do not say it.
     dedup: DedupChoice,
-    /// The most records that a prompt gets.
+    /// The most records that are offered for a prompt.
     limit: usize,
-    /// The room on disk for all records together.
+    /// The limit of the room on disk for all records together.
     room: StoreRoom,
     turns: Mutex<TurnTracker>,
     models: Arc<dyn ModelProvider>,
     db: OnceLock<Db>,
     meanings: RecordMeanings,
     known: TextIndexCache,
-    /// The [epoch](Db::epoch) of the file that `known` describes.
+    /// The [epoch](Db::epoch) of the database file that `known` describes.
     epoch: AtomicU64,
-    /// Is woken when vectors have to be made.
+    /// The worker that makes vectors and compacts the file.
     worker: SourceWorker,
     written: AtomicU64,
-    /// The value of `written` when the worker last found a compaction due.
+    /// The value of `written` when the worker last found that a compaction is due.
     written_before: AtomicU64,
 }
 
@@ -155,7 +155,7 @@ impl RecordSource {
         DatabaseOpening { clock, fence, ..DatabaseOpening::new(&self.data, &APP) }
     }
 
-    /// Returns the database; creates it if needed.
+    /// Returns the database. Creates it if it does not exist.
     pub(crate) fn open_db(&self) -> Result<&Db> {
         let db = if let Some(db) = self.db.get() {
             db
@@ -163,12 +163,12 @@ impl RecordSource {
             let db = Db::open(&self.new_opening())?;
             self.db.get_or_init(|| db)
         };
-        // A process without a worker may end with this call, so it does not copy in the background.
+        // A process without a worker may end right after this call, so it makes no backup in the background.
         db.copy_in_background(self.worker.is_running());
         Ok(db)
     }
 
-    /// Returns the database if it exists. A read does not create one.
+    /// Returns the database, or `None` if there is no database yet. A read does not create one.
     pub(crate) fn find_db(&self) -> Result<Option<&Db>> {
         if self.db.get().is_none() && !self.new_opening().path().exists() {
             return Ok(None);
@@ -176,13 +176,13 @@ impl RecordSource {
         self.open_db().map(Some)
     }
 
-    /// Returns the database for a call that names a record. Without a database it returns an error and creates none.
+    /// Returns the database for a call that names a record. If there is no database, returns an error and creates none.
     pub(crate) fn with_a_record(&self) -> Result<&Db> {
         let none = || Error::not_found("There is no record of this number; there is none at all yet.");
         self.find_db()?.ok_or_else(none)
     }
 
-    /// Returns the most records that a prompt gets, from the agent's environment or else from the setting.
+    /// Returns the most records that are offered for a prompt. The agent's environment has precedence over the setting.
     pub(crate) fn prompt_limit(&self, context: &Context) -> usize {
         context.env(LIMIT_VARIABLE).and_then(|limit| limit.trim().parse().ok()).unwrap_or(self.limit)
     }
@@ -195,8 +195,8 @@ impl RecordSource {
         &self.meanings
     }
 
-    /// Returns the cached facts about the indexes of the open file. Forgets those of another file, because they would
-    /// be wrong.
+    /// Returns the cached facts about the full-text indexes of the open file. Clears the cache first if its facts are
+    /// about another file.
     pub(crate) fn known_indexes(&self) -> &TextIndexCache {
         let epoch = self.db.get().map_or(0, Db::epoch);
         if self.epoch.swap(epoch, Ordering::Relaxed) != epoch {
@@ -210,7 +210,7 @@ impl RecordSource {
         self.worker.wake();
     }
 
-    /// Makes the missing vectors. Returns true when none is missing any more.
+    /// Makes the missing vectors. Returns true when no vector is missing any more.
     fn make_vectors(&self, stop: &StopFlag) -> Result<bool> {
         let Some(db) = self.find_db()? else { return Ok(true) };
         let model = match self.models.for_work(MODEL_WAIT, || db.read(meaning::is_any_without))? {
@@ -226,12 +226,12 @@ impl RecordSource {
         Ok(false)
     }
 
-    /// Makes some vectors, in a process without a worker.
+    /// Makes some missing vectors, in a process that has no worker.
     pub(crate) fn make_up_alone(&self, db: &Db, model: &dyn TextEmbedder) -> Result<()> {
         self.worker.stand_in(|| Ok(meaning::make_some(db, model)? == 0))
     }
 
-    /// Returns the part of `nudge.status` about records.
+    /// Returns the part of `nudge.status` that describes the records.
     fn read_status(&self, db: &Db) -> Result<Value> {
         let (stored, unread, full) =
             db.read(|c| Ok((rows::count_all(c)?, meaning::count_without(c)?, self.room.warn_if_full(c)?)))?;
@@ -249,7 +249,7 @@ impl RecordSource {
         if let Some(full) = full {
             told["full"] = full.into();
         }
-        // A failed backup stops no call, so the status is the first place that reports it.
+        // A failed backup makes no call fail, so only the status reports the failure.
         if let Some(failed) = db.backup_failed() {
             told["backup_failed"] = failed.message().into();
         }
@@ -261,7 +261,7 @@ impl RecordSource {
         &*self.clock
     }
 
-    /// Makes a change once for each key, and reports it.
+    /// Makes a change once for each key, and reports the change.
     fn make_change<T: Serialize>(
         &self,
         caller: Caller<'_>,
@@ -281,9 +281,9 @@ impl RecordSource {
         Ok(answer.result)
     }
 
-    /// Counts a change, and wakes the worker to make its vectors.
+    /// Counts a change, and wakes the worker, which makes the vectors.
     pub(crate) fn note_written(&self) {
-        // Counts before it wakes the worker: the worker does not compact while this number grows.
+        // The number grows before the worker wakes: the worker does not compact the file while this number grows.
         self.written.fetch_add(1, Ordering::Relaxed);
         self.work_on();
     }
@@ -323,7 +323,7 @@ impl RecordSource {
         })
     }
 
-    /// Answers that nearly the same records exist, so the caller must choose.
+    /// Makes the answer which says that nearly the same records exist, and that the caller must choose.
     fn ask_caller(&self, near: &[(i64, f64)]) -> Result<Box<RawValue>> {
         let near = near.iter().filter(|(_, distance)| *distance <= NEARLY_THE_SAME);
         let near = self.open_db()?.read(|c| {
@@ -335,7 +335,7 @@ impl RecordSource {
         serialize_result(&UnwrittenUpsert::new(near))
     }
 
-    /// Replaces the database, which may be damaged, by a backup.
+    /// Replaces the database, which may be damaged, with a backup.
     pub(crate) fn recover_db(&self, caller: Caller<'_>, params: RecordRecoverParams) -> Result<RecordRecovery> {
         let file = transfer::resolve_path(&params.file, params.context)?;
         let mut replaced = None;
@@ -360,7 +360,7 @@ impl RecordSource {
         let author = to_author(caller, self.clock());
         let done = self
             .make_change(caller, "delete", |tx| Ok((params.write(tx, &author)?, to_detail(json!({"id": params.id})))));
-        // A refused deletion also compacts: its answer says that nothing is left of the record.
+        // A refused deletion compacts too, because its answer says that nothing is left of the record.
         let is_pending = params.forever && self.compact_now()?;
         if is_pending && done.is_ok() {
             return serialize_result(&RecordDeletion { deleted: true, id: params.id, forever: true, pending: true });
@@ -368,8 +368,8 @@ impl RecordSource {
         done
     }
 
-    /// Compacts the file if a deletion for ever requires that. Returns true when the file is large, so the worker
-    /// does it.
+    /// Compacts the file if a deletion for ever requires that. Returns true when the file is too large to compact now;
+    /// then the worker compacts it later.
     fn compact_now(&self) -> Result<bool> {
         let db = self.open_db()?;
         if !db.is_compaction_due()? {
@@ -382,8 +382,8 @@ impl RecordSource {
         db.compact().map(|()| false)
     }
 
-    /// Compacts the file if that is due and no record was written since the last round. Returns true when nothing is
-    /// left to do.
+    /// Compacts the file if that is due and no record was written since the worker's last round. Returns true when no
+    /// compaction is due any more.
     fn compact_when_quiet(&self) -> Result<bool> {
         let Some(db) = self.find_db()? else { return Ok(true) };
         if !db.is_compaction_due()? {
@@ -428,7 +428,7 @@ impl RecordSource {
     }
 }
 
-/// Returns the members of an object made by [`json!`], for the report of a change.
+/// Returns the members of an object that [`json!`] made, for the report of a change.
 pub fn to_detail(detail: Value) -> Map<String, Value> {
     let Value::Object(members) = detail else { unreachable!("each caller makes an object") };
     members
@@ -437,11 +437,11 @@ pub fn to_detail(detail: Value) -> Map<String, Value> {
 impl TableService for RecordSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // Each change uses `Db::write_once`, which finds a repeated key itself.
+    // Each change uses `Db::write_once`, which itself finds a key that was used before.
     fn once_by_key(&self, method: &MethodSpec) -> Option<&dyn OnceByKey> {
-        // A damaged file holds no keys, and recovering twice has the same result. A deletion for ever has work after
-        // its transaction: a repeated call must compact the file before its answer, because a kill may have come
-        // between.
+        // A damaged file holds no keys, and a recovery that is repeated has the same result. A deletion for ever has
+        // more work after its transaction. A repeated call must compact the file before it answers, because the first
+        // call may have been killed before its compaction.
         if method.name == RECOVER || method.name == DELETE {
             return None;
         }
@@ -457,7 +457,7 @@ impl Source for RecordSource {
             let written = self.written.load(Ordering::Relaxed);
             self.turns.lock().note_moment(name, request.moment, request.tool.as_deref(), written, request.now)
         });
-        // Without records in use the agent has no tool to save one.
+        // If records are not in use, the agent has no tool to save one, so it gets no reminder.
         offers.offers.extend(word.filter(|_| self.in_use()).map(|word| word.to_offer(request)));
         offers
     }
@@ -483,7 +483,7 @@ impl Source for RecordSource {
 
     fn work(&self, stop: &StopFlag) {
         self.worker.run(stop, || {
-            // A failed compaction is tried again, and does not stop the making of vectors.
+            // A failed compaction is tried again later, and does not keep the worker from making vectors.
             let is_compact = self.compact_when_quiet().unwrap_or(false);
             Ok(self.make_vectors(stop)? && is_compact)
         });
@@ -494,9 +494,9 @@ impl Source for RecordSource {
             self.meanings.drop_memory();
         }
         let Some(db) = self.db.get() else { return };
-        // A jump of the clock does not end the time for a restore.
+        // A jump of the clock does not shorten the time in which a record can be restored.
         let limit = rfc3339::format_time(self.clock.plausible_time() - KEPT_DAYS * 24 * 3_600_000);
-        // A record that cannot be dropped now is dropped in a later tick.
+        // A revision that cannot be dropped now is dropped in a later tick.
         let is_due = db.read(|c| {
             Ok(c.prepare_cached("SELECT 1 FROM gone WHERE at < ?1 AND into_id IS NULL AND EXISTS (SELECT 1 FROM revision v WHERE v.record_id = gone.record_id)")?.exists([&limit])?)
         });

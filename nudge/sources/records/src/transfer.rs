@@ -1,4 +1,4 @@
-//! Moves records out of this database and into it: export, import, backup, recovery.
+//! Moves records out of the database and into it: export, import, backup and recovery.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,18 @@ use crate::rows::{self, RecordAuthor, RecordDraft};
 use crate::write::{MAX_RECORDS, SeenText, SimilarRecord, WriteRules};
 use crate::{meaning, project};
 
-/// The format of an export.
+/// The name of the export format.
 pub const FORMAT: &str = "nudge-records/1";
-/// The names of params and members for reading an export in pages.
+/// The names of the param and the members with which an export is read page by page.
 pub static PAGES: DocumentPages = DocumentPages { cursor: "after", list: "records", next: "next" };
-/// The bytes of texts after which a page of an export ends.
+/// A page of an export ends when its texts have this many bytes.
 const PAGE_BYTES: usize = 8 << 20;
-/// The most bytes of texts in an export that is one answer. As JSON, most such exports stay within 128 MiB, the
+/// The most bytes of texts in an export that is one answer. As JSON, most such exports stay below 128 MiB, which is the
 /// longest answer that a client reads.
 const MAX_WHOLE_BYTES: usize = 64 << 20;
-/// The bytes of a record in an export besides its texts.
+/// The estimated bytes of a record in an export, besides its texts.
 const RECORD_BYTES: usize = 200;
-/// The most records in each list of an answer.
+/// The most items in each list of an answer.
 const MAX_NAMED: usize = 100;
 
 /// Params of `nudge.records.export`.
@@ -53,7 +53,7 @@ pub struct RecordExport {
     pub format: String,
     /// The records, the oldest first.
     pub records: Vec<MovedRecord>,
-    /// The `after` of the next page; absent when this is the last.
+    /// The value of `after` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }
@@ -72,9 +72,9 @@ pub struct MovedRecord {
     pub body: String,
     /// The status.
     pub status: Status,
-    /// The time of its creation.
+    /// The time when the record was created.
     pub created_at: String,
-    /// The time of its last change.
+    /// The time when the record was last changed.
     pub updated_at: String,
 }
 
@@ -95,34 +95,35 @@ pub struct RecordImportParams {
 pub struct RecordImport {
     /// The number of new records.
     pub imported: usize,
-    /// The number of records that exist already with the same words.
+    /// The number of records that the database already has with the same words.
     pub skipped: usize,
-    /// The new records that are similar to another of their project and kind: by meaning for the first 20 if there is
-    /// a model, else by title. At most 100.
+    /// The new records that are similar to another record of their project and kind. With a model, the first 20 new
+    /// records are compared by meaning; all others are compared by title. At most 100.
     pub similar: Vec<AlikeRecord>,
-    /// The number of further similar records.
+    /// The number of further new records that are similar to another.
     pub omitted: usize,
-    /// The number of records that cannot be stored.
+    /// The number of entries that cannot be stored as records.
     pub refused: usize,
-    /// The reasons for the first 100 of these. They name the position in the file, because the texts may be anything.
+    /// The reasons for the first 100 entries that cannot be stored. A reason names the position in the file and no
+    /// text, because the text may be anything.
     pub errors: Vec<RefusedRecord>,
 }
 
-/// A new record that is similar to another.
+/// A new record that is similar to another record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AlikeRecord {
     /// The number.
     pub id: i64,
     /// The title.
     pub title: String,
-    /// The nearest other record, or the newest with the same title.
+    /// The nearest other record, or the newest other record with the same title.
     pub like: SimilarRecord,
 }
 
-/// A record that was not imported.
+/// An entry that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedRecord {
-    /// The position in the file, from 1.
+    /// The position of the entry in the file, from 1.
     pub at: usize,
     /// The reason.
     pub reason: String,
@@ -142,9 +143,9 @@ pub struct RecordBackupParams {
 /// Result of `nudge.records.backup`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BackedUp {
-    /// The file.
+    /// The path of the backup.
     pub file: String,
-    /// The bytes.
+    /// The size of the backup in bytes.
     pub bytes: u64,
 }
 
@@ -162,19 +163,19 @@ pub struct RecordRecoverParams {
 /// Result of `nudge.records.recover`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecordRecovery {
-    /// The backup.
+    /// The path of the backup.
     pub file: String,
     /// The number of records after the recovery.
     pub records: i64,
-    /// The time of the newest change among them.
+    /// The time of the newest change in the recovered records, RFC 3339; absent without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
-    /// The path of the replaced database, if there was one.
+    /// The path where the replaced database is kept; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced: Option<String>,
 }
 
-/// Resolves a path from the caller's folder.
+/// Resolves a path relative to the caller's folder.
 ///
 /// # Errors
 /// `E_INVALID` for a relative path if the caller's folder is unknown.
@@ -189,10 +190,11 @@ pub fn resolve_path(file: &str, context: ContextSpec) -> Result<PathBuf> {
     if path.is_absolute() && !file.is_empty() { Ok(path) } else { Err(refused()) }
 }
 
-/// Reads the records of one project or of all: a page after a number, or all in one answer.
+/// Reads the records of one project or of all projects. With `after`, reads the page after that number; without
+/// `after`, reads all records for one answer.
 ///
 /// # Errors
-/// `E_INVALID` when one answer would be too large.
+/// `E_INVALID` when all records are too large for one answer.
 pub fn export_records(
     c: &Connection,
     project: Option<i64>,
@@ -231,20 +233,20 @@ pub fn export_records(
     Ok(exported)
 }
 
-/// The records of an import that one transaction writes.
+/// The records of an import that are written in one transaction.
 #[derive(Clone, Copy)]
 pub struct ImportBatch<'a> {
-    /// The position of the first record in the file, from 0.
+    /// The position of the batch's first record in the file, from 0.
     pub begin: usize,
     pub records: &'a [ReadRecord],
-    /// The examined texts, by the record's position in the batch.
+    /// The results of the comparison before the write, by the record's position in the batch.
     pub seen: &'a HashMap<usize, SeenText>,
 }
 
-/// Writes a batch of records, and adds their outcome to `done`.
+/// Writes a batch of records, and adds the counts to `done`.
 ///
 /// # Errors
-/// `E_QUOTA`; then `done` counts all records before the one without room.
+/// `E_QUOTA`. Then `done` counts all records before the first record without room.
 pub fn import_batch(
     tx: &Transaction<'_>,
     batch: &ImportBatch<'_>,
@@ -278,12 +280,13 @@ pub fn import_batch(
 }
 
 impl RecordImport {
-    /// Returns the number of records that were handled.
+    /// Returns the number of entries that were imported, skipped or refused.
     pub fn count(&self) -> usize {
         self.imported + self.skipped + self.refused
     }
 
-    /// Stores the vectors of a new record, and lists the record as similar if another one is like it.
+    /// Stores the vectors of a new record. If another record is similar, adds the new record to the list of similar
+    /// ones.
     fn take_alike(
         &mut self,
         tx: &Transaction<'_>,
@@ -314,12 +317,13 @@ impl RecordImport {
 }
 
 impl MovedRecord {
-    /// Estimates its bytes in an export.
+    /// Estimates the record's size in an export, in bytes.
     pub fn bytes(&self) -> usize {
         self.project.len() + self.title.len() + self.body.len() + RECORD_BYTES
     }
 
-    /// Returns a valid title: an upstream title may be too long or have several lines.
+    /// Returns a valid title. An upstream title may be too long or have several lines; then it is shortened to one
+    /// line.
     pub fn to_title(&self) -> String {
         // A valid title stays unchanged.
         if record::is_title(&self.title) {
@@ -330,7 +334,7 @@ impl MovedRecord {
     }
 }
 
-/// Writes a record. Returns it if it is new, or the reason why it cannot be stored.
+/// Imports one record. Returns the record if it is new, or the reason why it cannot be stored.
 ///
 /// # Errors
 /// `E_QUOTA`, which ends the import.
@@ -366,7 +370,7 @@ fn import_one(
     Ok(Ok(Some((new, draft))))
 }
 
-/// Copies the database into a new file.
+/// Writes a copy of the database to a new file.
 pub fn write_backup(db: &Db, to: &Path) -> Result<BackedUp> {
     let bytes = db.backup(to)?;
     Ok(BackedUp { file: to.display().to_string(), bytes })

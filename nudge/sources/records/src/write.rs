@@ -1,4 +1,4 @@
-//! Makes the changes of records that a caller may ask for, each in one transaction.
+//! Makes the changes of records that a caller can request, each in one transaction.
 
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::context::{Context, ContextSpec};
@@ -18,14 +18,15 @@ use crate::rows::{self, RecordAuthor, RecordDraft};
 
 /// The most records of a project.
 pub const MAX_RECORDS: i64 = 10_000;
-/// The bytes of all bodies of near duplicates in an answer, and the least of each: an agent cannot compare more.
+/// The most bytes of all bodies together in an answer about near duplicates, because an agent cannot compare more. Each
+/// body keeps at least `MIN_NEAR_BYTES`.
 const MAX_NEAR_BYTES: usize = 16 << 10;
 const MIN_NEAR_BYTES: usize = 1_000;
-/// The most records of one merge.
+/// The most records that one merge takes.
 const MAX_MERGED: usize = 20;
-/// The beginning of the caller name of Nudge's own page.
+/// The beginning of the caller name that Nudge's own page uses.
 const PAGE: &str = "nudge-page/";
-/// The caller name of Nudge's hook.
+/// The caller name that Nudge's hook uses.
 const HOOK: &str = "nudge-hook";
 
 /// The treatment of a near duplicate.
@@ -81,19 +82,19 @@ pub struct RecordUpsertParams {
 /// Result of `nudge.records.upsert`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordUpsert {
-    /// The record as it is now.
+    /// The record after the change.
     pub record: Record,
-    /// Is true for a new record.
+    /// Is true if the record is new.
     pub created: bool,
-    /// Is true when an equal record was changed instead of a new one saved.
+    /// Is true when an existing record with the same text was updated instead.
     pub deduplicated: bool,
     /// The version before the change; absent for a new record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_version: Option<i64>,
-    /// Other records that are similar.
+    /// Other records that are similar to this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<SimilarRecord>,
-    /// The reasons, for people, why there may be further similar records.
+    /// The reasons why there may be further similar records, for the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
 }
@@ -105,7 +106,7 @@ pub struct SimilarRecord {
     pub id: i64,
     /// The title.
     pub title: String,
-    /// 1 minus the cosine of their meanings; 0 for texts with the same meaning. Absent when only the titles were
+    /// 1 minus the cosine of the two vectors; 0 for texts with the same meaning. Absent when only the titles were
     /// compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
@@ -116,7 +117,7 @@ pub struct SimilarRecord {
 pub struct UnwrittenUpsert {
     /// Always false.
     pub written: bool,
-    /// The instruction for the caller.
+    /// The sentence that tells the caller how to choose.
     pub message: &'static str,
     /// The records that say nearly the same, nearest first.
     pub near: Vec<NearRecord>,
@@ -125,7 +126,7 @@ pub struct UnwrittenUpsert {
 /// A record that says nearly the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NearRecord {
-    /// The same as in [`SimilarRecord`].
+    /// 1 minus the cosine of the two vectors; 0 for texts with the same meaning.
     pub distance: f64,
     /// The record.
     pub record: Record,
@@ -135,7 +136,7 @@ pub struct NearRecord {
 }
 
 impl UnwrittenUpsert {
-    /// Makes the answer with these records. Bodies are whole as long as there is room, and then cut.
+    /// Makes the answer with these records. The first bodies stay whole while there is room, and later bodies are cut.
     pub fn new(mut near: Vec<NearRecord>) -> Self {
         let mut room = MAX_NEAR_BYTES;
         for NearRecord { record, cut, .. } in &mut near {
@@ -148,20 +149,20 @@ impl UnwrittenUpsert {
     }
 }
 
-/// The results of examining a text before it is saved: its vectors, and the records near it.
+/// The results of comparing a text with the stored records before it is saved: its vectors, and the records near it.
 #[derive(Debug, Default)]
 pub struct SeenText {
     /// The model, and a vector for each part of the text; `None` without a model.
     pub vectors: Option<(String, Vec<Vec<f32>>)>,
-    /// The records of the same project and kind within the distance [`ALIKE`], the nearest first.
+    /// The records of the same project and kind within the distance [`ALIKE`], the nearest first, with their distances.
     pub near: Vec<(i64, f64)>,
-    /// The reason why there may be further ones.
+    /// The reason why there may be further similar records.
     pub degraded: Option<String>,
 }
 
-/// The distance within which two records may say the same.
+/// The greatest distance of two records that may say the same.
 pub const NEARLY_THE_SAME: f64 = 0.15;
-/// The distance within which two records are similar.
+/// The greatest distance of two similar records.
 pub const ALIKE: f64 = 0.3;
 
 /// Params of `nudge.records.delete`.
@@ -183,10 +184,10 @@ pub struct RecordDeletion {
     pub deleted: bool,
     /// The number of the deleted record.
     pub id: i64,
-    /// Is true if the record cannot be restored.
+    /// Is true if the record can no longer be restored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forever: bool,
-    /// Is true if the file still contains the text; a later compaction removes it.
+    /// Is true if the database file still contains the text. A later compaction removes the text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
 }
@@ -212,7 +213,7 @@ pub struct RecordMergeParams {
     pub ids: Vec<i64>,
 }
 
-/// Makes the author of a change from the caller and the time.
+/// Makes the author of a change from the caller and the current time.
 pub fn to_author(caller: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
     let origin = match caller.name {
         _ if caller.agent => Origin::Tool,
@@ -223,7 +224,7 @@ pub fn to_author(caller: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
     RecordAuthor { by: caller.name.to_owned(), origin, now: rfc3339::format_time(clock.now()) }
 }
 
-/// The rules for a change: its author, the clock, and the limit of the room.
+/// The author of a change, the clock, and the limit of the room.
 pub struct WriteRules<'a> {
     pub author: &'a RecordAuthor,
     pub clock: &'a dyn Clock,
@@ -231,7 +232,7 @@ pub struct WriteRules<'a> {
 }
 
 impl WriteRules<'_> {
-    /// Replaces the content of a record. Needs room only if the text grows.
+    /// Replaces the content of a record. The change needs room only if the text grows.
     ///
     /// # Errors
     /// `E_QUOTA`.
@@ -251,17 +252,17 @@ impl WriteRules<'_> {
     }
 }
 
-/// An upsert whose params were checked as far as possible without the database.
+/// An upsert whose params were checked as far as that is possible without the database.
 #[derive(Debug)]
 pub struct CheckedUpsert {
     pub params: RecordUpsertParams,
     pub here: Option<ProjectLocation>,
-    /// The kind of change for the revision.
+    /// The reason that the revision stores: `update` or `dedup`.
     why: &'static str,
 }
 
 impl RecordUpsertParams {
-    /// Checks everything that does not need the database.
+    /// Checks all params that can be checked without the database.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED`.
@@ -311,7 +312,7 @@ impl CheckedUpsert {
         if let Some((model, vectors)) = &seen.vectors {
             meaning::keep_vectors(tx, done.record.id, model, vectors)?;
         }
-        // An equal record was found without a model, so a missing model is no reason for a note.
+        // `write` found the existing record without a model, so a missing model needs no note.
         if done.created {
             done.degraded.extend(seen.degraded.clone());
         }
@@ -326,7 +327,7 @@ impl CheckedUpsert {
         Ok(done)
     }
 
-    /// Turns this upsert into a change of a record that says nearly the same.
+    /// Turns this upsert into a change of an existing record that says nearly the same.
     pub fn into_change_of(mut self, id: i64) -> Self {
         self.params.id = Some(id);
         self.why = "dedup";
@@ -360,7 +361,7 @@ impl CheckedUpsert {
         let is_in_place = project == project_of(tx, &old)?;
         if !is_in_place {
             need_room(tx, project)?;
-            // A new project takes room too.
+            // A change that may also create a project needs room.
             rules.room.require_room(tx, 1)?;
         }
         if is_as(&old, &draft, is_in_place) {
@@ -398,7 +399,7 @@ impl CheckedUpsert {
         let body = body.clone().unwrap_or_default();
         let same = if *distinct { None } else { rows::find_same(tx, project, kind, &title, &body)? };
         if let Some(id) = same {
-            // The texts differ only in case, spaces and punctuation, so the new text loses nothing.
+            // The two texts differ only in case, spaces and punctuation, so the new text loses nothing.
             let old = rows::get_record(tx, id)?;
             let draft = RecordDraft { project, kind, title, body, status: status.unwrap_or(old.status) };
             if !is_as(&old, &draft, true) {
@@ -430,7 +431,7 @@ impl CheckedUpsert {
     }
 }
 
-/// Refuses a new record if its project has the most records.
+/// Refuses a new record if its project has `MAX_RECORDS` records already.
 fn need_room(tx: &Transaction<'_>, project: i64) -> Result<(), TransactionFailure> {
     if rows::count_in_project(tx, project)? < MAX_RECORDS {
         return Ok(());
@@ -458,7 +459,8 @@ impl RecordDeleteParams {
     pub fn write(&self, tx: &Transaction<'_>, author: &RecordAuthor) -> Result<RecordDeletion, TransactionFailure> {
         let there = rows::find_record(tx, self.id)?;
         if there.is_none() && !(self.forever && rows::is_restorable(tx, self.id)?) {
-            // This error says into which record it was merged, or that it never existed.
+            // This call makes the error: it says into which record the record was merged, or that the record never
+            // existed.
             rows::get_record(tx, self.id)?;
         }
         if let Some(record) = there {
@@ -472,7 +474,7 @@ impl RecordDeleteParams {
 }
 
 impl RecordRestoreParams {
-    /// Restores a deleted record, or an earlier version of one.
+    /// Restores a deleted record, or an earlier version of an existing record.
     pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, TransactionFailure> {
         let there = rows::find_record(tx, self.id)?;
         if there.is_some() && self.version.is_none() {
@@ -483,7 +485,8 @@ impl RecordRestoreParams {
         let revisions = rows::read_revisions(tx, self.id)?;
         let wanted = revisions.iter().find(|revision| self.version.is_none_or(|version| version == revision.version));
         let Some(wanted) = wanted else {
-            // This error says into which record it was merged, or that it never existed.
+            // This call makes the error: it says into which record the record was merged, or that the record never
+            // existed.
             let there = there.map_or_else(|| rows::get_record(tx, self.id), Ok)?;
             let message =
                 format!("Record {} has no such earlier version; `get` with `revisions` lists them.", there.id);
@@ -509,7 +512,7 @@ impl RecordRestoreParams {
 }
 
 impl RecordMergeParams {
-    /// Returns the records to merge, each once. Refuses an invalid list.
+    /// Returns the numbers of the records to merge, each once. Refuses an invalid list.
     pub(crate) fn list_others(&self) -> Result<Vec<i64>> {
         let mut ids = self.ids.clone();
         ids.sort_unstable();
@@ -522,7 +525,8 @@ impl RecordMergeParams {
         Ok(ids)
     }
 
-    /// Appends the other records to the first, each below its title, and removes them.
+    /// Appends the text of each other record to the first record, under the other record's title, and deletes the other
+    /// records.
     pub fn write(&self, tx: &Transaction<'_>, rules: &WriteRules<'_>) -> Result<Record, TransactionFailure> {
         let ids = self.list_others()?;
         let old = rows::get_record(tx, self.into)?;
@@ -542,7 +546,7 @@ impl RecordMergeParams {
         let gone = || Error::unavailable("The project of this record is gone; report this.");
         let project = project::by_name(tx, &old.project)?.ok_or_else(gone)?;
         let draft = RecordDraft { project, kind: old.kind, title: old.title.clone(), body, status: old.status };
-        // The texts only move from the other records, so no room is needed.
+        // The texts only move from the other records to the first, so the change needs no room.
         rows::update_record(tx, &old, &draft, "merge", rules.author)?;
         rules.room.bound_revisions(tx, old.id)?;
         for other in &others {

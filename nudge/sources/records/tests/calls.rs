@@ -62,7 +62,7 @@ fn what_is_gone_for_ever_is_not_said_to_come_back() {
     }
 }
 
-/// A process may be killed between the commit of a deletion for ever and the end of the compaction.
+/// A process can be killed after the commit of a deletion for ever and before the end of the compaction.
 #[test]
 fn a_deletion_for_ever_that_is_sent_again_writes_the_file_anew() {
     let desk = Desk::new();
@@ -83,14 +83,14 @@ fn a_deletion_for_ever_that_is_sent_again_writes_the_file_anew() {
     assert!(read("PRAGMA freelist_count") > 0, "as a kill before the compaction leaves it");
     assert_eq!(delete(), first);
     assert_eq!((read("PRAGMA freelist_count"), read("SELECT count(*) FROM compaction")), (0, 0));
-    // A new call without the key is refused with the words that nothing is left of the record, so it must compact
-    // too.
+    // A new call without the key is refused: its error says that nothing is left of the record. So this call must
+    // compact the file too.
     other.execute_batch(killed).unwrap();
     desk.refused("delete", &params);
     assert_eq!((read("PRAGMA freelist_count"), read("SELECT count(*) FROM compaction")), (0, 0));
 }
 
-/// A killed process has left its mark for a compaction. The worker of the next session then compacts the file.
+/// A killed process left the mark for a compaction. The worker of the next session compacts the file.
 #[test]
 fn the_worker_writes_the_file_anew_that_a_killed_process_left() {
     let mut desk = Desk::new();
@@ -111,7 +111,7 @@ fn the_worker_writes_the_file_anew_that_a_killed_process_left() {
     assert!(!is_due());
 }
 
-/// After the compaction no table, index, stored answer or log has the text.
+/// After the compaction, no table, index, stored answer or log contains the text.
 #[test]
 fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     let desk = Desk::new();
@@ -124,8 +124,8 @@ fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     caller.call = Some(CallIdentity::new("nudge.records.upsert", &params.to_string()));
     let id = desk.by(caller, "upsert", &params).unwrap()["record"]["id"].as_i64().unwrap();
     desk.call("upsert", &json!({"id": id, "body": "The zyzzyvatron was here before."}));
-    // This search ignores case, as FTS5 does. FTS5 leaves out the beginning that a word shares with the one before,
-    // so the test searches only the end of the word.
+    // The search ignores case, as FTS5 does. FTS5 leaves out the beginning that a word shares with the word before it,
+    // so the test searches only for the end of the word.
     let holds = || {
         let files = std::fs::read_dir(desk.folder.path().join("data")).unwrap().map(|entry| entry.unwrap().path());
         let texts = files.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap());
@@ -155,7 +155,7 @@ fn what_is_saved_is_found_also_by_another_process_and_from_another_project() {
     assert_eq!((&hit["id"], &hit["elsewhere"], &hit["project"]), (&json!(other), &json!(true), &json!("acme/shop")));
     assert_eq!((&hit["similarity"], &found["mode"]), (&Value::Null, &json!("lexical")));
     assert_eq!(hit["explain"]["words"], json!(["redis", "sessions"]));
-    // A record of the caller's project gets the share `project` too.
+    // A record of the caller's own project also gets the term `project`.
     let here = desk.call("search", &json!({"query": "redis sessions", "explain": true, "context": {"repo": SHOP}}));
     assert_eq!(here["results"][0]["explain"]["parts"]["project"], 0.1);
     assert!(here["results"][0]["relevance"].as_f64() > hit["relevance"].as_f64());
@@ -179,7 +179,7 @@ fn a_change_keeps_what_is_not_given_and_what_was() {
     );
     let stale = desk.refused("upsert", &json!({"id": id, "title": "x", "if_match_version": 1}));
     assert_eq!((stale.kind(), &stale.data()["current_version"]), (ErrorKind::Conflict, &json!(2)));
-    // Saving the same values again changes nothing.
+    // A save of the same values changes nothing.
     assert_eq!(desk.call("upsert", &json!({"id": id, "status": "resolved"}))["record"]["version"], 2);
     let got = desk.call("get", &json!({"id": id, "revisions": true}));
     let revisions: Vec<_> = got["revisions"]
@@ -264,12 +264,12 @@ fn a_clock_that_is_ahead_for_seconds_purges_nothing() {
         tick(&desk);
     }
     assert_eq!(desk.call("restore", &json!({"id": id}))["title"], "Uploads fail");
-    // Days that really pass do count.
+    // Days that have really passed do count.
     desk.call("delete", &json!({"id": id}));
     desk.clock.advance_by(31 * DAY_MS);
     tick(&desk);
     assert_eq!(desk.refused("restore", &json!({"id": id})).kind(), ErrorKind::NotFound);
-    // A clock that stays ahead for an hour counts as right.
+    // A clock that stays ahead for an hour is believed.
     let other = desk.save(SHOP, "issue", "Downloads fail", "nginx, too");
     desk.call("delete", &json!({"id": other}));
     desk.clock.jump_by(35 * DAY_MS);
@@ -451,7 +451,7 @@ fn records_go_out_and_come_in_once() {
     let copy = desk.folder.path().join("copy.db");
     assert!(desk.call("backup", &json!({"file": copy}))["bytes"].as_u64().unwrap() > 4096);
     assert_eq!(desk.refused("backup", &json!({"file": copy})).kind(), ErrorKind::Invalid, "nothing is overwritten");
-    // A backup has the same tables as the upstream's file, so an import reads it too.
+    // A backup has the same tables as the upstream's database, so an import can read a backup too.
     assert_eq!(desk.call("import", &json!({"file": copy}))["skipped"], 2);
 }
 
@@ -472,7 +472,7 @@ fn a_backup_is_put_in_the_place_of_what_is_damaged() {
     let done = desk.call("recover", &json!({"file": done["replaced"]}));
     assert_eq!((&done["records"], desk.found(SHOP, "uploads fail").len()), (&json!(201), 1), "{done}");
 
-    // A damaged database is kept, and does not prevent the recovery.
+    // A damaged database is kept in another file, and does not prevent the recovery.
     desk.records.close();
     let file = desk.folder.path().join("data/records.db");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -531,7 +531,8 @@ fn the_upstreams_file_is_only_read() {
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }
 
-/// The indexes of two files may have the same version. Cached facts about one file must not be used for the other.
+/// The indexes of two files may have the same version number. Facts that were cached for one file must not be used for
+/// the other.
 #[test]
 fn after_a_recover_words_are_those_of_the_file_that_is_there_now() {
     let desk = Desk::new();
@@ -547,7 +548,7 @@ fn after_a_recover_words_are_those_of_the_file_that_is_there_now() {
     assert_eq!(found(), json!([]));
 }
 
-/// An archived record ranks below equally relevant ones, but not below less relevant ones.
+/// An archived record ranks below records that are equally relevant, but above records that are less relevant.
 #[test]
 fn an_archived_record_that_alone_has_what_was_asked_for_is_the_first() {
     let desk = Desk::new();
@@ -559,7 +560,7 @@ fn an_archived_record_that_alone_has_what_was_asked_for_is_the_first() {
     assert_eq!(found["results"][0]["id"], wanted, "{found}");
 }
 
-/// A name that only one record holds counts more than common words, and more than the caller's project.
+/// A name that is in only one record counts more than common words, and more than the caller's project.
 #[test]
 fn who_asks_with_a_name_gets_the_record_that_holds_it() {
     let desk = Desk::new();
@@ -579,7 +580,8 @@ fn who_asks_with_a_name_gets_the_record_that_holds_it() {
     }
 }
 
-/// Archived records rank last, and `omitted` counts the remaining results exactly, with and without a filter.
+/// Among equally relevant records the archived ones come last. `omitted` counts the remaining results exactly, with and
+/// without a filter.
 #[test]
 fn archived_ones_come_last_and_the_rest_is_counted() {
     let desk = Desk::new();

@@ -10,7 +10,7 @@ use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A model whose vectors count words, so texts that share words are near each other.
+/// A model whose vectors count words. So texts that share many words are near each other.
 struct Words;
 
 impl TextEmbedder for Words {
@@ -67,7 +67,7 @@ fn the_caller_is_asked_or_the_nearest_changed_as_the_setting_or_the_call_says() 
     ] {
         let folder = tempfile::tempdir().unwrap();
         let records = open(&folder, setting);
-        // The first record is compared with nothing, and gets its vector later.
+        // The first record finds no other record to compare with. The vector of this record is made later.
         save(&*records, "sessions live in redis", &json!({}));
         let id = save(&*records, "uploads above one megabyte fail with status 413", &json!({}))["record"]["id"].clone();
         let near = save(&*records, "uploads above one megabyte fail with code 413", &given);
@@ -78,7 +78,7 @@ fn the_caller_is_asked_or_the_nearest_changed_as_the_setting_or_the_call_says() 
         } else {
             assert_eq!((&near["written"], &near["near"][0]["record"]["id"]), (&json!(false), &id), "{case}");
         }
-        // The caller may override the setting, and `distinct` overrides both.
+        // A caller may override the setting with `dedup`, and `distinct` overrides both.
         let distinct = json!({"distinct": true, "dedup": "merge"});
         assert_eq!(
             save(&*records, "uploads above one megabyte fail with word 413", &distinct)["created"],

@@ -1,4 +1,4 @@
-//! Tests the pairs of records that may say the same, with the test's own model.
+//! Tests the list of pairs of records that may say the same. The tests use a model of their own.
 
 mod kit;
 
@@ -40,7 +40,7 @@ fn duplicates_are_told_nearest_first_of_one_project_and_kind() {
     for bad in [json!({"max_distance": 2}), json!({"max_distance": -0.1}), json!({"limit": 0}), json!({"limit": 101})] {
         assert_eq!(desk.refused("duplicates", &bad).kind(), ErrorKind::Invalid, "{bad}");
     }
-    // A merged pair is not listed any more. Without a model the answer says so.
+    // A merged pair is no longer in the list. Without a model, the answer says that there is none.
     desk.call("merge", &json!({"into": base, "ids": [two]}));
     assert!(
         desk.call("duplicates", &json!({"project": "*", "max_distance": 0.001}))["duplicates"]

@@ -18,7 +18,8 @@ fn a_project_that_was_renamed_is_one_again() {
     let old = desk.save(SHOP, "issue", "Uploads fail", "nginx");
     desk.call("upsert", &json!({"id": old, "title": "Uploads fail again"}));
     desk.save(SHOP, "issue", "Logins loop", "");
-    // No project is joined without a call. The project with the new name need not have a record.
+    // Nudge joins no projects by itself: a caller must ask for it. The project with the new name may have no record
+    // yet.
     assert_eq!(list(&desk, &json!({"context": {"repo": STORE}})), 0);
     let params = json!({"from": "acme/shop", "into": "acme/store", "context": {"repo": STORE}});
     assert_eq!(desk.call("join_projects", &params), json!({"project": "acme/store", "moved": 2}));
@@ -32,11 +33,12 @@ fn a_project_that_was_renamed_is_one_again() {
         assert_eq!(list(&desk, &params), 2, "{params}");
     }
     assert_eq!(desk.call("projects", &json!({}))["projects"].as_array().unwrap().len(), 1);
-    // A clone with the old name writes to the joined project, and a restored version of a record stays there.
+    // A clone with the old name writes to the joined project. A restored version of a record stays in the joined
+    // project too.
     let new = desk.save(SHOP, "spec", "Export", "");
     assert_eq!(desk.call("get", &json!({"id": new}))["project"], "acme/store");
     assert_eq!(desk.call("restore", &json!({"id": old, "version": 1}))["project"], "acme/store");
-    // After several renames the last project has all records.
+    // After several joins, the last project has all records.
     desk.save("github.com/acme/mall", "spec", "Import", "");
     desk.call("join_projects", &json!({"from": "acme/store", "into": "acme/mall"}));
     assert_eq!(list(&desk, &json!({"project": "acme/shop"})), 4);
@@ -54,8 +56,8 @@ fn only_two_projects_that_there_are_can_be_joined() {
     assert_eq!(join("acme/shop", "acme/shop"), ErrorKind::Invalid);
 }
 
-/// An import creates a project by name, without a repository. After a join, a caller in the repository of that name
-/// gets the joined project, no matter whether the imported project was `from` or `into`.
+/// An import creates a project by its name, without a repository. After a join, a caller in the repository with that
+/// name gets the joined project. This holds whether the imported project was `from` or `into`.
 #[test]
 fn a_repository_that_was_never_met_goes_where_its_name_went() {
     for (from, into) in [("acme/shop", "acme/store"), ("acme/store", "acme/shop")] {
@@ -78,7 +80,8 @@ fn a_repository_that_was_never_met_goes_where_its_name_went() {
         for repo in [SHOP, STORE] {
             assert_eq!(list(&desk, &json!({"context": {"repo": repo}})), 3, "{repo}");
         }
-        // SHOP has taken the name with its write. Another repository with the same name gets its own project.
+        // The write from `SHOP` gave the name to its repository. Another repository with the same name gets a project
+        // of its own.
         let other = desk.save("gitlab.com/acme/shop", "spec", "Export", "");
         assert_eq!(desk.call("get", &json!({"id": other}))["project"], "gitlab.com/acme/shop");
     }

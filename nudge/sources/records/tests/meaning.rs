@@ -14,7 +14,7 @@ use nudge_records::SOURCE;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A model that knows three subjects by some English words, and splits words of other languages into letters.
+/// A model that knows three subjects by a few English words, and splits words of other languages into letters.
 struct Subjects;
 
 const SUBJECTS: [&[&str]; 3] = [&["logout", "session", "sign"], &["upload", "413", "file"], &["invoice", "pdf"]];
@@ -61,7 +61,7 @@ impl ModelProvider for Subjects {
     }
 }
 
-/// A provider that has the model only for a caller that waits.
+/// A provider that has the model only for a caller that waits for it.
 struct Unloaded;
 
 impl ModelProvider for Unloaded {
@@ -87,7 +87,7 @@ impl ModelProvider for Slow {
     }
 }
 
-/// Another model, with vectors of another length. Texts that are alike for `Subjects` are opposites for it.
+/// A model with vectors of another length. Texts that are near each other for `Subjects` are opposite for this model.
 struct Opposites;
 
 impl TextEmbedder for Opposites {
@@ -143,7 +143,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Makes a desk with a record about signing out, one about uploads, and others without a subject.
+    /// Makes a desk with a record about signing out, a record about uploads, and other records without a subject.
     fn new(models: impl ModelProvider + 'static) -> Self {
         let desk = Self::at(Arc::new(tempfile::tempdir().unwrap()), Arc::new(models));
         desk.save("Logout of every session", "Alle werden überall abgemeldet, fünf Minuten später.");
@@ -160,7 +160,7 @@ impl Desk {
         Self { records, models, folder }
     }
 
-    /// Makes another process with the same database.
+    /// Opens the same database as another process would.
     fn beside(other: &Self) -> Self {
         Self::at(Arc::clone(&other.folder), Arc::clone(&other.models))
     }
@@ -184,7 +184,7 @@ impl Desk {
         found["results"][0].clone()
     }
 
-    /// Returns the lines that a prompt gets.
+    /// Returns the lines of the records that a prompt gets.
     fn drawn(&self, prompt: &str) -> Vec<String> {
         let mut event = SuggestParams::at_event(SuggestEvent::Prompt);
         event.prompt = Some(prompt.to_owned());
@@ -214,7 +214,8 @@ fn what_is_understood_is_found_by_meaning_and_the_rest_by_words() {
     assert_eq!(understood["title"], "Logout of every session");
     assert!(understood["explain"]["parts"]["similarity"].as_f64().unwrap() > 0.5, "{understood}");
     assert!(understood["explain"]["parts"].get("stems").is_none(), "{understood}");
-    // The model splits this question into letters, so only its words count. The cosine is in the answer anyway.
+    // The model splits this question into letters, so only the words of the question count. The answer reports the
+    // cosine anyway.
     let not = desk.first("warum überall später abgemeldet");
     assert_eq!(not["title"], "Logout of every session");
     assert!(not["explain"]["parts"].get("similarity").is_none() && not["similarity"].is_number(), "{not}");
@@ -226,8 +227,8 @@ fn how_it_was_searched_is_told_as_it_was() {
     let desk = Desk::new(Subjects);
     let search = |query: &str| desk.call("search", &json!({"query": query, "project": "*"}));
     assert_eq!((&search("sign in")["mode"], &search("sign in")["degraded"]), (&json!("semantic"), &json!([])));
-    // The model splits this question into letters: words find a record or nothing. For nothing the answer gives
-    // advice.
+    // The model splits these questions into letters, so only their words can find a record. An answer without results
+    // gives advice.
     let found = search("überall später abgemeldet");
     assert_eq!((&found["mode"], &found["degraded"]), (&json!("lexical"), &json!([])), "{found}");
     let nothing = search("größere Prüfstände übermäßig");
@@ -240,14 +241,14 @@ fn a_title_alone_makes_no_record_the_same_as_another() {
     let desk = Desk::new(Subjects);
     let other = "invoice pdf invoice pdf invoice pdf";
     assert_eq!(desk.save("Session", other)["created"], true);
-    // The text equals the title of the record before, and its body says something else.
+    // The title of the new text equals the title of an existing record, but the body says something else.
     let saved = desk.save("session", "");
     assert!(saved["created"] == true || saved["near"][0]["title"] != "Session", "{saved}");
 }
 
 #[test]
 fn a_prompt_draws_by_meaning_only_where_a_model_is_in_memory() {
-    // The record holds no word of the prompt.
+    // The record contains no word of the prompt.
     let prompt = "people have to sign in again after each deployment";
     let drawn = Desk::new(Subjects).drawn(prompt);
     assert!(drawn.len() == 1 && drawn[0].contains("Logout of every session"), "{drawn:?}");
@@ -277,7 +278,7 @@ fn a_model_is_added_changed_and_removed_while_records_are_in_use() {
         (&json!("lexical"), &json!("no embedding model: nudge model add"))
     );
     put(Some(Arc::new(Subjects)));
-    // There is no worker, as in a command, so the search itself makes the missing vectors.
+    // There is no worker, as in a command of the command line. So the search itself makes the missing vectors.
     let found = search();
     assert_eq!(
         (&found["mode"], &found["results"][0]["title"]),
@@ -300,7 +301,7 @@ fn a_model_is_added_changed_and_removed_while_records_are_in_use() {
         };
         let by_first = until("semantic")["results"][0].clone();
         assert_eq!(by_first["title"], "Logout of every session");
-        // Vectors of two models are never compared: they differ in length and in meaning.
+        // Vectors of two models are never compared with each other, because they differ in length and in meaning.
         put(Some(Arc::new(Opposites)));
         let meanwhile = search();
         let is_compared = |hit: &Value| hit["similarity"].is_number();
@@ -328,7 +329,7 @@ fn what_comes_in_and_means_nearly_the_same_as_another_is_told() {
     assert!(like["distance"].as_f64().unwrap() < 0.3, "{done}");
 }
 
-/// Two servers with different runtime directories may share one home, and so one database.
+/// Two servers with different runtime directories may share one home directory, and so one database.
 #[test]
 fn after_a_recover_by_another_process_no_vector_of_before_is_compared() {
     let desk = Desk::new(Subjects);
@@ -345,7 +346,7 @@ fn after_a_recover_by_another_process_no_vector_of_before_is_compared() {
     assert!(desk.first("pdf invoice")["title"].as_str().unwrap().starts_with("Invoice"), "it remembers the vectors");
     let other = Desk::beside(&desk);
     other.call("recover", &json!({"file": copy}));
-    // The new records have the numbers of the old ones, and the number of changes is the same.
+    // The new records have the same numbers as the old ones, and the database has counted the same number of changes.
     for title in ["Sign in session", "Session of a sign"] {
         save(&other, title, "session sign logout session");
     }
@@ -359,7 +360,7 @@ fn what_was_saved_without_a_look_at_the_others_says_so() {
     let saved = desk.save("Session logout", "");
     let why = saved["degraded"][0].as_str().unwrap();
     assert!(saved["created"] == true && why.contains("is being loaded; it was compared with no other"), "{saved}");
-    // There is no note for a caller with `distinct`, and none if there is no wait for a model.
+    // A caller that sets `distinct` gets no note. A source without a model, or with a loaded model, adds none either.
     assert_eq!(desk.save("Note", "of no subject")["degraded"], Value::Null);
     assert_eq!(Desk::new(NoModels).save("Session logout", "")["degraded"], Value::Null);
     assert_eq!(Desk::new(Subjects).save("Invoice", "pdf")["degraded"], Value::Null);

@@ -1,5 +1,5 @@
-//! Runs random sequences of all calls, with and without a model. Meanwhile the time moves, keys are sent again, and
-//! the database is opened again. The results must follow section 17 of the semantics. `PROPTEST_CASES=10000` runs
+//! Runs random sequences of all calls, with and without a model. Between the calls time passes, keys are sent again,
+//! and the database is opened again. The results must follow section 17 of the semantics. `PROPTEST_CASES=10000` runs
 //! more cases.
 
 mod kit;
@@ -26,16 +26,16 @@ use steps::{BODIES, Moved, Step, TITLES};
 
 struct Run {
     desk: Desk,
-    /// The numbers of the records by the order of their creation, and every number that was ever used.
+    /// `ids` holds the number of each record by the order of creation. `used` holds every number that was ever used.
     ids: BTreeMap<At, i64>,
     used: BTreeSet<i64>,
     files: Vec<PathBuf>,
     calls: usize,
-    /// The last call that was not refused: its key, and its answer.
+    /// The last call that was not refused: its index, its method, its params and its answer.
     last: Option<(usize, &'static str, Value, Value)>,
 }
 
-/// Returns the fields of a model's record that are compared.
+/// Returns the fields of a record that the model compares with the answer.
 fn told(record: &Record) -> Value {
     let Text { project, kind, title, body, status } = record.now();
     json!([PROJECTS[*project], KINDS[*kind], title, body, STATUSES[*status], record.said.len()])
@@ -45,7 +45,7 @@ fn found(record: &Value) -> Value {
     json!(["project", "kind", "title", "body", "status", "version"].map(|field| &record[field]))
 }
 
-/// Makes a record of an export.
+/// Makes the JSON of a record in an export.
 fn moved((text, made, changed): &(Text, i64, i64)) -> Value {
     let Text { project, kind, title, body, status } = text;
     json!({
@@ -144,7 +144,7 @@ impl Run {
             Step::Backup => {
                 let file = self.file();
                 let answer = self.change("backup", json!({"file": file}));
-                // A backup changes no record, and its key is not stored.
+                // A backup changes no record, and Nudge does not store the key of a backup.
                 self.last = None;
                 answer.inspect(|_| self.files.push(file))
             }
@@ -161,7 +161,7 @@ impl Run {
             Step::Take { file } => self.take(&self.files[file].clone()),
             Step::Recover { file } => {
                 let answer = self.change("recover", json!({"file": self.files[file]}));
-                // The last call may be newer than the backup, so its key may be gone.
+                // The last call may be newer than the backup, so the backup may not contain its key.
                 self.last = None;
                 answer.inspect(|answer| self.files.push(answer["replaced"].as_str().unwrap().into()))
             }
@@ -185,7 +185,8 @@ impl Run {
         Ok(answer)
     }
 
-    /// Checks the pairs: each is of one project and kind and near enough, the nearest first, and no pair is missing.
+    /// Checks the listed pairs: both records have the same project and kind and are near enough, the nearest pair comes
+    /// first, and no pair is missing.
     fn pairs(&self, plain: &Plain, project: Option<usize>, answer: &Value) {
         let all: Vec<_> = plain.stored.all().collect();
         let (mut sure, mut perhaps) = (0, BTreeMap::new());
@@ -228,7 +229,7 @@ impl Run {
                 assert_eq!((id, found(record)), (self.ids[number], told(&plain.stored.records[number])));
             }
             (Ok(answer), Answer::Near(near)) => {
-                // A call with this answer stores no key: the question is asked again.
+                // Nudge stores no key for a call with this answer: a repeated call gets the question again.
                 self.last = None;
                 assert_eq!(answer["written"], false, "{answer}");
                 let mut named: Vec<_> = list(&answer["near"]).iter().map(|near| near["record"]["id"].clone()).collect();
@@ -266,7 +267,7 @@ impl Run {
         }
     }
 
-    /// Checks that similar records of a new record are listed, unless its caller has set `distinct`.
+    /// Checks that the answer lists the records similar to a new record, unless the caller has set `distinct`.
     fn similar(&self, plain: &Plain, number: At, step: &Step, answer: &Value) {
         let Step::Save { distinct: false, .. } = step else { return };
         let mut like =
@@ -317,7 +318,7 @@ impl Run {
         assert_eq!(answer["total"], wanted.len());
     }
 
-    /// Waits until every record has its vector; in a session the worker makes it soon after a change.
+    /// Waits until every record has its vector. In a session, the worker makes the vector soon after a change.
     fn settle(&self) {
         let is_left = || {
             self.desk
@@ -363,7 +364,7 @@ impl StateMachineTest for Run {
                 }
             }
             Step::Wait { days } => {
-                // An answer is stored under its key for an hour.
+                // The database keeps the answer to a key for an hour, so it is gone by now.
                 run.last = None;
                 run.desk.records.tick(run.desk.clock.advance_by(days * DAY_MS));
             }
@@ -378,7 +379,7 @@ impl StateMachineTest for Run {
         run
     }
 
-    /// Checks the list, and the record that was changed; after the last step it checks all records.
+    /// Checks the list and the changed record. After the last step, checks all records.
     fn check_invariants(run: &Self, plain: &Plain) {
         run.list(plain, &Step::List { project: None, here: false, kind: None, status: None });
         match plain.answer {

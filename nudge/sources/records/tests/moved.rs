@@ -1,4 +1,4 @@
-//! Tests records from other databases and files.
+//! Tests records that come from other databases and files.
 
 mod kit;
 
@@ -8,7 +8,7 @@ use kit::{Desk, SHOP};
 use nudge_storage::rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// Makes a database of the upstream plugin with these rows; most are of project 1.
+/// Makes a database of the upstream plugin with these records. Project 1 is `acme/shop`.
 fn upstream(desk: &Desk, rows: &str) -> PathBuf {
     let file = desk.folder.path().join("dude.db");
     let script = format!(
@@ -80,7 +80,7 @@ fn what_comes_in_beside_one_of_the_same_title_is_told() {
     );
 }
 
-/// A number that a user has noted must never lead to another record.
+/// A user may have noted the number of a record, so the number must never lead to another record.
 #[test]
 fn a_number_stays_its_records_when_a_backup_takes_the_place_of_the_database() {
     let desk = Desk::new();
@@ -92,13 +92,13 @@ fn a_number_stays_its_records_when_a_backup_takes_the_place_of_the_database() {
     let new = desk.save(SHOP, "issue", "Exports hang", "");
     assert!(new > lost, "{new}");
     assert_eq!(desk.refused("get", &json!({"id": lost})).reason(), "E_NOT_FOUND");
-    // The numbers also stay different after the first database comes back.
+    // The numbers stay different even after the first database is put back.
     desk.call("recover", &json!({"file": replaced}));
     assert_eq!(desk.call("get", &json!({"id": lost}))["title"], "Logins loop");
     assert!(desk.save(SHOP, "issue", "Searches hang", "") > new);
 }
 
-/// In this file from a stranger the table is a view that never ends.
+/// This file comes from a stranger. The table of records is a view that never ends.
 #[test]
 fn a_database_with_a_view_in_place_of_records_is_refused_at_once() {
     let desk = Desk::new();

@@ -1,4 +1,4 @@
-//! Tests the limits of a project and of all records together.
+//! Tests the limit of a project, and the limit of all records together.
 
 mod kit;
 
@@ -7,7 +7,7 @@ use nudge_core::error::ErrorKind;
 use nudge_storage::rusqlite::Connection;
 use serde_json::json;
 
-/// Fills the project of a record to 10,000 records.
+/// Fills a project up to 10,000 records.
 fn fill(desk: &Desk, project: &str) {
     let script = format!(
         "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 10000 -
@@ -35,12 +35,12 @@ fn however_a_record_comes_to_a_project_there_must_be_room() {
     ] {
         assert_eq!(desk.refused(verb, &params).kind(), ErrorKind::Quota, "{verb} {params}");
     }
-    // A record of the full project can still be changed.
+    // A record in the full project can still be changed.
     let inside = desk.call("list", &json!({"project": "acme/shop", "limit": 1}))["records"][0]["id"].clone();
     desk.call("upsert", &json!({"id": inside, "title": "y", "project": "acme/shop"}));
 }
 
-/// Returns the bytes of the used pages.
+/// Returns the size of the database's used pages, in bytes.
 fn used(desk: &Desk) -> i64 {
     let c = Connection::open(desk.folder.path().join("data/records.db")).unwrap();
     let pragma = |name: &str| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();

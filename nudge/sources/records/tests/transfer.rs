@@ -15,7 +15,7 @@ use nudge_core::service::Caller;
 use nudge_storage::rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// Makes a record of an export.
+/// Makes the JSON of a record in an export.
 fn record(number: usize, body: &str) -> Value {
     json!({"project": format!("acme/p{}", number % 7), "kind": "issue", "title": format!("Number {number}"),
         "body": body, "status": "open", "created_at": "2026-01-02T03:04:05.000Z", "updated_at": "2026-01-02T03:04:05.000Z"})
@@ -33,7 +33,7 @@ fn total(desk: &Desk) -> Value {
     desk.call("list", &json!({"project": "*", "limit": 1}))["total"].clone()
 }
 
-/// Reads an export page by page. Returns the number of pages, and all records.
+/// Reads an export page by page. Returns the number of pages and all records.
 fn pages(desk: &Desk) -> (usize, Vec<Value>) {
     let (mut count, mut records, mut after) = (0, Vec::new(), json!(0));
     loop {
@@ -107,7 +107,8 @@ fn others_write_while_an_import_is_under_way() {
     assert!(imported[0] > first && saved.iter().filter(is_between).count() > 1, "{saved:?}");
 }
 
-/// An import without room for all records says how many are stored, and continues when there is room.
+/// An import without room for all records says how many records are stored, and the same import continues when there is
+/// room.
 ///
 /// Promise (sources): An import of records that ends early, without room or by a kill, keeps the finished batches.
 /// The same import then skips these records and continues with the rest.
@@ -189,7 +190,7 @@ fn a_broken_export_is_refused_before_anything_is_written() {
     fs::write(&file, bytes).unwrap();
     assert_eq!(desk.refused("import", &json!({"file": file})).kind(), ErrorKind::Invalid, "no text");
     assert_eq!(total(&desk), 0);
-    // An entry that is not a record does not stop the others, and the format may come after the records.
+    // An entry that is not a record does not stop the import of the others. The format may come after the records.
     let text = format!(r#"{{"records":[{deep},{},1],"next":3,"format":"nudge-records/1"}}"#, record(1, ""));
     fs::write(&file, text).unwrap();
     let done = desk.call("import", &json!({"file": file}));
@@ -197,7 +198,7 @@ fn a_broken_export_is_refused_before_anything_is_written() {
     assert_eq!((&done["imported"], places), (&json!(1), vec![&json!(1), &json!(3)]), "{done}");
 }
 
-/// The position of a refused record counts from the beginning of the file, over all batches.
+/// The position of a refused record is counted from the beginning of the file, over all batches.
 #[test]
 fn a_record_of_a_later_batch_is_named_by_its_place_in_the_file() {
     let desk = Desk::new();

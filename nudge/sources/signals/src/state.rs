@@ -29,7 +29,7 @@ const MAX_ANCESTORS: usize = 256;
 pub struct StateDir {
     /// The folder that contains everything: no link may lead out of it.
     top: PathBuf,
-    /// The names from there to the state directory.
+    /// The folder names from `top` down to the state directory.
     below: &'static [&'static str],
 }
 

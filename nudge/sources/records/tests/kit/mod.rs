@@ -1,4 +1,4 @@
-//! Opens records in a temporary folder.
+//! Opens the records in a temporary folder.
 #![allow(dead_code)] // No test needs all of it.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 /// The repository of most tests.
 pub const SHOP: &str = "github.com/acme/shop";
 
-/// Records with a clock that the test moves.
+/// Records in a temporary folder, with a clock that the test moves.
 pub struct Desk {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
@@ -33,13 +33,13 @@ impl Desk {
         Self::at(tempfile::tempdir().unwrap(), models)
     }
 
-    /// Opens the same records with other settings.
+    /// Opens the same records again, with other settings.
     pub fn set(&mut self, given: &[(&str, &str)]) {
         self.records.close();
         self.records = open_with(&self.folder, &self.clock, &self.models, given);
     }
 
-    /// Does the same as [`again`](Self::again), in a session that doubts a jumping clock.
+    /// Opens the records like [`again`](Self::again), with a clock that doubts jumps.
     pub fn again_with_doubts(&mut self) {
         self.records.close();
         let host = SourceHost::new_alone(self.folder.path(), &SOURCE, &[]).unwrap();
@@ -47,7 +47,7 @@ impl Desk {
         self.records = (SOURCE.open)(SourceHost { clock, models: Arc::clone(&self.models), ..host }).unwrap();
     }
 
-    /// Makes a desk in a memory file system if there is one, because flushing to a disk is slow.
+    /// Makes a desk on a file system in memory if there is one, because a flush to a disk is slow.
     pub fn in_memory(models: Arc<dyn ModelProvider>) -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(), models)
     }
@@ -58,7 +58,7 @@ impl Desk {
         Self { folder, clock, models, records }
     }
 
-    /// Opens the records again, like another process.
+    /// Opens the records again, as another process would.
     pub fn again(&mut self) {
         self.records.close();
         self.records = open(&self.folder, &self.clock, &self.models);

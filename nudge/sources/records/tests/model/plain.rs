@@ -9,13 +9,13 @@ use super::steps::{self, Meaning, Moved, Step, Texts};
 
 pub const START_MS: i64 = 1_767_225_600_000;
 pub const DAY_MS: i64 = 86_400_000;
-/// The time in which a deleted record can be restored.
+/// The time in which a deleted record can be restored, in milliseconds.
 const KEPT_MS: i64 = 30 * DAY_MS;
 pub const PROJECTS: [&str; 3] = ["acme/shop", "acme/web", "acme/mall"];
 pub const KINDS: [&str; 2] = ["issue", "arch"];
 pub const STATUSES: [&str; 3] = ["open", "resolved", "archived"];
-/// The distance within which nothing is written without a question, and the one within which similar records are
-/// listed.
+/// Two records within this distance may say the same, so Nudge asks before it saves the second. Within `ALIKE`, a
+/// record is only listed as similar.
 pub const NEARLY: f64 = 0.15;
 pub const ALIKE: f64 = 0.3;
 
@@ -32,7 +32,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Two texts with an equal value count as the same.
+    /// Returns a value that is equal for two texts that count as the same.
     fn same(&self) -> (usize, usize, Texts) {
         (self.project, self.kind, steps::folded(&self.title, &self.body))
     }
@@ -69,7 +69,7 @@ impl Record {
 #[derive(Debug, Clone, Default)]
 pub struct Stored {
     pub records: BTreeMap<At, Record>,
-    /// The existing projects, and those that were joined to others.
+    /// The projects that exist. `joined` maps a project to the project that it was joined to.
     projects: BTreeSet<usize>,
     joined: BTreeMap<usize, usize>,
 }
@@ -86,7 +86,7 @@ impl Stored {
             .filter(|(_, record)| record.stands == Stands::Here)
     }
 
-    /// Returns the project that now has this name or repository.
+    /// Returns the project that this name or repository leads to now.
     pub fn project(&self, name: usize) -> usize {
         self.joined.get(&name).map_or(name, |into| self.project(*into))
     }
@@ -95,7 +95,7 @@ impl Stored {
         self.projects.contains(&self.project(name))
     }
 
-    /// Returns the records of the same project and kind that say the same as a text.
+    /// Returns the records of the same project and kind whose text counts as the same.
     pub fn same(&self, text: &Text) -> Vec<At> {
         self.all().filter(|(_, record)| record.now().same() == text.same()).map(|(number, _)| number).collect()
     }
@@ -110,7 +110,7 @@ impl Stored {
         near
     }
 
-    /// Returns the records in an export of one project or of all.
+    /// Returns the records that an export of one project, or of all projects, contains.
     pub fn exported(&self, project: Option<usize>) -> Vec<(Text, i64, i64)> {
         let is_of_it = |record: &Record| project.is_none_or(|name| record.now().project == self.project(name));
         let moved = |record: &Record| (record.now().clone(), record.made, record.changed);
@@ -129,11 +129,12 @@ pub enum Kept {
 pub enum Answer {
     Nothing,
     Refused(&'static str),
-    /// The record in the answer.
+    /// The answer contains this record.
     Record(At),
     /// Nothing was written, because these records say nearly the same.
     Near(Vec<At>),
-    /// The new records, the numbers of known and of refused ones, and the pairs with similar titles.
+    /// The answer to an import: the new records, the counts of skipped and refused entries, and the pairs with similar
+    /// titles.
     Imported {
         new: Vec<At>,
         skipped: usize,
@@ -148,13 +149,13 @@ pub enum Answer {
 
 #[derive(Debug, Clone)]
 pub struct Plain {
-    /// Is true when there is a model.
+    /// Is true when there is an embedding model.
     pub is_meant: bool,
     pub now: i64,
     pub stored: Stored,
     /// Is true when the database exists.
     pub is_there: bool,
-    /// The number of records that were ever made.
+    /// The number of records that were made so far.
     pub made: usize,
     pub files: Vec<Kept>,
     pub answer: Answer,
@@ -222,7 +223,7 @@ impl Plain {
 
     fn restore(&mut self, number: At, version: Option<usize>) -> Answer {
         let Some(record) = self.stored.records.get(&number) else { return Answer::Refused("E_NOT_FOUND") };
-        // A record that exists can return to any version before the current one.
+        // An existing record can go back to any version before the current one.
         let earlier = match record.stands {
             Stands::Here if version.is_none() => return Answer::Refused("E_INVALID"),
             Stands::Here => record.said.len() - 1,
@@ -291,7 +292,7 @@ impl Plain {
         Answer::Joined { into: new, moved }
     }
 
-    /// Imports records; `None` stands for an entry that is not a record.
+    /// Imports records. `None` stands for an entry that is not a record.
     fn import(&mut self, moved: impl IntoIterator<Item = Option<(Text, i64, i64)>>) -> Answer {
         self.is_there = true;
         let (mut new, mut skipped, mut refused, mut similar) = (Vec::new(), 0, 0, Vec::new());
@@ -380,8 +381,8 @@ impl ReferenceStateMachine for Semantics {
 
     fn preconditions(plain: &Plain, step: &Step) -> bool {
         match *step {
-            // Skips a save whose result is not specified: several records say the same, or several are equally near.
-            // Also skips a distance close to a limit, because rounding may decide there.
+            // Skips a save whose result is not specified: several records count as the same, or several are equally
+            // near. Also skips a save with a distance close to a limit, because rounding may decide there.
             Step::Save { distinct, .. } => {
                 let text = plain.to_save(step).unwrap();
                 let near = plain.stored.near(&text, 2.0 * ALIKE);

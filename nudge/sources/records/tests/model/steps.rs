@@ -1,4 +1,4 @@
-//! The steps of a sequence, and the texts in them.
+//! Defines the steps of a sequence, and the texts that they use.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::plain::{At, KINDS, PROJECTS, STATUSES, Text};
 /// The first three titles differ only in case, spaces, quotes and punctuation.
 pub const TITLES: [&str; 5] =
     ["Uploads are refused", "uploads  are REFUSED.", "Uploads are \"refused\"", "Is it ready?", "It is ready"];
-/// By their words the second and the third body are nearly the same, and the fourth is similar to both.
+/// The words of the second and the third body are nearly the same. The fourth body is similar to both.
 pub const BODIES: [&str; 4] =
     ["", "nginx had a limit of 1m.", "Nginx had a limit of 2m.", "nginx had the limit of 3m."];
 
@@ -28,7 +28,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Returns the text, the time of creation and the time of the last change.
+    /// Returns the text, the time of creation and the time of the last change, or `None` without a title.
     pub fn record(&self, now: i64) -> Option<(Text, i64, i64)> {
         let Self { project, kind, title, body, status, hours } = *self;
         let changed = now - hours * 3_600_000;
@@ -85,7 +85,8 @@ pub enum Step {
     Duplicates {
         project: Option<usize>,
     },
-    /// Lists a project by its name, or by the caller's repository.
+    /// Lists the records of a project. The project is given by its name, or by the repository of the caller if `here`
+    /// is true.
     List {
         project: Option<usize>,
         here: bool,
@@ -106,9 +107,9 @@ pub fn text(project: usize, kind: usize, title: usize, body: usize, status: usiz
     Text { project, kind, title: TITLES[title].to_owned(), body: BODIES[body].to_owned(), status }
 }
 
-/// Makes any step, for this number of made records and of files.
+/// Makes any step. `made` is the number of records made so far, and `files` the number of files.
 pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
-    // The range has a number more than exist, so some steps name a missing record.
+    // The range goes one beyond the existing numbers, so some steps name a missing record.
     let any_number = || 0..=made;
     let some = prop::option::of::<std::ops::Range<usize>>;
     let (titles, bodies, statuses) = (|| 0..TITLES.len(), || 0..BODIES.len(), || 0..STATUSES.len());
@@ -147,17 +148,17 @@ pub fn of(made: usize, files: usize) -> BoxedStrategy<Step> {
     .boxed()
 }
 
-/// A title and a body without the differences that do not count.
+/// A title and a body in folded form.
 pub type Texts = (String, String);
 
-/// Removes differences of case, spaces, quotes and punctuation at the end of words.
+/// Folds a title and a body: removes differences of case, spaces, quotes, and punctuation at the end of words.
 pub fn folded(title: &str, body: &str) -> Texts {
     let word = |word: &str| word.trim_matches('"').trim_end_matches(['.', ',', ';', ':', '"']).to_owned();
     let fold = |text: &str| text.to_lowercase().split_whitespace().map(word).collect::<Vec<_>>().join(" ");
     (fold(title), fold(body))
 }
 
-/// The number of times that each word occurs in a text.
+/// Counts how often each word occurs in a text.
 pub struct Meaning(BTreeMap<String, f64>);
 
 impl Meaning {
@@ -181,7 +182,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_whitespace().map(word).filter(|word| !word.is_empty())
 }
 
-/// A model whose vectors count words: each word of the texts above has its own dimension.
+/// A model whose vectors count words: each word that occurs in `TITLES` or `BODIES` has its own dimension.
 pub struct Words;
 
 impl TextEmbedder for Words {
@@ -193,7 +194,7 @@ impl TextEmbedder for Words {
         32
     }
 
-    /// A limit so high that every text is one part.
+    /// The limit is so high that every text is one part.
     fn max_tokens(&self) -> usize {
         1 << 20
     }
