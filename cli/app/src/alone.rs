@@ -1,4 +1,5 @@
-//! Lets one process work at a time. Two would each write their own findings and lose those of the other.
+//! A lock file that lets one process at a time change a shared file. Without the lock, two processes would each write
+//! the file and lose the changes of the other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,26 +12,28 @@ use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
 use crate::kept;
 
-/// The time to wait for another process: `nudge init` may be asking its user.
+/// The longest wait for another process, which may be a `nudge init` that waits for its user's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The number of tries to make the lock's folder, which another process may remove together with its lock.
+/// The number of tries to create the lock file. Another process may remove the lock's folder between two steps of a
+/// try.
 const MAX_TRIES: u32 = 100;
 
-/// A lock file, removed when the lock is released.
+/// A held lock. A drop releases the lock and removes its file.
 pub struct ProcessLock {
     // The lock must be released before its folder is removed.
     _lock: FileLock,
     _folder: Option<EmptyFolder>,
 }
 
-/// A folder that is removed on drop, if it is empty.
+/// A folder. A drop removes the folder if it is empty.
 struct EmptyFolder(PathBuf);
 
 impl ProcessLock {
-    /// Waits until no other process has the lock, or until the caller of this call has gone. Creates the folder.
+    /// Waits until no other process holds the lock, and creates the lock's folder. Also stops waiting when the caller's
+    /// own time limit is over.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when another process keeps the lock, or the file cannot be created.
+    /// `E_UNAVAILABLE` when another process holds the lock until the wait ends, or the lock file cannot be created.
     pub fn acquire(path: &Path) -> Result<Self> {
         let begun = Instant::now();
         let is_over = || begun.elapsed() > PATIENCE || patience::is_over();

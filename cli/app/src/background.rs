@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use nudge::{Error, Result};
 use nudge_core::source::SourceSpec;
 
-/// Starts another command of a source in a process of its own. The calling process itself first leaves the terminal, so
-/// that the end of its parent, or of the parent's login session, does not end the new process.
+/// Starts a command of a source in a new process. First detaches the calling process from its terminal, so that the new
+/// process survives the end of the caller's parent or login session.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the program cannot be started.
@@ -22,8 +22,8 @@ pub fn start_in_background(source: &SourceSpec, words: &[&str]) -> Result<()> {
     command.spawn().map(drop).map_err(failed)
 }
 
-/// Detaches this process from the terminal and its signals. It also leaves the folder in which it was started, so
-/// that the folder can be removed.
+/// Detaches this process from the terminal and its signals. Also changes the current folder to the root, so that the
+/// user can remove the earlier folder.
 pub fn leave_the_terminal() {
     #[cfg(unix)]
     let _ = rustix::process::setsid();
@@ -41,6 +41,6 @@ pub fn set_apart(command: &mut Command) {
     command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
 }
 
-/// Does nothing: [`leave_the_terminal`] has already made a process group.
+/// Does nothing on Unix, because [`leave_the_terminal`] has already made a process group.
 #[cfg(not(windows))]
 pub fn set_apart(_: &mut Command) {}

@@ -1,5 +1,5 @@
-//! Checks a hint against the agent's checkout: do the files and targets that it names exist, and has its own source
-//! file changed since?
+//! Checks a hint against the agent's checkout: whether the files and build targets that the hint names exist, and
+//! whether the file that the hint came from has changed.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 64;
 /// The folders from the agent's cwd up to the top of its repository, innermost first; empty outside a repository.
 pub struct AgentCheckout(Vec<PathBuf>);
 
-/// The parts of a told line that files can contradict.
+/// The parts of a told line that the checkout can contradict.
 pub struct LineSubject {
     /// The name of the hint, `component/key`.
     pub name: String,
@@ -23,11 +23,11 @@ pub struct LineSubject {
     pub command: Option<String>,
 }
 
-/// Hints by name (`component/key`), with the source file that now says something else.
+/// Hints whose source file has changed: the name of the hint (`component/key`), then the file.
 pub type Others = BTreeMap<String, String>;
 
 impl AgentCheckout {
-    /// Lists the folders from `cwd` up to the top of its repository, the first folder with a `.git`.
+    /// Lists the folders from `cwd` up to the top of its repository, which is the nearest folder with a `.git`.
     pub fn from_cwd(cwd: Option<&Path>) -> Self {
         let mut folders = Vec::new();
         for folder in cwd.into_iter().flat_map(Path::ancestors).take(MAX_DEPTH) {
@@ -39,13 +39,13 @@ impl AgentCheckout {
         Self::outside_repository()
     }
 
-    /// Makes the checkout of an agent outside a repository, for whom no file counts as missing.
+    /// Makes an empty checkout, for an agent outside a repository. Such a checkout raises no doubts.
     pub fn outside_repository() -> Self {
         Self(Vec::new())
     }
 
-    /// Returns the hints of this checkout whose source file has changed since. These hints stay as they are: a user
-    /// has changed them, or has not reviewed the file yet.
+    /// Returns the hints of this checkout whose source file has changed. The stored hint keeps its old value: a user
+    /// has changed the hint, or has not reviewed the file yet.
     pub fn find_changed(&self) -> Others {
         let Some(top) = self.0.last() else { return Others::new() };
         let clones = seed::SeededClones::read_shared().ok();
@@ -54,7 +54,8 @@ impl AgentCheckout {
         committed::list_changed(top).into_iter().map(|name| (name, committed::FILE.to_owned())).chain(seeded).collect()
     }
 
-    /// Returns the doubt about each line, if any.
+    /// Returns the doubt about each line, `None` for a line without a doubt. Returns an empty list outside a
+    /// repository.
     pub fn find_doubts(&self, lines: &[LineSubject]) -> Vec<Option<String>> {
         if self.0.is_empty() {
             return Vec::new();
@@ -63,8 +64,8 @@ impl AgentCheckout {
         lines.iter().map(|line| self.find_doubt(line, &others)).collect()
     }
 
-    /// Returns the doubt about a line: its first path that exists in none of the folders, else a target that its
-    /// build file lacks, else the source file that now says something else.
+    /// Returns the first doubt that applies: a path that exists in none of the folders, a target that the build file
+    /// lacks, or a source file that has changed.
     fn find_doubt(&self, line: &LineSubject, others: &Others) -> Option<String> {
         let is_missing = |path: &&String| self.0.iter().all(|folder| is_gone(&folder.join(path)));
         let missing = || line.paths.iter().find(is_missing).map(|path| format!("{path} not found here"));
@@ -77,12 +78,12 @@ impl AgentCheckout {
     }
 }
 
-/// Returns true for a path that does not exist. A path that this process may not read counts as existing.
+/// Returns true for a path that does not exist. If this process may not read the path, the path counts as existing.
 fn is_gone(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-/// Returns the line with a doubt at its end.
+/// Appends a doubt to a line.
 pub fn add_doubt(line: &str, doubt: &str) -> String {
     match line.strip_suffix(')') {
         Some(open) => format!("{open}; {doubt})"),

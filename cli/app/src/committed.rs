@@ -1,9 +1,9 @@
-//! `.nudge.json`: hints that are committed with a repository (semantics section 20). A clone gets them only after its
-//! user has reviewed them, because an agent must not be told a stranger's text.
+//! `.nudge.json`: hints that are committed with a repository (semantics section 20). A clone loads these hints only
+//! after its user has reviewed them, because an agent must not see a stranger's text without review.
 //!
-//! A merge compares three states: the text that was last loaded or saved, the present text, and the present hints of
-//! the session. `load` brings changes of the file into the session, `save` brings changes of the session into the
-//! file.
+//! A merge compares three states: the text that was last loaded or saved, the present text of the file, and the present
+//! hints of the session. `load` brings changes of the file into the session. `save` brings changes of the session into
+//! the file.
 
 mod form;
 mod load;
@@ -29,12 +29,12 @@ pub use trust::{CloneTrust, TrustFile};
 
 /// The name of the file, at the top of a repository.
 pub const FILE: &str = ".nudge.json";
-/// The most bytes of the file that are read, and the most hints in it.
+/// The most bytes of the file that are read.
 const MAX_BYTES: u64 = 256 << 10;
 const MAX_HINTS: usize = 500;
-/// The beginning of the line by which git marks a conflict in a file.
+/// The beginning of a line with which git marks a conflict in a file.
 const CONFLICT_MARK: &str = "<<<<<<< ";
-/// The author name of the hints.
+/// The author (`added_by`) of hints from the file.
 pub const ADDED_BY: &str = ".nudge.json";
 
 /// A hint from the file.
@@ -46,19 +46,19 @@ pub struct CommittedHint {
     pub key: String,
     value: Value,
     meta: Map<String, Value>,
-    /// The hint's JSON as it is in the file.
+    /// The hint's JSON exactly as the file has it.
     written: WrittenForm,
 }
 
 /// The parsed file.
 #[derive(Debug)]
 pub struct CommittedFile {
-    /// The text as it is in the file.
+    /// The whole text of the file.
     pub text: String,
     /// The SHA-256 of the text, in hexadecimal.
     pub sha256: String,
     document: Value,
-    /// The hints, sorted.
+    /// The hints, sorted by name.
     pub entries: Vec<CommittedHint>,
 }
 
@@ -102,7 +102,7 @@ impl CommittedFile {
     }
 }
 
-/// Returns the hints of a document. Checks each one as far as that needs no session.
+/// Returns the hints of a document, or the first mistake as text. Makes only the checks that need no session.
 fn read_entries(document: &Value) -> Result<Vec<CommittedHint>, String> {
     let components = document["components"].as_object().ok_or("it has no `components`")?;
     let mut all = Vec::new();
@@ -133,7 +133,7 @@ fn read_entries(document: &Value) -> Result<Vec<CommittedHint>, String> {
     Ok(all)
 }
 
-/// Returns the `meta` of a hint. A scope in it is an object.
+/// Returns the `meta` of a hint. Refuses a `meta` or a scope that is no object.
 fn read_meta(hint: &Value) -> Result<Map<String, Value>, &'static str> {
     let meta = match hint.get("meta") {
         None => Map::new(),
@@ -147,9 +147,9 @@ fn read_meta(hint: &Value) -> Result<Map<String, Value>, &'static str> {
 }
 
 impl CommittedHint {
-    /// Returns the params of `nudge.set_hint`, which refuses when the stored variant has another version than
-    /// `version`; 0 refuses a variant that already exists. The scope is always limited to this repository. A hint
-    /// without a duration of its own lasts for the session, because the next session reads the file again.
+    /// Returns the params of `nudge.set_hint`. The method refuses the call when the stored variant has another version
+    /// than `version`; 0 stands for a variant that does not exist yet. The scope is always limited to `repo`. The
+    /// default ttl is the session, because the next session reads the file again.
     fn to_params(&self, repo: Option<&str>, version: u64) -> Map<String, Value> {
         let mut meta = self.meta.clone();
         if let Some(scope) = meta.entry("scope").or_insert_with(|| json!({})).as_object_mut() {
@@ -164,14 +164,15 @@ impl CommittedHint {
         )
     }
 
-    /// Returns true for a hint that expires by itself: if it is missing, the user need not have deleted it.
+    /// Returns true for a hint that expires before the session ends. If such a hint is missing, the user may not have
+    /// deleted it.
     fn is_timed(&self) -> bool {
         self.meta.get("ttl").is_some_and(|ttl| ttl != "session")
     }
 }
 
-/// Lists the hints of the trusted text as `component/key`, if the file has changed since. A session may hold the
-/// hints that it loaded, or keep them for the next session.
+/// Lists the hints of the trusted text as `component/key` if the file now differs from that text; otherwise returns an
+/// empty list.
 pub fn list_changed(top: &Path) -> Vec<String> {
     let trusted = TrustFile::read_unlocked().ok().and_then(|trust| trust.get(top).trusted);
     let Some(trusted) = trusted else { return Vec::new() };
@@ -182,12 +183,13 @@ pub fn list_changed(top: &Path) -> Vec<String> {
     entries.into_iter().flatten().map(|entry| format!("{}/{}", entry.component, entry.key)).collect()
 }
 
-/// Returns true when the clone has the file. It only looks, for callers that must not wait.
+/// Returns true when the clone has the file. Does not read the file, so callers do not wait.
 pub fn is_there(top: &Path) -> bool {
     top.join(FILE).symlink_metadata().is_ok()
 }
 
-/// Returns a sentence for the user about a text that is not loaded, once for each text.
+/// Returns the notice that the clone's file is not loaded, once for each text of the file. Returns `None` when the file
+/// is missing or trusted, or when the user already got the notice.
 ///
 /// # Errors
 /// The errors of [`TrustFile`].

@@ -1,4 +1,4 @@
-//! Edits the configuration files of other programs with libraries that keep comments, order and all foreign content.
+//! Edits the configuration files of other programs. The libraries in use keep comments, order and all other content.
 
 mod json;
 
@@ -14,7 +14,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 
 use json::{JsonDocument, JsonSyntaxError};
 
-/// The format of a file.
+/// The format of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigFormat {
     /// JSON; comments and trailing commas are allowed and kept.
@@ -29,15 +29,15 @@ pub struct ConfigFile {
     /// The text as read; `None` when there is no such file.
     before: Option<String>,
     content: ConfigContent,
-    /// The top-level names that were changed, each with its earlier value.
+    /// The top-level names that were changed, each with its value before the change.
     touched: Vec<(String, Option<Value>)>,
     /// True for a file that begins with a byte order mark.
     has_mark: bool,
-    /// True for a TOML file with CRLF line ends, which the TOML library does not keep.
+    /// True for a TOML file with CRLF line ends. The TOML library writes LF, so `to_text` restores CRLF.
     has_returns: bool,
 }
 
-/// The most bytes of a settings file, or of one of Nudge's own records, that are read.
+/// The most bytes that are read from a settings file or from one of Nudge's own files.
 pub const MAX_BYTES: u64 = 32 << 20;
 const MARK: char = '\u{feff}';
 
@@ -65,7 +65,7 @@ impl ConfigFile {
         &self.path
     }
 
-    /// Returns the text as it was read.
+    /// Returns the text as it was read; `None` when there was no file.
     pub fn before(&self) -> Option<&str> {
         self.before.as_deref()
     }
@@ -85,12 +85,12 @@ impl ConfigFile {
         text
     }
 
-    /// Returns true when the changes alter the file's values; formatting alone does not count.
+    /// Returns true when the changes alter the file's values. A change of the formatting alone does not count.
     pub fn is_changed(&self) -> bool {
         self.touched.iter().any(|(name, was)| self.get(&[name]) != *was)
     }
 
-    /// Returns the value at `path`.
+    /// Returns the value at `path`, if there is one.
     pub fn get(&self, path: &[&str]) -> Option<Value> {
         match &self.content {
             ConfigContent::Json(json) => json.get(path),
@@ -100,7 +100,8 @@ impl ConfigFile {
         }
     }
 
-    /// Puts `value` at `path`, and creates missing objects on the path. An equal value keeps its formatting.
+    /// Puts `value` at `path`, and creates missing objects on the path. A value that is already equal keeps its
+    /// formatting.
     ///
     /// # Errors
     /// `E_INVALID` when a value on the path is no object.
@@ -131,7 +132,7 @@ impl ConfigFile {
         appended.ok_or_else(|| no_object(&self.path, path))
     }
 
-    /// Removes the value at `path`, and each object or list around it that becomes empty.
+    /// Removes the value at `path`. Also removes each object or list around the value that becomes empty.
     pub fn remove(&mut self, path: &[&str]) {
         let Some((last, way)) = path.split_last() else { return };
         if self.get(path).is_none() {
@@ -156,7 +157,7 @@ impl ConfigFile {
         }
     }
 
-    /// Removes a top-level name when it is the only name in the file.
+    /// Removes a top-level name if the file has no other name.
     pub fn remove_if_alone(&mut self, name: &str) {
         let is_alone = match &self.content {
             ConfigContent::Json(json) => json.is_alone(name),
@@ -167,7 +168,7 @@ impl ConfigFile {
         }
     }
 
-    /// Remembers the value of the top-level name that a change at `path` may alter.
+    /// Notes the earlier value of the top-level name that a change at `path` may alter.
     fn note_touched(&mut self, path: &[&str]) {
         if let Some(name) = path.first().filter(|name| !self.touched.iter().any(|(known, _)| known == *name)) {
             self.touched.push(((*name).to_owned(), self.get(&[name])));
@@ -194,8 +195,7 @@ impl ConfigContent {
 }
 
 thread_local! {
-    /// The last parsed TOML text. A command reads one file several times, and parsing it is most of the command's
-    /// cost.
+    /// The last parsed TOML text. A command reads the same file several times, and most of its time goes into parsing.
     static LAST: RefCell<Option<(String, Rc<DocumentMut>)>> = const { RefCell::new(None) };
 }
 
@@ -226,7 +226,7 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
     for name in way {
         let entry = table.entry(name).or_insert_with(|| {
             let mut made = Table::new();
-            // Makes the table implicit, so that `[a.b]` does not write an `[a]` before it.
+            // Makes the table implicit: `[a.b]` is then written without an `[a]` before it.
             made.set_implicit(true);
             Item::Table(made)
         });
@@ -249,7 +249,7 @@ fn to_toml_item(value: &Value) -> Item {
     }
 }
 
-/// Converts a value to TOML; `None` for null, which TOML lacks.
+/// Converts a value to TOML. Returns `None` for null, which TOML does not have.
 fn toml_value(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,
@@ -293,7 +293,7 @@ fn of_value(value: &toml_edit::Value) -> Value {
     }
 }
 
-/// Reads a file; `None` when it does not exist.
+/// Reads a file. Returns `None` when the file does not exist.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be read.
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Makes the lines of a settings file whose content belongs almost entirely to the client.
+    /// Makes a settings file with many entries that Nudge does not need.
     fn large(projects: usize) -> String {
         let mut text = "{\n  // mine\n  \"startups\": 12,\n  \"projects\": {".to_owned();
         let project =
@@ -352,8 +352,8 @@ mod tests {
         text + "\n  },\n  \"mcpServers\": {}\n}\n"
     }
 
-    /// Promise (agents): Reading a client's settings of megabytes takes time in proportion to their size, and foreign
-    /// parts stay text.
+    /// Promise (agents): Reading a client's settings of megabytes takes time in proportion to their size, and values
+    /// that Nudge does not change stay text.
     #[test]
     fn text_that_a_client_keeps_for_itself_stays_text() {
         let (entry, path) = (json!({"command": "/n", "args": ["serve"]}), ["mcpServers", "nudge"]);
@@ -381,7 +381,7 @@ mod tests {
             values(ConfigFormat::Json, &text)["projects"]
         );
 
-        // A changed part is parsed into a tree once.
+        // The first change parses the part into a tree; the next changes use the same tree.
         let begun = trees();
         for cost in [2, 3, 4] {
             file.set(&["projects", "/w/7", "cost"], &cost.into()).unwrap();

@@ -1,5 +1,5 @@
-//! Fills in the context of a call (semantics section 9). Only this module knows the caller's folder. The command line
-//! uses it for its own process, each `nudge serve` for its own stdio client.
+//! Fills in the context of a call (semantics section 9). Only this module finds out the caller's folder. The command
+//! line uses this module for its own process, and each `nudge serve` for its stdio client.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,42 +15,43 @@ use serde_json::{Map, Value};
 
 use crate::sources;
 
-/// The time limit of all git commands together; a fact that they do not report in time stays unknown.
+/// The time limit for all git commands of one question together. A fact that git has not reported by then stays
+/// unknown.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
-/// The most bytes of one answer of git: a path, an address or a name.
+/// The most bytes of one answer of git, which is a path, an address or a name.
 const MAX_GIT_BYTES: usize = 64 << 10;
 
-/// Infers contexts. Caches facts from git's files, and remembers the environment variables that the server last asked
-/// for.
+/// Infers contexts. Caches facts from git's files, and holds the names of the environment variables that the server
+/// last asked for.
 pub struct ContextInference {
-    /// Runs git when git's files do not say enough.
+    /// True to run git when git's files do not say enough.
     asks_git: bool,
-    /// Limits hints without a scope to the caller's repository.
+    /// True to limit hints without a scope to the caller's repository.
     limits_reach: bool,
     detector: Mutex<GitDetector>,
     env: AskedEnv,
 }
 
-/// A context to complete: the given fields, and the facts known so far.
+/// A context that is not complete yet: the given fields, and the facts that are known so far.
 #[derive(Debug, Clone)]
 pub struct OpenContext {
     usage: ContextUse,
     given: Map<String, Value>,
     place: CallerPlace,
-    /// The facts from files; `None` until the files were read.
+    /// The facts from files; `None` until the files are read.
     facts: Option<ContextSpec>,
 }
 
-/// The folder from which a call is made, as far as the call names it.
+/// The folder from which a call comes, as far as the call names it.
 #[derive(Debug, Clone)]
 enum CallerPlace {
-    /// The call declares the folder unknown.
+    /// The call says that the folder is unknown.
     Unknown,
-    /// The call names the folder, the repository and the branch, so no files must be read.
+    /// The call names the folder, the repository and the branch, so no file must be read.
     Known(PathBuf),
-    /// The call names the folder; files contain the rest.
+    /// The call names the folder but not both repository and branch, so files are read.
     Named(PathBuf),
-    /// The folder of the client.
+    /// The call names no folder; the client's folder counts.
     Clients,
 }
 
@@ -79,7 +80,7 @@ impl Default for ContextInference {
 }
 
 impl ContextInference {
-    /// Makes an inference that starts no program: facts missing from git's files stay unknown.
+    /// Makes an inference that never runs git: facts that git's files do not contain stay unknown.
     pub fn of_files_alone() -> Self {
         Self { asks_git: false, ..Self::default() }
     }
@@ -100,18 +101,18 @@ impl ContextInference {
         &self.env
     }
 
-    /// Begins to complete the `context` of a call; `None` when the context stays as given or absent.
+    /// Begins to complete the `context` of a call. Returns `None` when the context needs no completion.
     pub fn begin_context(&self, usage: ContextUse, given: Option<&Value>) -> Option<OpenContext> {
         let says_something = |context: &Map<String, Value>| context.values().any(|field| !is_nothing(field));
         let is_given = match given {
-            // A context with only unknown fields names no place to bump.
+            // A context whose fields are all empty counts as not given.
             Some(Value::Object(context)) if usage == ContextUse::InferredIfGiven => says_something(context),
             Some(context) => !is_nothing(context),
             None => false,
         };
         let given = match given {
             Some(Value::Object(context)) => Some(context.clone()),
-            // Passes a context that is no object on, for the server to refuse.
+            // Passes on a context that is no object; the server refuses it.
             Some(_) if is_given => return None,
             _ => None,
         };
@@ -128,7 +129,7 @@ impl ContextInference {
         let place = match given.as_ref().and_then(|context| context.get("cwd")) {
             None => CallerPlace::Clients,
             Some(Value::String(cwd)) if Path::new(cwd).is_absolute() => {
-                // If the caller gives the repository and the branch, git's files are not read.
+                // If the caller gives repository and branch, git's files are not needed.
                 let is_known = has("repo") && has("branch");
                 if is_known { CallerPlace::Known(cwd.into()) } else { CallerPlace::Named(cwd.into()) }
             }
@@ -137,7 +138,7 @@ impl ContextInference {
         Some(OpenContext { usage, given: given.filter(|_| is_given).unwrap_or_default(), place, facts: None })
     }
 
-    /// Reads from files the facts that a context lacks. `find_cwd` returns the folder of the client.
+    /// Reads the facts that a context lacks from files. `find_cwd` returns the folder of the client.
     pub fn look_at_files(&self, context: &mut OpenContext, find_cwd: impl FnOnce() -> Option<PathBuf>) {
         let cwd = match &context.place {
             CallerPlace::Unknown | CallerPlace::Known(_) => return,
@@ -150,8 +151,8 @@ impl ContextInference {
         });
     }
 
-    /// Completes a context with the known facts and the requested environment variables. A given field stays, even an
-    /// explicit null.
+    /// Completes a context with the known facts and the requested environment variables. A field that the caller gave
+    /// stays, even if it is null.
     pub fn complete_context(&self, open: &OpenContext) -> Map<String, Value> {
         let mut context = open.given.clone();
         let facts = open.facts.clone().unwrap_or_else(|| open.outside_facts());
@@ -170,7 +171,8 @@ impl ContextInference {
         context
     }
 
-    /// Fills in the `context` in the params of a call; may read files. `cwd` is the folder if the call names none.
+    /// Fills in the `context` in the params of a call; may read files. `cwd` is the folder to use if the call names
+    /// none.
     pub fn fill_in(&self, usage: ContextUse, params: &mut Map<String, Value>, cwd: Option<&Path>) {
         if let Some(mut open) = self.begin_context(usage, params.get("context")) {
             self.look_at_files(&mut open, || cwd.map(Path::to_owned));
@@ -178,13 +180,13 @@ impl ContextInference {
         }
     }
 
-    /// Returns the repository of a folder; `None` outside of one, or when git does not answer.
+    /// Returns the name of a folder's repository. Returns `None` outside a repository, or when git does not answer.
     pub fn find_repository(&self, cwd: &Path) -> Option<String> {
         self.look_at_folder(cwd, |detector, asked| find_repository(cwd, detector, |_| asked()))
     }
 
-    /// Looks at a folder with the detector. If git's files do not say enough, looks once more with git's answer. Git
-    /// runs outside the lock, so a hanging git delays no other call.
+    /// Looks at a folder with the detector. If git's files do not say enough, runs git and looks again with the answer
+    /// of git. Git runs outside the lock, so a git that hangs delays no other call.
     fn look_at_folder<T>(
         &self,
         cwd: &Path,
@@ -202,8 +204,8 @@ impl ContextInference {
         look(&mut self.detector.lock(), &mut || asked.take())
     }
 
-    /// Returns the variables that the server last asked for, with values only if these matter, and the set variables
-    /// that sources always need. Returns no others.
+    /// Returns the environment variables that the server last asked for, each with its value only if a scope compares
+    /// it. Adds the set variables on which sources depend, with their values.
     fn collect_env(&self) -> Map<String, Value> {
         let look_up = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let mut env = self.env.build_env(look_up);
@@ -222,14 +224,15 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Returns the folder of a stdio client: from the `_meta`, else `CLAUDE_PROJECT_DIR`, else this process's folder.
+/// Returns the folder of a stdio client: the folder in `_meta`, or else `CLAUDE_PROJECT_DIR`, or else this process's
+/// folder.
 pub fn client_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     let told = meta_cwd(meta);
     let claude = || std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     told.or_else(claude).or_else(process_cwd)
 }
 
-/// Reads the folder from the `_meta` of Codex, which lists one workspace for each folder that Codex was started with.
+/// Reads the folder from the `_meta` of Codex. If Codex names no `cwd`, a single workspace counts as the folder.
 fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     let turn = meta.get("x-codex-turn-metadata")?;
     let path = match (turn.get("cwd"), turn.get("workspaces").and_then(Value::as_object)) {
@@ -240,7 +243,7 @@ fn meta_cwd(meta: &Map<String, Value>) -> Option<PathBuf> {
     Some(PathBuf::from(path)).filter(|path| path.is_absolute())
 }
 
-/// Runs git, for repositories whose files do not say enough.
+/// Asks git about the repository of a folder, when git's files do not say enough.
 fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let deadline = Instant::now() + GIT_PATIENCE;
     let found = Git::find(cwd).ok()?.by_place_of_caller();
@@ -251,13 +254,13 @@ fn ask_git(cwd: &Path) -> Option<GitInfo> {
     let root = git(&["rev-parse", "--show-toplevel"]).filter(|root| !root.is_empty()).map(PathBuf::from)?;
     let own = git(&["rev-parse", "--absolute-git-dir"]);
     let common = git(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
-    // The two directories differ only in a linked worktree.
+    // Git's own directory and the common directory differ only in a linked worktree.
     let main = common.filter(|common| own.as_ref() != Some(common)).map(PathBuf::from);
     Some(GitInfo {
         main: main.map_or_else(|| root.clone(), |common| main_worktree(&common).to_owned()),
         root,
         remote: git(&["remote", "get-url", "origin"]),
-        // Before the first commit, `--abbrev-ref HEAD` fails or reads `HEAD` as a file name.
+        // Before the first commit, `--abbrev-ref HEAD` fails, or git takes `HEAD` for a file name.
         branch: match git(&["rev-parse", "--verify", "--quiet", "HEAD"]) {
             Some(_) => git(&["rev-parse", "--abbrev-ref", "HEAD"]),
             None => git(&["symbolic-ref", "--short", "HEAD"]),

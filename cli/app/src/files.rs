@@ -1,4 +1,4 @@
-//! Writes the user's files and Nudge's own: atomically, through links, and with their earlier permissions.
+//! Writes the user's files and Nudge's own files: atomically, through links, and with their earlier permissions.
 
 use std::fs;
 use std::io;
@@ -11,29 +11,29 @@ use nudge_os::dir::{advise_on_disk, create_private};
 /// Replaces a file atomically. Follows links and keeps the permissions.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when the file cannot be written; then it is unchanged.
+/// `E_UNAVAILABLE` when the file cannot be written; the old file then stays.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     replace(path, text, FileAccess::Usual)
 }
 
-/// Replaces one of Nudge's own files atomically. Follows links and keeps the permissions. Only the user can read a
-/// new file and its folder.
+/// Replaces one of Nudge's own files atomically. Follows links. An existing file keeps its permissions; a new file and
+/// its folder are readable only for the user.
 ///
 /// # Errors
-/// As [`write()`].
+/// The errors of [`write()`].
 pub fn write_own(path: &Path, text: &str) -> Result<()> {
     replace(path, text, FileAccess::Own)
 }
 
-/// Replaces a file atomically; only the user can read it afterwards.
+/// Replaces a file atomically. Afterwards only the user can read the file.
 ///
 /// # Errors
-/// As [`write()`].
+/// The errors of [`write()`].
 pub fn write_private(path: &Path, text: &str) -> Result<()> {
     replace(path, text, FileAccess::Private)
 }
 
-/// Removes a file, if it exists. Links to it stay.
+/// Removes a file if it exists. Links to the file stay.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be removed.
@@ -47,11 +47,11 @@ pub fn remove_file(path: &Path) -> Result<()> {
 /// The permissions of a file after it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileAccess {
-    /// Keeps the earlier permissions; a new file gets those that the umask leaves.
+    /// Keeps the earlier permissions; a new file gets the permissions that the umask allows.
     Usual,
-    /// Keeps the earlier permissions; only the user can read a new file.
+    /// Keeps the earlier permissions; a new file is readable only for the user.
     Own,
-    /// Only the user can read the file.
+    /// Makes the file readable only for the user.
     Private,
 }
 
@@ -71,8 +71,8 @@ fn replace(path: &Path, text: &str, access: FileAccess) -> Result<()> {
     written().map_err(|error| unwritable_error(path, &error))
 }
 
-/// Follows the links of a path, even if the target does not exist yet, so that a write replaces the target and not a
-/// link.
+/// Follows the links of a path, even if the target does not exist yet. A write to the result replaces the target and
+/// not the link.
 pub fn resolve_target(path: &Path) -> PathBuf {
     /// The longest chain of links, as in the kernel.
     const MAX_LINKS: usize = 40;
@@ -81,7 +81,7 @@ pub fn resolve_target(path: &Path) -> PathBuf {
         let Ok(next) = fs::read_link(&target) else { break };
         target = target.parent().unwrap_or(Path::new("")).join(next);
     }
-    // Only the last name may be missing.
+    // Resolves the folder alone, because the file itself may not exist yet.
     let (folder, name) = (target.parent().and_then(|folder| fs::canonicalize(folder).ok()), target.file_name());
     folder.zip(name).map_or(target.clone(), |(folder, name)| folder.join(name))
 }

@@ -1,6 +1,6 @@
 //! Hints that follow files: the seeds of clones, and the hints of their `.nudge.json`. Each session reads the files
-//! again, so these hints are not kept for next time. Kept are the counts of hints that were used, the changes that a user
-//! made, and the names of hints that a user deleted.
+//! again, so `kept.json` does not contain these hints, with two exceptions: hints with counts, and hints that a user
+//! changed. The names of hints that a user deleted are also noted.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 use crate::committed::{self, SharedName, TrustFile};
 use crate::seed::{self, SeededClones};
 
-/// The relation of a stored hint to a file.
+/// How a stored hint relates to the files of a clone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FollowedState {
     /// No file of a clone names the hint.
     Independent,
-    /// The hint is as its file says.
+    /// The hint has the content that its file gives.
     Followed {
-        /// True when the hint has counts, which the file cannot give back.
+        /// True when the hint has counts. They would be lost if only the file were read again.
         used: bool,
     },
     /// The hint came from a file, and a user changed it.
@@ -36,16 +36,16 @@ pub struct FollowedHints<'a> {
     seen_shared: HashSet<SharedName>,
 }
 
-/// A name that files know.
+/// A component and key that files name.
 #[derive(Default)]
 struct KnownName {
-    /// The marks of the seeds of this name, one for each clone.
+    /// The content hashes (marks) of the seeds of this name, one for each clone.
     marks: Vec<String>,
     /// True when a `.nudge.json` has or had the name.
     is_shared: bool,
 }
 
-/// An exported hint, as far as its relation to a file depends on it.
+/// The fields of an exported hint on which its relation to a file depends.
 #[derive(Deserialize)]
 struct JudgedHint {
     value: Value,
@@ -60,8 +60,8 @@ struct JudgedHint {
 }
 
 impl<'a> FollowedHints<'a> {
-    /// Reads the names of the hints that follow files. Read them before the hints of the session: a name that is known by
-    /// then, and whose hint is not there, was deleted. A file of names that cannot be read names nothing.
+    /// Reads the names of the hints that follow files. Call this before you read the session's hints: if a name from
+    /// the files then has no hint, the hint was deleted. A file that cannot be read counts as empty.
     pub fn read(session: &'a str) -> Self {
         let seeds = SeededClones::read_unlocked().unwrap_or_default();
         let trust = TrustFile::read_unlocked().unwrap_or_default();
@@ -76,7 +76,7 @@ impl<'a> FollowedHints<'a> {
         Self { session, seeds, trust, known, seen_seeds: HashSet::new(), seen_shared: HashSet::new() }
     }
 
-    /// Judges an exported hint of the session, and remembers that it is there.
+    /// Judges an exported hint of the session, and notes that the hint exists.
     pub fn see_hint(&mut self, component: &str, key: &str, hint: &RawValue) -> FollowedState {
         let Some(KnownName { marks, is_shared }) = self.known.get(component).and_then(|keys| keys.get(key)) else {
             return FollowedState::Independent;
@@ -107,7 +107,8 @@ impl<'a> FollowedHints<'a> {
         self.known.get(component)?.get(key)
     }
 
-    /// Notes which hints were deleted in the session, once all of its hints were seen, and which are back again.
+    /// Notes which hints were deleted in the session, and which exist again. Call this after
+    /// [`see_hint`](Self::see_hint) has seen all hints.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a file cannot be written.
@@ -115,7 +116,7 @@ impl<'a> FollowedHints<'a> {
         let seen_seed = |component: &str, key: &str| self.seen_seeds.contains(&(component.into(), key.into()));
         let seen_shared = |name: &SharedName| self.seen_shared.contains(name);
         if self.seeds.has_news(self.session, &seen_seed) {
-            // Only names that were known before count: the hint of a later one need not have been seen.
+            // Only names that were read at the start count: a hint that came later may not have been seen.
             let known =
                 |component: &str, key: &str| self.find_name(component, key).is_some_and(|name| !name.marks.is_empty());
             SeededClones::open()?.note_deleted(self.session, &known, &seen_seed)?;
@@ -129,8 +130,8 @@ impl<'a> FollowedHints<'a> {
     }
 }
 
-/// Has the session read the files again, because it may have lost hints with its journal. Otherwise these would count as
-/// deleted.
+/// Makes the session read the files again, because it may have lost hints with its journal. Without this, the lost
+/// hints would count as deleted.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when a file cannot be written.
