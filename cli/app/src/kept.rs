@@ -1,5 +1,6 @@
 //! The file of the hints that outlive a session (semantics section 12): `nudge/kept.json` in the system's folder for
-//! state. It has the format of an export, with counts. Only one session at a time holds the lock beside it.
+//! state. The file has the format of an export, and also has each hint's counts. A lock file in the same folder lets
+//! only one session at a time use it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,19 +23,19 @@ use crate::settings;
 
 /// The name of the file with the hints that did not fit into the limits.
 const OVER: &str = "kept-over.json";
-/// The name of the file with a copy of the kept file as the last session left it.
+/// The name of the file with a copy of the kept file from before the present session.
 const BEFORE: &str = "kept-before.json";
-/// The name of the kept file, and of the lock beside it. The lock file contains the runtime directory of its holder.
+/// The name of the kept file.
 const FILE: &str = "kept.json";
 const LOCK: &str = "kept.lock";
-/// The version of the format, the same as that of exports.
+/// The version of the file's format, the same as that of exports.
 const SCHEMA_VERSION: &str = "1.0";
-/// The most bytes of the file that are read. The store itself accepts less ([`nudge::Config::max_bytes`]).
+/// The most bytes of the kept file that are read. The store itself accepts less ([`nudge::Config::max_bytes`]).
 const MAX_BYTES: u64 = 1 << 30;
-/// The most bytes of a path in the lock file; a longer one is ignored.
+/// The most bytes of the path in the lock file; a longer path is ignored.
 const MAX_OWNER_BYTES: u64 = 4096;
-/// The time to try for the lock. A process that only looks holds it for a moment. A dying process releases its locks
-/// one after the other, so the lock of a session that is known to be over becomes free a little later.
+/// The longest wait for the lock. `LOOKING` is enough for a process that only reads, because it holds the lock for a
+/// moment. `DYING` is for a session that is about to end: a dying process releases its locks one after the other.
 const LOOKING: Duration = Duration::from_millis(60);
 const DYING: Duration = Duration::from_secs(2);
 
@@ -52,8 +53,9 @@ pub struct KeptFolder(PathBuf);
 #[derive(Debug)]
 pub struct KeptLock {
     file: FileLock,
-    /// The digest of the kept file as the lock's holder last read or wrote it; `None` if it has not done so or found
-    /// no file. A modification time is no proof: two writes may fall into one tick of the file system's clock.
+    /// The digest of the kept file as the lock's holder last read or wrote it; `None` before the first read or write,
+    /// or if there was no file. A modification time proves nothing, because two writes may fall into one tick of the
+    /// clock.
     left: Option<TextDigest>,
 }
 
@@ -65,7 +67,7 @@ type TextDigest = [u8; 32];
 pub struct KeptDocument<'a> {
     #[serde(borrow, default)]
     schema_version: Option<&'a RawValue>,
-    /// The session that wrote the file.
+    /// The session that wrote the document.
     #[serde(borrow, default)]
     session_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -73,7 +75,7 @@ pub struct KeptDocument<'a> {
     /// The hints.
     #[serde(borrow)]
     pub components: BTreeMap<String, KeptComponent<'a>>,
-    /// Marks of hints that the session still holds but must not write again.
+    /// The content hashes (marks) of hints that the session still has but must not write again.
     #[serde(default)]
     pub forgotten: Vec<String>,
 }
@@ -94,14 +96,14 @@ impl<'a> KeptDocument<'a> {
     /// # Errors
     /// Fails for any other text.
     pub fn read(text: &'a str) -> serde_json::Result<Self> {
-        // Refuses a list: serde would read its items as the members in order.
+        // Refuses a list, because serde would read the items of a list as the fields in order.
         if !text.trim_start().starts_with('{') {
             return Err(serde::de::Error::custom("it is no object"));
         }
         serde_json::from_str(text)
     }
 
-    /// Builds a document of these hints, each with its component and key.
+    /// Builds a document from hints, each with its component and key. Further hints of the same key become variants.
     pub fn from_hints(hints: impl Iterator<Item = (&'a str, &'a str, &'a RawValue)>) -> Self {
         let mut document = Self::default();
         for (component, key, hint) in hints {
@@ -120,7 +122,7 @@ impl<'a> KeptDocument<'a> {
         self.session_id.is_some_and(|id| serde_json::from_str::<String>(id.get()).is_ok_and(|id| id == session))
     }
 
-    /// Drops the hints for which `keeps` returns false, and returns the number of the remaining ones.
+    /// Drops the hints for which `keeps` returns false. Returns the number of the remaining hints.
     pub fn retain(&mut self, mut keeps: impl FnMut(&str, &str, &RawValue) -> bool) -> usize {
         for (name, component) in &mut self.components {
             component.hints.retain(|key, hint| keeps(name, key, hint));
@@ -155,11 +157,11 @@ impl<'a> KeptDocument<'a> {
 
     /// Returns the document as params for `nudge.import`.
     pub fn to_payload(&self) -> String {
-        // Passes the version on, so that `nudge.import` refuses an unknown one.
+        // Passes the version on, because `nudge.import` refuses an unknown version.
         write_json(self.schema_version, self, &[])
     }
 
-    /// Returns the document as text for the file.
+    /// Returns the document as text for the kept file.
     pub fn to_text(&self, forgotten: &[String]) -> String {
         let version = to_raw_value(SCHEMA_VERSION).ok();
         write_json(version.as_deref(), self, forgotten)
@@ -186,12 +188,12 @@ fn write_json(schema_version: Option<&RawValue>, document: &KeptDocument<'_>, fo
     let KeptDocument { session_id, created_at, components, .. } = document;
     let written =
         WrittenDocument { schema_version, created_at: *created_at, session_id: *session_id, components, forgotten };
-    // Serializing texts cannot fail.
+    // The serialization of texts cannot fail.
     json_text(&written)
 }
 
 impl KeptFolder {
-    /// Returns the user's folder, which may not exist yet.
+    /// Returns the user's folder for kept hints, which may not exist yet.
     ///
     /// # Errors
     /// `E_INVALID` when the system names no state folder.
@@ -200,7 +202,7 @@ impl KeptFolder {
         Ok(Self(folder))
     }
 
-    /// Returns false when no session has ever kept hints.
+    /// Returns true when the folder exists; it is missing until a session has kept hints.
     pub fn is_there(&self) -> bool {
         self.0.exists()
     }
@@ -210,8 +212,8 @@ impl KeptFolder {
         self.0.join(FILE)
     }
 
-    /// Takes the lock for the session of a runtime directory, or with `None` for a reader. Creates the folder and
-    /// makes it private. Returns `None` when another session holds the lock.
+    /// Takes the lock for the session of a runtime directory; `None` stands for a process that only reads. Creates the
+    /// folder and makes it private. Returns `None` when another session holds the lock.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the folder or the lock cannot be used.
@@ -224,7 +226,7 @@ impl KeptFolder {
         self.make_private().map_err(|error| unusable(error.into()))?;
         let begun = Instant::now();
         let is_over = || {
-            // Only one PRIMARY serves a directory, so a holder from the same directory is about to end.
+            // A runtime directory has only one PRIMARY, so another holder from the same directory is about to end.
             let is_dying = runtime.is_some() && self.read_owner().as_deref() == runtime;
             begun.elapsed() > if is_dying { DYING } else { LOOKING }
         };
@@ -239,25 +241,25 @@ impl KeptFolder {
         }
     }
 
-    /// Returns the runtime directory of the session that holds the lock or held it last.
+    /// Returns the runtime directory of the session that holds the lock or held it last, if the lock file names one.
     pub fn read_owner(&self) -> Option<PathBuf> {
         let text = foreign::read_text(&self.0.join(LOCK), LinkPolicy::Refused, MAX_OWNER_BYTES).ok()?;
         Some(PathBuf::from(text)).filter(|path| path.is_absolute())
     }
 
-    /// Returns the text of the file; `None` when there is no file.
+    /// Returns the text of the kept file; `None` when there is no file.
     ///
     /// # Errors
-    /// Fails when the file cannot be read or is no text.
+    /// Fails when the file cannot be read or is not text.
     pub fn read(&self) -> io::Result<Option<String>> {
         self.read_file(FILE)
     }
 
-    /// Reads the file as [`Self::read`] does, for the holder of the lock. Notes the digest of the text, by which
-    /// [`Self::is_foreign`] recognises a file from another program.
+    /// Returns the text of the kept file to the holder of the lock, as [`Self::read`] does. Notes the digest of the
+    /// text; [`Self::is_foreign`] compares it to find out whether another program has changed the file.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub fn read_first(&self, lock: &mut KeptLock) -> io::Result<Option<String>> {
         let text = self.read()?;
         lock.left = text.as_deref().map(digest);
@@ -267,7 +269,7 @@ impl KeptFolder {
     /// Returns the text of the file with the hints that did not fit; `None` when there is no file.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub fn read_over(&self) -> io::Result<Option<String>> {
         self.read_file(OVER)
     }
@@ -280,8 +282,8 @@ impl KeptFolder {
         }
     }
 
-    /// Returns true when another program has replaced or changed the file since the lock's holder last read or wrote
-    /// it.
+    /// Returns true when another program has replaced or changed the kept file since the lock's holder last read or
+    /// wrote it.
     pub fn is_foreign(&self, lock: &KeptLock) -> bool {
         match self.read() {
             Ok(None) => false,
@@ -291,10 +293,10 @@ impl KeptFolder {
         }
     }
 
-    /// Creates the folder and the lock again if another program has removed them.
+    /// Creates the folder and the lock file again if another program has removed them.
     ///
     /// # Errors
-    /// Fails when that is not possible, or when another session holds the new lock.
+    /// Fails when the files cannot be created, or when another session holds the new lock.
     pub fn stay_locked(&self, lock: &mut KeptLock, runtime: &Path) -> io::Result<()> {
         if FileId::at_path(&self.0.join(LOCK))?.as_ref() == Some(&FileId::from_file(lock.file.as_file())?) {
             return Ok(());
@@ -309,10 +311,10 @@ impl KeptFolder {
         lock.note_owner(runtime)
     }
 
-    /// Replaces the file. A reader sees the old text or the new one, never a part of one.
+    /// Replaces the kept file. A reader sees the whole old text or the whole new text.
     ///
     /// # Errors
-    /// Fails when the file cannot be written; then the old one stays.
+    /// Fails when the file cannot be written; the old file then stays.
     pub fn write(&self, lock: &mut KeptLock, text: &str) -> io::Result<()> {
         if text.len() as u64 > MAX_BYTES {
             return Err(io::Error::other(format!(
@@ -327,13 +329,13 @@ impl KeptFolder {
     /// Replaces the file with the hints that did not fit, and returns its path.
     ///
     /// # Errors
-    /// Fails when the file cannot be written; then the old one stays.
+    /// Fails when the file cannot be written; the old file then stays.
     pub fn write_over(&self, _lock: &KeptLock, text: &str) -> io::Result<PathBuf> {
         self.write_file(OVER, text)?;
         Ok(self.0.join(OVER))
     }
 
-    /// Writes the hints of a session that another session has displaced, and returns the path of the file.
+    /// Writes the hints of a session whose lock another session has taken. Returns the path of the new file.
     ///
     /// # Errors
     /// Fails when the folder cannot be written.
@@ -348,11 +350,11 @@ impl KeptFolder {
         write_atomic(&self.0.join(name), text.as_bytes(), FileRights::Private, DiskSync::Flushed)
     }
 
-    /// Copies the text of the file, in place of an older copy. With the copy, `nudge import` can undo a session's
-    /// changes to the file.
+    /// Writes `text`, the kept file from before the session, over an older copy. With this copy, `nudge import` can
+    /// undo the session's changes to the kept file.
     ///
     /// # Errors
-    /// Fails when the copy cannot be written; then the older one stays.
+    /// Fails when the copy cannot be written; the older copy then stays.
     pub fn keep_before(&self, _lock: &KeptLock, text: &str) -> io::Result<()> {
         write_atomic(&self.0.join(BEFORE), text.as_bytes(), FileRights::Private, DiskSync::Unflushed)
     }
@@ -365,20 +367,20 @@ impl KeptFolder {
         self.remove_file(OVER)
     }
 
-    /// Returns the copy of the hints that were kept before the last session; `None` when there is none.
+    /// Returns the path of the copy from before the last session; `None` when there is no copy.
     pub fn find_before(&self) -> Option<PathBuf> {
         Some(self.0.join(BEFORE)).filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_file()))
     }
 
-    /// Returns true when the folder has the copy of the last file, or hints that did not fit.
+    /// Returns true when the folder has the copy from before the last session, or the file of hints that did not fit.
     pub fn has_others(&self) -> bool {
         [BEFORE, OVER].iter().any(|name| self.0.join(name).exists())
     }
 
-    /// Removes the copy of the last file and the file with the hints that did not fit.
+    /// Removes the copy from before the last session, and the file of hints that did not fit.
     ///
     /// # Errors
-    /// Fails when one of them exists and cannot be removed.
+    /// Fails when one of the files exists and cannot be removed.
     pub fn remove_others(&self, lock: &KeptLock) -> io::Result<()> {
         self.remove_over(lock)?;
         self.remove_file(BEFORE)
@@ -391,10 +393,10 @@ impl KeptFolder {
         }
     }
 
-    /// Renames the file. Nudge never changes a file with the new name.
+    /// Renames the kept file and returns its new path. Nudge never changes a file with the new name.
     ///
     /// # Errors
-    /// Fails when the file cannot be renamed; then it keeps its name.
+    /// Fails when the file cannot be renamed; it then keeps its name.
     pub fn set_aside(&self, _lock: &KeptLock) -> io::Result<PathBuf> {
         let now = SystemClock.now();
         let aside = self.0.join(format!("kept-aside-{now}.json"));
@@ -402,7 +404,7 @@ impl KeptFolder {
         Ok(aside)
     }
 
-    /// Lists the files that were set aside.
+    /// Lists the files that [`Self::set_aside`] has renamed.
     pub fn list_aside(&self) -> Vec<PathBuf> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
         let is_aside = |path: &PathBuf| {
@@ -413,7 +415,7 @@ impl KeptFolder {
         aside
     }
 
-    /// Creates the folder and closes it to other users.
+    /// Creates the folder and denies other users access to it.
     ///
     /// # Errors
     /// Fails when the folder cannot be created or belongs to another user.
@@ -455,8 +457,8 @@ impl KeptLock {
     }
 }
 
-/// Returns true for an exported hint with a duration. Nudge never writes a secret, so no caller may expect it to be
-/// kept.
+/// Returns true for an exported hint that outlives its session: it has another ttl than `session`, and is no secret. Nudge
+/// never writes a secret to disk.
 pub fn is_lasting(hint: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct HintDuration {
@@ -474,7 +476,7 @@ pub fn is_lasting(hint: &RawValue) -> bool {
     })
 }
 
-/// Returns the number of kept hints from a result of `nudge.status`; `None` when the result does not contain it.
+/// Returns the number of kept hints from a result of `nudge.status`. Returns `None` when the result does not say it.
 pub fn count_kept(status: &RawValue) -> Option<usize> {
     #[derive(Deserialize)]
     struct KeepingAnswer {

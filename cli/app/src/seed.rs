@@ -1,5 +1,5 @@
-//! Seeds: hints made from the commands that a clone's own files name (semantics section 20). `seeds.json` beside the
-//! kept hints lists the seeded clones. The session holds the seeds like any other hints.
+//! Seeds: hints made from the commands that a clone's own files name (semantics section 20). `seeds.json`, in the
+//! folder of the kept hints, lists the seeded clones. The session stores seeds like any other hints.
 
 mod follow;
 mod plan;
@@ -31,7 +31,7 @@ const LOCK: &str = "seeds.lock";
 const MAX_BYTES: u64 = 16 << 20;
 /// The most hints of a component that a refresh reads.
 const MAX_HINTS: u64 = 1000;
-/// The most folders between a cwd and the top of its repository.
+/// The most folders from a cwd up to the top of its repository.
 const MAX_DEPTH: usize = 64;
 
 /// Calls a method by its name, with its params.
@@ -42,21 +42,21 @@ pub type Call<'a> = &'a dyn Fn(&str, &Map<String, Value>) -> Result<Value>;
 pub struct SeededClone {
     /// The name of the clone's repository.
     pub repo: String,
-    /// The files that were read, each with the SHA-256 of its bytes.
+    /// The files with commands that were read, each with the SHA-256 of its bytes.
     pub manifests: BTreeMap<String, String>,
     /// The hints that were made from these files.
     pub made: Made,
-    /// The session that has these hints.
+    /// The session that has stored these hints; empty if no session has.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     session: String,
-    /// True when `nudge init` added the clone; then `nudge init --undo` removes it.
+    /// True when `nudge init` added the clone; `nudge init --undo` then removes the clone from the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_init: bool,
 }
 
 impl SeededClone {
-    /// Lists the seeds whose file now names another command, as `component/key` with the file. A user or agent has
-    /// changed these hints, so they do not follow the file.
+    /// Lists the seeds that a user or an agent changed and whose file now names another command. Each item has
+    /// `component/key` and the file. Such a hint no longer follows its file.
     pub fn list_changed(&self) -> impl Iterator<Item = (String, String)> {
         let list_others = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
             let others = keys.iter().filter(|(_, source)| source.is_other);
@@ -66,7 +66,7 @@ impl SeededClone {
     }
 }
 
-/// This user's clones with seeds, by the absolute folder of each.
+/// This user's clones with seeds, by the absolute path of each clone's top folder.
 #[derive(Default, Serialize, Deserialize)]
 pub struct SeededClones {
     #[serde(rename = "clones", default)]
@@ -77,10 +77,10 @@ pub struct SeededClones {
     _alone: Option<ProcessLock>,
 }
 
-/// The outcome of a refresh.
+/// The outcome of [`refresh_clone`].
 #[derive(Debug, Default)]
 pub struct SeedOutcome {
-    /// The report on the files.
+    /// The report of the library that read the files.
     pub report: SeedReport,
     /// The hints that were made or refreshed.
     pub set: Vec<WantedSeed>,
@@ -88,19 +88,19 @@ pub struct SeedOutcome {
     pub deleted: usize,
     /// All seeds that the files name.
     pub wanted: Vec<WantedSeed>,
-    /// Hints that a person or an agent made; the refresh did not change them.
+    /// Hints that a user or an agent changed or deleted; the refresh left them as they were.
     pub left: Vec<(String, String)>,
-    /// Hints that were refused, each with the reason.
+    /// Hints that the server refused, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
-/// Returns the top of the repository of a folder: the nearest folder at or above it with a `.git`.
+/// Returns the top of a folder's repository: the nearest folder, at or above `cwd`, that has a `.git`.
 pub fn top_of(cwd: &Path) -> Option<PathBuf> {
     let has_git = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
     cwd.ancestors().take(MAX_DEPTH).find(has_git).map(Path::to_owned)
 }
 
-/// Returns the short name of a repository: the last part of its name.
+/// Returns the last part of a repository's name, without `.git`.
 pub fn short_name(repo: &str) -> &str {
     let name = repo.trim_end_matches('/').rsplit('/').next().unwrap_or(repo);
     name.strip_suffix(".git").unwrap_or(name)
@@ -109,7 +109,7 @@ pub fn short_name(repo: &str) -> &str {
 /// Returns the top and the name of the repository of this process's folder.
 ///
 /// # Errors
-/// `E_INVALID` outside of a repository, and for a repository without a name.
+/// `E_INVALID` outside a repository, and in a repository without a name.
 pub fn find_repository() -> Result<(PathBuf, String)> {
     let outside = || Error::invalid("This folder is in no git repository; go into one.");
     let top = nudge_client::process_cwd().and_then(|cwd| top_of(&cwd)).ok_or_else(outside)?;
@@ -131,10 +131,10 @@ impl SeededClones {
         Self::read(find_folder()?.join(FILE))
     }
 
-    /// Reads the list and holds its lock as long as the value lives.
+    /// Reads the list, and holds its lock until the value is dropped.
     ///
     /// # Errors
-    /// As [`read_unlocked`](Self::read_unlocked), and when another process holds the lock for long.
+    /// The errors of [`read_unlocked`](Self::read_unlocked), and an error when another process holds the lock for long.
     pub fn open() -> Result<Self> {
         let folder = find_folder()?;
         let alone = ProcessLock::acquire(&folder.join(LOCK))?;
@@ -165,7 +165,7 @@ impl SeededClones {
         self.by_top.get(top.to_str()?)
     }
 
-    /// Adds a clone to the list; the next [`refresh_clone`] reads its files.
+    /// Adds a clone to the list. The next [`refresh_clone`] reads the clone's files.
     ///
     /// # Errors
     /// `E_INVALID` for a folder whose name is not UTF-8; `E_UNAVAILABLE` when the file cannot be written.
@@ -177,7 +177,7 @@ impl SeededClones {
         self.save()
     }
 
-    /// Removes a clone from the list; returns its last state.
+    /// Removes a clone from the list. Returns the removed item, if there was one.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -187,7 +187,7 @@ impl SeededClones {
         Ok(gone)
     }
 
-    /// Removes the clones that `nudge init` added; returns their number.
+    /// Removes the clones that `nudge init` added. Returns their number.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -201,7 +201,7 @@ impl SeededClones {
         Ok(gone)
     }
 
-    /// Lists the seeds of all clones by component and key, each with its mark.
+    /// Lists the seeds of all clones: component, key and content hash (mark).
     pub fn list_marks(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let components = self.by_top.values().flat_map(|clone| &clone.made);
         components.flat_map(|(component, keys)| {
@@ -209,12 +209,12 @@ impl SeededClones {
         })
     }
 
-    /// Returns true when a session has the seeds of a clone.
+    /// Returns true when a session has the seeds of at least one clone.
     pub fn is_in_session(&self, session: &str) -> bool {
         self.by_top.values().any(|clone| clone.session == session)
     }
 
-    /// Returns true when the session lacks a seed that it had, or has a seed that was deleted.
+    /// Returns true when the session has lost a seed, or has a seed that counts as deleted.
     pub fn has_news(&self, session: &str, is_seen: &dyn Fn(&str, &str) -> bool) -> bool {
         let has_news = |(component, keys): (&String, &BTreeMap<String, SeedSource>)| {
             keys.iter().any(|(key, source)| source.is_deleted == is_seen(component, key))
@@ -222,7 +222,7 @@ impl SeededClones {
         self.by_top.values().filter(|clone| clone.session == session).flat_map(|clone| &clone.made).any(has_news)
     }
 
-    /// Notes which of the `known` seeds were deleted in the session.
+    /// Notes which of the `known` seeds were deleted in the session, and which exist again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -242,7 +242,7 @@ impl SeededClones {
         self.save()
     }
 
-    /// Has the session read the files of its clones again.
+    /// Makes the session read the files of its clones again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -262,8 +262,8 @@ impl SeededClones {
     }
 }
 
-/// Finds a clone that is not seeded and could be. Returns its top, the name of its repository and the number of
-/// commands.
+/// Finds a clone that is not seeded but has commands to seed. Returns its top, the name of its repository and the
+/// number of commands.
 pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
     let top = top_of(cwd)?;
     if SeededClones::read_unlocked().ok()?.get(&top).is_some() {
@@ -274,17 +274,17 @@ pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
     (count > 0).then_some((top, repo, count))
 }
 
-/// Updates the hints of a clone after a change of its files. Returns `None` when the clone is not seeded or nothing
-/// has changed. `must` reads the files even if none has changed.
+/// Updates the hints of a clone after its files have changed. Returns `None` when the clone is not seeded or nothing
+/// has changed. If `must` is true, reads the files even if none has changed.
 ///
 /// # Errors
-/// The errors of the list of clones and of calls. The refusal of one seed is part of the outcome.
+/// The errors of the list of clones and of calls. If the server refuses a seed, the outcome contains the refusal.
 pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<SeedOutcome>> {
     let limits = SeedLimits::default();
     let clones = SeededClones::read_shared()?;
     let Some(known) = clones.get(top) else { return Ok(None) };
     let session = find_session(call)?;
-    // While the lock exists, another process may have stored only some of the hints.
+    // While the lock file exists, another process may have stored only a part of the hints.
     let are_stored = || Ok::<_, Error>(known.session == session && !find_folder()?.join(LOCK).exists());
     if !must {
         if follow::is_quiet(top, &clones) {
@@ -300,7 +300,7 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
         }
     }
     let mut clones = SeededClones::open()?;
-    // Another process may have removed the clone meanwhile.
+    // Reads the clone again: another process may have removed it before this one got the lock.
     let Some(known) = clones.get(top).cloned() else { return Ok(None) };
     let report = nudge_seed::read(top, &limits);
     let wanted = WantedSeed::from_seeds(short_name(&known.repo), &report.seeds);
@@ -337,14 +337,15 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
     Ok(Some(done))
 }
 
-/// Returns true when the manifests of a clone differ from those that were read, or were never read.
+/// Returns true when the manifests of a clone have changed since the last read, or were never read.
 fn is_changed(top: &Path, known: &SeededClone, limits: &SeedLimits) -> bool {
     let to_manifest = |(file, sha256): (&String, &String)| SeedManifest { file: file.clone(), sha256: sha256.clone() };
     let manifests: Vec<_> = known.manifests.iter().map(to_manifest).collect();
     manifests.is_empty() || nudge_seed::has_changed(top, &manifests, limits)
 }
 
-/// Deletes the hints that were made from a clone and not changed since; returns their number.
+/// Deletes the hints that were made from a clone, except the hints that were changed since. Returns the number of
+/// deleted hints.
 ///
 /// # Errors
 /// The errors of the calls.

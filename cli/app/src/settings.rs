@@ -1,9 +1,9 @@
-//! The values of the settings, from the settings file, the environment and flags; a later one in this list overrides
-//! the earlier ones. A single table defines the keys of the file, the variables, the flags of `nudge serve` and the
-//! page `nudge/docs/settings.md`.
+//! The values of the settings, from the settings file, environment variables and flags: a variable overrides the file,
+//! and a flag overrides a variable. A single table defines the keys of the file, the variables, the flags of `nudge
+//! serve` and the page `nudge/docs/settings.md`.
 //!
-//! The file belongs to the user: `nudge/config.toml` in the system's folder for configuration. A project's files
-//! never set anything.
+//! The file belongs to the user: `nudge/config.toml` in the system's folder for configuration. Files of a project never
+//! change a setting.
 
 use std::ffi::OsString;
 use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
@@ -24,10 +24,10 @@ use crate::sources;
 
 /// The most bytes of a settings file that are read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// The name of the settings file, also in messages.
+/// The name of the settings file, which messages also use.
 const FILE: &str = "config.toml";
 
-/// The settings of the binary itself, before those of the sources.
+/// The settings of the binary itself; the settings of the sources follow them.
 static OWN: &[Setting] = &[
     Setting {
         name: "port",
@@ -177,7 +177,7 @@ pub fn file_path() -> Option<PathBuf> {
 /// Reads the values of all settings, without flags.
 ///
 /// # Errors
-/// `E_INVALID` for a file or a variable that is not valid: a wrong limit or protection must not count as absent.
+/// `E_INVALID` for a file or a variable that is not valid. A default in its place could weaken a limit or a protection.
 pub fn read() -> Result<SettingValues> {
     read_with_flags(&SettingFlags::default())
 }
@@ -185,13 +185,13 @@ pub fn read() -> Result<SettingValues> {
 /// Reads the values of all settings, with the flags of a command.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn read_with_flags(flags: &SettingFlags) -> Result<SettingValues> {
     let text = file_path().map_or(Ok(None), |path| read_file(&path))?;
     read_layers(text.as_deref(), read_variable, flags)
 }
 
-/// Writes a value into the settings file and leaves the rest of the file unchanged.
+/// Writes a value into the settings file. The rest of the file stays as it is.
 ///
 /// # Errors
 /// `E_INVALID` for a file that is not valid; `E_UNAVAILABLE` when the file cannot be written.
@@ -213,8 +213,8 @@ pub fn load_defaults() -> SettingValues {
     values
 }
 
-/// Returns Nudge's folder for state, which outlives programs but which users do not copy to other machines; `None` if
-/// the system has none.
+/// Returns Nudge's folder for state: files that outlive programs but that users do not copy to other machines. Returns
+/// `None` if the system has no such folder.
 pub fn state_dir() -> Option<PathBuf> {
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.state_dir().unwrap_or_else(|| base.data_dir()).join("nudge"))
@@ -262,7 +262,7 @@ fn read_layers(
     Ok(values)
 }
 
-/// Reads a variable as text. A variable that is no UTF-8 is an error, because it must not count as absent.
+/// Reads a variable as text. A variable that is not UTF-8 is an error, because a default must not replace it silently.
 fn read_variable(name: &str) -> Result<Option<String>> {
     std::env::var_os(name)
         .map(OsString::into_string)
@@ -272,7 +272,7 @@ fn read_variable(name: &str) -> Result<Option<String>> {
 
 fn read_file(path: &Path) -> Result<Option<String>> {
     let unusable = |what: &str| Error::invalid(format!("{} {what}; correct it or remove it.", path.display()));
-    // A user without access to the folder has no file either.
+    // If the user cannot enter the folder, the user has no settings file either.
     if let Err(error) = path.metadata()
         && matches!(error.kind(), NotFound | PermissionDenied | NotADirectory)
     {
@@ -335,7 +335,7 @@ fn visit_values(table: &dyn TableLike, before: &str, take: &mut impl FnMut(&str,
     Ok(())
 }
 
-/// The settings that flags set, made from the table.
+/// The settings that flags set. The flags come from the table of settings.
 #[derive(Debug, Clone, Default)]
 pub struct SettingFlags(Vec<(&'static str, String)>);
 
@@ -399,12 +399,12 @@ fn lower_first(about: &str) -> String {
     first.into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
 
-/// Returns the long flag of a setting whose value came from a flag.
+/// Returns the long flag of a setting. The setting must have one.
 fn flag_of(setting: &Setting) -> String {
     format!("--{}", setting.long_flag().expect("a setting without a flag is not given by one"))
 }
 
-/// Returns the origin of a value, in words.
+/// Returns where a value comes from, in words for the user.
 pub fn describe_origin(setting: &Setting, origin: ValueOrigin) -> String {
     match origin {
         ValueOrigin::Default => "default".into(),

@@ -1,4 +1,4 @@
-//! The only list of sources.
+//! The only list of the binary's sources.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,12 +8,12 @@ use nudge_core::embed::ModelProvider;
 use nudge_core::settings::SettingValues;
 use nudge_core::source::{DataDir, SourceResources, SourceSpec};
 
-/// Capture, the work of hooks at the end of a session.
+/// The work of hooks at the end of a session.
 pub use nudge_brain::capture;
 
-/// The sources of this binary. Surfaces list them in this order, and an earlier source wins a tie. The first source
-/// has no name in its records, methods, settings and commands, because it is the oldest. A server does not start
-/// without it.
+/// The sources of this binary. Every surface lists them in this order, and in a tie an earlier source wins. The first
+/// source is the oldest one, so its records, methods, settings and commands have no prefix. A server does not start
+/// without the first source.
 static SOURCES: &[&SourceSpec] = &[
     &nudge::SOURCE,
     &nudge_signals::SOURCE,
@@ -29,14 +29,14 @@ pub fn model_folder(data: &DataDir) -> nudge_embed::ModelFolder {
     nudge_embed::ModelFolder::new(data.path().join("models"))
 }
 
-/// Opens the model for the sources, if the user has added one: the model in the folder `model_dir`, else the added
-/// model with the name `model`.
+/// Opens the model for the sources, if the user has added one. The folder in the setting `model_dir` has priority over
+/// the added model that the setting `model` names.
 #[cfg(feature = "model")]
 pub fn open_models(values: &SettingValues, data: &DataDir, clock: Arc<dyn Clock>) -> Arc<dyn ModelProvider> {
     Arc::new(nudge_embed::ModelLender::new(choose_model(values, data), clock))
 }
 
-/// Returns the id of this model from its files, without loading it.
+/// Computes the id of the model from its files, without loading it. Returns `None` if there is no model.
 #[cfg(feature = "model")]
 pub fn model_id(values: &SettingValues, data: &DataDir) -> nudge::Result<Option<String>> {
     choose_model(values, data).find_id()
@@ -52,13 +52,13 @@ fn choose_model(values: &SettingValues, data: &DataDir) -> nudge_embed::ModelCho
     }
 }
 
-/// This binary cannot run a model.
+/// Returns a provider without a model, because this binary cannot run one.
 #[cfg(not(feature = "model"))]
 pub fn open_models(_: &SettingValues, _: &DataDir, _: Arc<dyn Clock>) -> Arc<dyn ModelProvider> {
     Arc::new(nudge_core::embed::NoModels)
 }
 
-/// This binary has no model.
+/// Returns `None`, because this binary cannot run a model.
 #[cfg(not(feature = "model"))]
 pub fn model_id(_: &SettingValues, _: &DataDir) -> nudge::Result<Option<String>> {
     Ok(None)
@@ -66,12 +66,12 @@ pub fn model_id(_: &SettingValues, _: &DataDir) -> nudge::Result<Option<String>>
 
 static LIST: OnceLock<&'static [&'static SourceSpec]> = OnceLock::new();
 
-/// Lists every source. A PROXY opens none of them, but lists all.
+/// Lists every source. A PROXY also lists all sources, although it opens none.
 pub fn list_sources() -> &'static [&'static SourceSpec] {
     LIST.get_or_init(|| SOURCES)
 }
 
-/// Replaces the list, for a test binary with one more source. It has no effect after the first read of the list.
+/// Replaces the list in a test binary that has one more source. Has no effect after the first read of the list.
 pub fn replace_sources(list: &'static [&'static SourceSpec]) {
     let _ = LIST.set(list);
 }
@@ -101,7 +101,7 @@ pub fn find_method(name: &str) -> Option<&'static MethodSpec> {
     list_methods().into_iter().find(|row| row.name == name)
 }
 
-/// Returns the command that calls a method of a named source: `nudge.records.search` is `nudge records search`.
+/// Returns the command that calls a method of a named source: `nudge records search` for `nudge.records.search`.
 pub fn name_command(method: &str) -> Option<String> {
     let (source, own) = method.strip_prefix("nudge.")?.split_once('.')?;
     Some(format!("nudge {source} {}", own.replace(['.', '_'], "-")))
@@ -120,9 +120,9 @@ mod tests {
             let name = source.name;
             assert!(!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
             assert!(source.guide.len() <= 160, "{name}: {} bytes", source.guide.len());
-            // Hooks name this method to models.
+            // Hooks tell models the name of this method.
             assert!(find_method(source.list).is_some_and(|row| row.tool), "{name}");
-            // The methods of the hints, the first source, have no prefix.
+            // The first source holds the hints; its methods have no prefix.
             if index > 0 {
                 assert!((source.methods)().iter().all(|row| row.name.starts_with(&format!("nudge.{name}."))), "{name}");
                 assert!(source.settings.iter().all(|own| own.name.starts_with(&format!("{name}."))), "{name}");

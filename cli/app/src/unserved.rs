@@ -1,5 +1,5 @@
-//! Answers calls that only read from what is kept, while no server runs: the hints of `kept.json`, and the sources that
-//! have files of their own. Nothing is written.
+//! Answers calls that only read, while no server runs: from the hints of `kept.json`, and from the sources that have
+//! files of their own. Writes nothing.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::kept::{KeptDocument, KeptFolder};
 use crate::{settings, sources};
 
-/// Limits that leave room for whatever a session has kept: the file was written within that session's limits.
+/// Limits that are larger than any session's, because the file was written within the limits of an unknown session.
 const NO_LIMITS: &[(&str, &str)] = &[
     ("max_components", "10000000"),
     ("max_hints_per_component", "10000000"),
@@ -23,19 +23,19 @@ const NO_LIMITS: &[(&str, &str)] = &[
     ("secret_guard", "0"),
 ];
 
-/// The sources that are opened.
+/// Selects the sources to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadSources {
     /// The kept hints.
     Hints,
-    /// All that can be asked without a server.
+    /// The kept hints, and every source that can answer without a server.
     All,
 }
 
-/// Opens what is kept. `None` when there is nothing.
+/// Opens the kept data of the wanted sources. Returns `None` when there is no such data.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` for a file of kept hints that makes no sense; the errors of the settings.
+/// `E_UNAVAILABLE` for a file of kept hints that cannot be parsed; the errors of the settings.
 pub fn open_kept(wanted: ReadSources) -> Result<Option<Arc<dyn Service>>> {
     let values = settings::read()?;
     let mut all = Vec::new();
@@ -59,10 +59,10 @@ pub fn open_kept(wanted: ReadSources) -> Result<Option<Arc<dyn Service>>> {
     Ok(Some(Arc::new(JoinedServices::new(joined))))
 }
 
-/// Counts the kept hints, with the path of their file; `None` when there is no file.
+/// Returns the number of kept hints and the path of their file. Returns `None` when there is no file.
 ///
 /// # Errors
-/// As [`open_kept`].
+/// The errors of [`open_kept`].
 pub fn count_kept() -> Result<Option<(usize, String)>> {
     let Some(text) = read_kept()? else { return Ok(None) };
     let count = KeptDocument::read(&text).map_err(|error| unreadable(&error))?.len();
@@ -80,9 +80,9 @@ fn unreadable(why: &dyn std::fmt::Display) -> Error {
     ))
 }
 
-/// Opens the hints of the kept file, or none.
+/// Opens the source of hints with the hints of the kept file, or without hints if there is no file.
 fn open_hints(text: Option<&str>) -> Result<Arc<dyn Source>> {
-    // No folder is used: the hints are in memory.
+    // The hints are in memory, so the source needs no folder.
     let hints = (SOURCE.open)(SourceHost::new_alone(std::path::Path::new(""), &SOURCE, NO_LIMITS)?)?;
     if let Some(text) = text {
         let document = KeptDocument::read(text).map_err(|error| unreadable(&error))?;
@@ -101,7 +101,7 @@ pub fn open_alone(source: &SourceSpec, values: &SettingValues) -> Result<Arc<dyn
     (source.open)(host_alone(source, values)?)
 }
 
-/// Returns the host of a source in this process.
+/// Returns a host that can open a source in this process.
 ///
 /// # Errors
 /// `E_INVALID` for a setting that the source does not have.

@@ -1,4 +1,4 @@
-//! The params and answers of calls as JSON.
+//! Reads and writes the params and answers of calls as JSON.
 
 use nudge::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ pub fn to_raw(params: &impl serde::Serialize) -> Result<Box<RawValue>> {
 /// Reads a result.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when the result has another form than expected.
+/// `E_UNAVAILABLE` when the result does not have the form of `T`.
 pub fn parsed_as<T: DeserializeOwned>(result: &RawValue) -> Result<T> {
     serde_json::from_str(result.get())
         .map_err(|_| Error::unavailable("The server answered something else than was asked; start it again."))

@@ -1,4 +1,4 @@
-//! The common form in which hints of a file and hints of a session are compared.
+//! The common form in which hints of the file and hints of a session are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,24 +14,25 @@ use crate::reach::SET_HINT;
 use crate::seed::{self, Call};
 use crate::wire::{parsed_as, to_raw};
 
-/// The fields that a hint in the file may have besides its value. All other fields belong to a session.
+/// The fields of `meta` that the file may have. All other fields belong to the session.
 pub(super) const META: [&str; 6] = ["reason", "tags", "priority", "confidence", "ttl", "scope"];
 
-/// The name of a hint that is the same in every clone: it leaves out the scope's repository, which may differ.
+/// The name of a hint that is equal in every clone. It leaves out the repository of the scope, because clones may name
+/// the repository differently.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SharedName {
     /// The component.
     pub component: String,
     /// The key.
     pub key: String,
-    /// The variant of the scope without its repository.
+    /// The variant of the scope, computed without the repository.
     pub variant: String,
 }
 
 /// A hint as the file contains it: its value, or an object with `value` and `meta`.
 pub type WrittenForm = Value;
 
-/// The hints of a text by name, each with the form that it would have in a session.
+/// The hints of a file by name, each with the form that a session would give it.
 pub type FileHints = BTreeMap<SharedName, (CommittedHint, WrittenForm)>;
 
 /// A hint of this repository that the session holds.
@@ -41,23 +42,23 @@ pub struct SessionHint {
     pub form: WrittenForm,
     /// The version.
     pub version: u64,
-    /// The variant of the hint's whole scope.
+    /// The variant of the hint's whole scope, with the repository.
     pub variant: String,
-    /// True for a command that the repository's own files name.
+    /// True for a hint that `nudge seed` made.
     pub is_seed: bool,
-    /// True for a hint without a repository in its scope.
+    /// True for a hint whose scope has no repository.
     pub is_everywhere: bool,
 }
 
-/// The session's hints in the given components.
+/// The session's hints in some components.
 #[derive(Debug, Default)]
 pub struct SessionHints {
     /// The hints that are limited to this repository.
     pub of_repository: BTreeMap<SharedName, SessionHint>,
     /// The hints that are not limited to a repository.
     pub everywhere: BTreeMap<SharedName, SessionHint>,
-    /// The components with secret hints. Secrets are not read, so a missing hint of such a component may be one of
-    /// them.
+    /// The components that have secret hints. Secrets are not read, so a hint that seems to be missing in such a
+    /// component may be a secret.
     hiding: BTreeSet<String>,
 }
 
@@ -94,7 +95,7 @@ impl SessionHints {
         let (Some(name), Some(variant)) = (name_hint(component, key, scope), find_variant(scope)) else {
             return Ok(());
         };
-        // A hint that is left out here would count as deleted.
+        // A hint without a version is an error: if it were skipped, it would count as deleted.
         let unversioned = || Error::unavailable("The server does not say the versions of its hints; update it.");
         let version = hint["version"].as_u64().ok_or_else(unversioned)?;
         let read = SessionHint {
@@ -109,7 +110,7 @@ impl SessionHints {
         Ok(())
     }
 
-    /// Returns true when a hint that was not found may still exist as a secret.
+    /// Returns true when a hint that was not found may exist as a secret.
     pub fn may_hide(&self, name: &SharedName) -> bool {
         self.hiding.contains(&name.component)
     }
@@ -122,7 +123,7 @@ pub(super) fn list_hints(content: &Value) -> impl Iterator<Item = (&String, &Val
     hints.chain(variants.flat_map(|(key, list)| list.as_array().into_iter().flatten().map(move |hint| (key, hint))))
 }
 
-/// Names the hints of a file as a session would: it gives every spelling of a scope the same variant.
+/// Names the hints of a file as a session would: every spelling of a scope gets the same variant.
 pub fn read_forms(file: &CommittedFile) -> FileHints {
     let limit = file.entries.len() + 1;
     let store = Nudge::new(Config {
@@ -142,7 +143,7 @@ pub fn read_forms(file: &CommittedFile) -> FileHints {
     };
     let mut all = FileHints::new();
     for entry in &file.entries {
-        // A session also refuses this hint, so it gets a name that no stored hint has.
+        // A session also refuses this hint, so its name here is one that no stored hint has.
         let (name, form) = store_hint(entry).unwrap_or_else(|_| {
             let variant = format!("?{}", entry.meta.get("scope").unwrap_or(&Value::Null));
             let (component, key) = (entry.component.clone(), entry.key.clone());
@@ -159,7 +160,7 @@ fn find_variant(scope: &Value) -> Option<String> {
     Some(Scope::new(&spec).ok()?.variant().to_owned())
 }
 
-/// Returns the name of a session's hint; `None` for an invalid scope.
+/// Returns the name of a session's hint. Returns `None` for an invalid scope.
 pub fn name_hint(component: &str, key: &str, scope: &Value) -> Option<SharedName> {
     let mut scope = scope.clone();
     if let Some(fields) = scope.as_object_mut() {
@@ -168,8 +169,8 @@ pub fn name_hint(component: &str, key: &str, scope: &Value) -> Option<SharedName
     Some(SharedName { component: component.to_owned(), key: key.to_owned(), variant: find_variant(&scope)? })
 }
 
-/// Returns a session's hint in the form of the file, without the fields that belong to the session. Leaves out a
-/// default duration.
+/// Returns a session's hint in the form of the file: without the fields that belong to the session, and without a
+/// default ttl.
 fn to_written_form(hint: &Value) -> WrittenForm {
     let mut meta: Map<String, Value> =
         META.iter().filter_map(|name| Some(((*name).to_owned(), hint["meta"].get(*name)?.clone()))).collect();

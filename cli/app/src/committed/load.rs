@@ -1,5 +1,4 @@
-//! Loads the trusted text of a clone into the running session, with the file's changes and deletions since the last
-//! load.
+//! Loads the trusted text of a clone into the running session. Brings the changes and deletions since the last load.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,17 +18,18 @@ use crate::seed::Call;
 pub struct LoadedHints {
     /// The number of hints that are new in the session or changed by the file.
     pub set: usize,
-    /// The number of hints that existed already and stay.
+    /// The number of hints that were already in the session and stay.
     pub there: usize,
     /// The number of hints that were deleted because the file no longer has them.
     pub deleted: usize,
-    /// The names of hints that differ in the file and were also changed in the session; these stay.
+    /// The names of hints that both the file and the session have changed. The session's hints stay.
     pub other: Vec<String>,
-    /// Hints that were refused, each with the reason.
+    /// Hints that the server refused, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
-/// Loads the trusted text into the running session, if the session has not loaded it yet.
+/// Loads the trusted text into the running session. Returns `None` if no text is trusted, or if the session has loaded
+/// it.
 ///
 /// # Errors
 /// The errors of the calls and of [`TrustFile`].
@@ -43,7 +43,7 @@ pub fn load_trusted(top: &Path, repo: &str, call: Call<'_>) -> Result<Option<Loa
         return Ok(None);
     }
     let mut trust = TrustFile::open()?;
-    // Another process may have loaded it meanwhile.
+    // Reads the trust again, because another process may have loaded the text before this one got the lock.
     let known = trust.get(top);
     let Some(trusted) = known.trusted.clone().filter(|_| !known.is_loaded(&session)) else { return Ok(None) };
     let theirs = read_forms(&CommittedFile::from_text(trusted.clone())?);
@@ -87,7 +87,7 @@ struct FileMerge<'a> {
     here: SessionHints,
     base: FileHints,
     known: CloneTrust,
-    /// True when the session has loaded the base, so a hint of the base that is missing was deleted since.
+    /// True when this session has loaded the base. A hint of the base that is missing was then deleted in the session.
     is_same_session: bool,
     loaded: LoadedHints,
     repo: &'a str,
@@ -95,7 +95,7 @@ struct FileMerge<'a> {
 }
 
 impl FileMerge<'_> {
-    /// Takes over a hint of the file; returns true when the session has the hint afterwards.
+    /// Stores a hint of the file in the session. Returns true when the session has the hint afterwards.
     fn take_hint(&mut self, name: &SharedName, entry: &CommittedHint, form: &super::form::WrittenForm) -> Result<bool> {
         let base = self.base.get(name).map(|(_, form)| form);
         let Some(SessionHint { form: ours, version, .. }) = self.here.of_repository.get(name) else {
@@ -105,8 +105,8 @@ impl FileMerge<'_> {
             }
             let is_deleted =
                 self.known.deleted.contains(name) || (self.is_same_session && self.known.held.contains(name));
-            // A hint that was deleted in the session and changed in the file comes back, so that no new value is
-            // lost.
+            // If the session deleted a hint and the file has changed it, the hint comes back: otherwise the new value
+            // would be lost.
             if is_deleted && base == Some(form) {
                 self.known.deleted.insert(name.clone());
                 return Ok(false);
@@ -140,7 +140,7 @@ impl FileMerge<'_> {
         Ok(true)
     }
 
-    /// Deletes the hints that the file no longer has, unless they were changed in the session.
+    /// Deletes the hints that the file no longer has, except the hints that the session changed.
     fn delete_missing(&mut self, theirs: &FileHints) -> Result<()> {
         for (name, (_, form)) in self.base.iter().filter(|(name, _)| !theirs.contains_key(name)) {
             self.known.deleted.remove(name);

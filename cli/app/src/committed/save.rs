@@ -1,5 +1,5 @@
-//! Plans the next text of the file. It contains the session's changes to the hints of the file, and the hints that
-//! the caller names. The rest of the file stays.
+//! Plans the next text of the file. The plan takes over the session's changes to the hints of the file, and adds the
+//! hints that the caller names. The rest of the file stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::seed::Call;
 /// The hints that the caller wants to add to the file.
 #[derive(Debug, Clone, Default)]
 pub struct SaveRequest {
-    /// A component; its hints without a repository are included.
+    /// A component to add; also adds its hints without a repository.
     pub component: Option<String>,
-    /// The keys in this component; empty for all keys.
+    /// The keys to add from this component; empty for all keys.
     pub keys: Vec<String>,
-    /// True for all hints of this repository.
+    /// True to add all hints of this repository.
     pub all: bool,
 }
 
@@ -46,17 +46,17 @@ pub struct SavePlan {
     pub text: Option<String>,
     /// The number of hints in the new text.
     pub count: usize,
-    /// The names of the hints that the plan adds to the file, changes in it, and removes from it.
+    /// The names of the hints that the plan adds, changes and removes.
     pub added: Vec<String>,
     pub changed: Vec<String>,
     pub removed: Vec<String>,
-    /// The names of this repository's hints that are not in the file.
+    /// The names of this repository's hints that the new text does not have.
     pub private: Vec<String>,
     entries: BTreeMap<SharedName, WrittenForm>,
 }
 
-/// A planned save that is not yet written. It holds the lock of the trust file, so no other process changes the trust
-/// meanwhile.
+/// A planned save that is not yet written. Holds the lock of the trust file, so no other process changes the trust
+/// before the write.
 pub struct PendingSave {
     /// The planned change.
     pub plan: SavePlan,
@@ -64,12 +64,12 @@ pub struct PendingSave {
     known: CloneTrust,
     session: String,
     here: SessionHints,
-    /// The text of the file when the change was planned.
+    /// The text of the file when the save was planned.
     file_text: Option<String>,
 }
 
 impl PendingSave {
-    /// Plans a save in a clone that has [loaded](super::load_trusted) its file.
+    /// Plans a save. If the clone has a file, the clone must have [loaded](super::load_trusted) its present text.
     ///
     /// # Errors
     /// `E_INVALID` for a file that is not valid; `E_CONFLICT` for a file with changes that were not loaded;
@@ -106,8 +106,8 @@ impl PendingSave {
         Ok(Self { plan, trust, known, session, here, file_text })
     }
 
-    /// Writes and trusts the text, because its writer need not review it again. A saved hint without a repository is
-    /// also stored for this repository, as every other clone will do.
+    /// Writes the text, and trusts it, because the user who writes it need not review it. If a saved hint has no
+    /// repository, stores it for this repository too: every other clone will do the same when it loads the file.
     ///
     /// # Errors
     /// `E_CONFLICT` for a file that has changed since the plan; `E_UNAVAILABLE` when a file cannot be written; the errors of
@@ -140,7 +140,7 @@ impl PendingSave {
     }
 }
 
-/// Refuses a file that another program has changed since the save was planned, such as a pull.
+/// Refuses to save if another program, such as a `git pull`, has changed the file since the plan.
 fn refuse_changed_file(top: &Path, planned: Option<&str>) -> Result<()> {
     if CommittedFile::read(top)?.as_ref().map(|file| file.text.as_str()) == planned {
         return Ok(());
@@ -190,7 +190,7 @@ fn plan_text(
 }
 
 impl SavePlan {
-    /// Refuses a request for hints that do not exist.
+    /// Refuses a request that names hints which do not exist.
     fn check_request(&self, request: &SaveRequest, has_file: bool) -> Result<()> {
         let holds = |key: Option<&String>| {
             let component = request.component.as_ref();
@@ -225,7 +225,7 @@ impl SavePlan {
     }
 }
 
-/// Writes the hints in the order of their names. Keeps all other members of the document.
+/// Writes the document with these hints, in the order of their names. All other members of the document stay.
 fn write_document(document: &Value, entries: &BTreeMap<SharedName, WrittenForm>) -> String {
     let mut by_component: BTreeMap<&str, BTreeMap<&str, Vec<&WrittenForm>>> = BTreeMap::new();
     for (name, form) in entries {

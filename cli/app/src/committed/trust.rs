@@ -1,5 +1,5 @@
-//! This user's trust in the `.nudge.json` of clones, and the hints that each clone has loaded from it. The file is
-//! `trust.json` beside the kept hints.
+//! This user's trust in the `.nudge.json` of clones, and the hints that each clone has loaded from it. The state is in
+//! `trust.json`, in the folder of the kept hints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,7 +19,7 @@ const STATE: &str = "trust.json";
 const LOCK: &str = "trust.lock";
 const MAX_STATE_BYTES: u64 = 64 << 20;
 
-/// This user's trust in the files of clones.
+/// This user's trust in the `.nudge.json` of every clone.
 #[derive(Default, Serialize, Deserialize)]
 pub struct TrustFile {
     #[serde(rename = "clones", default)]
@@ -30,24 +30,24 @@ pub struct TrustFile {
     _alone: Option<ProcessLock>,
 }
 
-/// The trust in the file of one clone.
+/// The trust in the `.nudge.json` of one clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CloneTrust {
-    /// The trusted text.
+    /// The text that the user trusts; `None` if the user trusts none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted: Option<String>,
-    /// The SHA-256 of the last text about which the user got the notice that it is not loaded.
+    /// The SHA-256 of the text for which the user last got the notice that it is not loaded.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) mentioned: String,
-    /// The text that was last loaded or saved. A hint that differs from it was changed since.
+    /// The text that was last loaded or saved. A hint that differs from this text was changed later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<String>,
     /// The session that has loaded the base.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) session: String,
-    /// The hints of the base that the session had after the load. If one of them is missing now, it was deleted
-    /// since.
+    /// The hints of the base that the session had after the load. If one of them is missing now, the session has
+    /// deleted it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) held: BTreeSet<SharedName>,
     /// The hints of the base that were deleted in this clone.
@@ -84,16 +84,16 @@ impl TrustFile {
         Ok(Self { path, ..trust })
     }
 
-    /// Reads the trust and holds its lock as long as the value lives.
+    /// Reads the trust, and holds its lock until the value is dropped.
     ///
     /// # Errors
-    /// As [`read_unlocked`](Self::read_unlocked), and when another process holds the lock for long.
+    /// The errors of [`read_unlocked`](Self::read_unlocked), and an error when another process holds the lock for long.
     pub fn open() -> Result<Self> {
         let alone = ProcessLock::acquire(&Self::find_folder()?.join(LOCK))?;
         Ok(Self { _alone: Some(alone), ..Self::read_unlocked()? })
     }
 
-    /// Returns the trust in a clone's file.
+    /// Returns the trust in a clone's file. A clone that is not listed has no trusted text.
     pub fn get(&self, top: &Path) -> CloneTrust {
         top.to_str().and_then(|name| self.by_top.get(name)).cloned().unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl TrustFile {
         top.to_str().and_then(|name| self.by_top.get(name)).is_some_and(|known| known.trusted.is_some())
     }
 
-    /// Sets the trusted text of a clone, or removes it.
+    /// Sets the trusted text of a clone; `None` removes the trust.
     ///
     /// # Errors
     /// `E_INVALID` for a folder whose name is not UTF-8; `E_UNAVAILABLE` when the file cannot be written.
@@ -115,23 +115,23 @@ impl TrustFile {
         self.put_known(top, known)
     }
 
-    /// Lists the hints that clones have or had from their files.
+    /// Lists the names of all hints that clones have or had from their files.
     pub fn list_names(&self) -> impl Iterator<Item = &SharedName> {
         self.by_top.values().flat_map(|known| known.held.iter().chain(&known.deleted))
     }
 
-    /// Returns true when a session has loaded the file of a clone.
+    /// Returns true when a session has loaded the file of at least one clone.
     pub fn is_in_session(&self, session: &str) -> bool {
         self.by_top.values().any(|known| known.session == session)
     }
 
-    /// Returns true when the session lacks a hint that it had, or has one that was deleted.
+    /// Returns true when the session has lost a hint from the file, or has a hint that counts as deleted.
     pub fn has_news(&self, session: &str, is_seen: &dyn Fn(&SharedName) -> bool) -> bool {
         let has_news = |known: &CloneTrust| !known.held.iter().all(is_seen) || known.deleted.iter().any(is_seen);
         self.by_top.values().filter(|known| known.session == session).any(has_news)
     }
 
-    /// Notes which of the `known` hints were deleted in the session.
+    /// Notes which of the `known` hints were deleted in the session, and which exist again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.
@@ -156,7 +156,7 @@ impl TrustFile {
         self.save()
     }
 
-    /// Has the session load the files again.
+    /// Makes the session load the files again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.

@@ -1,8 +1,7 @@
-//! JSON with comments, the format of clients' settings.
+//! JSON with comments, the format of the clients' settings.
 //!
-//! A tree with every comment needs much more memory and time than the text. A client may store megabytes of its own
-//! beside the few lines that matter here. A large value of the outermost object therefore stays text until a caller
-//! needs it.
+//! A tree with every comment needs much more memory and time than the text, and a client may store megabytes next to
+//! the few lines that Nudge needs. A large value of the outermost object therefore stays text until a caller needs it.
 
 use std::collections::BTreeSet;
 
@@ -11,29 +10,29 @@ use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-/// The most bytes of a value of the outermost object that becomes a tree at once.
+/// The most bytes of a value of the outermost object that is parsed into a tree at once.
 const TREE_LIMIT: usize = 4096;
 
-/// A document.
+/// A parsed document.
 pub(super) struct JsonDocument {
     root: CstRootNode,
-    /// The large values of the outermost object that are still text, by name. The tree has a literal in place of
-    /// each.
+    /// The large values of the outermost object that are still text, by name. In the tree, a string literal stands for
+    /// each one.
     texts: Vec<(String, String)>,
 }
 
-/// The reason why a text cannot be parsed: line and column, counted from 1, and the message.
+/// The position and the reason of a syntax error: line and column, counted from 1, and the message.
 pub(super) struct JsonSyntaxError(pub usize, pub usize, pub String);
 
 impl JsonDocument {
     pub(super) fn parse(text: &str) -> Result<Self, JsonSyntaxError> {
-        // An editor may leave white space in an empty file.
+        // An editor may leave white space in an otherwise empty file.
         let text = if text.trim().is_empty() { "{}\n" } else { text };
         let parsed = parse_to_ast(text, &CollectOptions::default(), &parse_options())
             .map_err(|error| JsonSyntaxError(error.line_display(), error.column_display(), error.kind().to_string()))?;
         let no_object = || JsonSyntaxError(1, 1, "it holds no object".into());
         let outer = parsed.value.as_ref().and_then(|value| value.as_object()).ok_or_else(no_object)?;
-        // Refuses a repeated name, because programs differ in which of the two values they read.
+        // Refuses a repeated name, because some programs read its first value and others its last.
         let inner = outer.properties.iter().filter_map(|property| property.value.as_object());
         for object in std::iter::once(outer).chain(inner) {
             let mut seen = BTreeSet::new();
@@ -78,7 +77,8 @@ impl JsonDocument {
         node.to_serde_value()
     }
 
-    /// Puts `value` at `last` below the path `way`; `None` when a value on the way is no object.
+    /// Puts `value` under the name `last` into the object at the path `way`. Returns `None` when a value on the path is
+    /// no object.
     pub(super) fn set(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
         let object = self.open_object(way, last)?;
         match object.get(last) {
@@ -88,8 +88,8 @@ impl JsonDocument {
         Some(())
     }
 
-    /// Appends `value` to the list `last` below the path `way`, and creates a missing list; `None` when another value
-    /// is there.
+    /// Appends `value` to the list `last` in the object at the path `way`. Creates a missing list. Returns `None` when
+    /// another value has the name.
     pub(super) fn append(&mut self, way: &[&str], last: &str, value: &Value) -> Option<()> {
         let array = self.open_object(way, last)?.array_value_or_create(last)?;
         array.ensure_multiline();
@@ -97,7 +97,7 @@ impl JsonDocument {
         Some(())
     }
 
-    /// Removes `last` below the path `way`.
+    /// Removes `last` from the object or list at the path `way`.
     pub(super) fn remove(&mut self, way: &[&str], last: &str) -> Option<()> {
         match (last.parse::<usize>(), way.split_last()) {
             (Ok(index), Some((name, way))) => {
@@ -108,7 +108,7 @@ impl JsonDocument {
         Some(())
     }
 
-    /// Returns true when the outermost object has this name and no other.
+    /// Returns true when the outermost object has this name and no other name.
     pub(super) fn is_alone(&self, name: &str) -> bool {
         self.root.object_value().is_some_and(
             |object| matches!(&object.properties()[..], [property] if property.decoded_name().as_deref() == Some(name)),
@@ -123,12 +123,12 @@ impl JsonDocument {
         self.texts.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// Returns the object at `way`, to change the part below `last`. Creates missing objects. A number is an index
-    /// into an existing list.
+    /// Returns the object at the path `way`, in which the caller will change `last`. Creates missing objects. A number
+    /// in the path is an index into an existing list.
     fn open_object(&mut self, way: &[&str], last: &str) -> Option<CstObject> {
         let outermost = way.first().unwrap_or(&last);
         if self.find_text(outermost).is_some() {
-            // Parses the whole text into a tree, because a changed value is rarely large.
+            // Parses the whole text into a tree: a caller rarely changes a large value.
             self.root = parse_tree(&self.to_text(), &[])?;
             self.texts.clear();
         }
@@ -144,7 +144,7 @@ impl JsonDocument {
     }
 }
 
-/// Parses a tree; each text of `texts` stays a literal.
+/// Parses text into a tree. Each of the `texts` stays one string literal.
 fn parse_tree(text: &str, texts: &[(String, String)]) -> Option<CstRootNode> {
     #[cfg(test)]
     TREES.with(|bytes| bytes.set(bytes.get() + text.len()));

@@ -1,5 +1,5 @@
-//! Remembers what looks at seeded clones have read, so that the next look is a few calls of `stat`. With 400 seeds,
-//! reading `seeds.json` and every manifest takes milliseconds, and a hook waits for each look.
+//! Remembers which seeded clones had nothing to do, so that the next look only calls `stat` on their files. With 400
+//! seeds, a full read of `seeds.json` and every manifest takes milliseconds, and a hook waits for each look.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 
 use super::{FILE, SeededClone, SeededClones, find_folder};
 
-/// Most clones that are remembered.
+/// The most clones that are remembered.
 const MAX_QUIET: usize = 64;
 
-/// The last read of `seeds.json`.
+/// The last read of `seeds.json`, with the file's marks (size, times, inode).
 static SHARED: Mutex<Option<SharedClones>> = Mutex::new(None);
-/// The clones in which the last look found nothing to do, by their tops.
+/// The clones in which the last look found nothing to do, by their top folders.
 static QUIET: Mutex<Option<HashMap<PathBuf, QuietClone>>> = Mutex::new(None);
 
 struct SharedClones {
@@ -25,18 +25,18 @@ struct SharedClones {
     clones: Arc<SeededClones>,
 }
 
-/// A clone without anything to do while its files keep their marks.
+/// A clone that has nothing to do as long as its files keep their marks.
 struct QuietClone {
-    /// The state of that look; another read of `seeds.json` makes another one.
+    /// The list of clones at that look. If `seeds.json` is read again, the list is another one and this value is stale.
     clones: Arc<SeededClones>,
     files: Vec<(PathBuf, FileMarks)>,
 }
 
 impl SeededClones {
-    /// Reads which clones are seeded, without a lock; parses the file only when it has changed.
+    /// Returns the list of seeded clones without a lock. Parses `seeds.json` only when the file has changed.
     ///
     /// # Errors
-    /// As [`read_unlocked`](Self::read_unlocked).
+    /// The errors of [`read_unlocked`](Self::read_unlocked).
     pub fn read_shared() -> Result<Arc<Self>> {
         let path = find_folder()?.join(FILE);
         let read_ns = now_ns();
@@ -55,14 +55,14 @@ impl SeededClones {
     }
 }
 
-/// The marks of a clone's manifests and of its top, from before a look at their content.
+/// The marks of a clone's top folder and manifests, read before their content.
 pub(super) struct ClonesLook {
     read_ns: i64,
     files: Vec<(PathBuf, Option<FileMarks>)>,
 }
 
 impl ClonesLook {
-    /// Takes the marks.
+    /// Reads the marks.
     pub fn begin(top: &Path, known: &SeededClone) -> Self {
         let read_ns = now_ns();
         let paths = known.manifests.keys().map(|file| top.join(file)).chain([top.to_owned()]);
@@ -73,8 +73,8 @@ impl ClonesLook {
         Self { read_ns, files: paths.map(mark).collect() }
     }
 
-    /// Notes that there was nothing to do, unless a file has changed so lately that its marks may not show the next
-    /// change.
+    /// Notes that the clone has nothing to do. Notes nothing if a file changed so recently that its marks could stay
+    /// equal at the next change.
     pub fn note_quiet(self, top: &Path, clones: Arc<SeededClones>) {
         let settled = |(path, marks): (PathBuf, Option<FileMarks>)| {
             marks.filter(|marks| !marks.is_racy(self.read_ns)).map(|marks| (path, marks))
@@ -89,7 +89,7 @@ impl ClonesLook {
     }
 }
 
-/// Returns true when the last look at a clone found nothing to do, and no file has changed since.
+/// Returns true when the last look at a clone found nothing to do, and no file has changed since then.
 pub(super) fn is_quiet(top: &Path, clones: &Arc<SeededClones>) -> bool {
     let quiet = QUIET.lock();
     let known = quiet.as_ref().and_then(|quiet| quiet.get(top)).filter(|known| Arc::ptr_eq(&known.clones, clones));

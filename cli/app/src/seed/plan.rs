@@ -1,4 +1,4 @@
-//! Plans which hints a clone's seeds add, refresh and remove, without files and without a server.
+//! Plans which hints a clone's seeds add, refresh and remove. The plan reads no file and calls no server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +9,38 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The author of the hints.
+/// The author (`added_by`) of the hints.
 pub const ADDED_BY: &str = "nudge seed";
-/// The confidence in a command that has not yet run.
+/// The confidence in a command that has not run yet.
 const CONFIDENCE: f64 = 0.6;
 /// The priority of a seed. It is lower than that of other hints until the command has worked, because the agent can
-/// also read the command in its file (semantics section 10).
+/// also read the command in the repository's file (semantics section 10).
 const PRIORITY: u8 = 2;
 
 /// The hints that were made from a clone's files, by component and key.
 pub type Made = BTreeMap<String, BTreeMap<String, SeedSource>>;
 
-/// The source of a hint.
+/// The origin of a hint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeedSource {
-    /// The mark of the hint's content when it was made.
+    /// The short hash of command and reason when the hint was made. Another hash today means that the hint was changed.
     pub mark: String,
     /// The file that names the command, relative to the top.
     pub file: String,
-    /// True when the file and the changed hint differ: the file names another command or none, and the hint stays.
+    /// True when a user changed the hint and the file now names another command or none. The changed hint then stays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_other: bool,
-    /// True when a user or an agent deleted the hint. It stays away, in later sessions, too.
+    /// True when a user or an agent deleted the hint. Later sessions do not make it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_deleted: bool,
 }
 
-/// A hint that a clone's files name.
+/// A hint that a clone's files ask for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedSeed {
     /// The short name of the repository, or the folder below its top.
     pub component: String,
-    /// The format of the file, and the name of the command in it.
+    /// The format of the file, and the command's name in the file.
     pub key: String,
     /// The command line.
     pub command: String,
@@ -50,7 +50,7 @@ pub struct WantedSeed {
     file: String,
 }
 
-/// The relevant fields of a stored hint.
+/// The fields of a stored hint that the plan needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSeed {
     /// The component.
@@ -59,25 +59,26 @@ pub struct StoredSeed {
     pub key: String,
     /// The variant.
     pub variant: String,
-    /// The mark of the hint's content; `None` if no seed could have made the hint.
+    /// The hint's hash ([`hash_seed`]); `None` if no seed could have made the hint.
     pub mark: Option<String>,
 }
 
-/// The changes to make.
+/// The changes that a refresh makes.
 #[derive(Debug, Default, PartialEq)]
 pub struct SeedPlan {
     /// New or changed hints.
     pub set: Vec<WantedSeed>,
-    /// Hints whose source is gone.
+    /// Hints whose command is gone from the files.
     pub delete: Vec<StoredSeed>,
-    /// Hints with these names that a person or an agent has changed or deleted; they stay unchanged.
+    /// The names of hints that a person or an agent changed or deleted; the plan leaves them as they are.
     pub left: Vec<(String, String)>,
-    /// The wanted hints that are stored afterwards, with their marks.
+    /// The origins of all hints to note after the refresh, by component and key.
     pub made: Made,
 }
 
 impl WantedSeed {
-    /// Makes the hints of a repository's seeds. Seeds of the top folder get the repository's short name as component.
+    /// Makes hints of a repository's seeds. The component is the seed's folder, or the repository's short name in the
+    /// top folder.
     pub fn from_seeds(name: &str, seeds: &[Seed]) -> Vec<Self> {
         let to_wanted = |seed: &Seed| Self {
             component: if seed.folder.is_empty() { name.to_owned() } else { seed.folder.clone() },
@@ -110,7 +111,7 @@ impl WantedSeed {
                 "source": "file-import",
                 "added_by": ADDED_BY,
                 "scope": scope,
-                // The next session reads the files again.
+                // The session is long enough, because the next session reads the files again.
                 "ttl": "session",
             },
         }))
@@ -124,14 +125,14 @@ impl WantedSeed {
         SeedSource { mark: self.compute_mark(), file: self.file.clone(), ..SeedSource::default() }
     }
 
-    /// Returns the reason: the place in the file, and the file's text there.
+    /// Returns the reason: file, line and text of the command.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
 impl StoredSeed {
-    /// Reads a hint from an answer of `nudge.query`.
+    /// Reads a hint from an item of `nudge.query`'s answer. Returns `None` if a name is missing.
     pub fn from_hint(hint: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let is_ours = hint["meta"]["added_by"] == ADDED_BY;
@@ -145,18 +146,18 @@ impl StoredSeed {
     }
 }
 
-/// Returns the mark of a hint by its value and meta; `None` when no seed has such a value.
+/// Returns the hash of a hint by its value and meta. Returns `None` when no seed has such a value.
 pub fn hash_seed(value: &Value, meta: &Value) -> Option<String> {
     Some(hash_mark(value["cmd"].as_str()?, meta["reason"].as_str()?))
 }
 
-/// Returns a short mark of a hint's command and reason.
+/// Returns the first 8 bytes of the SHA-256 of a hint's command and reason, in hexadecimal.
 fn hash_mark(command: &str, reason: &str) -> String {
     to_hex(&Sha256::digest(format!("{command}\0{reason}").as_bytes())[..8])
 }
 
-/// Plans the changes. `made` has the hints from the last time. `begins_anew` is true in a session that has read no file
-/// of the clone yet: it lacks all hints but those that were kept.
+/// Plans the changes. `made` has the hints of the last refresh. `begins_anew` is true for a session that has not read
+/// the clone's files yet: it has only those seeds that were kept.
 pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made, begins_anew: bool) -> SeedPlan {
     let source_of = |component: &str, key: &str| made.get(component).and_then(|keys| keys.get(key));
     let find_stored = |component: &str, key: &str| {
@@ -170,7 +171,7 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made,
     for seed in wanted {
         names.insert((seed.component.clone(), seed.key.clone()));
         let there = find_stored(&seed.component, &seed.key);
-        // In a session that had the hint, a missing one was deleted.
+        // If the session had the hint, a missing hint was deleted.
         let may_be_missing =
             source_of(&seed.component, &seed.key).is_none_or(|source| begins_anew && !source.is_deleted);
         let is_made = there.iter().any(|stored| stored.mark == Some(seed.compute_mark()));
@@ -178,7 +179,7 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made,
             is_made || there.iter().any(|stored| is_untouched(stored)) || (there.is_empty() && may_be_missing);
         if !may_be_set {
             plan.left.push((seed.component.clone(), seed.key.clone()));
-            // A deleted hint stays deleted, and a changed hint belongs to the user.
+            // A deleted hint stays deleted, and a changed hint stays as the user left it.
             if let Some(source) = source_of(&seed.component, &seed.key) {
                 let is_other = source.mark != seed.compute_mark();
                 let source = SeedSource { is_other, ..source.clone() };
@@ -194,7 +195,7 @@ pub fn plan_changes(wanted: Vec<WantedSeed>, stored: &[StoredSeed], made: &Made,
     let is_gone =
         |seed: &&StoredSeed| is_untouched(seed) && !names.contains(&(seed.component.clone(), seed.key.clone()));
     plan.delete = stored.iter().filter(is_gone).cloned().collect();
-    // A changed hint outlives its source, and stays in the record as long as it is stored.
+    // A changed hint stays noted, as long as it is stored, even after its command is gone from the files.
     for seed in stored.iter().filter(|seed| !is_untouched(seed)) {
         let is_wanted = names.contains(&(seed.component.clone(), seed.key.clone()));
         if let Some(source) = source_of(&seed.component, &seed.key).filter(|_| !is_wanted) {
