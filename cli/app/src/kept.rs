@@ -457,8 +457,8 @@ impl KeptLock {
     }
 }
 
-/// Returns true for an exported hint that outlives its session: it has another ttl than `session`, and is no secret. Nudge
-/// never writes a secret to disk.
+/// Returns true for an exported hint that outlives its session: its ttl is not `session`, and the hint is no secret.
+/// Nudge never writes a secret to disk.
 pub fn is_lasting(hint: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct HintDuration {

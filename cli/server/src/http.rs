@@ -1,5 +1,6 @@
-//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places, and [`door`] decides which
-//! requests are accepted. [`rpc`] answers them, and so do [`mcp`] under `/mcp` and [`api`] under `/api`.
+//! HTTP: connections, bodies and their limits. [`accept`] gives connections their places. [`door`] decides which
+//! requests the server accepts. [`rpc`] answers the accepted requests, [`mcp`] those under `/mcp`, and [`api`] those
+//! under `/api`.
 
 pub mod accept;
 pub mod api;
@@ -42,26 +43,25 @@ use mcp::McpHttp;
 use reply::{empty_response, json_response};
 use request::CallerHeaders;
 
-/// The request header with the pid of a calling PROXY. `nudge.status` shows it; no decision depends on it.
+/// The request header with the process id of a calling PROXY. `nudge.status` shows the id; no decision depends on it.
 pub const PROXY_HEADER: &str = "nudge-proxy";
 
-/// The total time for a head, which is also the longest idle time of an open connection. Together with
-/// [`BODY_TIMEOUT`], a request has 30 seconds, however slowly it is sent.
+/// The time limit for a request's head, and for an open connection without a request. With [`BODY_TIMEOUT`], a slow
+/// request has 30 seconds in all.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// The total time for a body.
+/// The time limit for a request's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
-/// The time for which a peer may read nothing of an answer.
+/// The longest time for which a peer may read no byte of an answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// The time for which the server reads and drops the body of a refused request, so that the sender can read the
-/// refusal.
+/// The time for which the server still reads the body of a refused request, so that the sender can read the refusal.
 const LINGER: Duration = Duration::from_secs(2);
-/// The least time between two log lines about refused requests.
+/// The shortest pause between two log lines about refused requests.
 const REFUSALS_PAUSE: Duration = Duration::from_mins(1);
 /// The most bytes of a request line with its headers.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A whole answer, or the answer of `/mcp`, which may be a stream.
+/// A complete response, or a response of `/mcp`, which may be a stream.
 type HttpResponse = Response<Either<Full<Bytes>, BoxBody<Bytes, Infallible>>>;
 
 /// Serves connections until `stopped` becomes true.
@@ -98,8 +98,8 @@ pub struct HttpEndpoint {
     pub refused: RefusalLog,
 }
 
-/// Logs refusals, at most one line a minute. Any process on this machine can cause them, and too many lines would
-/// push all others out of the log.
+/// Logs refusals, at most one line a minute. Any process on this machine can cause refusals, and too many lines would
+/// push all other lines out of the log.
 #[derive(Default)]
 pub struct RefusalLog(Mutex<Option<(Instant, u64)>>);
 
@@ -140,12 +140,12 @@ async fn serve_connection(
         let (endpoint, proxy, peer) = (Arc::clone(&endpoint), Arc::clone(&proxy), Arc::clone(&other));
         async move { Ok::<_, Infallible>(endpoint.answer_request(request, &peer, &proxy).await) }
     });
-    // hyper and `read` limit the time for reading. This limit is for peers that do not read the answer.
+    // hyper and `read` limit the time to read a request. This limit is for peers that do not read the response.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let stream = TokioIo::new(Box::pin(stream));
     let mut connection = pin!(builder.serve_connection(stream, service));
-    // Ignores errors of a connection, because they affect only its peer.
+    // Errors of a connection affect only its peer, so they are ignored.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = peer.wait_for_dismissal() => return,
@@ -156,7 +156,7 @@ async fn serve_connection(
 }
 
 impl HttpEndpoint {
-    /// Answers a request. The first request on the connection with a [`PROXY_HEADER`] sets `proxy`.
+    /// Answers a request. The first request with a [`PROXY_HEADER`] on the connection sets `proxy`.
     async fn answer_request(
         &self,
         request: Request<Incoming>,
@@ -175,7 +175,7 @@ impl HttpEndpoint {
         let read = match checked {
             Ok(HttpRoute::Health) => return answer_health().map(Either::Left),
             Ok(HttpRoute::PageFile(file)) => return page::respond_with_file(file).map(Either::Left),
-            // The bodies of GET and DELETE are ignored.
+            // A GET or DELETE has no body that matters.
             Ok(HttpRoute::Mcp) if head.method != Method::POST => {
                 return self
                     .mcp
@@ -233,7 +233,7 @@ impl HttpEndpoint {
             }
             Err(refusal) => {
                 self.refused.note_refusal(refusal.status());
-                // With `Expect: 100-continue` the client waits before it sends, so there is no body to drop.
+                // With `Expect: 100-continue`, the client sends no body after a refusal.
                 if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) {
                     tokio::spawn(drain_body(body));
                 }
@@ -249,7 +249,7 @@ impl HttpEndpoint {
         self.work.desk_for(peer.caller_id(proxy.get().map(ConnectedProxy::pid)))
     }
 
-    /// Exchanges a code of the page for a token. This reads a file of the system to find the sender's process.
+    /// Exchanges a code of the page for a token. May read a file of the system to find out whose process sent the code.
     async fn enter_page(&self, code: Bytes, peer: &ConnectionPeer) -> Result<Bytes, HttpRefusal> {
         let (page, ends) = (Arc::clone(&self.page), peer.tcp_ends());
         let desk = self.work.desk_for(CallerId::Page);
@@ -270,8 +270,8 @@ async fn read(body: &mut Incoming, max_bytes: usize) -> Result<Bytes, HttpRefusa
     }
 }
 
-/// Reads and drops the rest of a body. Closing with unread bytes would reset the connection before the sender has
-/// read the refusal.
+/// Reads and drops the rest of a body. If the server closed the connection before that, the sender could not read the
+/// refusal.
 async fn drain_body(mut body: Incoming) {
     let _ = timeout(LINGER, async { while let Some(Ok(_)) = body.frame().await {} }).await;
 }
@@ -283,7 +283,7 @@ fn answer_health() -> Response<Full<Bytes>> {
     ))
 }
 
-/// Adds the header that closes the connection, for a response that needed no token; a refusal has the header too.
+/// Adds the header that closes the connection. For responses that need no token; a refusal has the header already.
 fn with_connection_close(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

@@ -1,8 +1,8 @@
-//! The server: HTTP for everything, MCP over stdio for the agent that started it.
+//! The server: HTTP for all callers, and MCP over stdio for the agent that started the process.
 //!
-//! A single thread drives both. The first server of a runtime directory is PRIMARY and has the sources. Every further
-//! server is a PROXY, which forwards its client's calls and waits to take over (semantics section 8). Each module uses
-//! only the modules before it:
+//! A single thread drives both. The first server of a runtime directory is PRIMARY and opens the sources. Every further
+//! server is a PROXY: it forwards its client's calls and waits to become PRIMARY (semantics section 8). Each module
+//! uses only the modules above it in this table:
 //!
 //! | module | purpose |
 //! |---|---|
@@ -67,36 +67,37 @@ use work::{CallerId, WorkPool};
 /// The most bytes of an HTTP body, and of a line on stdio.
 pub const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// The use of stdin and stdout.
+/// How the server uses stdin and stdout.
 pub enum StdioUse {
     /// An MCP client uses stdin and stdout; the server ends when the client closes stdin.
     Mcp {
         /// Infers the context for calls that have none.
         inference: Arc<ContextInference>,
-        /// The profile that replaces all other tools, if any.
+        /// The profile whose tools replace all other tools, if any.
         profile: Option<&'static ServerProfile>,
     },
-    /// The server does not read stdin, and runs until it is told to stop.
+    /// Nothing uses stdin; the server runs until a signal or a caller ends it.
     Off,
 }
 
-/// The interval of the sources' periodic work, such as dropping expired entries. An expired entry uses memory until
-/// then, but no answer contains it.
+/// The interval of the sources' periodic work, such as removal of expired entries. Until then an expired entry uses
+/// memory, but no answer contains it.
 const TICK: Duration = Duration::from_secs(5);
-/// The interval at which a PROXY checks that the files of its membership exist.
+/// The interval at which a PROXY checks that the files of its session exist.
 const LOOK: Duration = Duration::from_secs(1);
-/// The interval at which a PRIMARY touches its files. Programs that remove old files count in hours and days.
+/// The interval at which a PRIMARY updates the times of its files. Programs that remove old files wait for hours or
+/// days.
 const TOUCH: Duration = Duration::from_hours(1);
-/// The text about itself that a server prints when a person starts it.
+/// The text about itself that a server prints when a user starts it by hand.
 const HOW_IT_ENDS: &str = "this is the memory that your coding agents and `nudge` in other terminals share, on this \
                            machine alone; Ctrl-C or `nudge stop` ends it";
 const UNSEATED: &str = "The files of this session were removed and another server has begun one in their place";
-/// The pause before a PRIMARY that could not write `server.pid` tries again.
+/// The pause before a PRIMARY that could not write `server.pid` tries to write it again.
 const NAMING_PAUSE: Duration = Duration::from_millis(100);
-/// The time to finish answers after the server is told to stop; `nudge stop` promises half a second.
+/// The time limit for answers after the server is told to stop. `nudge stop` promises an end within half a second.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Serves until stdin ends, a signal arrives, or a caller ends the session with `nudge.shutdown`.
+/// Serves calls until stdin ends, a signal arrives, or a caller ends the session with `nudge.shutdown`.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the server cannot start, `server.pid` cannot be written or the lock is lost; `E_INVALID` when
@@ -114,8 +115,8 @@ pub fn run_server(
     runtime.block_on(run_event_loop(role, settings, history, stdio))
 }
 
-/// A runtime that is dropped in the background. A read of stdin may block a thread for ever, and this must not delay
-/// the end of the process, not even after a panic.
+/// A runtime that ends in the background on drop. A read of stdin may block a thread for ever; the process must not
+/// wait for this thread, even after a panic.
 struct EventLoop(Option<tokio::runtime::Runtime>);
 
 impl Drop for EventLoop {
@@ -175,7 +176,7 @@ async fn run_event_loop(
                     history.begin_numbers();
                     let calls = PrimaryCalls::new(&primary, &settings.dir, history, &work);
                     backend.promote(calls.to_service());
-                    // The history lacks changes of the takeover, and the last PRIMARY may have had other tools.
+                    // The history lacks the changes before the takeover, and the last PRIMARY may have had other tools.
                     for touched in [TouchedThing::Everything, TouchedThing::Tools] {
                         let _ = history.touched().send(touched);
                     }
@@ -223,7 +224,7 @@ async fn run_event_loop(
     Ok(())
 }
 
-/// Resolves when a test asks the server to panic.
+/// Resolves when a test tells the server to panic.
 #[cfg(feature = "test-clock")]
 fn wait_for_panic() -> impl Future<Output = ()> {
     session::test_clock::PANICS.notified()
@@ -234,7 +235,7 @@ fn wait_for_panic() -> impl Future<Output = ()> {
     std::future::pending()
 }
 
-/// Serves the MCP client until it closes stdin. Without a client it never returns.
+/// Serves the MCP client until it closes stdin. Without a client, the call never returns.
 async fn serve_client(stdio: StdioUse, backend: Arc<CallBackend>, changes: ChangeFeeds) -> Result<()> {
     match stdio {
         StdioUse::Mcp { inference, profile: Some(profile) } => {
@@ -248,7 +249,7 @@ async fn serve_client(stdio: StdioUse, backend: Arc<CallBackend>, changes: Chang
     }
 }
 
-/// The caller name of a PROXY whose client gives no name.
+/// The caller name of a PROXY whose client has no name.
 const NAME: &str = concat!("nudge-proxy/", env!("CARGO_PKG_VERSION"));
 
 /// The state that all parts of the server share.
@@ -271,12 +272,12 @@ struct StandingBy {
     waiting: LockWait,
     feed: JoinHandle<()>,
     session: Option<String>,
-    /// The lock file of its session, as last seen.
+    /// The session's lock file, as the last check saw it.
     lock: Option<FileId>,
 }
 
 impl StandingBy {
-    /// Returns true when the session is over; otherwise remembers its lock file.
+    /// Returns true when the session is over. Otherwise notes the identity of the session's lock file.
     fn is_over(&mut self, dir: &RuntimeDir) -> bool {
         let Some(id) = &self.session else { return false };
         match dir.read_session() {
@@ -290,8 +291,9 @@ impl StandingBy {
         }
     }
 
-    /// Returns true when the files of the session were removed and another session has started in the directory.
-    /// `nudge stop` leaves the locks in place, and its mark ends all members.
+    /// Returns true when another program removed the files of the session and another session has started in the
+    /// directory. After `nudge stop` the result is false: it leaves the locks in place, and the empty session file ends
+    /// all members.
     fn is_displaced(&self, dir: &RuntimeDir) -> bool {
         self.session.is_some() && dir.lock_id() != self.lock && dir.read_session() != SessionState::Stopped
     }
@@ -310,11 +312,12 @@ struct PrimaryServer {
     file: ServerFile,
     session: SessionFile,
     member: SessionMember,
-    /// The sign of life; `None` when the system has none, or the previous PRIMARY still holds it.
+    /// The sign of life, which other servers can question. `None` when the system has none, or when the previous
+    /// PRIMARY still has it.
     life: Option<LifeSign>,
     /// The time of the last touch of the files.
     touched: Instant,
-    /// The lock. It is the last field, so that it is dropped last.
+    /// The lock. As the last field, it is dropped after all others.
     lock: PrimaryLock,
 }
 
@@ -325,8 +328,7 @@ struct PrimaryCalls {
 }
 
 impl PrimaryCalls {
-    /// Collects the services: first the server's own, then those that combine all sources, then the services of each
-    /// source.
+    /// Collects the services: first the server's own, then the services that combine all sources, then each source's.
     fn new(primary: &ReadyPrimary, runtime: &RuntimeDir, history: &Arc<ChangeHistory>, work: &Arc<WorkPool>) -> Self {
         let SessionFile { id, created_at, port, .. } = primary.session.clone();
         let proxies = Arc::<ConnectedProxies>::default();
@@ -350,12 +352,12 @@ impl PrimaryCalls {
         Self { all, proxies }
     }
 
-    /// Joins all services into one.
+    /// Joins all services into one service.
     fn to_service(&self) -> Arc<dyn Service> {
         Arc::new(log::LoggedServices(JoinedServices::new(self.all.clone())))
     }
 
-    /// Joins all services and those that exist only over HTTP into one.
+    /// Joins all services and the services that exist only over HTTP into one service.
     fn to_http_service(&self, control: SessionControl, page: &Arc<SessionPage>) -> Arc<dyn Service> {
         let all = self.all.iter().cloned().chain([Arc::new(control) as Arc<dyn Service>, Arc::clone(page) as _]);
         Arc::new(log::LoggedServices(JoinedServices::new(all.collect())))
@@ -398,7 +400,7 @@ impl ServerParts<'_> {
             tracing::warn!(error = error.message(), "there is no local channel; clients use the port");
         });
         let stopped = self.stop.subscribe();
-        // HTTP clients connect anew to each PRIMARY, so their change notifications start anew too.
+        // HTTP clients connect again to each new PRIMARY, so their change notifications also start again.
         let desk = self.work.desk_for(CallerId::OwnClient);
         let backend = Arc::new(CallBackend::from_service(calls.to_service(), desk));
         let changes = ChangeFeeds::start_gathering(self.history.touched(), Arc::clone(&backend), stopped.clone());
@@ -415,7 +417,7 @@ impl ServerParts<'_> {
             stop: self.stop.clone(),
             ended: AtomicBool::new(false),
         };
-        // The key is the session's own token, even if callers need another or none: every PRIMARY of the session
+        // The key is the session's own token, even if callers need another token or none: every PRIMARY of the session
         // knows it.
         let key = session.token.clone().map_or_else(AccessToken::new_random, AccessToken::from_text)?;
         let page = Arc::new(SessionPage::new(clock as _, key, ports));
@@ -434,7 +436,7 @@ impl ServerParts<'_> {
             if first {
                 return Err(error);
             }
-            // A promoted PROXY continues: `ServingRole::wait_for_turn` writes the file as soon as it can.
+            // A promoted PROXY continues without the file; `ServingRole::wait_for_turn` writes it as soon as possible.
             tracing::error!(error = error.message(), "nobody can find the server yet");
         }
         tracing::info!(port = file.port, pid = file.pid, "serving");
@@ -463,7 +465,7 @@ impl ServerParts<'_> {
         Ok(server)
     }
 
-    /// Joins the session that replaced an earlier one, as any server does that starts now.
+    /// Joins the session that has replaced this one, as a server does at its start.
     async fn go_over(&self, backend: &CallBackend) -> Result<ServingRole> {
         let (settings, history) = (Arc::clone(self.settings), Arc::clone(self.history));
         let entered = spawn_blocking(move || role::take_role(&settings, &history)).await;
@@ -486,7 +488,7 @@ impl ServerParts<'_> {
         Ok(serving)
     }
 
-    /// Starts to wait for the lock as PROXY and to relay changes.
+    /// Becomes a PROXY: starts to wait for the lock and to relay changes.
     fn stand_by(&self, proxy: ProxyMember) -> ServingRole {
         let waiting = LockWait::start_waiting(self.settings, self.history, &proxy);
         let pid = std::process::id();
@@ -501,7 +503,7 @@ impl ServerParts<'_> {
 }
 
 impl PrimaryServer {
-    /// Returns the line that shows people the address.
+    /// Returns the line that tells users the server's address.
     fn describe_address(&self, dir: &RuntimeDir) -> String {
         let hint = if self.file.token.is_some() { ", the token is in it" } else { ", no token needed" };
         format!("serving http://127.0.0.1:{} ({}{hint})", self.file.port, dir.server_file_path().display())
@@ -509,14 +511,14 @@ impl PrimaryServer {
 }
 
 impl ServingRole {
-    /// Resolves when a PROXY's wait is over. As PRIMARY it keeps the files of the session in place, and resolves only
-    /// when another server has started a session in the directory.
+    /// Resolves when a PROXY's wait is over. A PRIMARY restores missing files of its session, and resolves only when
+    /// another server has started a session in the directory.
     async fn wait_for_turn(&mut self, dir: &RuntimeDir) -> RoleTurn {
         match self {
             Self::AsProxy(proxy) => loop {
                 tokio::select! {
                     turn = proxy.waiting.wait_for_turn() => return turn,
-                    // The relay ends only when the session is over. The lock then belongs to another session.
+                    // The relay of changes ends only with the session; the lock then belongs to another session.
                     _ = &mut proxy.feed => return RoleTurn::SessionOver,
                     () = sleep(LOOK) => {
                         dir.follow_path();
@@ -529,8 +531,7 @@ impl ServingRole {
             },
             Self::AsPrimary(server) => {
                 let mut asking = None;
-                // The server has just written all files, so the first check of them need not delay the client's first
-                // answer.
+                // The files were written a moment ago, so the first check may come after the client's first answer.
                 let mut pause = NAMING_PAUSE;
                 loop {
                     let PrimaryServer { lock, file, session, journal, member, connections, life, touched, .. } =
@@ -538,7 +539,7 @@ impl ServingRole {
                     if life.is_none() {
                         *life = dir.show_life().ok();
                     }
-                    // Answers a server that asked for a sign of life, now that the files have been checked.
+                    // Drops the question of another server, which answers it: the files have been checked.
                     let _ = asking.take();
                     let asked = async {
                         match life {
@@ -568,7 +569,7 @@ impl ServingRole {
                     let named =
                         dir.read_server_file().as_ref() == Some(file) || dir.write_server_file(lock, file).is_ok();
                     if dir.read_session() == SessionState::Unknown {
-                        // Another program removed the file. If writing fails, the next round tries again.
+                        // Another program removed the session file. If the write fails, the next round tries again.
                         let _ = dir.write_session(lock, session);
                     }
                     pause = if named { TICK } else { NAMING_PAUSE };
@@ -577,24 +578,24 @@ impl ServingRole {
         }
     }
 
-    /// Stops answering, then leaves the session to its other members. If there are none, returns a line for people
-    /// about the hints that are kept or lost.
+    /// Stops answering and leaves the session to its other members. If there are none, returns a line for users that
+    /// says which hints are kept or lost.
     async fn leave_session(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {
                 let PrimaryServer { lock, member, sources, journal, keeper, time, session, .. } = *server;
                 let PrimaryServer { connections, housekeeping, watchdog, proxies, .. } = *server;
                 let connected = proxies.pids();
-                // A directory that was moved away still has its lock, and another directory with a lock may exist at
-                // its old path.
+                // If the directory was moved, the moved one still has the lock, and the old path may have a new
+                // directory with a lock.
                 let is_seated = journal.keep_seat(dir).is_ok();
-                // Stops the watchdog, because closing the sources may take longer than it allows.
+                // Stops the watchdog first, because the sources may take longer to close than the watchdog allows.
                 drop(watchdog);
                 housekeeping.abort();
                 connections.wait_until_drained(DRAIN_TIMEOUT).await;
                 sources.close();
                 let journal = journal.close();
-                // Closes the keeper before the next PRIMARY can start.
+                // Closes the keeper of the kept hints before the next PRIMARY can start.
                 keeper.close();
                 time.leave_time(true);
                 let is_named = is_seated && lock.is_named(dir);
@@ -606,7 +607,7 @@ impl ServingRole {
                 if is_named {
                     return Ok(String::new());
                 }
-                // The files in the directory belong to another PRIMARY and stay.
+                // The files in the directory belong to another PRIMARY, so they stay.
                 let hints = sources.count_hints();
                 let file = if hints == 0 { Ok(String::new()) } else { keeper::write_out(&sources, &session.id) };
                 let left = match file {
@@ -636,8 +637,8 @@ impl ServingRole {
     }
 }
 
-/// Runs the sources' periodic work off the event loop. Reports a source that starts or stops being in use, because
-/// this changes the list of tools.
+/// Runs the sources' periodic work on another thread than the event loop. Reports when a source starts or stops being
+/// in use, because the list of tools then changes.
 async fn run_housekeeping(sources: Arc<OpenSources>, history: Arc<ChangeHistory>, time: Arc<SessionTime>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -645,7 +646,7 @@ async fn run_housekeeping(sources: Arc<OpenSources>, history: Arc<ChangeHistory>
     loop {
         ticks.tick().await;
         let (ticking, time) = (Arc::clone(&sources), Arc::clone(&time));
-        // Continues after a panic: the source still answers calls, or reports its own failure.
+        // A panic does not end the loop: the source still answers calls, or reports its own failure.
         let ticked = spawn_blocking(move || {
             ticking.tick();
             time.leave_time(false);
@@ -691,7 +692,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()> + use<>> {
     })
 }
 
-/// Prints a line for people on stderr, and ignores a closed stderr.
+/// Prints a line for users on stderr. Ignores the error when stderr is closed.
 fn print_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }

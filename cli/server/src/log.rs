@@ -1,5 +1,5 @@
-//! The log: events, callers and durations, never the content of a call. At no level does it contain params, results,
-//! tokens or environments.
+//! The log of the server: events, callers and durations. At no level does the log contain params, results, tokens or
+//! environments.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub fn parse_level(name: &str) -> LevelFilter {
     }
 }
 
-/// Writes the log to `server.log` in the runtime directory, or to stderr when a person reads it.
+/// Writes the log to `server.log` in the runtime directory if `to_file` is true, otherwise to stderr for a user.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be used.
@@ -40,14 +40,14 @@ where
     W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
 {
     let format = tracing_subscriber::fmt::layer().with_writer(writer).with_target(false).with_ansi(false);
-    // Logs only Nudge's own lines: at debug level, the libraries below print whole messages.
+    // Logs only Nudge's own lines, because libraries print whole messages at debug level.
     let ours = Targets::new().with_target("nudge_", level);
     let registry = tracing_subscriber::registry().with(ours);
-    // A second start in one process, as in tests, keeps the first log.
+    // If the process has a log already, as in tests, the first log stays.
     let _ = if for_people { registry.with(format.without_time()).try_init() } else { registry.with(format).try_init() };
 }
 
-/// Services that log their calls at debug level.
+/// Logs every call to the services at debug level.
 pub struct LoggedServices(pub JoinedServices);
 
 impl Service for LoggedServices {
@@ -61,7 +61,7 @@ impl Service for LoggedServices {
 
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let Some((service, row)) = self.0.find_service(method) else {
-            // Does not log the name, because a caller may send any text.
+            // The log does not contain the name, because a caller may send any text as name.
             tracing::debug!(method = "an unknown method", by = ?caller.name, "call");
             return Err(unknown_method(method, &self.0.methods()));
         };

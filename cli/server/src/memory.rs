@@ -1,5 +1,5 @@
-//! Returns memory to the system after large calls. The C library keeps freed memory for each thread that made a call.
-//! Without this, one import of 30 MB would count as used memory as long as the server runs.
+//! Returns memory to the system after large calls. The C library keeps freed memory in every thread that made a call,
+//! so without this module one import of 30 MB would occupy that memory as long as the server runs.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-/// The bytes of a call from which returning memory is worthwhile.
+/// The least bytes of a call after which the server returns memory.
 const LARGE_BYTES: usize = 256 << 10;
-/// The pause after a large call. Most clients have read their answer by then, and one run covers several calls.
+/// The pause after a large call. Most clients have read their answer by then, and one return serves several calls.
 const SOON: Duration = Duration::from_secs(1);
-/// The pause after which every client has read its answer or was cut off.
+/// The pause after which every client has read its answer or has lost its connection.
 const LATER: Duration = Duration::from_secs(20);
 
 static USED: Notify = Notify::const_new();
 
-/// Notes that this many bytes were read, written or answered.
+/// Notes that a call has read, written or answered this many bytes.
 pub fn note_use(bytes: usize) {
     if bytes >= LARGE_BYTES {
         USED.notify_one();
     }
 }
 
-/// Returns memory after each large call, for ever.
+/// Returns memory after each large call; never ends.
 pub async fn give_back() {
     loop {
         USED.notified().await;

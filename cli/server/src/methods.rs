@@ -1,4 +1,4 @@
-//! Lists the methods of a server, for the generated files that describe them: types, an `OpenRPC` document, the page
+//! Lists the methods of a server for the generated files that describe them: types, an `OpenRPC` document, and the page
 //! of the methods.
 
 use nudge::MethodSpec;
@@ -12,7 +12,7 @@ use super::session::event::EventService;
 use super::session::history::ChangeHistory;
 use super::session::status::ServerStatus;
 
-/// Lists every method of a server once: those of the sources, then the server's own.
+/// Lists every method of a server once: first the server's own methods, then those of the sources.
 pub fn list_methods() -> Vec<&'static MethodSpec> {
     let own = [
         SuggestService::TABLE.methods(),

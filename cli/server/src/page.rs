@@ -1,21 +1,21 @@
-//! The page of the running session, for people: `nudge ui`.
+//! The page of the running session, which `nudge ui` opens for the user.
 //!
-//! 1. `nudge ui` calls `nudge.open_page`, as this user's other commands call their methods.
-//! 2. It opens `http://RANDOM.localhost:PORT/web#code=...` in the browser. The origin is new each time, so the page
-//!    shares nothing with data that another program left at the port. The code is in the fragment, which no browser
-//!    sends. It works once, within a minute.
-//! 3. The page sends the code to `/web/session`, which accepts it only from the page, and on Linux only from a
-//!    process of this user (`page/peer.rs`).
-//! 4. The page calls methods at `/web/rpc` with the token that it got for the code. Only the page may do so, and only
-//!    with the methods of [`METHODS`].
+//! 1. `nudge ui` calls `nudge.open_page` over the local channel.
+//! 2. `nudge ui` opens `http://RANDOM.localhost:PORT/web#code=...` in the browser. The origin is new each time, so the
+//!    page shares no data with another program that used the port before. The code is in the fragment, which browsers
+//!    never send. It works once, within a minute.
+//! 3. The page sends the code to `/web/session`. The server accepts the code only from the page, and on Linux only from
+//!    a process of this user (`page/peer.rs`). It answers with a token.
+//! 4. The page calls methods at `/web/rpc` with this token. The server accepts such calls only from the page, and only
+//!    for the methods in [`METHODS`].
 //!
-//! `/api` accepts the token too, because its methods are among these. `nudge ui --port` makes the server listen on a
-//! further port, and opens the page there.
+//! The token also works for `/api`, because the methods behind `/api` are in [`METHODS`]. `nudge ui --port` makes the
+//! server listen on a further port, and opens the page there.
 //!
-//! There is no cookie, because a browser sends a cookie of 127.0.0.1 to every port there. The token of a page derives
-//! from the session's own token, so every PRIMARY of the session accepts it, and it ends with the session. A browser
-//! keeps a page's data by host and port. The page therefore survives a change of PRIMARY only if the next one has the
-//! same port.
+//! There is no cookie, because a browser would send a cookie of 127.0.0.1 to every port of the machine. The page's
+//! token is derived from the session's own token, so every PRIMARY of the session accepts it, and it ends with the
+//! session. A browser stores a page's data by host and port, so the page survives a change of PRIMARY only if the new
+//! one has the same port.
 
 mod files;
 mod peer;
@@ -50,10 +50,10 @@ use super::token::AccessToken;
 
 pub use files::{PageFile, find_file, respond_with_file};
 
-/// The method by which `nudge ui` gets an address to open. It exists only over HTTP.
+/// The method that gives `nudge ui` an address to open. It exists only over HTTP.
 pub const OPEN_PAGE: &str = "nudge.open_page";
-/// The methods that the page may call; any other needs the session's own token. None of them returns the value of a
-/// secret, ends the session or changes a file.
+/// The methods that the page may call; other methods need the session's own token. No listed method returns a secret's
+/// value, ends the session or changes a file.
 pub const METHODS: &[&str] = &[
     CHANGES,
     "nudge.brain.check",
@@ -87,22 +87,22 @@ pub const METHODS: &[&str] = &[
     "nudge.undo",
     "nudge.why",
 ];
-/// The caller name of the page in `nudge undo --list` and `nudge watch`.
+/// The name of the page as a caller, as `nudge undo --list` and `nudge watch` show it.
 pub const NAME: &str = concat!("nudge-page/", env!("CARGO_PKG_VERSION"));
-/// The most bytes of a body with a code.
+/// The most bytes of a body that contains a code.
 pub const MAX_CODE_BYTES: usize = 4 << 10;
 
-/// The bytes of the random part of an origin's name, and of its proof.
+/// The bytes of the random part of an origin's name; the name's proof has as many.
 const NAME_BYTES: usize = 10;
-/// The time for which a code works, in seconds.
+/// The time within which a code works, in seconds.
 const CODE_S: Millis = 60;
-/// The most unused codes; a further one replaces the oldest.
+/// The most unused codes; another code then replaces the oldest.
 const MAX_CODES: usize = 16;
-/// The most bytes of the context that is kept for a page.
+/// The most bytes of the context that the server stores for a page.
 const MAX_HERE_BYTES: usize = 64 << 10;
-/// The time without a call after which a page's token stops working.
+/// The time without calls after which a page's token stops working, in milliseconds.
 const IDLE_MS: Millis = 12 * 60 * 60_000;
-/// The most pages whose last call the server remembers. For a forgotten page, the time counts from its creation.
+/// The most pages for which the server notes the last call. Without a noted call, the idle time starts with the token.
 const MAX_PAGES: usize = 256;
 
 const ABOUT: &str = "An address to open the page at: it works once, within a minute.";
@@ -139,10 +139,10 @@ struct ShownCode<'a> {
     code: &'a str,
 }
 
-/// The answer to a code.
+/// The answer to a valid code.
 #[derive(Serialize)]
 struct EnteredPage {
-    /// The token for `/web/rpc`.
+    /// The token for `/web/rpc` and `/api`.
     token: String,
     /// The context from the params of [`OPEN_PAGE`].
     here: Map<String, Value>,
@@ -151,7 +151,7 @@ struct EnteredPage {
 /// Makes and checks the codes and tokens of the page.
 pub struct SessionPage {
     clock: Arc<dyn Clock>,
-    /// The session's own token. It never leaves this struct.
+    /// The session's own token. No answer contains it.
     key: AccessToken,
     ports: Arc<ServerPorts>,
     state: Mutex<PageState>,
@@ -172,8 +172,8 @@ struct PageCode {
 
 type Nonce = [u8; 16];
 
-/// The parts of a page's token: random bytes, the time of its creation, and the proof that a PRIMARY of this session
-/// made it.
+/// The parts of a page's token: random bytes, the time of creation, and the proof that a PRIMARY of this session made
+/// the token.
 struct PageToken {
     nonce: Nonce,
     made: [u8; 8],
@@ -207,7 +207,7 @@ impl fmt::Display for PageToken {
 }
 
 impl SessionPage {
-    /// Makes the page of a session with this token, served on these ports.
+    /// Makes the page of the session whose own token is `key`. The server listens on `ports`.
     pub fn new(clock: Arc<dyn Clock>, key: AccessToken, ports: Arc<ServerPorts>) -> Self {
         Self { clock, key, ports, state: Mutex::default() }
     }
@@ -231,7 +231,8 @@ impl SessionPage {
         Ok(OpenedPage { url, expires_s: CODE_S })
     }
 
-    /// Answers `/web/session`: exchanges a code for a token. `ends` are the addresses of a TCP connection.
+    /// Answers `/web/session`: exchanges a code for a token. `ends` are the two addresses of a TCP connection, the
+    /// peer's first.
     ///
     /// # Errors
     /// The HTTP status and the sentence of the refusal.
@@ -244,7 +245,7 @@ impl SessionPage {
         let Ok(ShownCode { code }) = serde_json::from_slice(body) else {
             return refused(StatusCode::BAD_REQUEST, "Send the code as {\"code\": \"...\"}.");
         };
-        // Checks the peer before it uses up the code: another user can see the code among a browser's arguments, and
+        // Checks the peer before the code counts as used: another user may see the code in the browser's arguments, and
         // must not be able to use it up.
         if ends.is_some_and(|(theirs, ours)| !peer::is_this_users(theirs, ours)) {
             return refused(StatusCode::FORBIDDEN, "This address belongs to another user; run `nudge ui` yourself.");
@@ -260,7 +261,7 @@ impl SessionPage {
         drop(state);
         let token =
             self.make_token(now).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.message().to_owned()))?;
-        // Strings and JSON that was parsed before can always be serialized.
+        // Strings, and JSON that was parsed before, can always be serialized.
         Ok(json_text(&EnteredPage { token, here }).into_bytes().into())
     }
 
@@ -274,7 +275,7 @@ impl SessionPage {
         Ok(PageToken { nonce, made, proof }.to_string())
     }
 
-    /// Returns true for the token of a page of this session that called within the last twelve hours.
+    /// Returns true for a token that this session made for a page, if the page called within the last twelve hours.
     pub fn lets_in(&self, shown: &str) -> bool {
         let Some(token) = PageToken::read(shown) else { return false };
         if self.compute_mac(&token.nonce, token.made).verify_slice(&token.proof).is_err() {
@@ -294,8 +295,8 @@ impl SessionPage {
         true
     }
 
-    /// Makes the name of an origin that no page has used before. A service worker, a cached page or storage that
-    /// another program left at this port has another origin. Every PRIMARY of the session recognises the name by its
+    /// Makes the name of an origin that no page has used before. Service workers, cached pages and storage of another
+    /// program at this port therefore belong to another origin. Every PRIMARY of the session recognises the name by its
     /// proof.
     fn new_name(&self) -> Result<String> {
         let mut nonce = [0; NAME_BYTES];
@@ -305,7 +306,7 @@ impl SessionPage {
         Ok(nonce.iter().chain(&proof).fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
     }
 
-    /// Returns true for an origin's host, without port, that was made for the page of this session.
+    /// Returns true if `host`, an origin's host without the port, was made for the page of this session.
     pub fn is_its_name(&self, host: &str) -> bool {
         let Some(name) = host.strip_suffix(".localhost") else { return false };
         let bytes = name.as_bytes().as_chunks::<2>();
@@ -341,13 +342,13 @@ impl SessionPage {
 impl TableService for SessionPage {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // A repeated call makes another code; the first one stays unused.
+    // A repeated call makes another code; the first code stays unused.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
 }
 
-/// Answers the methods of [`METHODS`], and no others.
+/// Answers only the methods in [`METHODS`].
 pub struct ForPage(pub Arc<dyn Service>);
 
 impl Service for ForPage {
@@ -365,7 +366,7 @@ impl Service for ForPage {
     }
 }
 
-/// Removes the values from the changes: a value may be a secret by now, and the page reads the hints anyway.
+/// Removes the values from the changes: a value may have become a secret, and the page reads the hints anyway.
 fn without_values(answer: &RawValue) -> Result<Box<RawValue>> {
     let mut told: Value = parsed_as(answer)?;
     for change in told["changes"].as_array_mut().into_iter().flatten() {
@@ -443,7 +444,7 @@ mod tests {
         clock.advance_by(59_999);
         assert_eq!(enter(&page, &third[1..]), Err(403));
         assert_eq!(enter(&page, &third).unwrap()["here"], json!({}));
-        // When there are many unused codes, only the last ones work.
+        // If there are too many unused codes, only the newest ones work.
         let many: Vec<_> = (0..=MAX_CODES).map(|_| code(&page, &json!(null))).collect();
         assert_eq!(enter(&page, &many[0]), Err(403));
         enter(&page, &many[1]).unwrap();

@@ -1,4 +1,4 @@
-//! Hints from the files of the clone in which an agent works (semantics section 20).
+//! Updates hints from the files of the clone in which an agent works (semantics section 20).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tokio::task::spawn_blocking;
 use super::StdioUse;
 use super::session::backend::CallBackend;
 
-/// Updates the hints of this process's clone in the background: a session begins without the hints of files, and a
-/// client without hooks reports no event that would read them. If no clone was ever seeded and this one has no
-/// `.nudge.json`, it only looks for two files.
+/// Updates the hints of this process's clone in the background. A session starts without the hints of files, and a
+/// client without hooks reports no event that would update them. In a clone without seeds and without `.nudge.json`,
+/// this function only checks for two files.
 pub fn follow_clone_files(stdio: &StdioUse, backend: &Arc<CallBackend>) {
     if matches!(stdio, StdioUse::Mcp { profile: Some(_), .. }) {
         return;
@@ -37,8 +37,8 @@ pub fn follow_clone_files(stdio: &StdioUse, backend: &Arc<CallBackend>) {
     });
 }
 
-/// Updates the hints of a clone from its files, as far as the user wants that. `repo` returns the name of its
-/// repository.
+/// Updates the hints of a clone from the files that the user trusts or has seeded. `repo` returns the name of the
+/// clone's repository.
 pub fn follow_clone(top: &Path, repo: impl FnOnce() -> Option<String>, call: Call<'_>) {
     if committed::is_there(top)
         && let Some(repo) = repo()
@@ -55,7 +55,7 @@ pub fn follow_clone(top: &Path, repo: impl FnOnce() -> Option<String>, call: Cal
     }
 }
 
-/// Returns true if the folder may lie in a clone whose files the user wants to follow. It reads no file of the clone.
+/// Returns true if the folder may be inside a clone whose files the user wants to follow. Reads no file of the clone.
 pub fn may_follow(cwd: &Path) -> bool {
     let has_seeds =
         || SeededClones::read_shared().is_ok_and(|clones| cwd.ancestors().any(|top| clones.get(top).is_some()));

@@ -1,4 +1,4 @@
-//! The token that TCP callers must send.
+//! The access token that callers over TCP must send.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -10,13 +10,13 @@ use nudge_os::foreign::{self, LinkPolicy};
 use subtle::ConstantTimeEq;
 
 const TOKEN_BYTES: usize = 32;
-/// The least bytes of an accepted token; a shorter one could be guessed.
+/// The least bytes of an accepted token; a shorter token could be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
 const MAX_TOKEN_BYTES: usize = 512;
-/// The most bytes that are read of a token's file, which may have white space around the token.
+/// The most bytes that are read from a token's file, which may have white space around the token.
 const MAX_FILE_BYTES: u64 = 4 << 10;
 
-/// A token, which is never printed.
+/// An access token. Its `Debug` output never contains the text.
 #[derive(Clone)]
 pub struct AccessToken(String);
 
@@ -51,7 +51,7 @@ impl AccessToken {
     /// Reads a token from a file that only its owner can read.
     ///
     /// # Errors
-    /// `E_INVALID` when the file cannot be read, is no regular file or is open to others; and as
+    /// `E_INVALID` when the file cannot be read, is no regular file, or is open to other users; the errors of
     /// [`AccessToken::from_text`].
     pub fn from_file(path: &Path) -> Result<Self> {
         let unusable = |what: &dyn fmt::Display| {
@@ -69,7 +69,7 @@ impl AccessToken {
         Self::from_text(text.trim().to_owned())
     }
 
-    /// Returns the text of the token, for the files that store it.
+    /// Returns the text of the token, to be stored in a file.
     pub fn as_text(&self) -> &str {
         &self.0
     }
@@ -92,7 +92,7 @@ fn is_open_to_others(meta: &Metadata) -> bool {
     meta.mode() & 0o077 != 0
 }
 
-/// Returns false, because on this system the user's own folder protects the file.
+/// Returns false, because on this system the permissions of the user's folder protect the file.
 #[cfg(not(unix))]
 fn is_open_to_others(_: &Metadata) -> bool {
     false

@@ -1,12 +1,12 @@
-//! Detects an event loop that does not respond, and places that are all held by work past its deadline. In both cases
-//! callers get no answers, and no other process can take over, because this process holds the lock.
+//! Detects two defects: an event loop that does not respond, and calls past their deadline that hold all places. In
+//! both cases callers get no answers. No other process can become PRIMARY, because this process holds the lock.
 //!
-//! A busy process is no defect. In an interval in which this process used or waited for a processor, the loop counts
-//! as hanging only after `MISSED_WHILE_BUSY` such intervals.
+//! A busy process has no defect. While this process uses a processor or waits for one, the loop therefore counts as
+//! hanging only after `MISSED_WHILE_BUSY` intervals.
 //!
-//! A hanging loop, for example on a disk that does not answer, cannot hand its work over. If a PROXY is connected,
-//! the process ends at once, as after `kill -9`, and the PROXY continues with all acknowledged changes. Without a
-//! PROXY, the process only writes to the log.
+//! A hanging loop, for example at a disk that does not answer, cannot end its work in order. If a PROXY is connected,
+//! the process therefore ends at once, as after `kill -9`, and the PROXY continues with all acknowledged changes.
+//! Without a PROXY, the process only writes to the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,21 +19,21 @@ use tokio::task::JoinHandle;
 use super::session::proxies::ConnectedProxies;
 use super::work::WorkPool;
 
-/// The interval at which the watchdog asks the loop for a sign of life.
+/// The interval at which the watchdog wakes the loop and waits for its answer.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The number of silent intervals after which the loop counts as hanging.
+/// The number of intervals without an answer after which the loop counts as hanging.
 const MISSED: u32 = 2;
-/// The number while the process is busy: its threads compute, or other processes leave it no processor.
+/// The same number for a busy process: its threads compute, or other processes leave it no processor.
 const MISSED_WHILE_BUSY: u32 = 30;
-/// The divisor of an interval: a process is busy when it used a processor for a quarter of the interval.
+/// The divisor of an interval: a process is busy if it used a processor for at least a quarter of the interval.
 const BUSY_SHARE: u32 = 4;
-/// The most time by which a pause of this thread may exceed [`INTERVAL`]. After a longer pause, the whole process was
-/// suspended, and the loop is not to blame.
+/// The most time by which an interval may be too long. After a longer interval the whole process was suspended, so the
+/// loop has no defect.
 const SLACK: Duration = Duration::from_millis(500);
-/// The exit status of a process that hands its session over.
+/// The exit status of a process that leaves its session to a PROXY.
 const HANDED_OVER: i32 = 75;
 
-/// Watches the event loop on which it was made, until it is dropped.
+/// Watches the event loop that created it, until the value is dropped.
 pub struct Watchdog {
     watching: Arc<WatchdogState>,
     thread: Option<Thread>,
@@ -48,7 +48,7 @@ struct WatchdogState {
 }
 
 impl Watchdog {
-    /// Starts to watch the calling event loop, of a PRIMARY with these PROXYs.
+    /// Starts to watch the calling event loop. `proxies` are the connected PROXYs, `work` has the running calls.
     pub fn start(proxies: Arc<ConnectedProxies>, work: Arc<WorkPool>) -> Self {
         let watching = Arc::<WatchdogState>::default();
         let answers = Arc::clone(&watching);
@@ -61,7 +61,7 @@ impl Watchdog {
         let watches = Arc::clone(&watching);
         let loop_thread = LoopThread::from_current();
         let watch = move || watches.watch_loop(&loop_thread, &work, || !proxies.pids().is_empty());
-        // If the system cannot start a thread, there is no watchdog, and everything else works.
+        // If the system cannot start a thread, there is no watchdog; everything else works.
         let thread = std::thread::Builder::new().name("nudge-watchdog".into()).spawn(watch).ok();
         Self { watching, thread: thread.map(|thread| thread.thread().clone()), answering }
     }
@@ -122,14 +122,14 @@ impl WatchdogState {
     }
 }
 
-/// Ends the process as `kill -9` does: a PROXY continues with all acknowledged changes.
+/// Ends the process as `kill -9` does; a PROXY continues with all acknowledged changes.
 fn hand_over(why: &str, seconds: u64) -> ! {
     tracing::error!(seconds, "{why}");
     nudge_os::process::end_all();
     std::process::exit(HANDED_OVER)
 }
 
-/// Counts consecutive intervals without a sign of life.
+/// Counts consecutive intervals in which the loop did not answer.
 #[derive(Debug, Default)]
 struct MissedIntervals {
     all: u32,
@@ -154,20 +154,20 @@ fn processor_time() -> Duration {
     Duration::try_from(time).expect("it counts up from zero")
 }
 
-/// Returns zero: this system is not asked, so the process counts as idle.
+/// Returns zero, so the process counts as idle: on this system, Nudge cannot read the processor time.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     Duration::ZERO
 }
 
-/// The thread of the event loop, identified for the system.
+/// The thread of the event loop, with the id by which the system knows it.
 struct LoopThread {
     #[cfg(target_os = "linux")]
     id: rustix::process::Pid,
 }
 
 impl LoopThread {
-    /// Identifies the calling thread.
+    /// Returns the calling thread.
     fn from_current() -> Self {
         Self {
             #[cfg(target_os = "linux")]
@@ -175,8 +175,7 @@ impl LoopThread {
         }
     }
 
-    /// Returns true when the thread computes or waits for a processor. A thread that waits for a disk or a lock
-    /// returns false.
+    /// Returns true when the thread computes or waits for a processor, false when it waits for a disk or a lock.
     #[cfg(target_os = "linux")]
     fn wants_processor(&self) -> bool {
         use nudge_os::foreign::{LinkPolicy, read_text};
@@ -184,11 +183,11 @@ impl LoopThread {
         const MAX_BYTES: u64 = 4 << 10;
         let file = format!("/proc/self/task/{}/stat", self.id.as_raw_nonzero());
         let stat = read_text(std::path::Path::new(&file), LinkPolicy::Followed, MAX_BYTES);
-        // The name before the state may contain any character, even a parenthesis.
+        // The name of the thread stands before the state and may contain any character, even a parenthesis.
         stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R')))
     }
 
-    /// Returns false, because this system is not asked.
+    /// Returns false, because Nudge does not read the state of a thread on this system.
     #[cfg(not(target_os = "linux"))]
     #[allow(clippy::unused_self, reason = "it has something to ask on Linux")]
     fn wants_processor(&self) -> bool {

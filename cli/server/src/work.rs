@@ -1,13 +1,14 @@
-//! Limits for calls: places and time. Every call goes through a [`WorkDesk`], except the few that run on the event
-//! loop.
+//! Limits the places and the time of calls. Every call goes through a [`WorkDesk`], except the few calls that run on
+//! the event loop.
 //!
-//! - A caller has [`PLACES_OF_A_CALLER`] places in each lane, and all callers of one kind share `CallerKind::places`.
-//!   A call waits at most `WAIT` for a place. A caller with [`MAX_WAITING`] waiting calls is refused.
-//! - A call ends after `DEADLINE`, a call of [`CallLane::Long`] after `LONG_DEADLINE`. The caller then gets an
-//!   answer, and [`CallLimit`] tells the work to stop.
-//! - A waiting call whose caller has gone does not start. Running work is told to stop, and keeps its caller's places
-//!   until it ends.
-//! - Each lane has places of its own, so prompts and status calls never wait for other work.
+//! - A caller has [`PLACES_OF_A_CALLER`] places in each lane. All callers of one kind together have the places that
+//!   `CallerKind::places` returns. A call waits at most `WAIT` for a place. When [`MAX_WAITING`] calls of a caller
+//!   wait, a further call is refused.
+//! - A call ends after `DEADLINE`, or after `LONG_DEADLINE` in [`CallLane::Long`]. The caller then gets an error, and
+//!   [`CallLimit`] tells the work to stop.
+//! - If the caller disconnects, a waiting call does not start. Running work is told to stop, and holds its place until
+//!   it ends.
+//! - Each lane has its own places, so prompts and status calls never wait for other work.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,27 +23,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
-/// The time in which a call must end. Callers do not wait that long for an answer.
+/// The time within which a call must end; callers do not wait longer for an answer.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// The time in which a call of [`CallLane::Long`] must end: an import of 400 MB takes minutes.
+/// The time within which a call in [`CallLane::Long`] must end. An import of 400 MB takes minutes.
 const LONG_DEADLINE: Duration = Duration::from_hours(12);
-/// The places of a kind of callers in [`CallLane::Long`]. Such calls wait for one another in any case.
+/// The places of one kind of callers in [`CallLane::Long`]. Such calls wait for one another in any case.
 const LONG_PLACES: usize = 2;
-/// The time for which a call waits for a place.
+/// The longest time for which a call waits for a place.
 const WAIT: Duration = Duration::from_secs(30);
 /// The places of one caller in each lane.
 pub const PLACES_OF_A_CALLER: usize = 8;
 /// The most calls of one caller that wait for a place in a lane.
 pub const MAX_WAITING: usize = 64;
-/// The most waiting calls in [`CallLane::Vital`], where a call takes microseconds. A client on stdin may send as many
-/// at a time.
+/// The most waiting calls in [`CallLane::Vital`], where a call takes microseconds. A client on stdin may send this many
+/// at once.
 const MAX_VITAL_WAITING: usize = 256;
-/// The least and the most prompts that compute at a time; between these limits, two for each processor.
+/// The least and the most prompts that run at the same time. Between these limits the number is two for each processor.
 const PROMPTS: (usize, usize) = (4, 16);
-/// The number of known callers from which on the pool removes callers that have gone.
+/// From this number of known callers on, the pool removes callers that have disconnected.
 const MANY_CALLERS: usize = 64;
 
-/// The caller to whom a call counts, as far as the system reports the caller.
+/// The caller that holds the places of a call, as far as the system identifies the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallerId {
     /// The client on stdin.
@@ -57,11 +58,11 @@ pub enum CallerId {
     McpClient(u64),
     /// The page.
     Page,
-    /// The lookup of files that infers the context of the client on stdin.
+    /// The work that reads files to infer the context of the client on stdin.
     Looks,
 }
 
-/// A kind of callers that share places.
+/// A kind of callers; the callers of one kind share places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum CallerKind {
     OwnClient,
@@ -88,8 +89,8 @@ impl CallerId {
 impl CallerKind {
     const ALL: [Self; 6] = [Self::OwnClient, Self::Proxy, Self::Process, Self::Tcp, Self::Page, Self::Looks];
 
-    /// Returns the places of all callers of this kind in a lane. The sum stays below the number of threads that the
-    /// runtime may start.
+    /// Returns the number of places that all callers of this kind share in a lane. The sum over all kinds stays below
+    /// the number of threads that the runtime may start.
     fn places(self, lane: CallLane) -> usize {
         match self {
             _ if lane == CallLane::Long => LONG_PLACES,
@@ -99,7 +100,8 @@ impl CallerKind {
         }
     }
 
-    /// Returns true when several callers share the places of this kind, so one that fills them delays others.
+    /// Returns true when several callers share the places of this kind, so a caller that holds all places delays
+    /// others.
     fn is_shared(self) -> bool {
         matches!(self, Self::Process | Self::Tcp | Self::Proxy)
     }
@@ -108,7 +110,7 @@ impl CallerKind {
 /// The places for calls of this process.
 pub struct WorkPool {
     by_kind: HashMap<(CallLane, CallerKind), Arc<Semaphore>>,
-    /// Made with the first prompt, because counting the processors reads files.
+    /// Created with the first prompt, because the count of processors comes from files.
     prompts: OnceLock<Arc<Semaphore>>,
     callers: Mutex<HashMap<CallerId, Weak<CallerPlaces>>>,
     running: Mutex<RunningCalls>,
@@ -142,7 +144,7 @@ struct LanePlaces {
     waiting: AtomicUsize,
 }
 
-/// Returns the most calls of one caller that may wait for a place in this lane.
+/// Returns the most calls of one caller that may wait for a place in a lane.
 fn max_waiting(lane: CallLane) -> usize {
     if lane == CallLane::Vital { MAX_VITAL_WAITING } else { MAX_WAITING }
 }
@@ -249,16 +251,16 @@ impl WorkDesk {
         self.pool.desk_for(caller)
     }
 
-    /// Returns the caller to whom the calls count.
+    /// Returns the caller that holds the places of the calls.
     pub fn caller(&self) -> CallerId {
         self.caller
     }
 
-    /// Runs work on another thread. Dropping the future tells the work to stop.
+    /// Runs work on another thread. A drop of the future tells the work to stop.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` without starting the work, when no place becomes free in time or the caller has too many
-    /// waiting calls. Also when the deadline has passed or the work has panicked.
+    /// `E_UNAVAILABLE` when no place becomes free in time, or when too many calls of the caller wait; the work then
+    /// does not start. Also when the deadline has passed or the work has panicked.
     pub async fn run<T: Send + 'static>(&self, lane: CallLane, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let deadline = if lane == CallLane::Long { LONG_DEADLINE } else { self.pool.deadline };
         let limit = CallLimit::from_now(deadline);
@@ -277,7 +279,7 @@ impl WorkDesk {
         }
     }
 
-    /// Waits for one of this caller's places and for one of its kind.
+    /// Waits for a place of this caller and for a place of the caller's kind.
     async fn take_place(&self, lane: CallLane, limit: &CallLimit) -> Result<HeldPlace> {
         let (places, kind) = (self.pool.caller_places(self.caller), self.caller.caller_kind());
         let (own, shared) = (&places.in_lane(lane).free, self.pool.shared_places(lane, kind));
@@ -303,13 +305,13 @@ impl WorkDesk {
     }
 }
 
-/// A place that is in use until the work ends.
+/// A place. The call holds it until the work ends.
 struct HeldPlace {
     number: u64,
     pool: Arc<WorkPool>,
     _own: OwnedSemaphorePermit,
     _shared: OwnedSemaphorePermit,
-    /// Keeps the places of a caller that has gone alive while its work runs.
+    /// Keeps the places of a disconnected caller alive while its work runs.
     _places: Arc<CallerPlaces>,
 }
 
@@ -344,7 +346,7 @@ impl Drop for WaitingCall<'_> {
     }
 }
 
-/// Returns the refusal for a caller with too many waiting calls.
+/// Returns the error for a caller that has too many waiting calls.
 pub fn crowded_error(waiting: usize) -> Error {
     let message =
         format!("{waiting} calls of this caller are waiting already; wait for their answers, then send it again.");
@@ -376,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs the test on a runtime of its own and does not wait for its threads, because calls hang in them.
+    /// Runs the test on its own runtime. Does not wait for the runtime's threads, because calls hang in them.
     fn with_runtime(test: impl Future<Output = ()>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(test);
@@ -387,7 +389,7 @@ mod tests {
         Arc::new(WorkPool::with_times(Duration::from_mins(1), Duration::from_mins(1)))
     }
 
-    /// Starts calls that hang until the sender is dropped; each reports its start.
+    /// Starts calls that hang until the sender is dropped. Each call reports its start.
     fn hang(desk: &WorkDesk, count: usize) -> (Sender<()>, Receiver<bool>) {
         let (go, gate) = channel::<()>();
         let (gate, (tell, told)) = (Arc::new(Mutex::new(gate)), channel());

@@ -1,8 +1,8 @@
-//! Accepts connections, and limits how many there are and how long one may stay without a token.
+//! Accepts connections. Limits their number, and the time for which a connection may stay without a token.
 //!
 //! The local channel and TCP have separate places, so callers on the port cannot take the places of this user's own
-//! processes. A TCP connection must send a whole head within two seconds. When all TCP places are taken, the server
-//! closes the oldest connection without a token to accept the next one.
+//! processes. A TCP connection must send a complete head within two seconds. When all TCP places are taken, the server
+//! closes the oldest connection that sent no token, to accept the next connection.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -19,23 +19,23 @@ use tokio::time::{sleep, timeout};
 
 use crate::work::CallerId;
 
-/// The most connections over TCP, and the most over the local channel; further ones wait in the listener's queue. A
-/// process with a low limit of open files has fewer places.
+/// The most connections over TCP, and the most over the local channel. Further connections wait in the listener's
+/// queue. A process with a low limit of open files has fewer places.
 const MAX_CONNECTIONS: usize = 512;
-/// The divisor for the share of one process: it may have a quarter of the connections over the local channel.
+/// The divisor of the local channel's places: one process may have a quarter of them.
 const LOCAL_SHARE: usize = 4;
 /// The least number of connections of each kind.
 const MIN_CONNECTIONS: usize = 16;
-/// The open files reserved for everything but connections.
+/// The number of open files that are reserved for other uses than connections.
 const OTHER_FILES: usize = 64;
-/// The time in which a TCP connection must send its first head.
+/// The time within which a TCP connection must send its first head.
 const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
-/// The pause when the system has no more file descriptors.
+/// The pause after a failed accept, for example when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The sockets on which a server listens.
 pub struct ServerListeners {
-    /// The port, on each loopback address.
+    /// The listeners on the session's port, one for each loopback address.
     pub tcp: Vec<TcpListener>,
     /// Receives the listeners of further ports.
     pub further: UnboundedReceiver<std::net::TcpListener>,
@@ -45,11 +45,11 @@ pub struct ServerListeners {
 
 /// An accepted connection.
 pub struct AcceptedConnection {
-    /// The bytes of the connection.
+    /// The stream of bytes.
     pub stream: Box<dyn DuplexStream>,
     /// The other end of the connection.
     pub peer: ConnectionPeer,
-    /// The connection's place, released on drop.
+    /// The connection's place; a drop releases it.
     pub place: OwnedSemaphorePermit,
 }
 
@@ -67,7 +67,8 @@ impl ConnectionPeer {
         matches!(self, Self::Local(_))
     }
 
-    /// Returns the caller to whom the calls on this connection count. `proxy` is the process id that a PROXY reports.
+    /// Returns the caller that holds the places of this connection's calls. `proxy` is the process id that a PROXY
+    /// reports.
     pub fn caller_id(&self, proxy: Option<u32>) -> CallerId {
         match self {
             Self::Local(LocalPeer { pid, number, .. }) => match (proxy, pid) {
@@ -79,7 +80,7 @@ impl ConnectionPeer {
         }
     }
 
-    /// Returns true when the peer's process has more connections than its share.
+    /// Returns true when the peer's process has more connections than one process may have.
     pub fn is_over_its_share(&self) -> bool {
         matches!(self, Self::Local(LocalPeer { counted: Some(counted), .. }) if counted.is_over)
     }
@@ -92,21 +93,22 @@ impl ConnectionPeer {
         }
     }
 
-    /// Notes that the server has read a whole head.
+    /// Notes that the peer has sent a complete head.
     pub fn has_spoken(&self) {
         if let Self::Stranger(stranger) = self {
             stranger.spoke.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Notes that the server accepted a request, so the connection keeps its place.
+    /// Notes that the server accepted a request of this peer. The server then no longer closes the connection to make
+    /// room.
     pub fn is_let_in(&self) {
         if let Self::Stranger(stranger) = self {
             stranger.all.held.lock().remove(&stranger.number);
         }
     }
 
-    /// Resolves when the connection must be closed.
+    /// Resolves when the server must close the connection.
     pub async fn wait_for_dismissal(&self) {
         let Self::Stranger(stranger) = self else { return std::future::pending().await };
         let silent = async {
@@ -130,7 +132,7 @@ pub struct LocalPeer {
     counted: Option<CountedConnection>,
 }
 
-/// The number of connections that each process has over the local channel.
+/// The number of connections over the local channel for each process.
 #[derive(Default)]
 struct LocalProcesses(Mutex<HashMap<u32, usize>>);
 
@@ -165,13 +167,13 @@ impl Drop for CountedConnection {
     }
 }
 
-/// Returns the number of a new connection; each is higher than the one before.
+/// Returns the number of a new connection; it is higher than all numbers before.
 fn next_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The connections without a token, by age.
+/// The TCP connections that have sent no valid token, in the order of their age.
 #[derive(Default)]
 pub struct StrangerPeers {
     held: Mutex<BTreeMap<u64, Arc<Notify>>>,
@@ -207,18 +209,18 @@ impl Drop for StrangerPeer {
     }
 }
 
-/// A handle on all accepted connections.
+/// Controls all accepted connections.
 pub struct OpenConnections {
     tcp: Arc<Semaphore>,
     local: Arc<Semaphore>,
-    /// The number of places for each of the two kinds.
+    /// The number of places for TCP, and also the number for the local channel.
     places: usize,
-    /// Sends a new local channel that replaces the last one.
+    /// Sends a new local channel, which replaces the last one.
     channels: UnboundedSender<LocalListener>,
 }
 
 impl OpenConnections {
-    /// Accepts connections until `stopped` becomes true, and hands each to `serve`.
+    /// Accepts connections until `stopped` becomes true. Passes each connection to `serve`.
     pub fn start_accepting(
         listeners: ServerListeners,
         stopped: &watch::Receiver<bool>,
@@ -248,13 +250,13 @@ impl OpenConnections {
         Self { tcp, local, places, channels }
     }
 
-    /// Accepts connections over a new local channel, which replaces the last one.
+    /// Accepts connections over a new local channel in place of the last one.
     pub fn renew_local(&self, listener: LocalListener) {
-        // An error means that the server has been told to stop.
+        // An error means that the server is about to stop.
         let _ = self.channels.send(listener);
     }
 
-    /// Waits until all connections have answered and closed, at most for `patience`.
+    /// Waits until all connections have ended, but at most for `patience`.
     ///
     /// # Panics
     /// Never: there are fewer places than 2^32.
@@ -283,7 +285,7 @@ async fn accept_tcp(
 ) {
     loop {
         let Ok((stream, theirs)) = listener.accept().await else {
-            // The system has no more descriptors, or the peer has already gone. The listener itself still works.
+            // The system has no more descriptors, or the peer has disconnected. The listener itself still works.
             strangers.dismiss_oldest();
             sleep(ACCEPT_PAUSE).await;
             continue;
@@ -292,7 +294,7 @@ async fn accept_tcp(
             strangers.dismiss_oldest();
         }
         let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
-        // Nothing follows an answer, which is one write. Nagle's algorithm would only delay it.
+        // An answer is one write, so Nagle's algorithm would only delay it.
         if stream.set_nodelay(true).is_ok() {
             let ends = stream.local_addr().ok().map(|ours| (theirs, ours));
             serve(AcceptedConnection {
@@ -304,8 +306,8 @@ async fn accept_tcp(
     }
 }
 
-/// Accepts connections over the local channel. A connection beyond the share `most` of its process gets a refusal and
-/// is closed.
+/// Accepts connections over the local channel. If a process has more than `most` connections, a further one gets a
+/// refusal and is closed.
 async fn accept_local(
     mut listener: Option<LocalListener>,
     mut renewed: UnboundedReceiver<LocalListener>,
@@ -341,12 +343,12 @@ async fn accept_local(
     }
 }
 
-/// Returns the number of places for connections over TCP, which is also that for the local channel.
+/// Returns the number of places for TCP, which is also the number for the local channel.
 pub fn count_places() -> usize {
     places_among(open_files())
 }
 
-/// Returns the number of places for a process that may open this many files.
+/// Returns the number of places in a process that may open `open_files` files.
 fn places_among(open_files: usize) -> usize {
     (open_files.saturating_sub(OTHER_FILES) / 2).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
 }
@@ -358,7 +360,7 @@ fn open_files() -> usize {
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// Returns the number of files that this process may open; this system has no such limit.
+/// Returns the largest number, because this system does not limit the number of open files.
 #[cfg(not(unix))]
 fn open_files() -> usize {
     usize::MAX
@@ -402,7 +404,7 @@ mod tests {
         all.dismiss_oldest();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(third.wait_for_dismissal());
-        // No connection is left.
+        // Both connections are gone, so this call dismisses none.
         all.dismiss_oldest();
         drop((first, third));
         assert!(all.held.lock().is_empty());

@@ -1,5 +1,5 @@
-//! The routes below `/api` serve records over plain HTTP to programs made for the upstream plugin. Each route calls
-//! one method. The answer has the plugin's format, and each refusal has its own status.
+//! The routes below `/api` offer records over plain HTTP, for programs that were made for the upstream plugin. Each
+//! route calls one method. The response has the plugin's format, and the status of a refusal comes from its error.
 //!
 //! | route | method | answer |
 //! |---|---|---|
@@ -28,7 +28,7 @@ use crate::work::WorkDesk;
 
 const LIST: &str = "nudge.records.list";
 const UPSERT: &str = "nudge.records.upsert";
-/// The records that one call reads for a list.
+/// The number of records that one call reads for a list.
 const LISTED: u64 = 1_000;
 
 /// A route below `/api`.
@@ -70,11 +70,11 @@ impl ApiRoute {
     }
 }
 
-/// An admitted request.
+/// An accepted request.
 pub struct ApiRequest {
     /// The route.
     pub api: ApiRoute,
-    /// The HTTP method, one that the route allows.
+    /// The HTTP method; the route allows it.
     pub method: Method,
     /// The text after the `?`.
     pub query: Option<String>,
@@ -98,10 +98,10 @@ pub async fn answer_api(
     (status, json_text(&body).into_bytes().into())
 }
 
-/// Returns the HTTP status in the first digits of the error's code.
+/// Returns the HTTP status that the first digits of an error's code say.
 fn to_status(error: &Error) -> StatusCode {
     let status = u16::try_from(error.code() / 100).ok().and_then(|status| StatusCode::from_u16(status).ok());
-    // The code has no status when the server has no such method, because it has no records.
+    // The code contains no HTTP status when the server does not know the method, because it has no records.
     status.filter(|status| status.is_client_error() || status.is_server_error()).unwrap_or(StatusCode::NOT_FOUND)
 }
 
@@ -116,7 +116,7 @@ impl ApiRequest {
             (ApiRoute::Projects, _) => Ok(part(call("nudge.records.projects", &Map::new())?, "projects")),
             (ApiRoute::Search, _) => {
                 let mut params = self.read_params()?;
-                // A search without a context covers every project equally.
+                // A search without a context ranks all projects equally.
                 if !params.contains_key("context") {
                     params.entry("project").or_insert("*".into());
                 }
@@ -150,7 +150,7 @@ impl ApiRequest {
         }
     }
 
-    /// Reads all pages, because the plugin's API has no pages.
+    /// Reads all pages of the list, because the plugin's API has no pages.
     fn list_all(&self, call: impl Fn(&str, &Map<String, Value>) -> Result<Value>) -> Result<Value> {
         let mut params = self.read_filters()?;
         params.insert("limit".into(), LISTED.into());
@@ -168,7 +168,7 @@ impl ApiRequest {
         }
     }
 
-    /// Reads the filters of a list from the query.
+    /// Reads the filters of a list from the query string.
     fn read_filters(&self) -> Result<Map<String, Value>> {
         let mut params = Map::from_iter([("project".to_owned(), "*".into())]);
         let pairs = self.query.iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
@@ -193,7 +193,7 @@ impl ApiRequest {
     }
 }
 
-/// Answers an upsert.
+/// Converts the answer of an upsert.
 fn answer_upsert(mut done: Value) -> Result<(StatusCode, Value)> {
     if done["written"] == false {
         let message = "Nothing was written, as `near` says nearly the same: change one of these by PUT, or send it again \

@@ -1,28 +1,28 @@
-//! Access control over HTTP: all checks of a request's head, in their order. A failed check refuses the request.
+//! Access control over HTTP: all checks of a request's head, in their order. A request that fails a check is refused.
 //!
-//! 1. The target is a path, not a URI; else 403. Against use as a proxy.
-//! 2. There is exactly one `Host`: a loopback name with a port of this server, a name allowed by `--allow-host`, or
-//!    for the page alone the name that `nudge ui` made for it; else 403. Against DNS rebinding.
-//! 3. There is no `Origin`, and `Sec-Fetch-Site` is absent or `none`; else 403. Against calls made by web pages. The
-//!    page and `/api` have rules of their own, see below.
-//! 4. The path exists; else 404.
-//! 5. The path allows the method; else 405. No path allows `OPTIONS`, so no preflight succeeds.
-//! 6. The token is right, compared in constant time; else 401. Against other users of this machine. `/health`, the
-//!    page's files and `/web/session` need no token.
-//! 7. A `POST` or `PUT` has `Content-Type: application/json`; else 415. Against calls that need no preflight.
-//! 8. The announced body has at most 32 MiB, at `/web/session` 4 KiB; else 413. Against exhaustion, before the server
-//!    reads a byte of the body.
+//! 1. The target is a path, not a URI; otherwise 403. Prevents use as a proxy.
+//! 2. There is exactly one `Host`: a loopback name with a port of this server, a name that `--allow-host` allows, or,
+//!    for the page alone, the name that `nudge ui` made; otherwise 403. Prevents DNS rebinding.
+//! 3. There is no `Origin`, and `Sec-Fetch-Site` is absent or `none`; otherwise 403. Prevents calls by web pages. The
+//!    page and `/api` have their own rules, see below.
+//! 4. The path exists; otherwise 404.
+//! 5. The path allows the method; otherwise 405. No path allows `OPTIONS`, so no preflight succeeds.
+//! 6. The token is right, compared in constant time; otherwise 401. Prevents calls by other users of this machine.
+//!    `/health`, the page's files and `/web/session` need no token.
+//! 7. A `POST` or `PUT` has `Content-Type: application/json`; otherwise 415. Prevents calls that need no preflight.
+//! 8. The announced body has at most 32 MiB, at `/web/session` 4 KiB; otherwise 413. Prevents exhaustion before the
+//!    server reads a byte of the body.
 //!
 //! [The server's own page](crate::page) has its own paths and its own check 3: an `Origin` header, if present, must
-//! name the host and port of the request. The page's files hold no data. A browser that follows a link to `/web` or
-//! `/` gets them; other pages cannot load them. `/web/session` and `/web/rpc` require `Sec-Fetch-Site: same-origin`.
+//! name the host and port of the request. The page's files contain no data. A browser may load them by a link to `/web`
+//! or `/`; other pages cannot load them. `/web/session` and `/web/rpc` require `Sec-Fetch-Site: same-origin`.
 //! `/web/rpc` accepts only the token of the page.
 //!
 //! The [routes below `/api`](super::api) serve both programs and the page. `Sec-Fetch-Site`, if present, must be
-//! `same-origin`, and an `Origin` header must name the host and port of the request. The token is the session's or a
-//! page's; both have the same rights here. A page's token opens only `/web/rpc` and `/api`.
+//! `same-origin`, and an `Origin` header must name the host and port of the request. Both the session's token and a
+//! page's token work, with equal rights. A page's token works only for `/web/rpc` and `/api`.
 //!
-//! No response ever carries a CORS header. [`super::accept`] decides which connections reach these checks.
+//! No response has a CORS header. [`super::accept`] decides which connections reach these checks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub enum HttpRoute {
     Api {
         /// The route.
         api: ApiRoute,
-        /// True when the request had a page's token.
+        /// True when the request has a page's token.
         by_page: bool,
     },
 }
@@ -109,18 +109,18 @@ impl HttpRoute {
     }
 }
 
-/// The access rules of one server.
+/// The access rules of a server.
 #[derive(Debug)]
 pub struct HttpDoor {
     ports: Arc<ServerPorts>,
-    /// Names that the `Host` header may contain with any port or none, in lower case.
+    /// Names, in lower case, that the `Host` header may contain with any port or without a port.
     allowed_hosts: Vec<String>,
     token: Option<AccessToken>,
     token_file: PathBuf,
 }
 
 impl HttpDoor {
-    /// Makes the rules for the ports of a server. The refusal of a request without a token names `token_file`.
+    /// Makes the rules for a server's ports. The error for a missing token names `token_file`.
     ///
     /// # Errors
     /// `E_INVALID` when an allowed host is not a bare name.
@@ -143,8 +143,8 @@ impl HttpDoor {
         })
     }
 
-    /// Checks a request's head. Only this user's processes reach the local channel, and no web page does. Requests
-    /// over it skip the checks 2 and 6, except for the page, which is served over TCP.
+    /// Checks a request's head. Over the local channel, checks 2 and 6 do not apply, because only this user's processes
+    /// and no web pages can reach it. They do apply to the page, which is served over TCP.
     ///
     /// # Errors
     /// The refusal of the first check that fails.
@@ -201,7 +201,7 @@ impl HttpDoor {
         Ok(route)
     }
 
-    /// Returns true for a name that was made for the page, with a port of this server.
+    /// Returns true for a name that was made for the page, followed by a port of this server.
     fn is_page_name(&self, host: &str, page: &SessionPage) -> bool {
         let Some((name, port)) = host.rsplit_once(':') else { return false };
         let has_port = port.parse().is_ok_and(|number: u16| number.to_string() == port && self.ports.has_port(number));
@@ -229,7 +229,7 @@ impl HttpDoor {
     }
 }
 
-/// Makes check 3: the browser's headers decide whether the page that sent the request may do so.
+/// Makes check 3: the browser's headers say which page sent the request, and whether that page may send it.
 fn check_sender(route: Option<HttpRoute>, headers: &HeaderMap, host: Option<&str>) -> Result<(), HttpRefusal> {
     let comes_from =
         |sites: &[&str]| headers.get_all(SEC_FETCH_SITE).iter().all(|site| sites.iter().any(|s| site == s));
@@ -246,7 +246,7 @@ fn check_sender(route: Option<HttpRoute>, headers: &HeaderMap, host: Option<&str
             Err(HttpRefusal::forbidden("This is for Nudge's own page alone, in a browser; run `nudge ui`."))
         }
         Some(HttpRoute::PageFile(file)) => {
-            // The user may follow a link to the page from any site.
+            // A user may follow a link to the page from any site.
             let is_led_to = file.is_page() && read_single_header(headers, &SEC_FETCH_MODE) == Some("navigate");
             if is_own && (is_led_to || comes_from(&["none", "same-origin"])) {
                 return Ok(());
@@ -270,7 +270,7 @@ fn read_bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(shown.trim())
 }
 
-/// Returns the value of a header that occurs exactly once.
+/// Returns the value of a header that occurs exactly once. Returns `None` for a missing or repeated header.
 fn read_single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -333,7 +333,7 @@ impl HttpRefusal {
         refusal.with_header(header::WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// Refuses a code of the page with the given status.
+    /// Refuses a code of the page, with this status and message.
     pub fn from_status((status, message): (StatusCode, String)) -> Self {
         let reason = match status {
             StatusCode::FORBIDDEN => "E_FORBIDDEN",
@@ -348,7 +348,7 @@ impl HttpRefusal {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "E_MEDIA_TYPE", message)
     }
 
-    /// Refuses a connection from a process that has too many.
+    /// Refuses a connection of a process that has too many connections.
     pub fn over_its_share() -> Self {
         let message = "This process has too many connections to the server; close some and try again.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "E_UNAVAILABLE", message)
@@ -381,8 +381,8 @@ impl HttpRefusal {
         self.status
     }
 
-    /// Builds the response. The JSON-RPC code is the HTTP status times 100, outside the range of the protocol's own
-    /// codes.
+    /// Builds the response. The code of the JSON-RPC error is the HTTP status times 100, which is outside the range of
+    /// the protocol's own codes.
     pub fn into_response(self) -> Response<Full<bytes::Bytes>> {
         let code = i32::from(self.status.as_u16()) * 100;
         let body =
@@ -391,7 +391,7 @@ impl HttpRefusal {
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, value);
         }
-        // Closes the connection, so that a caller without a token cannot keep one open.
+        // Closes the connection, because a caller without a token must not hold one open.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }

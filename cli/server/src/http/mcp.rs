@@ -1,8 +1,8 @@
-//! `/mcp`: MCP over streamable HTTP. [`super::door`] has accepted the request, and its body was read within the
-//! limits. rmcp implements both versions of the protocol.
+//! `/mcp`: MCP over streamable HTTP. Before this module sees a request, [`super::door`] has accepted it, and its body
+//! was read within the limits. The library rmcp implements both versions of the protocol.
 //!
-//! Clients of the 2025 protocol have sessions. This module limits the number and the idle time of these sessions.
-//! Clients of 2026 have none.
+//! Clients of the 2025 protocol have sessions; this module limits their number and idle time. Clients of the 2026
+//! protocol have no sessions.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -38,15 +38,16 @@ use crate::mcp::{CallerLeft, ClientTools};
 use crate::session::calls::MAX_INLINE_BYTES;
 use crate::work::{CallerId, WorkDesk};
 
-/// The request header with the session of a client of 2025.
+/// The request header that names the session of a 2025 client.
 const SESSION_HEADER: &str = "mcp-session-id";
-/// The most sessions. A further one ends the least recently used session of the client with the most sessions.
+/// The most sessions. A further session ends another one: the least recently used session of the client with the most
+/// sessions.
 const MAX_SESSIONS: usize = 128;
-/// The idle time after which a session ends; its client must send `initialize` again.
+/// The idle time after which a session ends. The client must then send `initialize` again.
 const SESSION_IDLE: Duration = Duration::from_hours(4);
-/// The most bytes of a message without the arguments of a tool call. The arguments may fill a whole body.
+/// The most bytes of a message without a tool call's arguments. The arguments may fill a whole body.
 const MAX_ENVELOPE_BYTES: usize = 1 << 20;
-/// The time to answer `subscriptions/listen` requests after the server is told to stop; then all streams end.
+/// The time for answers to `subscriptions/listen` after the server is told to stop; all streams then end.
 const FAREWELL: Duration = Duration::from_millis(50);
 
 type McpResponse = Response<BoxBody<Bytes, Infallible>>;
@@ -58,7 +59,7 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// Serves every client with `tools`. Streams and sessions end when `stopped` becomes true.
+    /// Gives every client `tools`. Streams and sessions end when `stopped` becomes true.
     pub fn new(tools: ClientTools, stopped: watch::Receiver<bool>) -> Self {
         Self::with_idle(tools, stopped, SESSION_IDLE)
     }
@@ -67,7 +68,7 @@ impl McpHttp {
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_ENVELOPE_BYTES)
-            // Switches rmcp's checks off, because `super::door` has stricter ones.
+            // rmcp's own checks are off, because `super::door` has stricter checks.
             .disable_allowed_hosts()
             .disable_allowed_origins();
         let token = config.cancellation_token.clone();
@@ -78,11 +79,11 @@ impl McpHttp {
         });
         let tools = move || Ok(tools.for_another_client());
         let service = StreamableHttpService::new(tools, Arc::new(LimitedSessions::new(idle)), config);
-        // Streams may use half of all connections, so there is always room for calls.
+        // Streams may use half of all connections, so other calls always find room.
         Self { service, free_streams: Arc::new(Semaphore::new(accept::count_places() / 2)) }
     }
 
-    /// Answers an accepted request; `body` is empty for any method other than POST.
+    /// Answers an accepted request. `body` is empty for all methods except POST.
     pub async fn answer_request(&self, head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
         if !stays_open(&head) {
             return self.pass_to_rmcp(head, body, desk).await;
@@ -100,7 +101,8 @@ impl McpHttp {
 
     async fn pass_to_rmcp(&self, mut head: Parts, body: Bytes, desk: &WorkDesk) -> McpResponse {
         let (rest, arguments) = without_arguments(body, desk).await;
-        // A client with a session may read the answer over another connection.
+        // A client with a session may read the answer over another connection, so its disconnection does not end the
+        // call.
         let left = (!head.headers.contains_key(SESSION_HEADER)).then(CancellationToken::new);
         if let Some(left) = &left {
             head.extensions.insert(CallerLeft(left.clone()));
@@ -123,11 +125,11 @@ impl McpHttp {
 }
 
 tokio::task_local! {
-    /// The client that sent the request of this task.
+    /// The client whose request this task answers.
     static CLIENT: Box<str>;
 }
 
-/// Identifies clients: by their process over the local channel, and by their own name over TCP.
+/// Returns the identity of a client: its process id over the local channel, its own name over TCP.
 fn client_name(head: &Parts, caller: CallerId) -> Box<str> {
     let name = || head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default().into();
     match caller {
@@ -136,8 +138,8 @@ fn client_name(head: &Parts, caller: CallerId) -> Box<str> {
     }
 }
 
-/// Returns true when the answer is a stream that does not end by itself. The header is reliable: rmcp refuses a
-/// request whose header names another method than its body.
+/// Returns true when the response is a stream that does not end by itself. The header is reliable, because rmcp refuses
+/// a request whose header and body name different methods.
 fn stays_open(head: &Parts) -> bool {
     head.method == Method::GET || head.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen")
 }
@@ -150,19 +152,19 @@ async fn without_arguments(body: Bytes, desk: &WorkDesk) -> (Bytes, Option<Box<R
     if body.len() <= MAX_INLINE_BYTES {
         return split(body);
     }
-    // Without a free place it passes the whole message on, so that the call gets a refusal and does not count as an
-    // empty message.
+    // Without a free place, passes the whole message on: the call then gets a refusal, and not the error for an empty
+    // message.
     let whole = body.clone();
     desk.run(CallLane::Vital, move || split(body)).await.unwrap_or((whole, None))
 }
 
-/// Replaces a plain-text refusal of rmcp by a JSON-RPC error with advice.
+/// Replaces a plain-text refusal of rmcp with a JSON-RPC error that contains advice.
 fn explain_refusal(response: McpResponse, message: &[u8]) -> McpResponse {
     let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
     if response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
         return response;
     }
-    // `super::door` has checked the content type, so rmcp answers 415 only when the body cannot be parsed.
+    // `super::door` has checked the content type, so a 415 of rmcp means that the body could not be parsed.
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return refuse_unreadable(message);
     }
@@ -193,7 +195,7 @@ fn explain_refusal(response: McpResponse, message: &[u8]) -> McpResponse {
     refusal
 }
 
-/// Builds a refusal in the format of [`super::door`].
+/// Builds a refusal in the same format as [`super::door`].
 fn make_refusal(status: StatusCode, reason: &str, message: &str) -> McpResponse {
     let code = i32::from(status.as_u16()) * 100;
     json_response(status, rpc::to_failure_body(&RpcFault { code, message, data: FaultData { reason } }))
@@ -212,7 +214,7 @@ fn refuse_unreadable(message: &[u8]) -> McpResponse {
     json_response(StatusCode::BAD_REQUEST, json_text(&error).into_bytes().into()).map(BodyExt::boxed)
 }
 
-/// rmcp's sessions in memory, with a limit on their number.
+/// The sessions that rmcp has in memory, with a limit on their number.
 struct LimitedSessions {
     local: Arc<LocalSessionManager>,
     known: Mutex<HashMap<SessionId, KnownSession>>,
@@ -230,8 +232,8 @@ impl LimitedSessions {
         Self { local: Arc::new(local), known: Mutex::default() }
     }
 
-    /// Removes a session when there is no room for another one of `client`. It takes the least recently used session
-    /// of the client that would have the most.
+    /// Removes a session when `client` needs one and there is no room. Selects the least recently used session of the
+    /// client that would then have the most sessions.
     fn take_surplus(&self, client: &str) -> Option<SessionId> {
         let mut known = self.known.lock();
         if known.len() < MAX_SESSIONS {
@@ -259,7 +261,7 @@ impl SessionManager for LimitedSessions {
         let client = CLIENT.try_with(Clone::clone).unwrap_or_default();
         if let Some(surplus) = self.take_surplus(&client) {
             let local = Arc::clone(&self.local);
-            // Closing may wait until the session's client reads, so it runs in a task of its own.
+            // A close may wait until the session's client reads, so it runs in its own task.
             tokio::spawn(async move { local.close_session(&surplus).await });
         }
         let (id, transport) = self.local.create_session().await?;
@@ -275,7 +277,7 @@ impl SessionManager for LimitedSessions {
         self.local.initialize_session(id, message).await
     }
 
-    /// Also notes the time of use, because rmcp calls this first for every request of a session.
+    /// Also notes the time of use, because rmcp calls this function first for every request of a session.
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
         if let Some(session) = self.known.lock().get_mut(id) {
             session.last_used = Instant::now();

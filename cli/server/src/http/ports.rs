@@ -1,7 +1,7 @@
 //! The ports on which a server listens: the session's port, and further ones for `nudge ui --port`.
 //!
-//! The same checks apply to requests on every port. A further port exists as long as its server. If the session
-//! continues in another process, only the session's own port moves with it.
+//! The same checks apply to requests on every port. A further port exists as long as its process. If another process
+//! takes over the session, it takes over only the session's own port.
 
 use std::io::ErrorKind as Io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
@@ -10,7 +10,7 @@ use nudge::{Error, Result};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// The most further ports of a server.
+/// The most ports in addition to the session's port.
 const MAX_FURTHER: usize = 4;
 
 /// The ports of a server.
@@ -22,14 +22,14 @@ pub struct ServerPorts {
 }
 
 impl ServerPorts {
-    /// Makes the ports of a server that already listens on its session's port. Also returns the receiver of further
-    /// listeners.
+    /// Makes the ports of a server that already listens on `own`. Also returns the receiver for the listeners of
+    /// further ports.
     pub fn new(own: u16) -> (Self, UnboundedReceiver<TcpListener>) {
         let (to_accept, accepted) = unbounded_channel();
         (Self { own, further: Mutex::default(), to_accept }, accepted)
     }
 
-    /// Returns the session's port.
+    /// Returns the session's own port.
     pub fn own(&self) -> u16 {
         self.own
     }
@@ -39,11 +39,11 @@ impl ServerPorts {
         port == self.own || self.further.lock().contains(&port)
     }
 
-    /// Listens on a further port, unless the server already does.
+    /// Listens on a further port. Does nothing if the server already listens there.
     ///
     /// # Errors
-    /// `E_CONFLICT` for a port that another program has, `E_INVALID` for a port that cannot be opened, `E_QUOTA` for
-    /// the fifth.
+    /// `E_CONFLICT` for a port that another program uses, `E_INVALID` for a port that cannot be opened, `E_QUOTA` when
+    /// all further ports are in use.
     pub fn listen_on(&self, port: u16) -> Result<()> {
         if port == 0 {
             return Err(Error::invalid("A port for the page is a number from 1 to 65535; give another with --port."));
@@ -67,7 +67,7 @@ impl ServerPorts {
         };
         for listener in bind_loopback(port).map_err(unusable)? {
             listener.set_nonblocking(true).map_err(unusable)?;
-            // A server that is about to end accepts no more connections, and its listeners end with it.
+            // A server that is about to stop accepts no more connections, so a failed send does not matter.
             let _ = self.to_accept.send(listener);
         }
         further.push(port);
@@ -75,17 +75,17 @@ impl ServerPorts {
     }
 }
 
-/// Binds a port on both loopback addresses. A client that gets the name `localhost` may try either address, and would
-/// send its token to a program that has the other one.
+/// Binds a port on both loopback addresses. A client may resolve `localhost` to either address, and would send its
+/// token to another program if that program had the other address.
 ///
 /// # Errors
-/// The system's error for the first address; for the second one only `AddrInUse`.
+/// The error of the first address. An error of the second address counts only if it is `AddrInUse`.
 pub fn bind_loopback(port: u16) -> std::io::Result<Vec<TcpListener>> {
     let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     match TcpListener::bind((Ipv6Addr::LOCALHOST, first.local_addr()?.port())) {
         Ok(second) => Ok(vec![first, second]),
         Err(error) if error.kind() == Io::AddrInUse => Err(error),
-        // This machine has no such address, so no other program can have it.
+        // The machine does not have the second address, so no other program can have it.
         Err(_) => Ok(vec![first]),
     }
 }

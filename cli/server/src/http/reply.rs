@@ -1,4 +1,4 @@
-//! Responses with a JSON body, and without a body.
+//! Builds responses with a JSON body and without a body.
 
 use bytes::Bytes;
 use http_body_util::Full;

@@ -16,7 +16,7 @@ use crate::session::changes::CHANGES;
 use crate::session::history::ChangeHistory;
 use crate::work::WorkDesk;
 
-/// The bytes to which a caller's name is cut.
+/// The most bytes of a caller's name; a longer name is cut.
 const MAX_NAME_BYTES: usize = 128;
 const MAX_KEY_BYTES: usize = 255;
 
@@ -26,7 +26,7 @@ pub struct CallerHeaders {
     key: Option<HeaderValue>,
     asks_env: bool,
     agent: bool,
-    /// The version of the caller's protocol; `None` for a program that writes its own requests.
+    /// The version of the caller's protocol; `None` for a program that does not use Nudge's client.
     protocol: Option<HeaderValue>,
 }
 
@@ -42,7 +42,7 @@ impl CallerHeaders {
         }
     }
 
-    /// Reads the headers of the page, which is no agent and needs no environment variables.
+    /// Reads the headers of the page. The page is no agent and needs no environment variables.
     pub fn of_page(headers: &HeaderMap) -> Self {
         let name = Some(HeaderValue::from_static(page::NAME));
         Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false, protocol: None }
@@ -51,7 +51,7 @@ impl CallerHeaders {
     /// Reads the caller from the headers.
     ///
     /// # Errors
-    /// `E_INVALID` for an invalid key; `E_UNAVAILABLE` for a caller of another protocol.
+    /// `E_INVALID` for an invalid key; `E_UNAVAILABLE` for a caller with another version of the protocol.
     pub fn read_caller(&self) -> Result<Caller<'_>> {
         if let Some(protocol) = &self.protocol {
             let number = protocol.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -59,7 +59,7 @@ impl CallerHeaders {
                 return Err(other_protocol_error(PROTOCOL, number));
             }
         }
-        // `to_str` accepts only visible ASCII, so the name can be cut at any byte.
+        // `to_str` returns only ASCII, so any byte is a character's end.
         let name = self.name.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
         let caller = Caller::with_name(&name[..name.len().min(MAX_NAME_BYTES)]);
         let caller = if self.asks_env { caller.asking_env() } else { caller };
@@ -71,17 +71,17 @@ impl CallerHeaders {
     }
 }
 
-/// The service that answers a body, and the places of its caller.
+/// The service for a call, and the places of its caller.
 pub struct CallTarget<'a> {
     /// The service that answers calls.
     pub service: Arc<dyn Service>,
-    /// The last changes.
+    /// The last changes, for `nudge.changes`.
     pub history: &'a ChangeHistory,
     /// The caller's work desk.
     pub desk: WorkDesk,
 }
 
-/// Answers an HTTP body; `None` when it has only notifications.
+/// Answers an HTTP body. Returns `None` when the body has only notifications.
 pub async fn answer_http_body(asked: CallTarget<'_>, head: CallerHeaders, body: Bytes) -> Option<Bytes> {
     let CallTarget { service, history, desk } = asked;
     let is_large = body.len() > MAX_INLINE_BYTES || body.trim_ascii_start().starts_with(b"[");

@@ -16,15 +16,15 @@ const INVALID_REQUEST: i32 = -32600;
 
 /// The most calls in one batch.
 const MAX_BATCH: usize = 1000;
-/// The bytes of answers after which the rest of a batch is refused; no single answer comes near this size.
+/// The bytes of answers after which the rest of a batch is refused. No single answer is nearly as large.
 const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 
-/// A request, with its parts as raw JSON text.
+/// A request. Its parts are raw JSON text.
 #[derive(Deserialize)]
 pub struct RpcRequest<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
-    /// The id; absent in a notification. A `null` counts as an id.
+    /// The id; `None` in a notification. An id that is `null` counts as an id.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     /// The name of the method.
@@ -39,13 +39,13 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 impl<'a> RpcRequest<'a> {
-    /// Parses a body; `None` when it is not a single request.
+    /// Parses a body. Returns `None` when the body is not a single request.
     pub fn read(body: &'a [u8]) -> Option<Self> {
-        // Checks the encoding first, because the JSON parser does not check text that it skips.
+        // Checks the encoding first, because the JSON parser does not check the text that it skips.
         serde_json::from_str(str::from_utf8(body).ok()?).ok()
     }
 
-    /// Returns the id for an answer; an illegal id is not repeated.
+    /// Returns the id for an answer, or `null` in place of an illegal id.
     fn answer_id(&self) -> &'a str {
         self.id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null")
     }
@@ -55,7 +55,7 @@ impl<'a> RpcRequest<'a> {
         self.params.unwrap_or_else(|| serde_json::from_str("{}").unwrap_or(RawValue::NULL))
     }
 
-    /// Makes the call and returns the answer; `None` for a notification.
+    /// Makes the call and returns the answer. Returns `None` for a notification.
     pub fn answer(&self, service: &dyn Service, caller: Caller<'_>) -> Option<Bytes> {
         let mut out = Vec::with_capacity(512);
         answer_request(service, caller, self, &mut out).then(|| out.into())
@@ -66,7 +66,7 @@ impl<'a> RpcRequest<'a> {
         self.jsonrpc == "2.0" && self.id.is_none_or(|id| is_id(id.get()))
     }
 
-    /// Returns an error as the answer; `None` for a notification.
+    /// Returns the answer with an error. Returns `None` for a notification.
     pub fn refuse(&self, error: &impl Serialize) -> Option<Bytes> {
         self.id?;
         let mut out = Vec::new();
@@ -74,14 +74,14 @@ impl<'a> RpcRequest<'a> {
         Some(out.into())
     }
 
-    /// Returns the result of the call as the answer; `None` for a notification.
+    /// Returns the answer with the result of the call. Returns `None` for a notification.
     pub fn write_answer(&self, result: Result<Box<RawValue>, Error>) -> Option<Bytes> {
         let mut out = Vec::with_capacity(512);
         write_result(&mut out, self, result).then(|| out.into())
     }
 }
 
-/// Answers a body that has a request, a batch or neither; `None` when it has only notifications.
+/// Answers a body that has a request, a batch or neither. Returns `None` when the body has only notifications.
 pub fn answer_rpc_body(service: &dyn Service, caller: Caller<'_>, body: &[u8]) -> Option<Bytes> {
     if let Some(request) = RpcRequest::read(body) {
         return request.answer(service, caller);
@@ -102,14 +102,14 @@ pub fn answer_rpc_body(service: &dyn Service, caller: Caller<'_>, body: &[u8]) -
     answered.then(|| out.into())
 }
 
-/// Returns an error that answers no particular request.
+/// Returns the body for an error that answers no particular request.
 pub fn to_failure_body(error: &impl Serialize) -> Bytes {
     let mut out = Vec::new();
     write_error(&mut out, "null", error);
     out.into()
 }
 
-/// Appends the answer; returns false for a notification, which gets none.
+/// Appends the answer to `out`. Returns false for a notification, which gets no answer.
 fn answer_request(service: &dyn Service, caller: Caller<'_>, request: &RpcRequest<'_>, out: &mut Vec<u8>) -> bool {
     if !request.is_legal() {
         write_fault(
@@ -124,7 +124,7 @@ fn answer_request(service: &dyn Service, caller: Caller<'_>, request: &RpcReques
     write_result(out, request, service.call_by(caller, &request.method, request.params()))
 }
 
-/// Appends a result; returns false for a notification, which gets none.
+/// Appends a result to `out`. Returns false for a notification, which gets no answer.
 fn write_result(out: &mut Vec<u8>, request: &RpcRequest<'_>, result: Result<Box<RawValue>, Error>) -> bool {
     let Some(id) = request.id.map(RawValue::get) else { return false };
     match result {
@@ -148,14 +148,14 @@ fn answer_batch(service: &dyn Service, caller: Caller<'_>, batch: &RawValue, out
     }
     let mut separator = b'[';
     for request in requests {
-        // The caller has gone, so no further call starts.
+        // The caller has disconnected, so no further call of the batch starts.
         if patience::is_over() {
             break;
         }
         let before = out.len();
         out.push(separator);
         let answered = match serde_json::from_str::<RpcRequest<'_>>(request.get()) {
-            // Refuses `nudge.changes` in a batch: a thousand waits in sequence would hold a watcher's place for
+            // Refuses `nudge.changes` in a batch: a thousand waiting calls, one after the other, would hold a place for
             // hours.
             Ok(request) if before > MAX_BATCH_ANSWER_BYTES || request.method == CHANGES => {
                 let message = match &*request.method {
@@ -184,7 +184,7 @@ fn answer_batch(service: &dyn Service, caller: Caller<'_>, batch: &RawValue, out
     any
 }
 
-/// Refuses JSON that is no request, with the id if it has one.
+/// Appends the error for JSON that is no request, with the id if it has one.
 fn write_invalid(out: &mut Vec<u8>, json: &RawValue) {
     #[derive(Deserialize)]
     struct InvalidRequestId<'a> {
@@ -200,12 +200,12 @@ fn is_id(json: &str) -> bool {
     !json.starts_with(['{', '[', 't', 'f'])
 }
 
-/// Writes an error of the protocol itself.
+/// Appends an error of the JSON-RPC protocol.
 fn write_fault(out: &mut Vec<u8>, id: &str, code: i32, reason: &str, message: &str) {
     write_error(out, id, &RpcFault { code, message, data: FaultData { reason } });
 }
 
-/// An error object that does not come from the library.
+/// An error that the library does not define.
 #[derive(Serialize)]
 pub struct RpcFault<'a> {
     /// A code outside the library's range.

@@ -1,4 +1,4 @@
-//! The files of the page. They hold no data and are fixed at build time.
+//! The files of the page. They contain no user data; the build embeds them.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -44,13 +44,13 @@ static FILES: &[PageFile] = &[
     new_script("/web/words.js", include_str!("words.js")),
 ];
 
-/// Allows no file of another origin, no inline code, no frame around the page, and no text that becomes markup or
-/// script.
+/// The content security policy. It forbids files of other origins, inline code, a frame around the page, and text that
+/// becomes markup or script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 impl PageFile {
-    /// Returns true for the file that a link may open; this file loads the others.
+    /// Returns true for the HTML file, which a link may open. This file loads the other files.
     pub fn is_page(&self) -> bool {
         self.content_type == HTML
     }
@@ -73,7 +73,7 @@ pub fn respond_with_file(file: &PageFile) -> Response<Full<Bytes>> {
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        // A file needs no token, so the connection is closed after it, as after a refusal.
+        // The connection is closed after a file, as after a refusal, because a file needs no token.
         (header::CONNECTION, "close"),
     ];
     for (name, value) in headers {

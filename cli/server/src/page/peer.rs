@@ -1,28 +1,28 @@
-//! Finds the user at the other end of a TCP connection.
+//! Finds out which user is at the other end of a TCP connection.
 //!
-//! `nudge ui` passes the address with the code to a browser as an argument, and every user of the machine can read
-//! arguments for a moment. On Linux the system reports the user of a process, so a code is accepted only from this
-//! user's processes. On macOS the address is not an argument (`cmd/ui/open.rs`), and Windows does not show arguments to
-//! other users.
+//! `nudge ui` passes the address with the code to a browser as an argument, and for a moment every user of the machine
+//! can read arguments. Linux reports the user of a process, so the server accepts a code only from this user's
+//! processes. On macOS the address is no argument (`cmd/ui/open.rs`), and Windows does not show arguments to other
+//! users.
 
 use std::net::SocketAddr;
 
-/// Returns true unless the connection certainly belongs to another user. It reads a system file, which takes
-/// milliseconds with many connections.
+/// Returns false only if the connection certainly belongs to another user. Reads a system file, which takes
+/// milliseconds if there are many connections.
 #[cfg(target_os = "linux")]
 pub fn is_this_users(theirs: SocketAddr, ours: SocketAddr) -> bool {
     use nudge_os::foreign::{LinkPolicy, read_text};
     use std::path::Path;
 
-    /// The limit is larger than the tables of a machine with a hundred thousand connections.
+    /// The limit exceeds the tables of a machine with a hundred thousand connections.
     const MAX_TABLE_BYTES: u64 = 32 << 20;
 
     let table = if theirs.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
     match read_text(Path::new(table), LinkPolicy::Followed, MAX_TABLE_BYTES) {
-        // Accepts root, which can do everything that this user can; in virtual machines, root forwards connections
-        // from outside.
+        // Accepts root, which has all rights of this user anyway: in virtual machines, root forwards connections from
+        // outside.
         Ok(table) => find_owner(&table, theirs, ours).is_some_and(|uid| uid == 0 || uid == own_uid()),
-        // This system does not report the user.
+        // This system does not report the user, so the connection is accepted.
         Err(_) => true,
     }
 }
@@ -38,14 +38,14 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Returns the user at the other end of an open connection. A closed connection has no user, although the table lists
-/// root for it.
+/// Returns the user at the other end of an open connection. Returns `None` for a closed connection, because the table
+/// then names root instead of the user.
 #[cfg(target_os = "linux")]
 fn find_owner(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
     let ends = (format_end(theirs), format_end(ours));
     table.lines().skip(1).find_map(|line| {
-        // The fields are number, local end, other end, state, queues, timer, retransmits, user.
+        // The fields are: number, local end, other end, state, queues, timer, retransmits, user.
         let fields: Vec<_> = line.split_ascii_whitespace().take(8).collect();
         let [_, local, other, ESTABLISHED, _, _, _, uid] = fields[..] else { return None };
         (local == ends.0 && other == ends.1).then(|| uid.parse().ok())?
