@@ -1,5 +1,5 @@
-//! Completes the calls of the stdio client: adds the missing context, and the environment variables that the PRIMARY
-//! asks for (semantics section 9).
+//! Completes the calls of the stdio client (semantics section 9): adds a missing context, and the environment variables
+//! that the PRIMARY asks for.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,26 +18,27 @@ use crate::session::backend::CallBackend;
 use crate::session::calls::MAX_INLINE_BYTES;
 use crate::work::WorkDesk;
 
-/// The time for which a call waits for its context, a little more than the time limit of git. Fields that are unknown
+/// The time for which a call waits for its context. It is a little longer than the time limit of git. Unknown fields
 /// then stay unknown.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// Finds the folder of a client from the `_meta` of its call.
 type CwdFinder = dyn Fn(&JsonObject) -> Option<PathBuf> + Send + Sync;
 
-/// Fills in the contexts of one client's calls. Reads files off the event loop, because a disk may not answer.
+/// Completes the contexts of one client's calls. Reads files on another thread than the event loop, because a disk may
+/// not answer.
 pub struct ContextFiller {
     inference: Arc<ContextInference>,
     /// Finds the folder of the client from its `_meta`.
     find_cwd: Arc<CwdFinder>,
     desk: WorkDesk,
     patience: Duration,
-    /// The number of file lookups that no call waits for any more. While there is one, no call starts another.
+    /// The number of reads of files that a call no longer waits for. As long as there is one, no call starts another.
     overdue: Arc<AtomicUsize>,
 }
 
 impl ContextFiller {
-    /// Makes a filler for a client, with places for reading files.
+    /// Makes a filler for a client. `desk` has the places for reads of files.
     pub fn new(inference: Arc<ContextInference>, desk: WorkDesk) -> Self {
         Self { inference, find_cwd: Arc::new(client_cwd), desk, patience: PATIENCE, overdue: Arc::default() }
     }
@@ -47,7 +48,7 @@ impl ContextFiller {
         self.inference.limits_reach()
     }
 
-    /// Reads from files the facts that a context lacks. Facts that arrive too late stay unknown.
+    /// Reads the facts that a context lacks from files. Facts that come too late stay unknown.
     async fn look_at_files(&self, open: OpenContext, meta: JsonObject) -> OpenContext {
         if !open.needs_files() || self.overdue.load(Ordering::Relaxed) > 0 {
             return open;
@@ -65,14 +66,14 @@ impl ContextFiller {
         self.overdue.fetch_add(1, Ordering::Relaxed);
         let overdue = Arc::clone(&self.overdue);
         tokio::spawn(async move {
-            // The call continues without these facts.
+            // The call has continued without these facts.
             drop(look.await);
             overdue.fetch_sub(1, Ordering::Relaxed);
         });
         open
     }
 
-    /// Works on the text of params; large text off the event loop.
+    /// Runs work on the text of params. Large text is processed on another thread than the event loop.
     async fn work_on_text<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -81,7 +82,7 @@ impl ContextFiller {
         if bytes <= MAX_INLINE_BYTES { Ok(work()) } else { self.desk.run(CallLane::Work, work).await }
     }
 
-    /// Returns the params with all known facts of the context.
+    /// Returns the params with all known facts in their context.
     async fn fill_params(&self, params: &Arc<CallParams>, open: &Arc<OpenContext>) -> Result<Box<RawValue>> {
         let bytes = params.as_raw().get().len();
         let (params, open, inference) = (Arc::clone(params), Arc::clone(open), Arc::clone(&self.inference));
@@ -101,8 +102,8 @@ pub struct ToolCall {
     pub meta: JsonObject,
 }
 
-/// Makes a call with the context that `filler` infers. Makes it once more if the PRIMARY names variables that the
-/// context lacks.
+/// Makes a call with the context that `filler` infers. If the PRIMARY names variables that the context lacks, makes the
+/// call once more with them.
 ///
 /// # Errors
 /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer.
@@ -144,7 +145,7 @@ mod tests {
     fn a_disk_that_does_not_answer_is_waited_for_once() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            // The test disk does not answer until a second thread reaches the barrier.
+            // The test disk answers only when a second thread reaches the barrier.
             let barrier = Arc::new(Barrier::new(2));
             let hanging = Arc::clone(&barrier);
             let desk = Arc::new(WorkPool::default()).desk_for(CallerId::Looks);
@@ -157,8 +158,8 @@ mod tests {
                 ..ContextFiller::new(Arc::default(), desk)
             };
             let open = filler.inference.begin_context(ContextUse::Inferred, None).unwrap();
-            // The second lookup would hang for ever if it read files, because the first one holds the other place of
-            // the barrier.
+            // If the second lookup read files, it would hang for ever: the first lookup is the only other thread at the
+            // barrier.
             for _ in 0..2 {
                 let looked = filler.look_at_files(open.clone(), JsonObject::new()).await;
                 assert_eq!(filler.inference.complete_context(&looked).get("cwd"), None);
@@ -168,7 +169,7 @@ mod tests {
             while filler.overdue.load(Ordering::Relaxed) > 0 {
                 tokio::task::yield_now().await;
             }
-            // The disk answers again, so the next lookup reads it.
+            // The disk answers again, so the next lookup reads files.
             let waits = std::thread::spawn(move || barrier.wait().is_leader());
             let patient = ContextFiller { patience: PATIENCE, ..filler };
             let looked = patient.look_at_files(open, JsonObject::new()).await;

@@ -1,7 +1,7 @@
-//! Profiles: the tools of another specification, under its own names, instead of the tools of the sources.
+//! Profiles: the tools of another specification, under its own names, in place of the sources' tools.
 //!
-//! A profile changes only the surface. The profile's tools call the same methods of the same session. A server with a
-//! profile is therefore PRIMARY or PROXY like any other, and all callers see what it stores.
+//! A profile changes only the surface: its tools call the same methods of the same session. A server with a profile can
+//! therefore be PRIMARY or PROXY like any other server, and all callers see what it stores.
 
 mod dude;
 mod nugget;
@@ -22,23 +22,23 @@ use super::fill_in::{self, ContextFiller, ToolCall};
 use super::tools;
 use crate::session::backend::CallBackend;
 
-/// The tools that replace all others of a server.
+/// A profile: the tools that replace all other tools of a server.
 pub struct ServerProfile {
-    /// The name for `nudge serve --profile`, also the name of the MCP server.
+    /// The name for `nudge serve --profile`, which is also the name of the MCP server.
     pub name: &'static str,
-    /// The name for people.
+    /// The name to show to users.
     pub title: &'static str,
     /// The instructions that a host shows to the model.
     pub instructions: &'static str,
-    /// The tools, in the order of the list.
+    /// The tools, in the order of `tools/list`.
     pub tools: &'static [ProfileTool],
 }
 
 /// A tool of a profile.
 pub struct ProfileTool {
-    /// The bare name.
+    /// The name of the tool, without a prefix.
     pub name: &'static str,
-    /// A few words for people.
+    /// A title of a few words, to show to users.
     pub title: &'static str,
     /// A description for models: the tool's effect, and when to call it.
     pub description: &'static str,
@@ -50,7 +50,7 @@ pub struct ProfileTool {
     pub run: Run,
 }
 
-/// Answers a call of a tool with these arguments, by calls of methods.
+/// Answers a call of a tool with these arguments. Calls methods of the session to do so.
 pub type Run = for<'a> fn(&'a SessionMethods<'a>, &'a RawValue) -> Answer<'a>;
 
 /// The answer to a call of a tool.
@@ -75,8 +75,8 @@ impl ServerProfile {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Rewrites a refusal for the profile's client: the profile's tools replace the methods behind them, and a
-    /// command replaces each method without a tool.
+    /// Rewrites an error for the profile's client: replaces the name of a method by that of the profile's tool. If a
+    /// method has no tool, its command replaces it.
     pub fn in_its_words(&self, refused: Error) -> Error {
         let name_tool =
             |text: String, tool: &ProfileTool| text.replace(&format!("`{}`", tool.method), &format!("`{}`", tool.name));
@@ -114,11 +114,11 @@ impl ProfileTool {
     }
 }
 
-/// Calls methods of the session, on behalf of one call of a tool.
+/// Calls methods of the session on behalf of one tool call.
 pub struct SessionMethods<'a> {
     /// The backend that answers the methods.
     pub backend: &'a CallBackend,
-    /// Fills in the contexts of the calls.
+    /// Completes the contexts of the calls, if the client's context can be inferred.
     pub filler: Option<&'a ContextFiller>,
     /// The client's name.
     pub caller: &'a str,
@@ -127,10 +127,10 @@ pub struct SessionMethods<'a> {
 }
 
 impl SessionMethods<'_> {
-    /// Calls a method, in the context of the client.
+    /// Calls a method in the client's context.
     ///
     /// # Errors
-    /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer, or does not have the method.
+    /// The method's own error; `E_UNAVAILABLE` when the PRIMARY does not answer or does not have the method.
     pub async fn call<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T> {
         let unreadable = |_| {
             Error::unavailable(

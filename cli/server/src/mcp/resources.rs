@@ -1,4 +1,4 @@
-//! MCP resources, for people and for hosts that list them: for each source its list and its items.
+//! MCP resources, for users and for hosts that list them: the list and the items of each source.
 
 use nudge::{Error, ErrorKind};
 use nudge_app::sources;
@@ -16,27 +16,27 @@ use crate::session::changes::{list_resource_names as list_names, no_params};
 
 const MIME_TYPE: &str = "application/json";
 const PAGE_MIME_TYPE: &str = "text/markdown";
-/// The number of resources on one page of the list.
+/// The number of resources on one page of `resources/list`.
 const PAGE: usize = 100;
-/// The time for which clients may cache the templates. Templates never change within one process.
+/// The time for which clients may cache the templates, in milliseconds. Templates never change within a process.
 const TEMPLATES_TTL_MS: u64 = 3_600_000;
-/// The characters to escape: all except those that RFC 6570 leaves unescaped in a template's variable.
+/// The characters to escape: all characters except those that RFC 6570 allows unescaped in a variable.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The name of the variable in every template.
 const NAME: &str = "name";
 
-/// The target of a URI.
+/// The thing that a URI names.
 #[derive(Debug, Clone)]
 pub enum ResourceTarget {
     /// The list of a source.
     List(&'static SourceSpec),
     /// The page of a source.
     Page(&'static SourceSpec, &'static SourcePage),
-    /// An item of a source, which may not exist.
+    /// An item of a source; the item may not exist.
     Item(&'static SourceSpec, String),
 }
 
-/// The order of a source's resources.
+/// The order of a source's entries in the list of resources.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum ResourceSlot {
     List,
@@ -45,7 +45,7 @@ enum ResourceSlot {
 }
 
 impl ResourceTarget {
-    /// Parses a URI; `None` for a URI that can never name a resource of this server.
+    /// Parses a URI. Returns `None` for a URI that can never name a resource of this server.
     pub fn parse(uri: &str) -> Option<Self> {
         sources::with_resources().find_map(|(source, resources)| {
             if uri == resources.list_uri {
@@ -68,8 +68,8 @@ fn template_uri(resources: &SourceResources) -> String {
     format!("{}{{{NAME}}}", resources.item_uri)
 }
 
-/// Returns one page of the resources: for each source its list, its page, then its items in byte order. A cursor is
-/// the URI before the page, so the pages stay right when resources are added or removed.
+/// Returns one page of the list: for each source its list, its page, then its items in byte order. The cursor is the
+/// last URI of the previous page, so no page breaks when resources are added or removed.
 pub(super) async fn list_resources(
     backend: &CallBackend,
     cursor: Option<&str>,
@@ -138,7 +138,7 @@ pub(super) fn list_templates() -> ListResourceTemplatesResult {
         .with_cache_scope(CacheScope::Public)
 }
 
-/// Reads the current content of a URI's target.
+/// Reads the present content of the thing that a URI names.
 pub(super) async fn read(backend: &CallBackend, uri: String) -> Result<ReadResourceResult, ErrorData> {
     let json = match ResourceTarget::parse(&uri) {
         Some(ResourceTarget::Page(_, page)) => {
@@ -176,7 +176,7 @@ async fn read_item(
     }
 }
 
-/// Completes the variable of a template; returns nothing for a foreign template.
+/// Completes the variable of a template. Returns nothing for the template of another server.
 pub(super) async fn complete_name(
     backend: &CallBackend,
     reference: &Reference,
@@ -194,7 +194,7 @@ pub(super) async fn complete_name(
     Ok(CompleteResult::new(completion.expect("there are at most MAX_VALUES")))
 }
 
-/// Returns the error for an unknown resource; rmcp sets the code of the client's protocol version.
+/// Returns the error for an unknown resource. rmcp sets the error code of the client's protocol version.
 fn unknown_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("There is no such resource; resources/list names them.", Some(json!({"uri": uri})))
 }

@@ -1,12 +1,12 @@
-//! MCP over stdin and stdout, one message per line. It adds four things to rmcp's own transport:
+//! MCP over stdin and stdout, with one message per line. This transport adds four things to that of rmcp:
 //!
-//! - `arguments` of `tools/call` reach the service as raw JSON text, and the result goes out the same way. rmcp's
-//!   `Value` would change key order, duplicate keys and large integers, and would parse a large export only to write
-//!   it again.
-//! - Notifications before the first request are ignored instead of ending the server.
+//! - The `arguments` of `tools/call` reach the service as raw JSON text, and the result is raw text too. rmcp's `Value`
+//!   would change key order, duplicate keys and large integers. It would also parse a large export only to write it
+//!   again.
+//! - Notifications before the first request are ignored; rmcp would end the server.
 //! - A malformed request gets an answer with its id.
-//! - It reads no further request while the client leaves `MAX_UNREAD_BYTES` of answers unread, or while
-//!   `MAX_UNANSWERED` requests have no answer that the client has read.
+//! - The transport reads no further request in two cases: while the client leaves `MAX_UNREAD_BYTES` of answers unread,
+//!   and while `MAX_UNANSWERED` requests have no answer that the client has read.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -28,19 +28,19 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::MAX_BODY_BYTES;
 
-/// The most bytes of a line, as many as of an HTTP body.
+/// The most bytes of a line, the same as of an HTTP body.
 const MAX_LINE_BYTES: usize = MAX_BODY_BYTES;
-/// The bytes of unread answers at which the client's next requests wait.
+/// The bytes of unread answers at which the transport stops reading requests.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
-/// The number of requests at which further ones wait: those with a running handler, or with an answer that the client
-/// has not read. Each takes 11 KB besides its answer, measured with 150,000 pings; a list of tools takes 100 KB until
-/// it is serialized.
+/// The number of requests at which the transport stops reading further ones. It counts requests with a running handler,
+/// and requests whose answer the client has not read. A request takes 11 KB besides its answer, measured with 150,000
+/// pings. A list of tools takes 100 KB until it is serialized.
 const MAX_UNANSWERED: usize = 256;
 const READ_BUFFER_BYTES: usize = 16 << 10;
-/// The size to which the line buffer shrinks after a large line.
+/// The size to which the line buffer shrinks after a larger line.
 const KEPT_LINE_BYTES: usize = 64 << 10;
 
-/// The `arguments` of a `tools/call` as raw JSON text; passed in the request's extensions.
+/// The `arguments` of a `tools/call` as raw JSON text. The request's extensions carry them.
 #[derive(Clone)]
 pub struct RawArguments(pub Box<RawValue>);
 
@@ -48,13 +48,13 @@ pub struct RawArguments(pub Box<RawValue>);
 pub struct StdioTransport<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// True while the transport drops the rest of a line that is too long.
+    /// True while the transport skips the rest of a line that is too long.
     dropping: bool,
-    /// True after the first request; from then on rmcp gets notifications too.
+    /// True after the first request. From then on, rmcp also gets notifications.
     opened: bool,
     write: Arc<Mutex<W>>,
-    /// The requests that rmcp has received, until it answers them or the client cancels them. rmcp drops a second
-    /// answer to an id.
+    /// The requests that rmcp has received and has not answered, without cancelled ones. A second answer to the same id
+    /// is dropped.
     open: HashMap<RequestId, CountedRequest>,
     unread: Arc<UnreadAnswers>,
     /// Notified when the input has ended.
@@ -80,14 +80,14 @@ where
         }
     }
 
-    /// Returns the notification of the end of the input. Answers to earlier requests may still be on their way.
+    /// Returns the notification that the input has ended. Answers to earlier requests may not be written yet.
     pub fn ended(&self) -> Arc<Notify> {
         Arc::clone(&self.ended)
     }
 
-    /// Reads the next line into `self.line`; returns false at the end of the input.
+    /// Reads the next line into `self.line`. Returns false at the end of the input.
     ///
-    /// It is cancel-safe: bytes that were read stay in `self.line`, and the next call continues from there.
+    /// The function is cancel-safe: bytes that were read stay in `self.line`, and the next call continues from there.
     async fn next_line(&mut self) -> bool {
         loop {
             let room = MAX_LINE_BYTES + 1 - self.line.len();
@@ -95,7 +95,7 @@ where
             let ended = self.line.last() == Some(&b'\n');
             match read {
                 Ok(0) | Err(_) if self.line.is_empty() || self.dropping => return false,
-                // The last line may lack its newline.
+                // The last line may have no newline.
                 Ok(0) | Err(_) => return true,
                 Ok(_) if ended && !self.dropping => return true,
                 Ok(_) if ended => {
@@ -109,7 +109,7 @@ where
                     self.dropping = true;
                     self.line.clear();
                 }
-                // The input ended within a line; the next read returns 0.
+                // The input has ended within a line; the next read returns 0.
                 Ok(_) => {}
             }
         }
@@ -121,12 +121,12 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    /// Answers a request that rmcp does not get. A task of its own writes the answer: rmcp may drop the future of
-    /// `receive` when half a line is already written.
+    /// Answers a request that rmcp does not get. A separate task writes the answer, because rmcp may drop the future of
+    /// `receive` when half a line is written.
     fn refuse(&mut self, id: RequestId, message: &str) {
         let error = ErrorData::invalid_request(message.to_owned(), None);
         let write = Arc::clone(&self.write);
-        // The id may also be that of a request that rmcp still handles.
+        // A request that rmcp still handles may have the same id.
         let answer = to_line(&ServerJsonRpcMessage::error(error, Some(id)));
         let answer = answer.map(|line| self.unread.add_answer(line, Some(self.unread.count_pending())));
         tokio::spawn(async move { write_line(&write, &answer?.line).await });
@@ -175,8 +175,8 @@ where
                     return Some(message);
                 }
                 Ok(_) => {}
-                // Sends no answer to garbage without an id: no client waits for one, and the answer could provoke
-                // more garbage.
+                // Garbage without an id gets no answer: no client waits for one, and an answer could provoke more
+                // garbage.
                 Err(error) => {
                     if let Some(id) = id {
                         self.refuse(id, &format!("This is not an MCP request: {error}."));
@@ -191,13 +191,13 @@ where
     }
 }
 
-/// Counts the bytes of the answers that are not yet written, and the requests that wait for an answer.
+/// Counts the bytes of unwritten answers, and the requests without a written answer.
 #[derive(Default)]
 struct UnreadAnswers {
     bytes: AtomicUsize,
-    /// The number of requests whose handler runs, cancelled ones included.
+    /// The number of requests whose handler runs; includes cancelled requests.
     handled: AtomicUsize,
-    /// The number of requests whose answer is not written, without cancelled ones.
+    /// The number of requests whose answer is not written; without cancelled requests.
     pending: AtomicUsize,
     written: Notify,
 }
@@ -216,7 +216,7 @@ impl UnreadAnswers {
         CountedRequest::new(self, |all| &all.pending)
     }
 
-    /// Waits until there is room for answers. A caller may drop the future and call again.
+    /// Waits until there is room for more answers. A caller may drop the future and call again.
     async fn are_few(&self) {
         while self.bytes.load(Ordering::Relaxed) > MAX_UNREAD_BYTES
             || self.handled.load(Ordering::Relaxed) >= MAX_UNANSWERED
@@ -243,12 +243,12 @@ impl CountedRequest {
 impl Drop for CountedRequest {
     fn drop(&mut self) {
         (self.counter)(&self.all).fetch_sub(1, Ordering::Relaxed);
-        // The permit stays for the next waiting task.
+        // If no task waits now, the permit stays for the next task that waits.
         self.all.written.notify_one();
     }
 }
 
-/// An answer that is not yet written, counted until this value is dropped.
+/// An answer that is not written yet. It counts until this value is dropped.
 struct UnreadAnswer {
     all: Arc<UnreadAnswers>,
     line: Vec<u8>,
@@ -302,8 +302,8 @@ fn parse_message(line: &[u8]) -> serde_json::Result<ClientJsonRpcMessage> {
     Ok(message)
 }
 
-/// Parses a plain `tools/call`, the most frequent message, directly: rmcp needs more time to find a message's type
-/// than the call takes. Returns `None` for any unusual message, which rmcp then parses.
+/// Parses a plain `tools/call`, the most frequent message, without rmcp: rmcp needs more time to find the type of a
+/// message than the whole call takes. Returns `None` for any other message, which rmcp then parses.
 fn tool_call(line: &[u8]) -> Option<ClientJsonRpcMessage> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -341,7 +341,7 @@ fn without_arguments(line: &[u8]) -> (Cow<'_, [u8]>, Option<Box<RawValue>>) {
     taken_apart(line).map_or((Cow::Borrowed(line), None), |(rest, arguments)| (Cow::Owned(rest), Some(arguments)))
 }
 
-/// Splits a tool call into the message without `arguments`, and the arguments; `None` for other messages.
+/// Splits a tool call into the message without `arguments`, and the arguments. Returns `None` for other messages.
 pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     let mut members: Members<'_> = serde_json::from_slice(line).ok()?;
     if members.get("method")?.get() != "\"tools/call\"" {
@@ -354,7 +354,7 @@ pub fn taken_apart(line: &[u8]) -> Option<(Vec<u8>, Box<RawValue>)> {
     Some((serde_json::to_vec(&members).ok()?, arguments))
 }
 
-/// Finds the id of a request that rmcp cannot parse.
+/// Finds the id of a request that rmcp cannot parse. Returns `None` if the message is no request.
 pub fn find_request_id(line: &[u8]) -> Option<RequestId> {
     let members: Members<'_> = serde_json::from_slice(line).ok()?;
     members.get("method")?;
@@ -386,8 +386,8 @@ struct StructuredResult<'a> {
     structured_content: &'a RawValue,
 }
 
-/// Adds `structuredContent` to the result of a successful tool call, copied from its one JSON text. Clients from
-/// before 2026 require an object there, so a list is sent only as text.
+/// Adds `structuredContent` to the result of a successful tool call: a copy of its only JSON text. Clients from before
+/// 2026 require an object there, so a list is sent only as text.
 fn with_structured_content(message: &ServerJsonRpcMessage) -> Option<ToolCallReply<'_>> {
     let JsonRpcMessage::Response(response) = message else { return None };
     let ServerResult::CallToolResult(result) = &response.result else { return None };
@@ -445,7 +445,7 @@ mod tests {
         RequestId::Number(i64::try_from(id).unwrap())
     }
 
-    /// Runs `play` with a transport, the stream that its client writes to, and the stream that the client reads from.
+    /// Runs `play` with a transport, the stream that the client writes to, and the stream that the client reads from.
     fn with_client<P>(play: impl FnOnce(StdioTransport<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) -> P)
     where
         P: Future<Output = ()>,
@@ -473,24 +473,24 @@ mod tests {
             for id in 0..MAX_UNANSWERED {
                 theirs.write_all(&ping(id)).await.unwrap();
                 handled.push(transport.receive().await.expect("a request"));
-                // The client cancels the request, but its handler runs until it checks for that.
+                // The client cancels the request, but the handler runs until it notices the cancellation.
                 transport.open.remove(&number(id));
             }
             theirs.write_all(&ping(MAX_UNANSWERED)).await.unwrap();
             assert!(!is_read_from(&mut transport).await, "a request was read while {MAX_UNANSWERED} are handled");
-            // Drops the request, as rmcp does with one that is answered or cancelled.
+            // Drops the request, as rmcp does with an answered or cancelled request.
             handled.pop();
             assert!(is_read_from(&mut transport).await, "there is room again");
         });
     }
 
-    /// The answers to pings are small, but rmcp keeps much for each of them.
+    /// The answers to pings are small, but rmcp uses much memory for each of them.
     #[test]
     fn requests_wait_while_many_have_no_answer_that_is_read() {
         with_client(async |mut transport, mut theirs, mut read| {
             for id in 0..MAX_UNANSWERED {
                 theirs.write_all(&ping(id)).await.unwrap();
-                // rmcp drops a request after its handler has ended, while the answer may still wait.
+                // rmcp drops a request after its handler has ended, even if the answer is not written yet.
                 drop(transport.receive().await.expect("a request"));
             }
             theirs.write_all(&ping(MAX_UNANSWERED)).await.unwrap();

@@ -1,5 +1,6 @@
-//! Subscriptions of MCP clients to changes. Clients of the 2025 protocol subscribe to single resources, and each
-//! client gets its notifications. Clients of 2026 listen with a filter, and the notifications belong to that request.
+//! Subscriptions of MCP clients to changes. A client of the 2025 protocol subscribes to single resources, and
+//! notifications go to the client. A client of the 2026 protocol listens with a filter, and notifications belong to
+//! that request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,23 +17,22 @@ use tokio::task::AbortHandle;
 use super::resources::ResourceTarget;
 use crate::session::changes::{ChangeBatch, ChangeFeed, ChangeFeeds};
 
-/// The most resources of one client's subscriptions, or of one listening request.
+/// The most resources in the subscriptions of one client, or in one `subscriptions/listen` request.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
-/// The most bytes of a URI; the longest name fits even if it is fully percent-encoded.
+/// The most bytes of a URI. The longest name fits, even with every character percent-encoded.
 const MAX_URI_BYTES: usize = 1_024;
 /// The most `subscriptions/listen` requests of one client at a time.
 const MAX_LISTENS: usize = 16;
 
-/// The targets by URI, in the client's spelling; `None` for a URI that can never name a resource.
+/// The targets by URI, in the client's spelling. `None` stands for a URI that can never name a resource.
 type Subscribed = Arc<Mutex<BTreeMap<String, Option<ResourceTarget>>>>;
 
 /// The subscriptions of one client.
 pub struct ClientSubscriptions {
     subscribed: Subscribed,
-    /// The task that notifies a client of 2025, started when the client has asked for resources or tools.
+    /// The task that notifies a client of 2025. It starts when the client asks for resources or tools.
     teller: OnceCell<NotifyingTask>,
-    /// The feeds of listening clients. Each feed begins before its request is acknowledged, so that no change is
-    /// missed.
+    /// The feeds of listening clients. A feed opens before its request is acknowledged, so it misses no change.
     feeds: Mutex<VecDeque<ChangeFeed>>,
     listens: Semaphore,
 }
@@ -48,7 +48,7 @@ impl Default for ClientSubscriptions {
     }
 }
 
-/// A notifying task, aborted when its client goes.
+/// A task that notifies a client. A drop aborts the task.
 struct NotifyingTask(AbortHandle);
 
 impl Drop for NotifyingTask {
@@ -58,7 +58,7 @@ impl Drop for NotifyingTask {
 }
 
 impl ClientSubscriptions {
-    /// Starts the task that notifies a client of 2025, unless it runs.
+    /// Starts the task that notifies a client of 2025. Does nothing if the task already runs.
     pub async fn start_notifying(&self, changes: &ChangeFeeds, peer: &Peer<RoleServer>) {
         let start = async || {
             let feed = changes.open_feed();
@@ -85,7 +85,8 @@ impl ClientSubscriptions {
         self.subscribed.lock().remove(uri);
     }
 
-    /// Returns the accepted part of a filter. Drops a list with too many URIs, because rmcp compares them one by one.
+    /// Returns the part of a filter that the server accepts. Refuses a list with too many URIs, because rmcp compares
+    /// them one by one.
     pub fn accept_filter(&self, changes: &ChangeFeeds, requested: &SubscriptionFilter) -> SubscriptionFilter {
         self.feeds.lock().push_back(changes.open_feed());
         let mut accepted = requested.clone();
@@ -95,7 +96,7 @@ impl ClientSubscriptions {
         accepted
     }
 
-    /// Sends notifications to one listening request until it is cancelled or the server stops.
+    /// Sends notifications for one listening request, until the client cancels it or the server stops.
     pub async fn notify_listener(&self, changes: &ChangeFeeds, context: SubscriptionContext) -> Result<(), ErrorData> {
         let feed = self.feeds.lock().pop_front();
         let Ok(_one) = self.listens.try_acquire() else {
@@ -112,7 +113,7 @@ impl ClientSubscriptions {
                 () = context.cancelled() => return Ok(()),
             };
             let Some(batch) = batch else { return Ok(()) };
-            // An error means that the client reads no more.
+            // An error means that the client no longer reads.
             if report_batch(&context, &subscribed, &batch).await.is_err() {
                 return Ok(());
             }
@@ -138,7 +139,7 @@ async fn report_batch(
     Ok(())
 }
 
-/// Sends notifications to a client of 2025 until the client goes or the server stops.
+/// Sends notifications to a client of 2025, until the client disconnects or the server stops.
 async fn notify_client(
     mut feed: ChangeFeed,
     subscribed: Subscribed,

@@ -1,5 +1,6 @@
-//! The tools for a client: the rows of `nudge.methods` from the server that answers. So a PROXY offers the methods of
-//! its PRIMARY, even unknown ones, and after a promotion the methods of the new PRIMARY.
+//! The tools for a client: the rows of `nudge.methods` from the server that answers. A PROXY therefore offers all
+//! methods of its PRIMARY, even methods that it does not have itself. After a promotion it offers the methods of the
+//! new PRIMARY.
 
 use std::sync::Arc;
 
@@ -15,14 +16,14 @@ use serde_json::{Map, Value};
 use crate::session::backend::CallBackend;
 use crate::session::status::to_methods_params;
 
-/// The tools of one server.
+/// The tools that a server offers.
 #[derive(Debug, Default)]
 pub struct OfferedTools {
     /// The method behind each tool.
     methods: Vec<ToolMethod>,
     /// The lines that the sources in use add to the instructions.
     pub guides: Vec<String>,
-    /// True when the server keeps hints for later sessions; `None` when it does not say.
+    /// True when the server keeps hints for later sessions; `None` when the server does not say.
     pub keeps: Option<bool>,
 }
 
@@ -41,7 +42,7 @@ impl OfferedTools {
     /// # Errors
     /// `E_UNAVAILABLE` when no server answers.
     pub async fn ask_backend(backend: &CallBackend) -> Result<Self> {
-        /// The needed fields of each row.
+        /// The fields that are needed from the answer.
         #[derive(Deserialize)]
         struct MethodsAnswer {
             methods: Vec<MethodRow>,
@@ -60,10 +61,10 @@ impl OfferedTools {
         Ok(Self { methods, guides, keeps })
     }
 
-    /// Reads the tools and returns them for `tools/list` too. The list is not kept, because its schemas are large.
+    /// Reads the tools, and also returns them for `tools/list`. The list is not stored, because its schemas are large.
     ///
     /// # Errors
-    /// As [`ask_backend`](Self::ask_backend).
+    /// The errors of [`ask_backend`](Self::ask_backend).
     pub async fn ask_with_list(backend: &CallBackend) -> Result<(Self, Vec<Tool>)> {
         let told: MethodInfos = ask_methods(backend, true).await?;
         Ok((Self::from_infos(&told), told.methods.into_iter().filter(|row| row.tool).map(to_tool).collect()))
@@ -75,7 +76,7 @@ impl OfferedTools {
         Self { methods, guides: told.guides.clone(), keeps: told.keeps }
     }
 
-    /// Finds a method by its tool's name, or by its own name for clients that use that.
+    /// Finds a method by its tool's name, or by its own name for clients that send that.
     pub fn find_method(&self, name: &str) -> Option<&ToolMethod> {
         let is_named = |tool: &&ToolMethod| {
             tool.method == name || tool.method.len() == name.len() && tool_name(&tool.method) == name
@@ -84,7 +85,7 @@ impl OfferedTools {
     }
 }
 
-/// Reads the server's list of methods.
+/// Asks the server for its list of methods.
 async fn ask_methods<T: DeserializeOwned>(backend: &CallBackend, schemas: bool) -> Result<T> {
     let told = backend.call(METHODS, &to_methods_params(schemas)).await?;
     serde_json::from_str(told.get()).map_err(|_| {
@@ -105,8 +106,8 @@ fn to_tool(row: MethodInfo) -> Tool {
     if row.frequent { at_once(tool) } else { tool }
 }
 
-/// Returns the params that a model sees, without those for people and programs, because a model pays for each one at
-/// every start. Only the tools of the first source describe the context.
+/// Returns the params that a model sees, without the params for users and programs, because a model pays for each param
+/// at every start. Only the tools of the first source describe the context.
 fn for_models(mut params: Map<String, Value>, is_further: bool) -> Map<String, Value> {
     if let Some(Value::Object(properties)) = params.get_mut("properties") {
         properties.retain(|_, schema| schema[NOT_FOR_MODELS] != true);
@@ -117,7 +118,8 @@ fn for_models(mut params: Map<String, Value>, is_further: bool) -> Map<String, V
     params
 }
 
-/// Marks a tool for loading at the start. Otherwise Claude Code hides a tool until the model searches for it.
+/// Marks a tool so that clients load it at the start. Without the mark, Claude Code hides a tool until the model
+/// searches for it.
 pub fn at_once(tool: Tool) -> Tool {
     tool.with_meta(MetaObject(Map::from_iter([("anthropic/alwaysLoad".to_owned(), Value::Bool(true))])))
 }

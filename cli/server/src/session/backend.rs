@@ -1,6 +1,6 @@
-//! Routes calls to this process's own store or to a PRIMARY elsewhere. The route changes when a PROXY becomes
-//! PRIMARY, or joins the session that replaced its own. A running call is then sent again with the same idempotency
-//! key.
+//! Routes calls to the services of this process, or to a PRIMARY in another process. The route changes when a PROXY
+//! becomes PRIMARY, and when it joins the session that replaced its own session. A running call is then sent again with
+//! the same idempotency key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,10 +18,10 @@ use super::calls;
 use crate::memory;
 use crate::work::{self, CallerId, MAX_WAITING, PLACES_OF_A_CALLER, WorkDesk};
 
-/// The most calls of a PROXY that the PRIMARY has not answered. Calls that it can answer at once do not count.
+/// The most calls that a PROXY forwards before the PRIMARY has answered. Calls in [`CallLane::Vital`] do not count.
 const MAX_FORWARDED: usize = PLACES_OF_A_CALLER + MAX_WAITING;
 
-/// The time for which a call waits until its PROXY has joined the session that replaced its own.
+/// The time for which a call waits until its PROXY has joined the session that replaced its own session.
 const DISPLACED_PATIENCE: Duration = Duration::from_secs(6);
 
 /// The route for the calls of one caller.
@@ -38,12 +38,12 @@ enum AnsweringSide {
 }
 
 impl CallBackend {
-    /// Routes calls to the store of this process.
+    /// Routes calls to the services of this process.
     pub fn from_service(service: Arc<dyn Service>, desk: WorkDesk) -> Self {
         Self::from_target(AnsweringSide::Here(service), desk)
     }
 
-    /// Routes calls to the PRIMARY elsewhere.
+    /// Routes calls to the PRIMARY in another process.
     pub fn from_client(client: Arc<Client>, desk: WorkDesk) -> Self {
         Self::from_target(AnsweringSide::There(client), desk)
     }
@@ -52,7 +52,7 @@ impl CallBackend {
         Self { route: Arc::new(watch::Sender::new(target)), desk, forwarded: AtomicUsize::new(0) }
     }
 
-    /// Returns the same route with the places of another caller.
+    /// Returns the same route for another caller, with that caller's places.
     #[must_use]
     pub fn for_caller(&self, caller: CallerId) -> Self {
         let (route, desk) = (Arc::clone(&self.route), self.desk.for_caller(caller));
@@ -64,17 +64,17 @@ impl CallBackend {
         &self.desk
     }
 
-    /// Routes calls to the store of this process after it has become PRIMARY.
+    /// Routes calls to the services of this process, which is now PRIMARY.
     pub fn promote(&self, service: Arc<dyn Service>) {
         self.route.send_replace(AnsweringSide::Here(service));
     }
 
-    /// Routes calls to the PRIMARY of another session, which this PROXY has joined.
+    /// Routes calls to the PRIMARY of the session that this PROXY has joined.
     pub fn go_over(&self, client: Arc<Client>) {
         self.route.send_replace(AnsweringSide::There(client));
     }
 
-    /// Makes a call without a caller's name.
+    /// Makes a call without the caller's name.
     ///
     /// # Errors
     /// The method's own errors; `E_UNAVAILABLE` when the PRIMARY does not answer.
@@ -85,7 +85,7 @@ impl CallBackend {
     /// Makes a call.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let mut route = self.route.subscribe();
         let mut target = route.borrow_and_update().clone();
@@ -95,7 +95,8 @@ impl CallBackend {
                 return calls::call(&self.desk, Arc::clone(service), caller, method, params).await;
             }
         };
-        // All tries have the same idempotency key, because a dead PRIMARY may have made and journalled the change.
+        // All tries have the same idempotency key: a PRIMARY that died may have made the change and written it to the
+        // journal.
         let key = new_key();
         let caller = caller.with_key(Some(&key));
         loop {
@@ -121,14 +122,14 @@ impl CallBackend {
     }
 }
 
-/// Resolves when the route changes; never resolves if the route cannot change any more.
+/// Resolves when the route changes. Never resolves if the route can no longer change.
 async fn has_changed(route: &mut watch::Receiver<AnsweringSide>) {
     if route.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Counts a call that the PRIMARY has not answered, until this value is dropped.
+/// Counts a forwarded call until this value is dropped.
 struct ForwardedCall<'a>(&'a AtomicUsize);
 
 impl<'a> ForwardedCall<'a> {
@@ -145,7 +146,7 @@ impl Drop for ForwardedCall<'_> {
     }
 }
 
-/// Returns true for a method that waits for no work, as far as this process has the method.
+/// Returns true for a method in [`CallLane::Vital`]. Returns false for a method that this process does not have.
 fn is_vital(method: &str) -> bool {
     sources::find_method(method).is_some_and(|row| row.lane == CallLane::Vital)
 }

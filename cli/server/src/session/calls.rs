@@ -1,4 +1,5 @@
-//! Runs calls on threads within their callers' places, so that no call delays another. A few run on the event loop.
+//! Runs calls on worker threads, each within its caller's places, so that no call delays another. A few short calls run
+//! on the event loop.
 
 use std::sync::Arc;
 
@@ -9,12 +10,13 @@ use serde_json::value::RawValue;
 use crate::memory;
 use crate::work::WorkDesk;
 
-/// The most bytes of a call that runs on the event loop's thread. A larger call runs on another thread, and so does a
-/// batch, which may contain a thousand calls.
+/// The most bytes of a call that runs on the event loop. Larger calls run on a worker thread. So do batches, because a
+/// batch may contain a thousand calls.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// Makes one call: on a thread within the caller's places, or on this thread if it is inline and short. An inline
-/// call changes nothing, so a call that runs out of steps here is repeated on a thread.
+/// Makes one call. An inline and short call runs on this thread; other calls run on a worker thread, within the
+/// caller's places. If an inline call runs out of steps, it is repeated on a worker thread: it changes nothing, so this
+/// is safe.
 ///
 /// # Errors
 /// The method's own errors.
@@ -41,7 +43,7 @@ pub async fn call(
     answer
 }
 
-/// A caller that can be moved to another thread.
+/// A copy of a caller that can move to another thread.
 struct OwnedCaller {
     name: String,
     agent: bool,

@@ -1,7 +1,7 @@
-//! Change notifications: collects the changes of the sources for clients that subscribe.
+//! Change notifications: collects the changes of all sources for the clients that subscribe.
 //!
-//! Every committed change sends one [`TouchedThing`]. A task gathers them for a moment, so a burst of changes becomes
-//! one [`ChangeBatch`]. Each subscribed client reads the batches from a [`ChangeFeed`].
+//! Every committed change sends one [`TouchedThing`]. A task gathers these for 20 ms, so many changes at once become
+//! one [`ChangeBatch`]. Each subscribed client reads the batches from its [`ChangeFeed`].
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use super::backend::CallBackend;
 
-/// The thing that a committed change touched.
+/// The thing that a committed change has altered.
 #[derive(Debug, Clone)]
 pub enum TouchedThing {
     /// A resource of a source.
@@ -34,31 +34,30 @@ pub enum TouchedThing {
     },
     /// The list of tools.
     Tools,
-    /// All resources, because some changes were missed.
+    /// All resources, because the receiver has missed changes.
     Everything,
 }
 
-/// The method that returns changes.
+/// The name of the method that returns changes.
 pub const CHANGES: &str = "nudge.changes";
-/// The `what` of a change by which a source starts or stops being in use; its tools are then added to the list or
-/// removed.
+/// The `what` of a change that says: a source is now in use, or no longer in use. The list of tools changes with it.
 pub const IN_USE: &str = "in_use";
 
-/// The capacity of the channel of changes. A receiver that falls further behind treats everything as changed.
+/// The number of changes that the channel can hold. A receiver that misses changes treats everything as changed.
 pub const TOUCHED_CAPACITY: usize = 1024;
-/// The time for which changes are gathered before clients are notified.
+/// The time for which the task gathers changes before clients get a notification.
 const GATHER: Duration = Duration::from_millis(20);
 /// The most batches that wait for a slow client.
 const BATCH_CAPACITY: usize = 16;
-/// The time for which the PRIMARY holds a PROXY's `nudge.changes` call while nothing changes, in seconds.
+/// The time for which a PROXY's call of `nudge.changes` waits for a change, in seconds.
 const WAIT_S: f64 = 5.0;
 /// The pause before a PROXY repeats a failed call.
 const RELAY_PAUSE: Duration = Duration::from_millis(50);
 
-/// The changes that were gathered together.
+/// The changes of one interval.
 #[derive(Debug, Default)]
 pub struct ChangeBatch {
-    /// True when changes were missed, so that any resource may have changed.
+    /// True when changes were missed; any resource may then have changed.
     everything: bool,
     /// The sources with a resource that has more or fewer parts than before.
     counts: BTreeSet<&'static str>,
@@ -96,7 +95,7 @@ impl ChangeBatch {
         self.everything || self.resources.contains(&(source, Arc::from(name)))
     }
 
-    /// Returns true when the list of a source's resources, with the number of parts in each, may have changed.
+    /// Returns true when the list of a source's resources, or the number of parts of one of them, may have changed.
     pub fn touches_list(&self, source: &'static str) -> bool {
         self.everything || self.counts.contains(source)
     }
@@ -112,18 +111,18 @@ impl ChangeBatch {
     }
 }
 
-/// Makes [`ChangeFeed`]s.
+/// Makes a [`ChangeFeed`] for each client.
 #[derive(Clone)]
 pub struct ChangeFeeds {
-    /// The sender of batches. It is weak, so that the feeds end with the gathering task.
+    /// The sender of batches. The reference is weak, so the feeds end when the gathering task ends.
     batches: broadcast::WeakSender<Arc<ChangeBatch>>,
     known: Arc<KnownNames>,
 }
 
-/// The resources that existed when clients were last notified.
+/// The names of the resources at the time of the last notification.
 struct KnownNames {
     backend: Arc<CallBackend>,
-    /// The names; `None` while no client listens, because nothing updates them then.
+    /// The names; `None` while no client listens, because no task then updates them.
     names: Mutex<Option<Names>>,
 }
 
@@ -131,7 +130,7 @@ struct KnownNames {
 type Names = BTreeSet<(&'static str, String)>;
 
 impl ChangeFeeds {
-    /// Gathers all changes from `touched` until `stopped` becomes true; then all feeds end.
+    /// Gathers all changes from `touched` until `stopped` becomes true. All feeds then end.
     pub fn start_gathering(
         touched: &broadcast::Sender<TouchedThing>,
         backend: Arc<CallBackend>,
@@ -143,7 +142,7 @@ impl ChangeFeeds {
         changes
     }
 
-    /// Makes an instance without any changes.
+    /// Makes feeds that never report a change.
     pub fn without_changes(backend: Arc<CallBackend>) -> Self {
         Self::new(&broadcast::channel(1).0, backend)
     }
@@ -152,13 +151,13 @@ impl ChangeFeeds {
         Self { batches: batches.downgrade(), known: Arc::new(KnownNames { backend, names: Mutex::default() }) }
     }
 
-    /// Returns a feed of all changes from now on.
+    /// Returns a feed of all changes that come from now on.
     pub fn open_feed(&self) -> ChangeFeed {
         ChangeFeed(self.batches.upgrade().map(|batches| batches.subscribe()))
     }
 
-    /// Reads the names of the current resources, unless they are known. Otherwise the first batch would treat all
-    /// names as changed.
+    /// Reads the names of the current resources, unless they are known. Without the names, the first batch would report
+    /// a changed list of names.
     pub async fn note_names(&self) {
         if self.known.names.lock().is_none()
             && let Ok(names) = read_names(&self.known.backend).await
@@ -169,7 +168,7 @@ impl ChangeFeeds {
 }
 
 impl KnownNames {
-    /// Updates the names; returns true when they differ from the last time.
+    /// Updates the names. Returns true when they differ from the earlier names.
     async fn renew_names(&self) -> bool {
         let now = read_names(&self.backend).await.ok();
         let mut known = self.names.lock();
@@ -187,8 +186,8 @@ async fn read_names(backend: &Arc<CallBackend>) -> Result<Names> {
     Ok(all)
 }
 
-/// Lists the names of all resources of a source, in byte order. The list is empty if an older PRIMARY does not have
-/// the source.
+/// Lists the names of all resources of a source, in byte order. Returns an empty list if the PRIMARY is older and does
+/// not have the source.
 pub async fn list_resource_names(backend: &CallBackend, source: &SourceSpec) -> Result<Vec<String>> {
     let Some(resources) = source.resources else { return Ok(Vec::new()) };
     let listed = match backend.call(resources.list, &no_params()).await {
@@ -200,16 +199,16 @@ pub async fn list_resource_names(backend: &CallBackend, source: &SourceSpec) -> 
     Ok(names)
 }
 
-/// Returns the params of a call to a method that takes none.
+/// Returns the params for a method without params.
 pub fn no_params() -> Box<RawValue> {
     serde_json::from_str("{}").unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// A client's view of the changes.
+/// One client's receiver of changes; `None` inside for a client that gets no changes.
 pub struct ChangeFeed(Option<broadcast::Receiver<Arc<ChangeBatch>>>);
 
 impl ChangeFeed {
-    /// Returns the next batch; `None` when no more batches will come.
+    /// Returns the next batch. Returns `None` when no more batches will come.
     pub async fn next(&mut self) -> Option<Arc<ChangeBatch>> {
         match self.0.as_mut()?.recv().await {
             Ok(batch) => Some(batch),
@@ -223,7 +222,7 @@ impl ChangeFeed {
     }
 }
 
-/// Relays changes from the PRIMARY as long as this process is a PROXY of a living session.
+/// Relays changes from the PRIMARY while this process is a PROXY of a living session.
 pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThing>, is_over: impl Fn() -> bool) {
     #[derive(Deserialize)]
     struct RelayedChanges {
@@ -236,7 +235,7 @@ pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThi
         let params = serde_json::json!({"since": since, "wait_s": WAIT_S});
         let Ok(params) = to_raw_value(&params) else { return };
         let told = client.call(Caller::default(), CHANGES, &params).await;
-        // A PRIMARY that ends answers all waiting calls, so the PROXY notices the end of the session at once.
+        // When a PRIMARY ends, it answers all waiting calls, so the PROXY notices the end of the session at once.
         if is_over() {
             return;
         }
@@ -246,12 +245,12 @@ pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThi
         };
         let heard = match (since, told.missed) {
             (Some(_), Some(0)) => told.changes.into_iter().flat_map(ChangeTold::into_touched).collect(),
-            // The first answer reports only resources, because the client has just listed the tools.
+            // The first answer reports only resources: the client has just listed the tools.
             (None, _) => vec![TouchedThing::Everything],
             (Some(_), _) => vec![TouchedThing::Everything, TouchedThing::Tools],
         };
         for touch in heard {
-            // An error means only that no task listens.
+            // An error only means that no task listens.
             let _ = touched.send(touch);
         }
         since = Some(told.next);
@@ -261,10 +260,10 @@ pub async fn relay_changes(client: Client, touched: broadcast::Sender<TouchedThi
 /// A change in the answer of the PRIMARY.
 #[derive(Deserialize)]
 struct ChangeTold {
-    /// The source; absent when the PRIMARY's version has only hints.
+    /// The source; `None` when the PRIMARY's version has only hints.
     source: Option<String>,
     what: String,
-    /// The resources. Absent when the PRIMARY's version has only hints; then `component` names the resource.
+    /// The resources; `None` when the PRIMARY's version has only hints. In that case, `component` names the resource.
     touched: Option<Vec<TouchedResource>>,
     component: Option<String>,
     version: Option<u64>,
@@ -276,7 +275,7 @@ impl ChangeTold {
             return vec![TouchedThing::Tools];
         }
         let first = sources::list_sources().first().map_or("", |first| first.name);
-        // A source that this version does not know has no subscribers here.
+        // If this version does not have the source, no client here can subscribe to it.
         let Some(source) = sources::find_source(self.source.as_deref().unwrap_or(first)) else { return Vec::new() };
         let touched = match (self.touched, self.component) {
             (Some(touched), _) => touched,
@@ -315,12 +314,12 @@ async fn gather_batches(
             continue;
         }
         batch.names |= !batch.counts.is_empty() && known.renew_names().await;
-        // An error means only that no client listens any more.
+        // An error only means that no client listens any more.
         let _ = batches.send(Arc::new(batch));
     }
 }
 
-/// Waits for a change, then gathers further changes for [`GATHER`].
+/// Waits for a change, then gathers more changes for [`GATHER`]. Returns `None` when no more changes will come.
 async fn next_batch(touched: &mut broadcast::Receiver<TouchedThing>) -> Option<ChangeBatch> {
     let mut batch = ChangeBatch::default();
     match touched.recv().await {
@@ -403,7 +402,7 @@ mod tests {
                 batch.touches_resource("hints", "never named") && batch.touches_list("hints") && batch.touches_names()
             );
 
-            // The test does not read `feed` for a while, like a slow client.
+            // For a while the test does not read `feed`, like a slow client.
             let mut quick = changes.open_feed();
             for _ in 0..=BATCH_CAPACITY {
                 sender.send(touched("a", false)).unwrap();

@@ -1,4 +1,4 @@
-//! The methods that exist only over HTTP: `nudge.shutdown`, and `nudge.forget`.
+//! The methods that exist only over HTTP: `nudge.shutdown` and `nudge.forget`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session
 
 static TABLE: MethodTable<SessionControl> = MethodTable(&[
     &TableRow {
-        // Writes the last changes first, which may take long on a slow disk.
+        // The method is vital, although it first writes the last changes, which may take long on a slow disk.
         method: MethodSpec::new(SHUTDOWN, "Stop the server", ABOUT, build_schema::<NoParams>)
             .destructive()
             .idempotent()
@@ -54,23 +54,23 @@ struct StoppingAnswer {
 struct HintsLeft {
     /// The number of hints that the session had.
     hints: usize,
-    /// The number of these hints that are kept for later sessions.
+    /// The number of hints from `hints` that are kept for later sessions.
     kept: usize,
-    /// The file that keeps them.
+    /// The file with the kept hints.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// The reason why they are not kept.
+    /// The reason why no hints are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
 
 #[derive(Serialize)]
 struct ForgottenCount {
-    /// The number of hints that were kept until now.
+    /// The number of hints that the kept file had.
     forgotten: usize,
 }
 
-/// The service that ends the session of its server.
+/// The service that ends the server's session.
 pub struct SessionControl {
     /// The runtime directory.
     pub dir: RuntimeDir,
@@ -80,25 +80,25 @@ pub struct SessionControl {
     pub sources: Arc<OpenSources>,
     /// Keeps the hints for later sessions.
     pub keeper: Arc<HintKeeper>,
-    /// The session's time, which is written for the next session.
+    /// The session's time, which is saved for the next session.
     pub time: Arc<SessionTime>,
     /// Becomes true when a caller ends the session.
     pub stop: watch::Sender<bool>,
-    /// True after the session was ended, so that a second call does nothing.
+    /// True after the first call of `nudge.shutdown`; a second call then does nothing.
     pub ended: AtomicBool,
 }
 
 impl SessionControl {
     fn shut_down(&self) -> Result<StoppingAnswer> {
         match self.journal.end_session(&self.dir) {
-            // The journal was already closed: this process only leaves, and the session may continue in another
+            // The journal is already closed: this process is about to leave, and the session may continue in another
             // process.
             None if !self.ended.load(Ordering::Relaxed) => return Err(leaving_error()),
             Some(Err(error)) => tracing::error!(error = error.message(), "the session was not ended cleanly"),
             None | Some(Ok(())) => {}
         }
         self.ended.store(true, Ordering::Relaxed);
-        // Nothing changes any more. After the answer, the caller finds all files written.
+        // No caller can change anything now. When the caller gets the answer, all files are written.
         self.keeper.flush();
         self.time.leave_time(true);
         let EndSummary { hints, kept, place } = self.keeper.summarize_end(self.sources.count_hints());

@@ -1,5 +1,5 @@
-//! Ends a session after all its processes were killed; a few clients kill their servers when they close. As at any
-//! other end, its kept hints are written before the next session begins, here from its journal.
+//! Ends a session whose processes were all killed, as a few clients kill their servers when they close. Before the next
+//! session begins, this module writes the kept hints of the dead session from its journal.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::open::{OpenSources, SourceSupplies};
 use super::role::{ServeSettings, derive_values, make_clock};
 use super::time::SessionTime;
 
-/// Writes the kept hints of the directory's session, if its own processes could not. The session's files stay as they
-/// are. The caller has already found that the session is over.
+/// Writes the kept hints of the directory's session if its own processes could not do so. The session's files stay as
+/// they are. The caller has checked that the session is over.
 pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
-    // A stopped session has written its hints and emptied its file.
+    // A stopped session has already written its hints and emptied its session file.
     let SessionState::Lives(session) = settings.dir.read_session() else { return };
     if session.keep
         && let Err(error) = write(settings, lock, &session)

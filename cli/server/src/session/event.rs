@@ -1,8 +1,8 @@
 //! `nudge.event`: an event of a coding agent, answered with the text that its hook prints.
 //!
-//! A hook makes this call and confirms it; the server does the rest. The params contain everything that only the
-//! hook's process knows: its context, with the variables that scopes mention. A foreign disk may hang, so the server
-//! looks at the agent's files on separate threads; an answer without these facts is better than none.
+//! A hook calls this method and confirms the answer; the server does the rest. The params contain the facts that only
+//! the hook's process has: the context, and the variables that scopes mention. A disk may not answer, so the server
+//! reads the agent's files on separate threads. If the facts from the files come too late, the answer lacks them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,14 +30,14 @@ use serde_json::{Map, Value};
 
 use crate::seeds;
 
-/// The method.
+/// The name of the method.
 pub const EVENT: &str = "nudge.event";
 
 const ABOUT: &str = "What an agent should be told at an event of its client, as the text that a hook prints. Counts how a command ended, follows the files of the clone, and names lines that these contradict.";
 
-/// The least bytes for which the server chooses lines; no line fits into fewer.
+/// The least bytes for which the server chooses lines. No line fits into fewer bytes.
 const MIN_BYTES: usize = 200;
-/// The time for reading the agent's files when the caller does not say how long it waits.
+/// The time limit for reads of the agent's files, when the caller does not say how long it waits.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 
 static TABLE: MethodTable<EventService> = MethodTable(&[&TableRow {
@@ -92,12 +92,12 @@ pub struct EventParams {
 pub struct EventAnswer {
     /// The text for the model; empty when there is nothing to tell.
     pub text: String,
-    /// Confirms by `nudge.told` that the text was shown; absent when there is nothing to confirm.
+    /// The ticket by which the caller confirms with `nudge.told` that the text was shown; absent when there is no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
 }
 
-/// Leaves out the texts, which may hold secrets.
+/// Leaves out the texts, because they may contain secrets.
 impl fmt::Debug for EventParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EventParams({:?}, exit code {:?})", self.event, self.exit_code)
@@ -123,7 +123,7 @@ impl EventParams {
         }
     }
 
-    /// Returns the params of a suggestion for `event`: this event, or the start that comes before it.
+    /// Returns the params of a suggestion for `event`, which is this event, or the start before a prompt.
     fn to_question(&self, event: SuggestEvent) -> SuggestParams {
         let Self { context, prompt, command, error, tool, file, client_session, fresh, confirm_ms, .. } = self.clone();
         let (fresh, limit) = (fresh && event == self.event, BoundedNumber::new(event.max_lines()));
@@ -144,7 +144,7 @@ impl EventParams {
         }
     }
 
-    /// Returns the outcome of the command; `None` when the caller does not know it.
+    /// Returns the outcome of the command. Returns `None` when the caller does not say the command or its exit code.
     fn to_outcome(&self) -> Option<OutcomeParams> {
         let (command, code) = (self.command.clone()?, self.exit_code?);
         let ok = self.event != SuggestEvent::Failure;
@@ -161,12 +161,12 @@ impl EventParams {
 /// The service that answers events.
 pub struct EventService {
     suggest: Arc<SuggestService>,
-    /// Stores the hints of a clone's files.
+    /// Stores the hints that come from a clone's files.
     hints: Arc<dyn Service>,
     threads: ThreadSlots,
 }
 
-/// The agent's folder, and the deadline for reading its files.
+/// The agent's folder, and the deadline for reads of its files.
 struct FolderLook {
     cwd: PathBuf,
     end: Instant,
@@ -190,22 +190,23 @@ impl EventService {
         if let Some(look) = look.as_ref().filter(|_| follows && tells_lines) {
             self.follow_clone(caller, look, &context);
         }
-        // The files may have added hints whose scopes mention variables.
+        // The hints from the files may have scopes that mention more variables.
         if caller.env {
             self.suggest.ask_env(&TABLE.0[0].method, raw)?;
         }
         if let Some(outcome) = params.to_outcome() {
-            // The hooks of the user and of a project report the same command, and each may know more than the other.
-            // The identity of the call therefore covers only the command.
+            // The hooks of the user and of a project may both report the same command, and each may say more than the
+            // other. The identity of the call therefore covers only the command.
             let mut caller = caller;
             caller.call = caller.key.map(|_| CallIdentity::new(OUTCOME.name, &outcome.command));
-            // Continues when the outcome is refused: that must not suppress the text.
+            // A refused outcome must not suppress the text, so its error is ignored.
             let _ = self.suggest.answer_outcome(caller, outcome);
         }
         if tells_lines { self.compose_text(params, question, look.as_ref()) } else { Ok(EventAnswer::default()) }
     }
 
-    /// Chooses the lines for `question`, and the lines of the start if the client session has not been told any.
+    /// Chooses the lines for `question`. If the client session has not been told the lines of the start, adds those
+    /// too.
     fn compose_text(
         &self,
         params: &EventParams,
@@ -228,15 +229,15 @@ impl EventService {
             Ok(started)
         };
         let started = add_lines(question)?;
-        // When the client session started, perhaps no server ran or there were no hints. A failure here must not lose
-        // the lines for the prompt.
+        // At the start of the client session, perhaps no server ran, or there were no hints. An error here must not
+        // lose the lines for the prompt, so it is ignored.
         if params.event == SuggestEvent::Prompt && params.client_session.is_some() && !started {
             let _ = add_lines(params.to_question(SuggestEvent::Start));
         }
         Ok(EventAnswer { text: digest.finish(), ticket })
     }
 
-    /// Updates the hints of the clone's files, if the user has switched that on.
+    /// Updates the hints from the clone's files, if the user follows these files.
     fn follow_clone(&self, caller: Caller<'_>, look: &FolderLook, context: &Context) {
         if !seeds::may_follow(&look.cwd) {
             return;
@@ -253,7 +254,7 @@ impl EventService {
         });
     }
 
-    /// Adds a note to each line that the agent's files cast doubt on.
+    /// Adds a note to each line that the agent's files contradict.
     fn mark_doubts<I>(&self, answer: &mut SuggestAnswer<I>, look: &FolderLook) {
         let lines: Vec<_> = answer
             .suggestions
@@ -277,8 +278,8 @@ impl EventService {
         }
     }
 
-    /// Runs a look at the agent's files on a thread. Returns `None` when the disk does not answer in time, or still
-    /// has not answered an earlier look.
+    /// Reads the agent's files on another thread. Returns `None` when the disk does not answer in time, or when an
+    /// earlier read still waits for the disk.
     fn run_look<T: Send + 'static>(
         &self,
         name: &str,
@@ -293,7 +294,7 @@ impl EventService {
 impl TableService for EventService {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // The outcome passes its key on to each source. The rest changes only the record of the told lines.
+    // The outcome passes its key on to each source. The rest of a call only changes the record of the told lines.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }

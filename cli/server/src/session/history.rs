@@ -1,4 +1,4 @@
-//! The last changes of all sources, in order, for watchers; and a call that waits for the next change.
+//! The last changes of all sources, in order, and a call that waits for the next change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use tokio::time::timeout;
 
 use super::changes::{CHANGES, IN_USE, TOUCHED_CAPACITY, TouchedThing};
 
-/// The most changes to remember.
+/// The most changes that the history holds.
 const MAX_EVENTS: usize = 1_000;
-/// The longest wait, in seconds; clients call again.
+/// The longest wait of a call, in seconds; a client then calls again.
 const MAX_WAIT_S: f64 = 5.0;
-/// The most waiting callers. Each one holds a connection, and other callers need some too.
+/// The most callers that wait at the same time. Each one holds a connection, and other callers also need connections.
 const MAX_WATCHERS: usize = 128;
-/// The change numbers reserved for each millisecond. Fewer changes happen, so a later process starts with a higher
-/// number.
+/// The number of change numbers for each millisecond. Fewer changes happen in that time, so a later process always
+/// starts with a higher number.
 const NUMBERS_OF_A_MS: u64 = 2_048;
 
 const ABOUT: &str = "\
@@ -40,10 +40,10 @@ static TABLE: MethodTable<ChangeHistory> = MethodTable(&[&TableRow {
     },
 }]);
 
-/// The last changes, and the callers that wait for the next one.
+/// The last changes, and the callers that wait for the next change.
 pub struct ChangeHistory {
     state: Mutex<HistoryState>,
-    /// Sends the number of the next change to waiting callers; `None` after [`ChangeHistory::end_waits`].
+    /// Sends the number of the next change to waiting callers. Sends `None` after [`ChangeHistory::end_waits`].
     news: watch::Sender<Option<u64>>,
     watchers: Semaphore,
     touched: broadcast::Sender<TouchedThing>,
@@ -63,8 +63,8 @@ impl Default for ChangeHistory {
 
 struct HistoryState {
     events: VecDeque<Arc<ChangeEvent>>,
-    /// The number of the first change. It derives from the time, so the numbers of an earlier PRIMARY are lower and
-    /// can be recognised.
+    /// The number of the first change. It is computed from the time, so it is higher than all numbers of an earlier
+    /// PRIMARY.
     first: u64,
     /// The number of the next change.
     next: u64,
@@ -98,12 +98,13 @@ struct ChangesAnswer {
 }
 
 impl ChangeHistory {
-    /// Returns the channel that reports which resources change.
+    /// Returns the channel that reports each changed resource.
     pub fn touched(&self) -> &broadcast::Sender<TouchedThing> {
         &self.touched
     }
 
-    /// Starts new change numbers when this process becomes PRIMARY, higher than those of the last PRIMARY.
+    /// Starts new change numbers when this process becomes PRIMARY. The new numbers are higher than those of the last
+    /// PRIMARY.
     pub fn begin_numbers(&self) {
         let mut state = self.state.lock();
         let next = first_number();
@@ -117,10 +118,12 @@ impl ChangeHistory {
         self.news.send_replace(None);
     }
 
-    /// Waits as long as the params of a [`CHANGES`] call ask. The call itself comes afterwards and does not wait.
+    /// Waits as long as the params of a [`CHANGES`] call ask for. The caller makes the call itself afterwards, without
+    /// a wait.
     ///
     /// # Errors
-    /// `E_QUOTA` when too many callers wait already. It does not refuse wrong params, because the call does.
+    /// `E_QUOTA` when too many callers wait already. Wrong params are no error here, because the call itself refuses
+    /// them.
     pub async fn wait_for_change(&self, params: &RawValue) -> Result<()> {
         let Ok(ChangesParams { since, wait_s: Some(wait) }) =
             wire::parse_params(params).and_then(ChangesParams::into_checked)
@@ -134,7 +137,7 @@ impl ChangeHistory {
         let mut news = self.news.subscribe();
         let Some(since) = since.or(*news.borrow()) else { return Ok(()) };
         let news = news.wait_for(|next| next.is_none_or(|next| next > since));
-        // After a timeout the call answers without changes.
+        // After a timeout, the call itself answers without changes.
         let _ = timeout(Duration::from_secs_f64(wait), news).await;
         Ok(())
     }
@@ -144,7 +147,7 @@ impl ChangeHistory {
         let (first, next) = (*first, *next);
         let oldest = next - events.len() as u64;
         let since = since.unwrap_or(next);
-        // A number from another server has no meaning in this server's changes.
+        // A number from another server means nothing for this server's changes.
         let (from, missed) = match since {
             ours if (first..=next).contains(&ours) => (ours.max(oldest), Some(oldest.saturating_sub(ours))),
             _ => (oldest, None),
@@ -165,7 +168,7 @@ impl ChangeSink for ChangeHistory {
             }
             for touch in &event.touched {
                 let name = Arc::clone(&touch.resource);
-                // An error means only that no task listens.
+                // An error only means that no task listens.
                 let _ = self.touched.send(TouchedThing::Resource {
                     source: event.source,
                     name,
@@ -187,7 +190,7 @@ impl ChangeSink for ChangeHistory {
 impl TableService for ChangeHistory {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // `nudge.changes` only reads, so repeating a call is harmless.
+    // `nudge.changes` only reads, so a repeated call is harmless.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -235,7 +238,7 @@ mod tests {
         assert_eq!(all["changes"][999]["n"], 1_099);
         let none = ask(&history, &json!({"since": all["next"]}));
         assert_eq!((&none["changes"], &none["missed"]), (&json!([]), &json!(0)));
-        // The numbers come from an earlier server, and from one with a clock that was ahead.
+        // One number comes from an earlier server, the other from a server whose clock was ahead.
         for other in [0, start - 1, start + 1_101] {
             let all = ask(&history, &json!({"since": other}));
             assert_eq!((&all["missed"], all["changes"].as_array().unwrap().len()), (&Value::Null, 1_000));

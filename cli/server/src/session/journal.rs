@@ -1,5 +1,5 @@
-//! The session's journal and the fence. All sources that keep their state with the session share the journal. The
-//! fence refuses every change after this process has lost the lock or begun to leave.
+//! The session's journal and the fence. All sources whose state belongs to the session share the journal. The fence
+//! refuses every change after this process has lost the lock or has begun to leave.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 
 use crate::memory;
 
-/// A source's part of the journal below this size is never rewritten. Callers wait while the next PRIMARY reads the
-/// journal, and a longer part would make that wait noticeable.
+/// The size below which a source's part of the journal is never rewritten. The next PRIMARY reads the journal while
+/// callers wait, and only a longer part makes this wait noticeable.
 const SHORT_BYTES: u64 = 256 << 10;
-/// A longer part is rewritten once it has this many times the bytes that it had after the last rewrite.
+/// A longer part is rewritten when it has grown to this many times its size after the last rewrite.
 const GROWTH: u64 = 2;
 /// The bytes of a record's length and checksum.
 const HEAD_BYTES: u64 = 8;
@@ -26,14 +26,14 @@ const TAG_END: u8 = b'\n';
 /// The journal of a PRIMARY.
 pub struct SessionJournal {
     lock: LockWatch,
-    /// The files that are put back when another program removes them; unset until this process is about to serve.
+    /// The files that this process restores when another program removes them. Set when this process is about to serve.
     seat: OnceLock<PrimarySeat>,
-    /// Notified each time the files were put back.
+    /// Notified each time the files were restored.
     retaken: Notify,
-    /// The time when the files were last put back.
+    /// The time when the files were last restored.
     retaken_at: Mutex<Option<Instant>>,
     state: Mutex<SessionJournalState>,
-    /// Locked for reading while a source commits a change to its own file.
+    /// Held for reading while a source commits a change to its own file.
     commits: RwLock<()>,
 }
 
@@ -43,7 +43,7 @@ struct SessionJournalState {
 }
 
 enum RecordKeeping {
-    /// The journal is off (`NUDGE_JOURNAL=0`): the session's state dies with this process.
+    /// The journal is off (`NUDGE_JOURNAL=0`): the session's state is lost when this process ends.
     Nothing,
     In(Box<Journal>),
     /// Another process may soon be PRIMARY, so every change is refused.
@@ -54,10 +54,10 @@ enum RecordKeeping {
 #[derive(Default)]
 struct SourceShare {
     bytes: u64,
-    /// The number of bytes when this process last rewrote the part; 0 for a part from another PRIMARY. Otherwise the
-    /// part would grow with every PRIMARY that dies before the part has doubled.
+    /// The part's size after this process last rewrote it; 0 for a part from another PRIMARY. With another value than
+    /// 0, a part would grow under every PRIMARY that dies before the part has doubled.
     begun: u64,
-    /// True when another process has shortened the file, so records of this source may be gone.
+    /// True when another process has shortened the file, so that records of this source may be lost.
     damaged: bool,
 }
 
@@ -68,7 +68,7 @@ impl SourceShare {
 }
 
 impl SessionJournal {
-    /// Keeps records in `journal`, if there is one, as long as this process holds the lock.
+    /// Writes records to `journal`, if there is one, as long as this process holds the lock.
     pub fn new(lock: LockWatch, journal: Option<Journal>) -> Self {
         let keeping = journal.map_or(RecordKeeping::Nothing, |journal| RecordKeeping::In(Box::new(journal)));
         Self {
@@ -81,7 +81,7 @@ impl SessionJournal {
         }
     }
 
-    /// Returns the length of the journal, if there is one.
+    /// Returns the length of the journal in bytes, if there is one.
     pub fn bytes(&self) -> Option<u64> {
         match &self.lock_state().keeping {
             RecordKeeping::In(journal) => Some(journal.file_bytes()),
@@ -89,15 +89,15 @@ impl SessionJournal {
         }
     }
 
-    /// Ends the session on purpose. From now on every change is refused, every PROXY ends when it gets the lock, and
-    /// no process can continue from the journal (semantics section 8: emptied first).
+    /// Ends the session on purpose. From now on every change is refused, and every PROXY ends when it gets the lock.
+    /// Empties the journal and the session file first, so no process can continue from them (semantics section 8).
     ///
-    /// Returns `None` if changes were refused already: another session may own the files by now.
+    /// Returns `None` if changes were refused already: another session may own the files.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the files cannot be emptied.
     pub fn end_session(&self, dir: &RuntimeDir) -> Option<Result<()>> {
-        // Holds the mutex to the end, so a PRIMARY that leaves waits here before it releases the session's lock.
+        // Holds the mutex until the end: a PRIMARY that leaves then waits before it releases the session's lock.
         let mut state = self.lock_state();
         let journal = match std::mem::replace(&mut state.keeping, RecordKeeping::NoMore) {
             RecordKeeping::In(journal) => Some(journal),
@@ -119,14 +119,14 @@ impl SessionJournal {
         }
     }
 
-    /// Sets the files of this PRIMARY, which are put back when another program removes them.
+    /// Sets the files of this PRIMARY. From now on, this process restores them when another program removes them.
     pub fn set_seat(&self, seat: PrimarySeat) {
-        // The seat is set only once.
+        // An error is impossible, because the caller sets the seat only once.
         let _ = self.seat.set(seat);
     }
 
-    /// Checks that this process is PRIMARY of the directory at the path, and puts its files back if another program
-    /// has removed them.
+    /// Checks that this process is PRIMARY of the directory at this path. Restores its files if another program has
+    /// removed them.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another server is, or was, PRIMARY there.
@@ -139,12 +139,12 @@ impl SessionJournal {
         }
     }
 
-    /// Returns the time since the files were last put back; `None` when they were never removed.
+    /// Returns the time since the files were last restored. Returns `None` when they never were.
     pub fn put_back_since(&self) -> Option<Duration> {
         self.retaken_at.lock().map(|moment| moment.elapsed())
     }
 
-    /// Waits until the files are put back the next time.
+    /// Waits until the files are restored the next time.
     pub async fn wait_for_retake(&self) {
         self.retaken.notified().await;
     }
@@ -174,14 +174,14 @@ impl SessionJournal {
     }
 }
 
-/// Returns the refusal of a process that leaves. A client that supports sessions then calls the next PRIMARY.
+/// Returns the error of a process that is about to leave. A client that knows sessions then calls the next PRIMARY.
 pub fn leaving_error() -> Error {
     Error::unavailable("The server is ending and changes nothing any more; try again.").with_data("ending", true)
 }
 
 impl source::Fence for SessionJournal {
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        // Takes the lock before the check: a process that leaves first refuses changes, then waits for this lock.
+        // Takes the lock before the check. A process that leaves first refuses changes, then waits for this lock.
         let _commit = self.commits.read();
         self.check_lock(&self.lock_state().keeping)?;
         keep()
@@ -212,7 +212,7 @@ impl SessionRecords {
     }
 }
 
-/// Returns the source that a record names; `None` when it names none.
+/// Returns the source that a record names. Returns `None` when the record names none.
 fn name_of(record: &[u8]) -> Option<&str> {
     const MAX_NAME_BYTES: usize = 64;
     let end = record.iter().take(MAX_NAME_BYTES).position(|byte| *byte == TAG_END)?;
@@ -220,21 +220,21 @@ fn name_of(record: &[u8]) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase())).then_some(name)
 }
 
-/// A source's view of the journal.
+/// A source's own part of the journal.
 pub struct SourceJournal {
     shared: Arc<SessionJournal>,
     source: &'static str,
 }
 
 impl SourceJournal {
-    /// Makes the view of `source`. `records` are its earlier records in the journal.
+    /// Makes the part of `source`. `records` are the records that the source has in the journal so far.
     pub fn new(shared: &Arc<SessionJournal>, source: &'static str, records: &[Vec<u8>]) -> Self {
         let bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
         shared.lock_state().shares.insert(source, SourceShare { bytes, ..SourceShare::default() });
         Self { shared: Arc::clone(shared), source }
     }
 
-    /// Returns a record in the form of the file.
+    /// Returns a record with its source's name, as the file contains it.
     fn with_tag(&self, record: &[u8]) -> Vec<u8> {
         [self.source.as_bytes(), &[TAG_END], record].concat()
     }
@@ -252,7 +252,7 @@ impl source::RecordJournal for SourceJournal {
     fn append(&self, record: &[u8]) -> Result<()> {
         let SessionJournalState { keeping, shares } = &mut *self.shared.lock_state();
         match &*keeping {
-            // Without a journal file, checks the lock alone.
+            // There is no journal file, so only the lock is checked.
             RecordKeeping::Nothing => self.shared.check_lock(keeping),
             RecordKeeping::In(journal) => {
                 let record = self.with_tag(record);
@@ -286,10 +286,10 @@ impl source::RecordJournal for SourceJournal {
         let was_damaged = journal.needs_compaction();
         let tagged = records.iter().map(|record| self.with_tag(record));
         memory::note_use(records.iter().map(Vec::len).sum());
-        // Keeps the records of other sources, including sources that this binary does not know.
+        // Copies the records of other sources, even of sources that this binary does not have.
         let written = journal.compact(|record| !self.is_ours(record), tagged);
         match &written {
-            // The lost end of the file may have contained records of other sources, so each source rewrites its part.
+            // The lost end of the file may have contained records of any source, so each source must rewrite its part.
             Ok(()) if was_damaged => shares.values_mut().for_each(|share| share.damaged = share.bytes > 0),
             Ok(()) => {}
             Err(error) => tracing::warn!(error = error.message(), "the journal was not written anew"),
@@ -299,7 +299,7 @@ impl source::RecordJournal for SourceJournal {
             share.damaged = false;
             share.bytes = records.iter().map(|record| record.len() as u64 + HEAD_BYTES).sum();
         }
-        // Sets the mark after a failure too, so that not every later write tries again.
+        // Sets the size after a failure too, so that not every later write tries a rewrite again.
         share.begun = share.bytes;
     }
 }
@@ -341,7 +341,7 @@ mod tests {
             demo.append(&[b'x', b'\n', n]).unwrap();
         }
         assert!(!hints.is_long() && !demo.is_long());
-        // Only the source that writes much has a long part.
+        // Only the source that writes a lot has a long part.
         demo.append(&vec![7; 300 << 10]).unwrap();
         assert!(!hints.is_long() && demo.is_long());
         demo.begin_anew(&[b"whole".to_vec()]);
@@ -401,7 +401,7 @@ mod tests {
                 journal.close();
                 assert!(kept.load(std::sync::atomic::Ordering::SeqCst));
             });
-            // The journal refuses new changes now, while the running change continues.
+            // The journal now refuses new changes, while the running change continues.
             while journal.bytes().is_some() {
                 std::thread::yield_now();
             }
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(kept(&journal).unwrap_err().data()["ending"], true);
     }
 
-    /// The test runs every order of a commit and an end: `tests/orders`.
+    /// `tests/orders` runs this test in every order of a commit and an end.
     #[cfg(feature = "shuttle")]
     #[test]
     fn in_any_order_what_was_acknowledged_was_kept_before_the_end() {

@@ -1,5 +1,5 @@
-//! Keeps hints for later sessions (semantics section 12). A PRIMARY reads the kept hints when a session begins, and
-//! writes them anew shortly after each change and at the end.
+//! Keeps hints for later sessions (semantics section 12). A PRIMARY reads the kept hints when a session begins. It
+//! writes them again shortly after each change, and at the end.
 
 use std::collections::HashSet;
 use std::io;
@@ -22,21 +22,20 @@ use sha2::{Digest as _, Sha256};
 use super::open::OpenSources;
 use super::refill::{MAX_PIECE_BYTES, RefillResult};
 
-/// The time from a change to the start of writing; further changes in this time are written with it. The documents
-/// promise two seconds.
+/// The time from a change to the write; the write includes all changes of this time. The documents promise two seconds.
 const DELAY: Duration = Duration::from_secs(1);
-/// The caller name of the keeper in the log and in `nudge watch`.
+/// The name of the keeper as a caller, in the log and in `nudge watch`.
 const NAME: &str = "nudge-keep";
 const OFF: &str = "keep is off; `nudge init` switches it on";
-/// The reason for setting the kept file aside.
+/// The reason in the notice when another program replaced the kept file.
 const REPLACED: &str = "somebody has put it there while this session kept its hints";
 
-/// Keeps the hints of a session, or says why it does not.
+/// Keeps the hints of a session, or has the reason why it does not.
 pub struct HintKeeper(std::result::Result<ActiveKeeper, KeepRefusal>);
 
-/// Says why a session keeps no hints.
+/// The reason why a session keeps no hints.
 enum KeepRefusal {
-    /// Keeping is off.
+    /// The setting is off.
     Off,
     /// Another session keeps the hints; the text names it.
     Elsewhere(String),
@@ -55,13 +54,13 @@ impl KeepRefusal {
 
 struct ActiveKeeper {
     folder: KeptFolder,
-    /// The runtime directory, which the lock file contains.
+    /// The runtime directory, which the keeper writes into the lock file.
     runtime: PathBuf,
     /// The session's id.
     session: String,
     /// Answers `nudge.export` and `nudge.import`.
     service: OnceLock<Arc<dyn Service>>,
-    /// Locked while the file is written; `None` after the lock was released.
+    /// Locked while the keeper writes the file; `None` after the lock of the kept hints was released.
     lock: Mutex<Option<KeptLock>>,
     state: Mutex<KeeperState>,
     wake: Condvar,
@@ -69,35 +68,36 @@ struct ActiveKeeper {
 
 #[derive(Default)]
 struct KeeperState {
-    /// True when something has changed since the last write of the file.
+    /// True when a hint has changed since the last write of the file.
     changed: bool,
     ended: bool,
-    /// The number of hints in the file, without those of files.
+    /// The number of kept hints that do not follow a file.
     hints: usize,
-    /// The number of hints that follow files: the next session reads these again.
+    /// The number of hints in the session that follow files; the next session reads those files again.
     of_files: usize,
-    /// The marks of hints that the session holds and that the user has removed from the file.
+    /// The content hashes (marks) of hints that the session still has, but that the user has removed from the kept
+    /// file.
     forgotten: HashSet<String>,
     /// The reason why the file could not be written.
     failed: Option<String>,
-    /// A notice about the earlier file: its defect and its new path.
+    /// A notice about the earlier kept file: its defect and its new path.
     aside: Option<String>,
-    /// True when the file could not be set aside; the keeper never overwrites such a file.
+    /// True when the earlier file could not be set aside. The keeper never overwrites such a file.
     given_up: bool,
 }
 
-/// The counts of hints that are lost and kept when a session ends.
+/// The numbers of hints that the end of a session loses and keeps.
 pub struct EndSummary {
-    /// The number of hints at the end.
+    /// The number of hints in the session at its end.
     pub hints: usize,
-    /// The number of these that are kept.
+    /// The number of kept hints among them.
     pub kept: usize,
-    /// The path of the file that keeps them, or the reason why none does.
+    /// The path of the file with the kept hints, or the reason why there is none.
     pub place: std::result::Result<String, String>,
 }
 
 impl EndSummary {
-    /// Returns the summary for people; empty when there were no hints.
+    /// Returns the summary for users. Returns an empty text when there were no hints.
     pub fn to_text(&self) -> String {
         let count = |count: usize| if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
         let is = |count: usize| if count == 1 { "is" } else { "are" };
@@ -117,7 +117,7 @@ impl EndSummary {
 }
 
 impl HintKeeper {
-    /// Takes the lock of the kept hints, if `wanted`.
+    /// Takes the lock of the kept hints, if `wanted` is true.
     pub fn open(wanted: bool, runtime: &Path, session: &str) -> Self {
         if !wanted {
             return Self(Err(KeepRefusal::Off));
@@ -142,8 +142,8 @@ impl HintKeeper {
         })
     }
 
-    /// Returns a notice for people when a session begins: the session cannot keep its hints although the user wants
-    /// it, or the kept hints could not be read.
+    /// Returns a notice for users at the start of a session: the session cannot keep hints although it should, or the
+    /// kept hints could not be read. Returns `None` when there is no problem.
     pub fn start_notice(&self) -> Option<String> {
         match &self.0 {
             Ok(keeping) => keeping.state.lock().aside.clone(),
@@ -157,8 +157,8 @@ impl HintKeeper {
         self.0.is_ok()
     }
 
-    /// Imports the kept hints into the opened sources through `service`. If this session wrote the kept file, its
-    /// `whole` journal already has these hints, and nothing is imported.
+    /// Imports the kept hints into the opened sources through `service`. Imports nothing if this session wrote the kept
+    /// file and `whole` is true: the journal was complete, so the session has these hints already.
     pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
         let Ok(keeping) = &self.0 else {
             if let Some(notice) = self.start_notice() {
@@ -168,8 +168,8 @@ impl HintKeeper {
         };
         let _ = keeping.service.set(service);
         let claims = keeping.read_back(whole);
-        // Writes before the server answers any call. From the written file, a promoted PROXY sees that the session
-        // has read the kept hints.
+        // Writes before the server answers any call. From this file, a later PRIMARY sees that the session has read the
+        // kept hints.
         if claims {
             keeping.write();
         } else {
@@ -177,7 +177,7 @@ impl HintKeeper {
         }
     }
 
-    /// Starts to write changes.
+    /// Starts the thread that writes changes.
     pub fn start_writer(self: &Arc<Self>) {
         if self.0.is_err() {
             return;
@@ -196,14 +196,14 @@ impl HintKeeper {
     /// Writes all pending changes now.
     pub fn flush(&self) {
         let Ok(keeping) = &self.0 else { return };
-        // Waits for a running write.
+        // Waits for the end of a running write.
         drop(keeping.lock.lock());
         if keeping.state.lock().changed {
             keeping.write();
         }
     }
 
-    /// Writes a last time and releases the lock. The sources are already closed.
+    /// Writes a last time and releases the lock. The caller has closed the sources.
     pub fn close(&self) {
         let Ok(keeping) = &self.0 else { return };
         keeping.state.lock().ended = true;
@@ -212,14 +212,14 @@ impl HintKeeper {
         keeping.lock.lock().take();
     }
 
-    /// Returns how many of `hints` are lost and kept if the session ends now.
+    /// Returns how many of `hints` are lost and how many are kept if the session ends now.
     pub fn summarize_end(&self, hints: usize) -> EndSummary {
         let keeping = match &self.0 {
             Ok(keeping) => keeping,
             Err(refusal) => return EndSummary { hints, kept: 0, place: Err(refusal.why().to_owned()) },
         };
         let state = keeping.state.lock();
-        // The next session reads the hints of files again: they neither stay nor go.
+        // The next session reads the hints of files again, so they count neither as kept nor as lost.
         let hints = hints.saturating_sub(state.of_files);
         match &state.failed {
             Some(why) => EndSummary { hints, kept: 0, place: Err(why.clone()) },
@@ -229,17 +229,18 @@ impl HintKeeper {
         }
     }
 
-    /// Empties the kept file and returns the number of its hints. The session does not write its present hints again.
+    /// Empties the kept file and returns the number of its hints. Later writes of this session leave out its present
+    /// hints.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when this session does not keep hints, or the file cannot be written.
+    /// `E_UNAVAILABLE` when this session keeps no hints, or the file cannot be written.
     pub fn forget_kept(&self) -> Result<usize> {
         let refused =
             |refusal: &KeepRefusal| Error::unavailable(format!("This session keeps nothing: {}.", refusal.why()));
         self.0.as_ref().map_err(refused)?.forget_kept()
     }
 
-    /// Returns the state of keeping for `nudge.status`.
+    /// Returns the keeper's part of the answer of `nudge.status`.
     pub fn describe_status(&self) -> Value {
         let keeping = match &self.0 {
             Ok(keeping) => keeping,
@@ -315,7 +316,7 @@ impl ActiveKeeper {
         }
     }
 
-    /// Reads the file; returns true when this session must write it as its own now.
+    /// Reads the kept file. Returns true when this session must now write the file as its own.
     fn read_back(&self, whole: bool) -> bool {
         let text = self.lock.lock().as_mut().map_or(Ok(None), |lock| self.folder.read_first(lock));
         let text = match text {
@@ -344,7 +345,7 @@ impl ActiveKeeper {
             self.keep_before(&text);
         }
         let over = self.read_over();
-        // Leaves a file that it cannot parse as it is.
+        // A file that cannot be parsed stays as it is.
         let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
         match self.import_kept(&document, over.as_ref()) {
             Ok(RefillResult { left, wrong, .. }) => {
@@ -364,7 +365,7 @@ impl ActiveKeeper {
         true
     }
 
-    /// Imports the kept hints, then the hints that did not fit last time.
+    /// Imports the kept hints, then the hints that did not fit in the last session.
     fn import_kept<'a>(
         &self,
         kept: &'a KeptDocument<'a>,
@@ -405,7 +406,7 @@ impl ActiveKeeper {
         }
     }
 
-    /// Writes the hints that do not fit to a file of their own. The next session tries to import them again.
+    /// Writes the hints that do not fit to a separate file. The next session tries to import them again.
     fn put_over(&self, over: &KeptDocument<'_>, why: &str) {
         let written = self.lock.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.to_text(&[])));
         match written {
@@ -419,8 +420,8 @@ impl ActiveKeeper {
         }
     }
 
-    /// Imports a document; returns the number of wrong hints in it. The import allows values that the secret guard
-    /// would refuse, because the user has already declared them a false alarm.
+    /// Imports a document. Returns the number of hints in it that the import refused. The import accepts values that
+    /// the secret guard would refuse, because the user stored them in spite of the guard.
     fn import_document(&self, payload: &str) -> Result<usize> {
         #[derive(Deserialize)]
         struct KeptImportResult {
@@ -439,7 +440,7 @@ impl ActiveKeeper {
         service.call_by(Caller::with_name(NAME), method, &params)
     }
 
-    /// Renames the earlier file, because this version does not understand all of it.
+    /// Renames the earlier kept file, because this version does not understand all of it.
     fn set_aside(&self, why: &str) {
         self.set_aside_with(&mut self.lock.lock(), why);
     }
@@ -449,10 +450,11 @@ impl ActiveKeeper {
         let file = self.folder.file_path();
         let told = match self.folder.set_aside(held) {
             Ok(aside) => format!("{} is {} now: {why}", file.display(), aside.display()),
-            // Another program has removed the file meanwhile.
+            // Another program has removed the file in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => {
-                // Stops keeping for this session, because the keeper never overwrites such a file.
+                // Stops keeping for this session, because the keeper never overwrites a file that it could not set
+                // aside.
                 *lock = None;
                 let told = format!("{} stays as it is, and nothing is kept: {why}, {error}", file.display());
                 let mut state = self.state.lock();
@@ -464,13 +466,13 @@ impl ActiveKeeper {
         self.state.lock().aside = Some(told);
     }
 
-    /// Writes the file anew. Notes a failure and tries again after the next change.
+    /// Writes the kept file. Notes a failure, and tries again after the next change.
     fn write(&self) {
         let mut lock = self.lock.lock();
         if lock.is_none() {
             return;
         }
-        // Clears the flag before it reads the store, so that a change meanwhile leads to another write.
+        // Clears the flag before the export, so a change during the export leads to another write.
         self.state.lock().changed = false;
         let mut followed = FollowedHints::read(&self.session);
         let written = self.with_export(|document, state| {
@@ -494,12 +496,12 @@ impl ActiveKeeper {
         let done =
             written.and_then(|(hints, of_files, text)| self.replace(&mut lock, &text).map(|()| (hints, of_files)));
         let is_locked = lock.is_some();
-        // Waiting for the file of seeds must not hold up the next write.
+        // Releases the lock first, because `note_deleted` may wait for the file of seeds.
         drop(lock);
         if is_seen && let Err(error) = followed.note_deleted() {
             tracing::warn!(error = error.message(), "deleted hints of files come back in the next session");
         }
-        // The lock is `None` if the foreign file could not be set aside.
+        // The lock is `None` if the file of another program could not be set aside.
         if !is_locked {
             return;
         }
@@ -516,7 +518,7 @@ impl ActiveKeeper {
         }
     }
 
-    /// Replaces the file. A file that another program has written is renamed first.
+    /// Replaces the kept file. First renames a file that another program has written.
     fn replace(&self, lock: &mut Option<KeptLock>, text: &str) -> Result<()> {
         let file = self.folder.file_path();
         let unwritten = |error: io::Error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
@@ -529,7 +531,7 @@ impl ActiveKeeper {
         self.folder.write(held, text).map_err(unwritten)
     }
 
-    /// Calls `look` with an export of the whole store, without secrets.
+    /// Calls `look` with an export of all hints except secrets.
     fn with_export<T>(&self, look: impl FnOnce(&mut KeptDocument<'_>, &KeeperState) -> T) -> Result<T> {
         let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
         let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
@@ -558,8 +560,8 @@ impl ActiveKeeper {
         }
     }
 
-    /// Returns a digest that identifies a version of a hint without revealing it. Setting the hint again changes the
-    /// mark.
+    /// Returns a digest that identifies a version of a hint without its content. A hint that is set again has another
+    /// digest.
     fn compute_mark(&self, component: &str, key: &str, hint: &RawValue) -> String {
         #[derive(Deserialize)]
         struct MarkedHint<'a> {
@@ -590,8 +592,8 @@ struct ExportAnswer<'a> {
     payload: &'a RawValue,
 }
 
-/// Writes all hints except secrets to a file of their own, in the format of an export: the session ends, and no other
-/// process can continue it. Returns the path of the file.
+/// Writes all hints except secrets to a separate file in the format of an export. The caller uses this when the session
+/// ends and no other process can continue it. Returns the path of the file.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be written.
@@ -605,7 +607,7 @@ pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
 
-/// Reports changes to two sinks, one after the other. The second one decides whether they are kept.
+/// Reports changes to two sinks, one after the other. The second sink decides whether the changes are kept.
 pub struct ChangeSinkPair(pub Arc<dyn ChangeSink>, pub Arc<dyn ChangeSink>);
 
 impl ChangeSink for ChangeSinkPair {

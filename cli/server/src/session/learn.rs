@@ -1,5 +1,5 @@
-//! Learning: a command fails, then a similar one works in the same folder, and the pair becomes a hint (semantics
-//! section 20). The learner gets the reports of hooks from the service that asks all sources.
+//! Learning: if a command fails, and a similar command then works in the same folder, the pair becomes a hint
+//! (semantics section 20). The service that asks all sources passes the reports of hooks to the learner.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -19,30 +19,30 @@ use serde_json::{Map, Value, json};
 
 use super::lesson::is_lesson;
 
-/// The tag of learned hints, also their author name.
+/// The tag of learned hints, and also their author (`added_by`).
 pub const LEARNED: &str = "learned";
-/// The time after a failure in which a command that works counts as its remedy.
+/// The time after a failure within which a command that works counts as its remedy, in milliseconds.
 const PATIENCE_MS: Millis = 10 * 60 * 1000;
-/// The most hints learned from one client session.
+/// The most hints that are learned from one client session.
 const MAX_LEARNED: usize = 20;
-/// The most remembered client sessions, failures of one session, and keys of calls.
+/// The most client sessions, failures of one session, and keys of calls that the learner stores.
 const MAX_SESSIONS: usize = 256;
 const MAX_FAILURES: usize = 8;
 const MAX_KEYS: usize = 128;
-/// The confidence of a learned hint: the first value, the most, the gain by a success, the loss by a failure, and the
-/// least. A hint below the least is deleted.
+/// The confidence of a learned hint: at first, at most, the gain by a success, the loss by a failure, and at least. A
+/// hint with less confidence is deleted.
 const FIRST: f64 = 0.3;
 const MOST: f64 = 0.8;
 const A_SUCCESS: f64 = 0.1;
 const A_FAILURE: f64 = 0.2;
 const LEAST: f64 = 0.1;
-/// The most bytes of a line to learn; a longer one was written for a single use.
+/// The most bytes of a command to learn. A longer command was probably written for a single use.
 const MAX_LINE: usize = 300;
 /// The most characters of a failed command in a reason.
 const MAX_TOLD: usize = 160;
-/// The most keys with the same name.
+/// The most learned hints whose keys have the same base name.
 const MAX_SAME: usize = 9;
-/// The beginning of an error in which a client names the exit code.
+/// The beginning of an error text in which a client names the exit code.
 const EXIT_CODE: &str = "Exit code ";
 
 /// A command that failed.
@@ -64,7 +64,7 @@ struct SessionLessons {
 #[derive(Default)]
 struct LearningState {
     sessions: HashMap<String, SessionLessons>,
-    /// The keys of seen calls, so that each call counts once.
+    /// The keys of seen calls. A call with a known key does not count again.
     keys: VecDeque<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct CommandLearner {
     state: Mutex<LearningState>,
 }
 
-/// A hint that the store refuses is not learned. The caller gets no error, because it asked for something else.
+/// If the store refuses a hint, the hint is not learned. The caller gets no error, because it did not ask for the hint.
 impl CommandListener for CommandLearner {
     fn note_failure(&self, request: &SuggestRequest) {
         if let (Some(session), Some(command)) = (&request.client_session, &request.command) {
@@ -93,7 +93,7 @@ impl CommandListener for CommandLearner {
         if !ok {
             return self.remember_failure(session, command, context, exit_code);
         }
-        // A hint already has the command.
+        // A stored hint already has this command.
         if !matched.is_empty() {
             return;
         }
@@ -107,7 +107,7 @@ impl CommandListener for CommandLearner {
 }
 
 impl CommandLearner {
-    /// Makes the learner; `hints` stores its hints.
+    /// Makes a learner that stores its hints in `hints`.
     pub fn new(hints: Arc<dyn Service>, clock: Arc<dyn Clock>) -> Self {
         Self { hints, clock, state: Mutex::default() }
     }
@@ -120,13 +120,13 @@ impl CommandLearner {
     }
 
     /// Raises or lowers the confidence of learned hints that an agent has just used. After a hint has worked in a
-    /// second client session, it is told like any other.
+    /// second client session, it is told like any other hint.
     fn weigh_learned(&self, matched: &[Box<RawValue>], client_session: &str, ok: bool) {
         let hints = matched.iter().filter_map(|hint| serde_json::from_str::<Value>(hint.get()).ok());
         for hint in hints.filter(|hint| hint["meta"]["added_by"] == LEARNED) {
             let confidence = hint["meta"]["confidence"].as_f64().unwrap_or(FIRST);
             let next = if ok { (confidence + A_SUCCESS).min(MOST) } else { confidence - A_FAILURE };
-            // Ignores a refusal: another caller may change the hint at the same time, and that change counts.
+            // Ignores a refusal: if another caller changes the hint at the same time, that change wins.
             let _ = if next < LEAST {
                 let which = json!({"component": hint["component"], "key": hint["key"], "variant": hint["variant"].as_str().unwrap_or("")});
                 self.call("nudge.delete_hint", &which)
@@ -147,7 +147,7 @@ impl CommandLearner {
     }
 
     /// # Errors
-    /// The refusal of the store: of a credential, for instance.
+    /// The refusal of the store, for example of a credential.
     fn store_lesson(&self, failed: &FailedCommand, client_session: &str, command: &str, place: &Context) -> Result<()> {
         let (Some(failed_line), Some(line)) = (shell::parse(&failed.command), shell::parse(command)) else {
             return Ok(());
@@ -189,7 +189,7 @@ impl CommandLearner {
 }
 
 impl LearningState {
-    /// Remembers the key of a call; returns false for a known key.
+    /// Notes the key of a call. Returns false if the key was already known.
     fn note_key(&mut self, key: &str) -> bool {
         if self.keys.iter().any(|known| known == key) {
             return false;
@@ -201,7 +201,7 @@ impl LearningState {
         true
     }
 
-    /// Remembers a failure. A failure that is reported twice keeps the known exit code.
+    /// Notes a failure. If the same failure is reported twice, the known exit code stays.
     fn note_failure(&mut self, session: String, failed: FailedCommand) {
         if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&session) {
             let oldest = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
@@ -222,7 +222,7 @@ impl LearningState {
         }
     }
 
-    /// Removes and returns the latest failure that this successful line remedies.
+    /// Removes and returns the latest failure that the successful command `worked` remedies.
     fn take_remedied(&mut self, session: &str, cwd: &str, worked: &str, now: Millis) -> Option<FailedCommand> {
         if worked.len() > MAX_LINE {
             return None;
@@ -235,19 +235,19 @@ impl LearningState {
     }
 }
 
-/// Reads the exit code in the first line of an error, in the format of clients.
+/// Reads the exit code in the first line of an error, in the form in which clients write it.
 fn read_exit_code(error: &str) -> Option<i64> {
     error.lines().next()?.strip_prefix(EXIT_CODE)?.trim().parse().ok()
 }
 
-/// Describes why a command was learned. The text contains no output of a command, because a model would read it as
-/// Nudge's own words.
+/// Describes why a command was learned. The text contains no output of a command, because a model would take the output
+/// for Nudge's own words.
 fn describe_failure(failed: &FailedCommand) -> String {
     let exit = failed.exit_code.map_or_else(String::new, |code| format!(" (exit {code})"));
     format!("worked after `{}` failed{exit}", one_line(&failed.command, MAX_TOLD))
 }
 
-/// Returns the key for a command: its program and the first word after the program.
+/// Returns the key for a command: its program and the first word after it.
 fn name(line: &Line) -> String {
     let Some(command) = line.heads().last() else { return LEARNED.to_owned() };
     let program = after_mark(&command.program, &['/']);

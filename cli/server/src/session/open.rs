@@ -1,4 +1,4 @@
-//! The sources of a PRIMARY: opens them, runs their periodic work and closes them.
+//! Opens the sources of a PRIMARY, runs their periodic work, and closes them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,18 +20,18 @@ use super::learn::CommandLearner;
 use super::status::describe_hooks;
 use crate::memory;
 
-/// The milliseconds that a source may take to open while callers wait; the log names a slower source.
+/// The milliseconds within which a source should open, because callers wait. The log names a slower source.
 const OPEN_MS: u128 = 20;
 
-/// The things that every source gets when it opens.
+/// The resources that every source gets when it opens.
 pub struct SourceSupplies<'a> {
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The identity of the session.
     pub session: SessionIdentity,
-    /// The journal and the fence.
+    /// The session's journal, which also contains the fence.
     pub journal: Arc<SessionJournal>,
-    /// Receives the changes.
+    /// Receives the changes that sources commit.
     pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
     pub data: DataDir,
@@ -41,9 +41,9 @@ pub struct SourceSupplies<'a> {
     pub models: Arc<dyn ModelProvider>,
     /// The values of the settings.
     pub settings: Arc<SettingValues>,
-    /// The runtime directory, in which hooks note the time that they took.
+    /// The runtime directory, in which hooks note how long they took.
     pub runtime: RuntimeDir,
-    /// Returns true when the process has given the session up while the sources open.
+    /// Returns true when the process no longer wants to become PRIMARY while the sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
 
@@ -53,17 +53,17 @@ pub struct OpenSources {
     clock: Arc<dyn Clock>,
     suggest: Arc<SuggestService>,
     events: Arc<EventService>,
-    /// The stop flags of the sources, in their order. A flag interrupts only the waiting thread of its own source.
+    /// The stop flags of the sources, in the same order. A flag interrupts only the waiting thread of its source.
     stops: Vec<StopFlag>,
     models: Arc<dyn ModelProvider>,
 }
 
 impl OpenSources {
-    /// Opens every source of the list with its records from the session's journal. The first source is that of the
+    /// Opens every source of the list with its records from the session's journal. The first source must be that of the
     /// hints.
     ///
     /// # Errors
-    /// The error of the first source, when that cannot be opened.
+    /// The error of the first source, if it cannot be opened.
     ///
     /// # Panics
     /// Panics for an empty list.
@@ -87,7 +87,8 @@ impl OpenSources {
                 settings: Arc::new(lent.settings.select(spec.settings)),
             };
             let opened = match (spec.open)(host) {
-                // The session needs the first source, but can work without any other.
+                // The session needs only the first source. If another source cannot be opened, its stand-in returns the
+                // error.
                 Err(error) if !all.is_empty() => {
                     tracing::error!(source = spec.name, error = error.message(), "cannot be opened");
                     Arc::new(UnopenedSource { spec, error })
@@ -116,7 +117,7 @@ impl OpenSources {
         Ok(Self { all, clock: Arc::clone(&lent.clock), suggest, events, stops, models: Arc::clone(&lent.models) })
     }
 
-    /// Runs [`Source::work`] of each source that has such work, on a thread of its own.
+    /// Starts a thread for each source that has work of its own; the thread runs [`Source::work`].
     pub fn begin_work(&self) {
         let working = self.all.iter().zip(&self.stops).filter(|((spec, _), _)| spec.works);
         for ((spec, source), stop) in working {
@@ -128,14 +129,14 @@ impl OpenSources {
         }
     }
 
-    /// Lists the services that answer calls: first those that combine all sources, then each source.
+    /// Lists the services that answer calls: first the services that combine all sources, then each source.
     pub fn list_services(&self) -> Vec<Arc<dyn Service>> {
         let shared = [Arc::clone(&self.suggest) as Arc<dyn Service>, Arc::clone(&self.events) as _];
         let each = self.all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>);
         shared.into_iter().chain(each).collect()
     }
 
-    /// Lists the methods that combine all sources.
+    /// Lists the methods of the services that combine all sources.
     pub fn shared_methods(&self) -> Vec<&'static MethodSpec> {
         self.suggest.methods().into_iter().chain(self.events.methods()).collect()
     }
@@ -156,7 +157,7 @@ impl OpenSources {
         self.iter().find_map(count).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
     }
 
-    /// Makes the event which tells listeners that a source is now in use, or no longer.
+    /// Makes the change that says whether a source is now in use.
     pub fn in_use_event(&self, source: &'static str) -> ChangeEvent {
         ChangeEvent {
             source,
@@ -168,7 +169,7 @@ impl OpenSources {
         }
     }
 
-    /// Runs the overdue work of every source.
+    /// Runs the periodic work of every source.
     pub fn tick(&self) {
         let now: Millis = self.clock.now();
         self.all.iter().for_each(|(_, source)| source.tick(now));
@@ -177,21 +178,21 @@ impl OpenSources {
         }
     }
 
-    /// Ends the work of the sources. From now on they refuse every change.
+    /// Stops the work of the sources. From now on they refuse every change.
     pub fn close(&self) {
         self.stops.iter().for_each(StopFlag::set);
         self.all.iter().for_each(|(_, source)| source.close());
     }
 }
 
-/// Closes the sources however the server ends, even before it has begun to answer.
+/// Closes the sources at every end of the server, even before it has begun to answer.
 impl Drop for OpenSources {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// A source that could not be opened. Callers of this source get the error, and the other sources work.
+/// Stands for a source that could not be opened: returns the error to its callers. The other sources work.
 struct UnopenedSource {
     spec: &'static SourceSpec,
     error: Error,

@@ -1,28 +1,29 @@
-//! Counts the PROXYs that are connected to this PRIMARY, for `nudge.status` and for the end of a stopped session.
+//! Counts the PROXYs that are connected to this PRIMARY. `nudge.status` and the end of a stopped session need the
+//! count.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The connected PROXYs: the number of connections for each pid.
+/// The connected PROXYs by process id, each with the number of its connections.
 #[derive(Default)]
 pub struct ConnectedProxies(Mutex<BTreeMap<u32, usize>>);
 
 impl ConnectedProxies {
-    /// Counts a connection of a PROXY until the returned value is dropped.
+    /// Counts a PROXY's connection until the returned value is dropped.
     pub fn add_connection(self: &Arc<Self>, pid: u32) -> ConnectedProxy {
         *self.0.lock().entry(pid).or_default() += 1;
         ConnectedProxy { proxies: Arc::clone(self), pid }
     }
 
-    /// Returns the pids of all connected PROXYs.
+    /// Returns the process ids of all connected PROXYs.
     pub fn pids(&self) -> Vec<u32> {
         self.0.lock().keys().copied().collect()
     }
 }
 
-/// A connection of a PROXY, counted until this value is dropped.
+/// A counted connection of a PROXY; a drop ends the count.
 pub struct ConnectedProxy {
     proxies: Arc<ConnectedProxies>,
     pid: u32,

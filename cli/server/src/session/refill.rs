@@ -1,5 +1,5 @@
-//! Fills a session with the kept hints, in pieces. If the limits have no room for all, the most used hints come
-//! first.
+//! Imports the kept hints into a session, in pieces. If the limits do not have room for all hints, the most used hints
+//! come first.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -9,26 +9,26 @@ use nudge_app::kept::KeptDocument;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The most bytes of hints in one import, which is one record of the journal.
+/// The most bytes of hints in one import. An import is one record of the journal.
 pub const MAX_PIECE_BYTES: usize = 8 << 20;
 
 /// A kept hint with its component and key.
 pub type KeptHint<'a> = (&'a str, &'a str, &'a RawValue);
 
-/// The result of importing the kept hints.
+/// The state and the result of an import of kept hints.
 #[derive(Debug)]
 pub struct RefillResult<'a> {
     /// The most bytes of hints in one import.
     piece_bytes: usize,
     /// The hints that did not fit.
     pub left: Vec<KeptHint<'a>>,
-    /// The number of wrong hints.
+    /// The number of hints that the import refused as wrong.
     pub wrong: usize,
-    /// True when no further hint fits.
+    /// True when no more hints fit into the session.
     is_full: bool,
-    /// The components into which no further hint fits.
+    /// The components into which no more hints fit.
     full: HashSet<&'a str>,
-    /// True when no further component fits.
+    /// True when no more components fit into the session.
     has_all_components: bool,
     components: HashSet<&'a str>,
 }
@@ -48,18 +48,18 @@ impl Default for RefillResult<'_> {
 }
 
 impl<'a> RefillResult<'a> {
-    /// Imports in pieces of at most this many bytes.
+    /// Makes the state for imports of at most this many bytes each.
     pub fn in_pieces_of(piece_bytes: usize) -> Self {
         Self { piece_bytes, ..Self::default() }
     }
 
-    /// Makes the result of an import that took all hints except `wrong` ones.
+    /// Makes the result of an import that took all hints, except `wrong` refused ones.
     pub fn with_all_taken(wrong: usize) -> Self {
         Self { wrong, ..Self::default() }
     }
 
-    /// Imports hints, the most used first. `import` takes a payload of `nudge.import` and returns the number of wrong
-    /// hints in it.
+    /// Imports hints, the most used hints first. `import` takes a payload of `nudge.import`, and returns the number of
+    /// hints that it refused as wrong.
     ///
     /// # Errors
     /// The first error of `import` other than `E_QUOTA`.
@@ -118,7 +118,7 @@ impl<'a> RefillResult<'a> {
             && (!self.has_all_components || self.components.contains(component))
     }
 
-    /// Notes the limit that refused a hint, so that similar hints are not tried.
+    /// Notes which limit refused a hint, so that no other hint is tried against the same limit.
     fn note_limit(&mut self, component: &'a str, error: &Error) {
         match error.data().get("limit").and_then(|limit| limit.as_str()) {
             Some("hints_per_component") => drop(self.full.insert(component)),
@@ -128,7 +128,7 @@ impl<'a> RefillResult<'a> {
     }
 }
 
-/// Rates how useful a hint was: first by its use count, then by the time of its last use or change.
+/// Rates a hint's usefulness: first by its use count, then by the time of its last use or change.
 fn rate_usefulness(hint: &RawValue) -> (u64, Option<String>) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -141,7 +141,7 @@ fn rate_usefulness(hint: &RawValue) -> (u64, Option<String>) {
     let Ok(UsedHint { use_count, last_used_at, updated_at }) = serde_json::from_str(hint.get()) else {
         return (0, None);
     };
-    // The times have one format, so they sort as text.
+    // All times have the same format, so their texts have the order of the times.
     (use_count, last_used_at.max(Some(updated_at)))
 }
 

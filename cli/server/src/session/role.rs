@@ -1,5 +1,5 @@
-//! Decides the role of a server, PRIMARY or PROXY: takes the lock, and promotes a PROXY that wins the lock.
-//! `nudge/client/src/members.rs` describes the protocol and why it holds.
+//! Decides the role of a server: takes the lock as PRIMARY or joins as PROXY, and promotes a PROXY that wins the lock.
+//! `nudge/client/src/members.rs` describes the protocol and why it is correct.
 
 use std::io::ErrorKind as Io;
 use std::net::TcpListener;
@@ -32,33 +32,34 @@ use super::time::SessionTime;
 use crate::http::ports::bind_loopback;
 use crate::token::AccessToken;
 
-/// The time to try for the lock while no server answers: the holder may be ending, or may have just started.
+/// The time for which a process tries to get the lock while no server answers. The lock's owner may be about to end, or
+/// may have just started.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time in which the members of a stopped session notice the stop.
+/// The time within which the members of a stopped session notice the stop.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// The time in which members join their session again after another program removed `members.lock`. A member checks
-/// each second.
+/// The time within which members rejoin their session after another program removed `members.lock`. A member checks the
+/// file every second.
 const REJOIN_PATIENCE: Duration = Duration::from_secs(2);
-/// The time for which such a member tries to join while another process decides its role. A decision takes
-/// microseconds on a quiet machine.
+/// The time for which such a member tries to rejoin while another process decides its role. On a quiet machine, a
+/// decision takes microseconds.
 const REJOIN_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_POLL: Duration = Duration::from_millis(10);
 /// The time for which a PRIMARY tries to get the port of its predecessor.
 const PORT_PATIENCE: Duration = Duration::from_millis(50);
 /// The pause between two tries for the port.
 const PORT_PAUSE: Duration = Duration::from_millis(1);
-/// The pause before a PROXY that could not become PRIMARY tries again. Another PROXY may try meanwhile.
+/// The pause before a PROXY that could not become PRIMARY tries again. In the pause, another PROXY may try.
 const PROMOTION_PAUSE: Duration = Duration::from_millis(100);
-/// The number of further ports to try when the first is taken.
+/// The number of ports to try after the first port, if that is taken.
 const NEXT_PORTS: u16 = 20;
 
-/// The settings of a PRIMARY; a PROXY keeps them for its promotion.
+/// The settings of a PRIMARY. A PROXY stores them for its promotion.
 pub struct ServeSettings {
     /// The directory of the lock, the journal and `server.pid`.
     pub dir: RuntimeDir,
     /// The port that the first PRIMARY of a session tries first; 0 for any port.
     pub port: u16,
-    /// Further allowed values of the `Host` header.
+    /// Names that the `Host` header may have in addition to the loopback names.
     pub allow_host: Vec<String>,
     /// The token that HTTP callers must send, if any.
     pub asks: RequiredToken,
@@ -68,19 +69,19 @@ pub struct ServeSettings {
     pub data: DataDir,
     /// The folder for files that sources can make again.
     pub cache: DataDir,
-    /// True when changes are journalled.
+    /// True when changes are written to the journal.
     pub journal: bool,
     /// True when a new session keeps its hints for later sessions.
     pub keep: bool,
 }
 
-/// Says which token HTTP callers must send.
+/// The token that HTTP callers must send.
 pub enum RequiredToken {
     /// No token.
     Nothing,
-    /// A given token.
+    /// A token that the user gave.
     For(AccessToken),
-    /// The session's own token; the first PRIMARY creates it.
+    /// The session's own token, which the first PRIMARY creates.
     ForTheSessions,
 }
 
@@ -92,11 +93,11 @@ pub enum ServerRole {
     Proxy(ProxyMember),
 }
 
-/// A PRIMARY that is ready to serve: it holds the lock, has bound a port and restored the sources.
+/// A PRIMARY that is ready to serve: it holds the lock, has bound a port, and has restored the sources.
 pub struct ReadyPrimary {
-    /// The membership; `None` for a promoted PROXY, which has one already.
+    /// The membership; `None` for a promoted PROXY, which already is a member.
     pub member: Option<SessionMember>,
-    /// The sockets for TCP, all with the same port.
+    /// The TCP listeners, all on the same port.
     pub listeners: Vec<TcpListener>,
     /// The token that TCP callers must send.
     pub token: Option<AccessToken>,
@@ -108,20 +109,20 @@ pub struct ReadyPrimary {
     pub keeper: Arc<HintKeeper>,
     /// The server's clock.
     pub clock: Arc<ServerClock>,
-    /// The session's time: that of the same clock, as long as it is plausible.
+    /// The session's time: the time of the same clock, as long as that is plausible.
     pub time: Arc<SessionTime>,
     /// The content of `server.pid`.
     pub file: ServerFile,
     /// The content of the session file.
     pub session: SessionFile,
-    /// The lock. It is the last field, so that it is dropped last.
+    /// The lock. As the last field, it is dropped after all others.
     pub lock: PrimaryLock,
 }
 
 /// The clock of a server.
 #[cfg(not(feature = "test-clock"))]
 pub type ServerClock = nudge::SystemClock;
-/// The clock of a server under test, set by the test.
+/// The clock of a server under test; the test moves it.
 #[cfg(feature = "test-clock")]
 pub type ServerClock = nudge::ManualClock;
 
@@ -129,7 +130,7 @@ pub type ServerClock = nudge::ManualClock;
 pub struct ProxyMember {
     /// The membership in the session.
     pub member: SessionMember,
-    /// The PRIMARY that answered.
+    /// The PRIMARY that answered this process.
     pub first: ServerFile,
     /// The session, if its file could be read.
     pub session: Option<SessionFile>,
@@ -145,33 +146,33 @@ impl ProxyMember {
 /// Returns the role of this process: PRIMARY, or PROXY of a PRIMARY that answers.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when another process holds the lock and does not answer, no port is free, or the directory cannot
-/// be used.
+/// `E_UNAVAILABLE` when another process holds the lock and does not answer, when no port is free, or when the directory
+/// cannot be used.
 pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Result<ServerRole> {
     let dir = &settings.dir;
     let begun = Instant::now();
     let mut is_asked = false;
     loop {
         if let Some(lock) = dir.try_lock()? {
-            // A living PRIMARY may have lost all files of its session. It puts them back when asked for a sign of
-            // life.
+            // A living PRIMARY may have lost all files of its session. It restores them when another server asks for a
+            // sign of life.
             if !std::mem::replace(&mut is_asked, true) && dir.read_session() == SessionState::Unknown {
                 drop(lock);
                 dir.ask_for_life(LOCK_TIMEOUT);
                 dir.follow_path();
                 continue;
             }
-            // Members may be alive although no file shows them. A member takes the lock or joins again.
+            // Members may be alive although no file shows them. In time, such a member takes the lock or rejoins.
             if begun.elapsed() < REJOIN_PATIENCE && dir.lacks_members_file() && dir.read_session().is_alive() {
                 drop(lock);
                 sleep(LOCK_POLL);
                 continue;
             }
-            // The file describes a server that has ended.
+            // The file `server.pid` describes a server that has ended.
             dir.remove_server_file(&lock)?;
             if dir.read_session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
-                // Members of a stopped session end as soon as they notice the stop. Waiting for them keeps them out
-                // of the new session.
+                // The members of a stopped session end as soon as they notice the stop. The wait prevents that they
+                // join the new session.
                 drop(lock);
                 sleep(LOCK_POLL);
                 continue;
@@ -180,8 +181,8 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
             let taken = take_over(settings, history, lock, goes_on, None, || false)?;
             return Ok(ServerRole::Primary(Box::new(ReadyPrimary { member: Some(dir.join_session()?), ..taken })));
         }
-        // A failed try does not prove that a PRIMARY lives: the holder may be ending, or a client may be testing the
-        // lock.
+        // A failed try does not prove that a PRIMARY is alive: the lock's owner may be about to end, or a client may be
+        // testing the lock.
         if let Some(first) = dir.read_server_file().filter(|first| RemoteServer::is_alive(dir, first))
             && dir.is_held()
         {
@@ -191,8 +192,8 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
                 SessionState::Lives(session) => Some(session),
                 _ => None,
             };
-            // The session belongs to `first` only if no process has won the lock since. A winner removes
-            // `server.pid`.
+            // If another process had won the lock meanwhile, it would have removed `server.pid`. Only an unchanged file
+            // shows that the session belongs to `first`.
             if dir.read_server_file().as_ref() == Some(&first) {
                 return Ok(ServerRole::Proxy(ProxyMember { member, first, session }));
             }
@@ -211,7 +212,7 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
 }
 
 /// Opens the sources and binds the port. The caller writes `server.pid` later, when the server answers calls. `known`
-/// is the session to continue when its file is gone. Fails when `given_up` becomes true.
+/// is the session to continue if its file is gone. Returns an error when `given_up` becomes true.
 fn take_over(
     settings: &ServeSettings,
     history: &Arc<ChangeHistory>,
@@ -231,10 +232,10 @@ fn take_over(
         SessionState::Unknown | SessionState::Stopped => known.cloned(),
         SessionState::Unreadable => return Err(unreadable_session(dir)),
     };
-    // Restores the records of the earlier PRIMARY even if this one keeps no journal.
+    // Restores the records of the earlier PRIMARY even if this PRIMARY writes no journal.
     let (journal, records, whole) = if settings.journal || goes_on {
         let (journal, restored) = dir.open_journal(&lock, goes_on)?;
-        // An empty journal means that the earlier PRIMARY kept none.
+        // An empty journal means that the earlier PRIMARY wrote no journal.
         let whole = restored.notice.is_none() && !restored.records.is_empty();
         if let Some(notice) = restored.notice {
             tracing::warn!(notice, "the journal");
@@ -283,7 +284,7 @@ fn take_over(
     }
     let port = listeners[0].local_addr().map_err(unusable)?.port();
 
-    // The session keeps its own token, even if this PRIMARY requires another token or none.
+    // The session's own token stays the same, even if this PRIMARY requires another token or none.
     let own = before.as_ref().and_then(|session| session.token.clone());
     let own = own.map_or_else(AccessToken::new_random, AccessToken::from_text)?;
     let SessionIdentity { id, created_at } = identity;
@@ -296,11 +297,12 @@ fn take_over(
     if before.as_ref() != Some(&session)
         && let Err(error) = dir.write_session(&lock, &session)
     {
-        // `ServingRole::wait_for_turn` in `lib.rs` writes the file later; the other members already know the session.
+        // `ServingRole::wait_for_turn` in `lib.rs` writes the file later. The other members already have the session's
+        // data.
         tracing::warn!(error = error.message(), "the session is not described yet");
     }
     if !settings.journal {
-        // Removes the old journal, which would soon be outdated. The removal comes last, because no later step can
+        // Removes the old journal, which would soon be out of date. This is the last step, because after it no step may
         // fail.
         dir.remove_journal(&lock)?;
     }
@@ -310,14 +312,14 @@ fn take_over(
     Ok(ReadyPrimary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
 }
 
-/// Returns the values of the settings. If hints are kept, a hint without a ttl gets the long ttl, unless the user has
-/// set a default.
+/// Returns the values of the settings. If this session keeps hints and the user has set no default ttl, a hint without
+/// a ttl gets the long ttl of kept hints.
 pub fn derive_values(settings: &ServeSettings, keeper: &HintKeeper) -> Arc<SettingValues> {
     const TTL: &str = "default_ttl";
     let mut values = SettingValues::clone(&settings.values);
     let row = settings::list_settings().find(|setting| setting.name == TTL);
     if let Some(row) = row.filter(|_| keeper.is_on() && values.get_origin(TTL) == ValueOrigin::Default) {
-        // A constant of this code passes the check.
+        // The value is a constant that passes the check, so there is no error.
         let _ = values.set(row, ValueOrigin::Default, TTL, KEPT_TTL.into());
     }
     Arc::new(values)
@@ -329,7 +331,7 @@ pub fn make_clock() -> ServerClock {
     nudge::SystemClock
 }
 
-/// Makes a clock that starts at `NUDGE_TEST_CLOCK_MS`, else at the beginning of 2026.
+/// Makes a clock that starts at `NUDGE_TEST_CLOCK_MS`, or at the beginning of 2026 if that is not set.
 #[cfg(feature = "test-clock")]
 pub fn make_clock() -> ServerClock {
     let start = std::env::var("NUDGE_TEST_CLOCK_MS").ok().and_then(|text| text.parse().ok());
@@ -341,10 +343,11 @@ fn unreadable_session(dir: &RuntimeDir) -> Error {
     Error::unavailable(message)
 }
 
-/// Binds the session's port, else `first`, else one of the next [`NEXT_PORTS`]. Returns at least one listener.
+/// Binds the session's earlier port. If that is impossible, binds `first`, or one of the next [`NEXT_PORTS`] ports.
+/// Returns at least one listener.
 fn bind_port(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
     if let Some(before) = before {
-        // The system releases the lock of a killed process a moment before its port.
+        // When a process is killed, the system releases its lock a moment before its port.
         let late = Instant::now() + PORT_PATIENCE;
         loop {
             match bind_loopback(before) {
@@ -368,13 +371,13 @@ fn bind_port(before: Option<u16>, first: u16) -> Result<Vec<TcpListener>> {
     Err(Error::unavailable(format!("The ports {first} to {last} are taken; give another with --port, 0 for any.")))
 }
 
-/// The result of a PROXY's wait, or the end of a PRIMARY's service.
+/// The result of a PROXY's wait, or the reason why a PRIMARY stops serving.
 pub enum RoleTurn {
-    /// The PROXY is PRIMARY now.
+    /// The PROXY is now PRIMARY.
     Primary(Box<ReadyPrimary>),
     /// The session has ended.
     SessionOver,
-    /// This process was PRIMARY, but its files were removed and another server has started a session in the
+    /// This process was PRIMARY. Another program removed its files, and another server has started a session in the
     /// directory.
     Unseated,
 }
@@ -385,11 +388,11 @@ pub struct LockWait {
     left: Arc<LeftLine>,
 }
 
-/// The state shared by [`LockWait`] and its thread, by which a PROXY stops waiting.
+/// The state that [`LockWait`] shares with its thread, to stop the thread's wait.
 #[derive(Default)]
 struct LeftLine {
     asked: AtomicBool,
-    /// Locked from winning the lock until the result is sent, so that [`LockWait::stop_waiting`] can wait for that.
+    /// Held from the moment the lock is won until the result is sent: [`LockWait::stop_waiting`] waits for its release.
     turn: Mutex<()>,
 }
 
@@ -415,13 +418,13 @@ impl LockWait {
         Self { turn, left }
     }
 
-    /// Resolves with the result of the wait.
+    /// Waits for the result.
     pub async fn wait_for_turn(&mut self) -> RoleTurn {
-        // The thread ends without sending a turn only when this process is about to end.
+        // The thread ends without a result only when this process is about to end.
         (&mut self.turn).await.unwrap_or(RoleTurn::SessionOver)
     }
 
-    /// Stops waiting. Returns the turn if it has already arrived; a running takeover is given up.
+    /// Stops the wait. Returns the result if it has already arrived. A running takeover is given up.
     pub fn stop_waiting(mut self) -> Option<RoleTurn> {
         self.left.asked.store(true, Ordering::SeqCst);
         drop(self.left.turn.lock());
@@ -440,7 +443,7 @@ struct WaitingLine {
 impl WaitingLine {
     fn wait_for_lock(self, sender: oneshot::Sender<RoleTurn>) {
         let mut said = String::new();
-        // Logs each new failure once, even if it repeats.
+        // Logs an error only if it differs from the last one.
         let mut cannot = |error: &Error| {
             if said != error.message() {
                 tracing::error!(error = error.message(), "cannot become PRIMARY");
@@ -451,7 +454,7 @@ impl WaitingLine {
             match self.settings.dir.wait_for_lock(|| self.join_again()) {
                 Err(error) => cannot(&error),
                 Ok(lock) => {
-                    // [`LockWait::stop_waiting`] takes this mutex too, so it waits until the takeover is finished or
+                    // [`LockWait::stop_waiting`] also takes this mutex, so it waits until the takeover is finished or
                     // given up.
                     let _turn = self.left.turn.lock();
                     if self.left.is_asked() {
@@ -471,13 +474,13 @@ impl WaitingLine {
         }
     }
 
-    /// Joins a session again after its files were removed. Otherwise a PRIMARY that ends now would find no member.
+    /// Rejoins a session whose files were removed. Without this, a PRIMARY that ends now would find no other member.
     fn join_again(&self) {
         let dir = &self.settings.dir;
         let is_over = self.session.as_ref().is_some_and(|session| dir.is_over(&session.id));
         if let Some(member) = self.member.to_member().filter(|_| !is_over) {
-            // A PRIMARY that is just deciding needs only a moment. The process may be told to stop before the next
-            // try.
+            // A PRIMARY that is about to decide its role needs only a moment. Before the next try, the process may be
+            // told to stop.
             dir.stay_member(&member, LockPatience::Within(REJOIN_TIMEOUT));
         }
     }

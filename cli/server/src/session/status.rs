@@ -1,4 +1,4 @@
-//! The PRIMARY's description of itself: `nudge.status` and `nudge.methods`.
+//! `nudge.status` and `nudge.methods`: the PRIMARY describes itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::open::OpenSources;
 use super::proxies::ConnectedProxies;
 use crate::work::WorkPool;
 
-/// The time in which a source must report its status. After that, the answer has the source's last status and names
+/// The time within which a source must report its status. Later, the answer contains the source's last status and names
 /// the source as late.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -48,11 +48,11 @@ static TABLE: MethodTable<ServerStatus> = MethodTable(&[
     },
 ]);
 
-/// Describes the server.
+/// The service that describes the server.
 pub struct ServerStatus {
     /// The identity of the session.
     pub session: SessionIdentity,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The sources of the session.
     pub sources: Arc<OpenSources>,
@@ -60,17 +60,17 @@ pub struct ServerStatus {
     pub journal: Arc<SessionJournal>,
     /// Keeps the hints for later sessions.
     pub keeper: Arc<HintKeeper>,
-    /// The PROXYs that wait to take over.
+    /// The PROXYs that wait for the lock.
     pub proxies: Arc<ConnectedProxies>,
     /// The places for calls.
     pub work: Arc<WorkPool>,
-    /// The last status of each source.
+    /// The last status of each source, and the open questions.
     pub asked: Arc<AskedSources>,
-    /// Further methods of the server itself.
+    /// The methods of the server itself.
     pub own: Vec<&'static MethodSpec>,
     /// The runtime directory.
     pub runtime: RuntimeDir,
-    /// The port of the server; 0 until it answers.
+    /// The port of the server; 0 until the server answers calls.
     pub port: AtomicU16,
 }
 
@@ -83,7 +83,7 @@ struct MethodsAsked {
     schemas: Option<bool>,
 }
 
-/// Returns the member that tells how many of the last hooks came too late; `None` where no hook was run.
+/// Returns the member of the answer that counts the late hooks among the last ones. Returns `None` if no hook has run.
 pub(super) fn describe_hooks(runtime: &RuntimeDir) -> Option<(String, Value)> {
     let report = RecentHooks::read_and_cut(runtime).count_late()?;
     let mut told = serde_json::to_value(report).expect("plain data is JSON");
@@ -123,11 +123,11 @@ impl ServerStatus {
         tell("uptime_s", ((self.clock.now() - self.session.created_at).max(0) / 1000).into());
         tell("pid", std::process::id().into());
         tell("port", self.port.load(Ordering::Relaxed).into());
-        // Lists the known processes of the session: this one and its PROXYs.
+        // The members that are known: this process and its PROXYs.
         let proxies = self.proxies.pids();
         tell("members", (1 + proxies.len()).into());
         tell("proxies", proxies.into());
-        // The value is null when the server keeps no journal.
+        // Null when the server writes no journal.
         tell("journal_bytes", json!(self.journal.bytes()));
         tell("keeping", self.keeper.describe_status());
         if let Some((name, hooks)) = describe_hooks(&self.runtime) {
@@ -140,8 +140,8 @@ impl ServerStatus {
         out
     }
 
-    /// Asks each source for its status: the first one on this thread, because it answers from memory, and each other
-    /// one on a thread of its own. Returns the answers in the order of the sources, and the names of late sources.
+    /// Asks each source for its status. The first source answers from memory, so it runs on this thread; each other
+    /// source runs on its own thread. Returns the answers in the order of the sources, and the names of late sources.
     fn ask_sources(&self) -> (Vec<Map<String, Value>>, Vec<&'static str>) {
         let (tell, told) = channel();
         let mut standings: Vec<Option<Map<String, Value>>> = Vec::new();
@@ -159,7 +159,7 @@ impl ServerStatus {
                 let standing = source.report_status();
                 question.note_standing(&standing);
                 drop(question);
-                // The caller may have stopped waiting.
+                // An error only means that the caller no longer waits.
                 let _ = tell.send((index, standing));
             };
             if std::thread::Builder::new().name("nudge-status".into()).spawn(ask).is_ok() {
@@ -197,7 +197,7 @@ impl ServerStatus {
         for spec in sources::list_sources() {
             let is_in_use = in_use.contains(&spec.name);
             for row in (spec.methods)() {
-                // Lists a method only once if the server answers it itself, such as `nudge.status` of the hints.
+                // Skips a method that the server answers itself, such as `nudge.status` of the hints.
                 if !methods[..own].iter().any(|known| known.name == row.name) {
                     methods.push(MethodInfo::new(row, Some(spec.name), is_in_use, schemas));
                 }
@@ -209,8 +209,8 @@ impl ServerStatus {
     }
 }
 
-/// The last status of each source, and the sources with an open question. At most one thread waits for a source that
-/// does not answer.
+/// The last status of each source, and which sources have an open question. An open question is one thread that waits
+/// for the source, so a source that does not answer blocks at most one thread.
 #[derive(Default)]
 pub struct AskedSources(Mutex<BTreeMap<&'static str, AskedSource>>);
 
@@ -221,7 +221,7 @@ struct AskedSource {
 }
 
 impl AskedSources {
-    /// Opens a question to a source; `None` when one is already open.
+    /// Opens a question to a source. Returns `None` when the source already has an open question.
     fn begin_question(all: &Arc<Self>, name: &'static str) -> Option<OpenQuestion> {
         let was_asked = std::mem::replace(&mut all.0.lock().entry(name).or_default().is_asked, true);
         (!was_asked).then(|| OpenQuestion { all: Arc::clone(all), name })
@@ -232,7 +232,7 @@ impl AskedSources {
     }
 }
 
-/// A question to a source that stays open until this value is dropped, even by a panic.
+/// An open question to a source. A drop closes the question, even after a panic.
 struct OpenQuestion {
     all: Arc<AskedSources>,
     name: &'static str,
@@ -253,7 +253,7 @@ impl Drop for OpenQuestion {
 impl TableService for ServerStatus {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // The methods change nothing, so repeating a call is harmless.
+    // The methods change nothing, so a repeated call is harmless.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }

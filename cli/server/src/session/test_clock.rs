@@ -1,4 +1,4 @@
-//! Moves the clock, and makes the server panic or hang, for tests; no release contains it.
+//! Test methods that move the clock, or make the server panic or hang. No release contains them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ struct AdvanceParams {
     jump: bool,
 }
 
-/// A clock that moves only when a test moves it.
+/// The service that moves the clock of a server under test.
 pub struct TestClock(pub Arc<ManualClock>);
 
 impl TableService for TestClock {

@@ -1,5 +1,5 @@
-//! The time of a session. It is compared with the times that earlier sessions saw, so that a clock that is wrong for
-//! seconds destroys nothing ([`PlausibleClock`]).
+//! The time of a session. It is compared with the times of earlier sessions, so that a clock that is wrong for seconds
+//! destroys no data ([`PlausibleClock`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use nudge_os::foreign::{self, LinkPolicy};
 
 use super::role::{ServeSettings, ServerClock};
 
-/// The file in the state folder with the newest plausible time.
+/// The file in the state folder that stores the newest plausible time.
 const FILE: &str = "clock.json";
-/// The most bytes of the file that are read; it has less than a hundred.
+/// The most bytes of the file that are read; the file has less than a hundred bytes.
 const MAX_BYTES: u64 = 1024;
-/// The interval at which a living session writes the file again.
+/// The interval at which a living session writes the file again, in milliseconds.
 const WRITE_EVERY_MS: Millis = 600_000;
 
 /// The time of a session.
@@ -26,15 +26,15 @@ pub struct SessionTime {
     pub clock: Arc<PlausibleClock>,
     /// The state folder; `None` when the system has none.
     folder: Option<PathBuf>,
-    /// The folder for data.
+    /// The folder in which sources keep files.
     data: PathBuf,
     /// The uptime at the last write of the file; `None` after the session has ended.
     written: parking_lot::Mutex<Option<Millis>>,
 }
 
 impl SessionTime {
-    /// Starts with the time that an earlier session wrote; without one, with the time of the last write of the kept
-    /// hints.
+    /// Starts with the time that an earlier session wrote. If there is none, starts with the time of the kept file's
+    /// last write.
     pub fn from_last_session(clock: Arc<ServerClock>, settings: &ServeSettings) -> Self {
         let folder = settings::state_dir().filter(|_| is_compared());
         let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| kept_at(clock.now())));
@@ -43,8 +43,8 @@ impl SessionTime {
         Self { clock, folder, data: settings.data.path().to_owned(), written }
     }
 
-    /// Writes the newest plausible time when it is due. At the `end` of the session it writes at once, and never
-    /// again. Without kept data that a wrong clock could destroy, it writes nothing.
+    /// Writes the newest plausible time if the interval is over. If `end` is true, writes at once, and never again.
+    /// Writes nothing if there is no stored data that a wrong clock could destroy.
     pub fn leave_time(&self, end: bool) {
         let uptime = self.clock.uptime();
         {
@@ -71,7 +71,7 @@ impl SessionTime {
     }
 }
 
-/// Returns false for a test clock that begins with 2026: the times of other sessions do not apply to it.
+/// Returns false for a test clock that starts in 2026, because times of other sessions do not apply to it.
 fn is_compared() -> bool {
     !cfg!(feature = "test-clock") || std::env::var_os("NUDGE_TEST_CLOCK_MS").is_some()
 }
@@ -81,7 +81,7 @@ fn read(folder: &Path) -> Option<TimeStamp> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Returns the time of the last write of the kept hints; `None` for a time in the future.
+/// Returns the time of the kept file's last write. Returns `None` if that time is in the future.
 fn kept_at(now: Millis) -> Option<TimeStamp> {
     let modified = KeptFolder::from_state_dir().ok()?.file_path().symlink_metadata().ok()?.modified().ok()?;
     let since_1970 = modified.duration_since(std::time::UNIX_EPOCH).ok()?;

@@ -1,7 +1,7 @@
 //! The profile `dude`: records under the names and in the formats of the Dude plugin for Claude.
 //!
-//! By the specification, a distance decides which records are near duplicates. Nudge can undo every change that
-//! follows from that (semantics section 17).
+//! According to the specification, the distance between records decides which of them are near duplicates. Nudge can
+//! undo every change that follows from this decision (semantics section 17).
 
 use nudge::Result;
 use nudge_core::limit::Limit;
@@ -22,9 +22,9 @@ const LIST: &str = "nudge.records.list";
 const DELETE: &str = "nudge.records.delete";
 const PROJECTS: &str = "nudge.records.projects";
 
-/// The entries that one call reads; a list has all of them.
+/// The number of entries that one call reads; a list consists of all entries.
 const LIST_PAGE: usize = 1_000;
-/// The project name that covers every project equally.
+/// The project name that ranks all projects equally.
 const EVERY_PROJECT: &str = "*";
 
 /// The profile.
@@ -195,8 +195,8 @@ struct DudeListParams {
     project: Option<String>,
 }
 
-/// Reads a filter word. Absent, null, "" and `both` do not filter; `both` is from the time when the specification had
-/// two kinds.
+/// Reads a filter word. An absent word, null, "" and `both` mean no filter; `both` comes from an older specification
+/// with two kinds.
 fn any<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let word: Option<String> = wire::given(deserializer)?;
     match word.filter(|word| !matches!(word.as_str(), "" | "both")) {
@@ -205,7 +205,7 @@ fn any<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(deserializer: D
     }
 }
 
-/// Keeps the named members of each object and drops all others.
+/// Keeps the named members of each object; drops all others.
 fn keep_members(rows: Vec<Map<String, Value>>, members: &[&str]) -> Vec<Map<String, Value>> {
     let cut = |mut row: Map<String, Value>| {
         members.iter().map(|name| ((*name).to_owned(), row.remove(*name).unwrap_or_default())).collect()
@@ -222,8 +222,8 @@ async fn search_records(methods: &SessionMethods<'_>, params: &RawValue) -> Resu
     let ask = |project: Option<&str>| json!({"query": query, "kind": kind, "project": project, "limit": limit.get(), "whole": true});
     let mut found: DudeSearchResults = methods.call(SEARCH, &ask(project.as_deref())).await?;
     if found.results.is_empty() && project.as_deref().is_some_and(|name| name != EVERY_PROJECT) {
-        // Searches all projects equally if the project has no records, since the method would refuse its name as a
-        // mistake.
+        // A project without records is no mistake here, but the method would refuse its name. Searches all projects
+        // equally.
         found = methods.call(SEARCH, &ask(Some(EVERY_PROJECT))).await?;
     }
     serialize_result(&keep_members(found.results, &["id", "project", "kind", "title", "body", "status", "similarity"]))
@@ -238,7 +238,7 @@ async fn upsert_record(methods: &SessionMethods<'_>, params: &RawValue) -> Resul
     }
     let params: DudeUpsertParams = wire::parse_params(params)?;
     let mut done: Map<String, Value> = methods.call(UPSERT, &MergingUpsert { params, dedup: "merge" }).await?;
-    // Returns the record itself, with the outcome beside its fields.
+    // Returns the record itself, and the outcome as further fields.
     if let Some(Value::Object(mut record)) = done.remove("record") {
         record.append(&mut done);
         done = record;
