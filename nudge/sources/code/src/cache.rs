@@ -1,7 +1,8 @@
-//! Keeps the index on disk: the facts of each file, so that a start reads only files that have changed since.
+//! Keeps the index on disk: the facts of each file. So a start reads only the files that have changed since.
 //!
-//! The user may delete the cache at any time. If anything does not fit (another version of the facts, another root, a
-//! damaged row), the cache starts empty. Each root has its own folder among the caches, named by a hash.
+//! The user may delete the cache at any time. If the cache does not fit (another version of the facts, another root, a
+//! damaged row), it starts empty. Each root has its own folder in the folder of caches, named by a hash of the root's
+//! path.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::root::ProjectRoot;
 use crate::stamp::FileMarks;
 
-/// The version of the row format.
+/// The version of the format of a row.
 const FORMAT: u32 = 1;
-/// The number of rows that are read at once.
+/// The number of rows that one query reads.
 const PAGE: usize = 256;
 
 static APP: DatabaseKind = DatabaseKind {
@@ -34,34 +35,34 @@ CREATE TABLE file(
 /// The cached state of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedFile {
-    /// The marks at the time of reading.
+    /// The marks of the file when it was read.
     pub stamp: FileMarks,
-    /// The time of reading.
+    /// The time when the file was read, in nanoseconds since 1970.
     pub read_ns: i64,
-    /// The hash of its bytes.
+    /// The hash of the file's bytes.
     pub hash: Hash,
-    /// The facts, or the reason why there are none.
+    /// The facts of the file, or the reason why it has none.
     pub read: Result<Arc<FileFacts>, Skip>,
 }
 
-/// A change of a row: the file, and its new entry, or `None` to remove it.
+/// A change of a row: the path of the file, and the new entry, or `None` to remove the entry.
 pub type Change = (Box<str>, Option<CachedFile>);
 
 /// The cache of a root.
 pub struct IndexCache {
     db: Db,
-    /// The reason why the cache started empty, if it did.
+    /// The reason why the cache started empty; `None` if it did not.
     anew: Option<&'static str>,
 }
 
 impl IndexCache {
-    /// Returns the folder of a root's cache.
+    /// Returns the folder that holds the cache of a root.
     pub fn locate_folder(caches: &DataDir, root: &ProjectRoot) -> DataDir {
         let name = to_hex(&hash(root.path().as_os_str().as_encoded_bytes()));
         DataDir::new(caches.path().join("code").join(name))
     }
 
-    /// Removes caches that were not opened for a month and whose root no longer exists.
+    /// Removes the caches that no process has opened for a month and whose root no longer exists.
     pub fn remove_orphans(caches: &DataDir) {
         root_caches::remove_orphans(&caches.path().join("code"), SystemTime::now());
     }
@@ -71,10 +72,10 @@ impl IndexCache {
         Self::locate_folder(caches, root).path().join(format!("{}.db", APP.name)).is_file()
     }
 
-    /// Opens the cache of a root; creates it when it does not exist.
+    /// Opens the cache of a root. Creates the cache if it does not exist.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; there is no cache then.
+    /// `E_UNAVAILABLE`; then the index works without a cache.
     pub fn open(caches: &DataDir, root: &ProjectRoot) -> Result<Self> {
         let folder = Self::locate_folder(caches, root);
         let db = Db::open(&DatabaseOpening::new(&folder, &APP))?;
@@ -105,20 +106,20 @@ impl IndexCache {
         })
     }
 
-    /// Returns its path.
+    /// Returns the path of the database file.
     pub fn path(&self) -> String {
         self.db.path().display().to_string()
     }
 
-    /// Returns the reason why the cache started empty, if it did.
+    /// Returns the reason why the cache started empty; `None` if it did not.
     pub fn restart_reason(&self) -> Option<&'static str> {
         self.anew
     }
 
-    /// Passes all rows to `take`, page by page, until that returns false. If a row is damaged, the whole cache starts
-    /// empty. The rows that were passed on before are compared with the disk anyway.
+    /// Passes all rows to `take`, page by page, until `take` returns false. If a row is damaged, the whole cache starts
+    /// empty. The caller may keep the rows that it got before, because it compares each file with the disk anyway.
     ///
-    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be written.
     /// `E_UNAVAILABLE`.
     pub fn load_rows(
         &mut self,
@@ -142,7 +143,7 @@ impl IndexCache {
     /// Writes all changes in one transaction.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when the database cannot be written.
     pub fn write_changes(&self, changes: &[Change]) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
@@ -163,14 +164,14 @@ impl IndexCache {
 
     /// Closes the database.
     pub fn close(&self) {
-        // An error is ignored: the cache can be made again.
+        // The error is ignored, because the cache can be made again.
         let _ = self.db.close();
     }
 }
 
-/// Lists the properties of the cache that decide whether its rows are valid.
+/// Lists the properties on which the validity of all rows depends.
 fn build_meta(root: &ProjectRoot) -> [(&'static str, String); 4] {
-    // The build decides which languages are read.
+    // The build of Nudge decides which languages are read.
     let grammars = if CodeLanguage::from_path("a.rb").is_some() { "all" } else { "usual" };
     [
         ("format", FORMAT.to_string()),
@@ -180,7 +181,7 @@ fn build_meta(root: &ProjectRoot) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Returns true if the rows are of this version and root; `None` when the cache is new.
+/// Returns true if the rows belong to this version and root, and `None` when the cache is new.
 fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, TransactionFailure> {
     if c.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))? == 0 {
         return Ok(None);
@@ -197,7 +198,8 @@ fn is_ours(c: &Connection, meta: &[(&str, String)]) -> Result<Option<bool>, Tran
 
 type Page = (Vec<(Box<str>, CachedFile)>, i64);
 
-/// Reads the rows after the row `after`, and returns the number of the last one; `None` when a row is damaged.
+/// Reads the rows after the row number `after`. Returns the rows and the number of the last row; `None` when a row is
+/// damaged.
 fn read_page(c: &Connection, after: i64) -> Result<Option<Page>, TransactionFailure> {
     let sql = format!("SELECT id, path, sum, entry FROM file WHERE id > ?1 ORDER BY id LIMIT {PAGE}");
     let mut statement = c.prepare_cached(&sql)?;
@@ -220,7 +222,7 @@ fn encode_file(entry: &CachedFile) -> Option<Vec<u8>> {
     postcard::to_stdvec(entry).ok()
 }
 
-/// Computes the checksum of a row, because `SQLite` does not notice every damaged page.
+/// Computes the checksum of a row. A checksum is needed because `SQLite` does not notice every damaged page.
 fn compute_checksum(path: &str, bytes: &[u8]) -> [u8; 16] {
     hash(&[path.as_bytes(), &[0], bytes].concat())
 }

@@ -1,7 +1,9 @@
-//! Reads from the project's own coverage which tests ran a piece of code. That is more reliable than the code alone.
+//! Finds the tests that ran some lines of code, in the coverage files of the project. Coverage is more reliable than
+//! the calls in the code.
 //!
-//! It reads files of coverage.py that record which test ran which line (`dynamic_context`, `--cov-context=test`), and
-//! `lcov` files, which record only whether a line ran. It ignores a file that is older than the code.
+//! Two kinds of files are read. Files of coverage.py say which test ran which line (`dynamic_context`,
+//! `--cov-context=test`). `lcov` files say only whether a line ran. A coverage file that is older than the code is
+//! ignored.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,36 +19,36 @@ use serde_json::Value;
 
 use crate::root::ProjectRoot;
 
-/// The names of coverage files, at the top of the project and in their usual folders.
+/// The names of coverage files, relative to the top of the project.
 const DATABASE: &str = ".coverage";
 const JSON: [&str; 1] = ["coverage.json"];
 const LCOV: [&str; 3] = ["lcov.info", "coverage/lcov.info", "target/lcov.info"];
-/// The longest file that is read, and the longest database, which is in memory while it is read.
+/// The most bytes of a coverage file. A database may have more, `MAX_DATABASE_BYTES`; it is in memory while it is read.
 const MAX_BYTES: u64 = 32 << 20;
 const MAX_DATABASE_BYTES: u64 = 128 << 20;
-/// The longest value of a database, and the bytes of all values that are read: names of tests, and line bitmaps of
-/// files.
+/// The most bytes of one value in a database. `MAX_VALUES_BYTES` limits all values that are read together: names of
+/// tests, and bitmaps of the lines of files.
 const MAX_VALUE_BYTES: i32 = 1 << 20;
 const MAX_VALUES_BYTES: u64 = 32 << 20;
-/// The most steps of `SQLite`'s virtual machine; a row takes about ten.
+/// The most steps of `SQLite`'s virtual machine; a row takes about ten steps.
 const MAX_STEPS: u64 = 50_000_000;
-/// The most tests of one file.
+/// The most tests that ran one file.
 const MAX_CONTEXTS: usize = 20_000;
-/// The longest time that one answer waits for coverage. Reading 100 MiB takes 50 ms.
+/// The longest time that one answer waits for coverage. To read 100 MiB takes 50 ms.
 const MAX_TIME: Duration = Duration::from_millis(500);
 
-/// The time for which "there is no coverage" is remembered, because each answer about a node checks it.
+/// The time for which the reader remembers that a project has no coverage. Each answer about a node checks this.
 const NONE_FOR: Duration = Duration::from_secs(1);
 
-/// The coverage of a root.
+/// Reads the coverage of a root.
 #[derive(Debug, Default)]
 pub struct CoverageReader {
     found_none: Mutex<Option<Instant>>,
-    /// Lets one answer read at a time; other answers wait up to their own time limit.
+    /// Only one answer reads coverage at a time. Other answers wait, at most for their own time limit.
     reading: Mutex<()>,
 }
 
-/// The lines of a definition after the first, which runs already when the file is loaded.
+/// The lines of a definition after its first line. The first line runs already when the file is loaded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CoverageRange {
     /// The file.
@@ -60,9 +62,9 @@ pub struct CoverageRange {
 /// The coverage of some lines.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct RangeCoverage {
-    /// The tests that ran the lines, as the runner names them.
+    /// The tests that ran any of the lines, in the form in which the test runner names them.
     pub tests: BTreeSet<String>,
-    /// Is true when anything ran the lines; `None` if that is unknown.
+    /// Is true when anything ran the lines; `None` if coverage does not say it.
     pub at_all: Option<bool>,
 }
 
@@ -70,7 +72,7 @@ pub struct RangeCoverage {
 #[derive(Debug, Default)]
 pub struct CoverageAnswer {
     ran: BTreeMap<CoverageRange, RangeCoverage>,
-    /// Is true when reading took too long, so that some lines are unknown.
+    /// Is true when the time limit ended the read, so the coverage of some lines is unknown.
     pub is_late: bool,
 }
 
@@ -94,8 +96,8 @@ impl CoverageReader {
         is_there
     }
 
-    /// Reads the coverage of some lines until the time limit. This takes half a second at most, so the caller must not
-    /// hold a lock that others need.
+    /// Reads the coverage of some lines, within the time limit. The read can take half a second, so the caller must
+    /// hold no lock that others need.
     pub fn read(&self, root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>) -> CoverageAnswer {
         let until = Instant::now() + MAX_TIME;
         let Some(_reading) = self.reading.try_lock_until(until) else {
@@ -112,7 +114,7 @@ fn read(root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>, until: Instant) ->
     for lines in wanted {
         let mut ran = None;
         if find_newer(root, DATABASE, &lines.path, MAX_DATABASE_BYTES).is_some() {
-            // An unusable database counts as none, and the reports are read instead.
+            // A database that cannot be used counts as missing, and the other coverage files are read instead.
             let database = database.get_or_insert_with(|| CoverageDatabase::open(root, until));
             match database.as_mut().map_err(|unfit| matches!(unfit, UnfitDatabase::TooMuch)) {
                 Ok(database) => match database.read_range(root, lines) {
@@ -135,7 +137,7 @@ fn read(root: &ProjectRoot, wanted: &BTreeSet<CoverageRange>, until: Instant) ->
     covered
 }
 
-/// Returns the path of a coverage file, if it is newer than the code.
+/// Returns the path of a coverage file if it is newer than the code file `path` and has at most `most` bytes.
 fn find_newer(root: &ProjectRoot, name: &str, path: &str, most: u64) -> Option<PathBuf> {
     let place = root.join(name);
     let meta = place.symlink_metadata().ok().filter(|meta| meta.is_file() && meta.len() <= most)?;
@@ -143,10 +145,10 @@ fn find_newer(root: &ProjectRoot, name: &str, path: &str, most: u64) -> Option<P
     (meta.modified().ok()? >= code.modified().ok()?).then_some(place)
 }
 
-/// A database of coverage.py.
+/// The open database of coverage.py.
 struct CoverageDatabase {
     file: ForeignDatabase,
-    /// The names of the tests that were looked up, by their numbers.
+    /// The names of the tests that were looked up, by their numbers in the database.
     contexts: BTreeMap<i64, Option<String>>,
 }
 
@@ -163,7 +165,7 @@ impl CoverageDatabase {
         Ok(Self { file, contexts: BTreeMap::new() })
     }
 
-    /// Reads the coverage of some lines; `None` if the database does not have their file.
+    /// Reads the coverage of some lines; `None` if the database does not have the file of these lines.
     fn read_range(
         &mut self,
         root: &ProjectRoot,
@@ -218,13 +220,13 @@ impl CoverageRange {
     }
 }
 
-/// Lists the positions of the bits that are set.
+/// Lists the positions of the set bits.
 fn list_set_bits(bits: &[u8]) -> impl Iterator<Item = u32> {
     let all = bits.iter().zip((0_u32..).step_by(8));
     all.flat_map(|(byte, from)| (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| from + bit))
 }
 
-/// The reports; each is read once for an answer.
+/// The coverage files other than the database. Each is read once for an answer.
 #[derive(Default)]
 struct CoverageReports {
     json: OnceCell<Option<Value>>,
@@ -285,8 +287,9 @@ impl RangeCoverage {
     }
 }
 
-/// Splits a context into file and test. pytest writes `tests/test_a.py::TestA::test_x[1]|run`. Other runners write a
-/// dotted name, `tests.test_a.TestA.test_x`, which begins with the file.
+/// Splits a coverage context into the file and the name of a test. pytest writes
+/// `tests/test_a.py::TestA::test_x[1]|run`. Other runners write a name with dots that begins with the file, such as
+/// `tests.test_a.TestA.test_x`; then the file is `None`.
 pub fn test(context: &str) -> (Option<String>, String) {
     let context = before_mark(context, &['|', '[']);
     match context.split_once("::") {
@@ -340,7 +343,7 @@ mod tests {
         assert_eq!(tests(&of(&root, "a.py", 1, 2)), ["tests.test_a.test_f"]);
         assert_eq!(tests(&of(&root, "a.py", 5, 6)), ["tests/test_a.py::test_g|run"]);
         assert_eq!(of(&root, "setup.py", 1, 2), RangeCoverage::default());
-        // The code is newer than its coverage.
+        // The code is newer than the coverage.
         let later = SystemTime::now() + Duration::from_mins(1);
         fs::File::options().write(true).open(root.join("a.py")).unwrap().set_modified(later).unwrap();
         assert_eq!(of(&root, "a.py", 1, 2), RangeCoverage::default());
@@ -348,7 +351,7 @@ mod tests {
         assert_eq!(of(&root, "a.py", 1, 2), RangeCoverage::default());
     }
 
-    /// Each of these databases would take for ever, or all memory: a view, computed columns, a page that refers to
+    /// Each of these databases would take endless time or all memory: a view, computed columns, a page that refers to
     /// itself.
     #[test]
     fn a_hostile_database_says_nothing_at_once() {

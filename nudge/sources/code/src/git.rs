@@ -1,4 +1,4 @@
-//! Lists the files that differ from HEAD. Runs git only when a caller asks for changes.
+//! Lists the files that differ from HEAD. git runs only when a caller asks for the tests of its changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use nudge_git::{CallLimits, CallReach, Git, GitCall, GitFailure, GitRepository};
 use crate::live::facts_of;
 use crate::root::{ProjectRoot, can_be_told};
 
-/// The longest run of git, and its largest output.
+/// The longest time of one run of git, and the largest output.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 64 << 20 };
 /// The most files that are compared with their version in HEAD.
 const MAX_FILES: usize = 200;
@@ -20,14 +20,14 @@ const MAX_FILES: usize = 200;
 pub struct ChangedFile {
     /// The path of the file.
     pub path: String,
-    /// The facts of the file in HEAD; `None` when HEAD has no such file, or it has no facts.
+    /// The facts of the file in HEAD; `None` when HEAD does not have the file, or when the file has no facts there.
     pub before: Option<Arc<FileFacts>>,
 }
 
-/// Lists the files of code that differ from HEAD.
+/// Lists the code files that differ from HEAD.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when git fails.
+/// `E_UNAVAILABLE` when git fails; `E_INVALID` when the project is in no repository.
 pub fn list_changed_files(root: &ProjectRoot) -> Result<Vec<ChangedFile>> {
     if root.git_dir().is_none() {
         return Err(Error::invalid("This project is in no git repository; give `id` or `path`.")
@@ -56,19 +56,19 @@ pub fn list_changed_files(root: &ProjectRoot) -> Result<Vec<ChangedFile>> {
     Ok(changed)
 }
 
-/// Takes the next answer from the output of `cat-file --batch`; `None` for a file that does not exist.
+/// Takes the next object from the output of `cat-file --batch`; returns `None` for a file that does not exist.
 fn next_object<'a>(said: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = said.iter().position(|byte| *byte == b'\n')?;
     let (head, rest) = (said.get(..end)?, said.get(end + 1..)?);
     *said = rest;
-    // The line is `ID blob SIZE`, or `HEAD:PATH missing`.
+    // The first line is `ID blob SIZE`, or `HEAD:PATH missing`.
     let size = std::str::from_utf8(head).ok()?.rsplit_once(" blob ")?.1.parse().ok()?;
     let text = rest.get(..size)?;
     *said = rest.get(size + 1..)?;
     Some(text)
 }
 
-/// Runs git on the root's repository, without the repository's settings, filters and hooks.
+/// Runs git on the repository of the root, without the filters and hooks that the repository's own settings name.
 fn run_git(repository: &GitRepository, words: &[&str], input: &str) -> Result<Vec<u8>> {
     let call = GitCall { words, input: input.as_bytes(), variables: &[], reach: CallReach::Here, limits: LIMITS };
     repository.run(&call).map_err(|failure| to_error(&failure))

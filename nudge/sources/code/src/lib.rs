@@ -1,8 +1,9 @@
-//! Is the source for code: the nodes of a project's code and their relations.
+//! The source for code: it answers with the nodes of a project's code and their relations. A node is a function, a type
+//! or a module.
 //!
-//! `nudge_code_index` reads files and answers queries about callers. This source keeps an index of each project that an
-//! agent asks about, updates it when files change, and stores it on disk. Methods, lines for agents and reports read
-//! it.
+//! `nudge_code_index` extracts facts from files and answers queries about callers. This source keeps an index of each
+//! project that an agent asks about. It updates the index when files change, and stores it on disk. The methods, the
+//! offers for agents and the reports all read this index.
 //!
 //! | module | content |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Formats a node as one line for an agent.
+//! Formats a node as one line that an agent reads.
 
 use std::collections::HashSet;
 
@@ -9,17 +9,19 @@ use nudge_secrets::SecretGuard;
 use crate::live::state::LostDefinition;
 use crate::shown::AnswerView;
 
-/// The longest signature and the longest drift detail in a line.
+/// The most characters in a line of a signature (`SIGNATURE_CHARS`), of a callee (`CALLEE_CHARS`), and of a
+/// contradiction in the documentation (`DETAIL_CHARS`).
 const SIGNATURE_CHARS: usize = 160;
 const CALLEE_CHARS: usize = 80;
 const DETAIL_CHARS: usize = 120;
-/// The longest line.
+/// The most characters of a line.
 const MAX_CHARS: usize = 400;
-/// The most callers and tests that a line names, and the most callers that it counts.
+/// The most callers and tests that a line names. A line counts callers up to `COUNTED`.
 const NAMED: usize = 2;
 const COUNTED: usize = 100;
 
-/// Describes a node in a line; `None` when the node holds a secret or differs from the file.
+/// Describes a node in a line. Returns `None` when the line would hold a secret, or when the index differs from the
+/// file.
 pub fn describe_node(view: &AnswerView<'_>, id: NodeId) -> Option<String> {
     let index = &view.state.index;
     let found = index.find_node(id)?;
@@ -54,7 +56,7 @@ pub fn describe_node(view: &AnswerView<'_>, id: NodeId) -> Option<String> {
     to_safe_line(&parts.join(" | "))
 }
 
-/// Lists the first definitions that a node calls, each once, as declared.
+/// Lists the definitions that a node calls, each once, as declarations.
 fn list_callees<'a>(view: &'a AnswerView<'_>, id: NodeId) -> impl Iterator<Item = String> + 'a {
     let index = &view.state.index;
     let mut seen = HashSet::from([id]);
@@ -76,16 +78,16 @@ pub fn format_declaration(node: &NodeView<'_>) -> String {
     clip_text(&format!("{}{space}{}", node.qual(), after.trim_start()), SIGNATURE_CHARS)
 }
 
-/// Code or documentation that an edit made wrong.
+/// Code or documentation that is wrong after an edit elsewhere.
 pub struct EditLeftover {
-    /// Identifies this leftover among all others, so that it is told only once.
+    /// Identifies this leftover among the leftovers of its node. So a client session gets it only once.
     pub key: String,
-    /// The line for the agent.
+    /// The line that the agent reads.
     pub line: String,
 }
 
-/// Finds the leftovers of an edited node: callers that are unchanged although its parameters changed, and documentation
-/// that was true before.
+/// Finds the leftovers of an edited node: callers that did not change although the node's parameters changed, and
+/// documentation that was right before the edit.
 pub fn find_leftovers(view: &AnswerView<'_>, id: NodeId, before: &FileFacts) -> Vec<EditLeftover> {
     let Some(found) = view.state.index.find_node(id) else { return Vec::new() };
     let (path, node) = (found.path, found.view);
@@ -114,7 +116,7 @@ pub fn find_leftovers(view: &AnswerView<'_>, id: NodeId, before: &FileFacts) -> 
         .collect()
 }
 
-/// Describes a removed definition that other code still names.
+/// Describes a removed definition that other code still names. Returns `None` when no code names it any more.
 pub fn describe_lost(view: &AnswerView<'_>, path: &str, lost: &LostDefinition) -> Option<EditLeftover> {
     let mut places = Vec::new();
     for (file, within) in &lost.callers {
@@ -128,7 +130,7 @@ pub fn describe_lost(view: &AnswerView<'_>, path: &str, lost: &LostDefinition) -
     Some(EditLeftover { key: "gone".to_owned(), line })
 }
 
-/// Returns true if the calling node has not changed since before the edit.
+/// Returns true if the calling node has the same text as before the edit.
 fn is_as_it_was(view: &AnswerView<'_>, edge: &CallerSite) -> bool {
     view.check_fresh(&edge.path);
     let index = &view.state.index;
@@ -141,14 +143,14 @@ fn is_as_it_was(view: &AnswerView<'_>, edge: &CallerSite) -> bool {
     }
 }
 
-/// Lists the first few positions in words; `None` without any.
+/// Lists the first few positions in words; `None` without a position.
 fn join_places<'a>(places: impl ExactSizeIterator<Item = (&'a str, u32)>) -> Option<String> {
     let more = if places.len() > NAMED + 1 { ", .." } else { "" };
     let first: Vec<_> = places.take(NAMED + 1).map(|(path, line)| format!("{path}:{line}")).collect();
     (!first.is_empty()).then(|| format!("{}{more}", first.join(", ")))
 }
 
-/// Returns a line that is safe to show; `None` if it holds a secret.
+/// Shortens a text to one line; returns `None` if the line holds a secret.
 fn to_safe_line(line: &str) -> Option<String> {
     let line = one_line(line, MAX_CHARS);
     SecretGuard::new().check(None, &line).is_none().then_some(line)

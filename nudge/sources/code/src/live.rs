@@ -1,8 +1,8 @@
-//! Keeps a root up to date: its index follows the files.
+//! Keeps a live root: a root whose index follows the changes of its files.
 //!
-//! Readers share the index. They wait for parsing only of files that their answer is about: a file that differs from
-//! the index is read again if that is quick. A single thread does all other work (`work`). The files on disk are the
-//! truth, and an answer that may be older says so.
+//! Readers share the index. A reader waits only until the files of its own answer are parsed: if such a file differs
+//! from the index and can be read quickly, it is read at once. A single thread does all other work (`work`). The files
+//! on disk are the truth, and an answer that may be older than the files says so.
 
 mod progress;
 pub mod state;
@@ -32,26 +32,27 @@ use state::{LastRead, ReadResult, RootState};
 use watch::{NewsInbox, WatchMode};
 pub use work::RootWorker;
 
-/// The longest file that is read.
+/// The most bytes of a file; a larger file has no facts.
 const MAX_FILE_BYTES: u64 = 512 << 10;
-/// The longest file that is parsed while a caller waits, and the longest time for all such parsing in one call.
+/// The most bytes of a file that is parsed while a caller waits. `AT_ONCE` limits the time of all such parsing in one
+/// call.
 const MAX_AT_ONCE_BYTES: u64 = 64 << 10;
-/// The most files that wait for a later event (see [`LiveRoot::note_owed`]).
+/// The most edited files that wait for a later event (see [`LiveRoot::note_owed`]).
 const MAX_OWED: usize = 100;
 const AT_ONCE: Duration = Duration::from_millis(60);
-/// The time for which an index counts as complete after a walk, if the system reports no changes.
+/// The time in nanoseconds for which an index counts as complete after a walk, when the system does not report changes.
 const LOOK_HOLDS_NS: u64 = 5_000_000_000;
-/// The most files that are read to find out whether a definition is gone.
+/// The most unread files that are read to find out whether a definition is gone.
 const MAX_UNREAD: usize = 20;
 
-/// The relation of the index to a file on disk.
+/// Says whether the index agrees with a file on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFreshness {
-    /// The index agrees.
+    /// The index agrees with the file.
     Yes,
-    /// The index agrees; the file was just read for that.
+    /// The index agrees, because the file was read just now.
     Reindexed,
-    /// The file differs, and was not read yet.
+    /// The file differs from the index, and was not read yet.
     No,
 }
 
@@ -68,51 +69,51 @@ impl Serialize for FileFreshness {
 /// Says how current an answer is.
 #[derive(Debug, Clone, Serialize)]
 pub struct AsOf {
-    /// The time of the last read of a file; absent before the first.
+    /// The time when a file was last read; absent before the first read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_at: Option<String>,
-    /// The commit of HEAD, if it is known.
+    /// The commit of HEAD; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The number of changes that are not processed yet.
     pub pending: usize,
     /// Is true when every file has been read.
     pub complete: bool,
-    /// The time of the last walk, if the system reports no changes.
+    /// The time of the last walk over all files; absent when the system reports changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
-    /// Is true when the project has more files than the index.
+    /// Is true when the project has more files than the index holds.
     pub truncated: bool,
 }
 
-/// The client session, and the edited file.
+/// An edited file, with the client session that edited it.
 type Owed = (Option<Box<str>>, Box<str>);
 
-/// A live root.
+/// A root whose index follows the changes of its files.
 pub struct LiveRoot {
     root: ProjectRoot,
     clock: Arc<dyn Clock>,
     caches: DataDir,
     state: RwLock<RootState>,
     inbox: Arc<NewsInbox>,
-    /// Numbers the reads, so that none replaces a later one.
+    /// Gives each read a number, so that the result of an earlier read never replaces that of a later one.
     orders: AtomicU64,
-    /// The rows that wait to be written to the cache.
+    /// The changes that wait to be written to the cache.
     unkept: Mutex<Vec<Change>>,
-    /// The state of the cache, for people.
+    /// Describes the state of the cache, for people.
     cached: Mutex<String>,
     used_at: AtomicI64,
-    /// Files that a client session edited, for which a later event may have leftovers to report.
+    /// The files that client sessions edited and whose leftovers are not completely reported yet.
     owed: Mutex<Vec<Owed>>,
-    /// The project's own coverage.
+    /// Reads the coverage files of the project.
     pub coverage: CoverageReader,
 }
 
-/// The longest wait of a call for the status.
+/// The longest time that `state_soon` waits for the lock.
 const SOON: Duration = Duration::from_millis(500);
 
 impl LiveRoot {
-    /// Makes a root with an empty state. Calls `wake` when there is work to do.
+    /// Makes a live root without facts. The root calls `wake` when there is work to do.
     pub fn new(root: ProjectRoot, clock: Arc<dyn Clock>, caches: DataDir, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         let inbox = Arc::new(NewsInbox::new(root.clone(), wake));
         let used_at = AtomicI64::new(clock.now());
@@ -136,7 +137,7 @@ impl LiveRoot {
         &self.root
     }
 
-    /// Notes the time of use.
+    /// Records that a caller uses the root now.
     pub fn touch(&self) {
         self.used_at.store(self.clock.now(), Ordering::Relaxed);
     }
@@ -146,12 +147,13 @@ impl LiveRoot {
         self.used_at.load(Ordering::Relaxed)
     }
 
-    /// Notes an edited file for which a later event of the client session may have leftovers to report.
+    /// Keeps an edited file whose leftovers could not be found yet. A later event of the same client session takes the
+    /// file with [`take_owed`](Self::take_owed) and reports the leftovers.
     pub fn note_owed(&self, client_session: Option<&str>, path: &str) {
         let mut all = self.owed.lock();
         let owed = (client_session.map(Box::from), Box::from(path));
         if !all.contains(&owed) {
-            // Drops the oldest entry: its client session may be over.
+            // The oldest entry is dropped, because its client session may have ended.
             if all.len() >= MAX_OWED {
                 all.remove(0);
             }
@@ -159,18 +161,19 @@ impl LiveRoot {
         }
     }
 
-    /// Takes the edited files of a client session for which leftovers may still be reported.
+    /// Removes and returns the edited files of a client session whose leftovers are not completely reported yet.
     pub fn take_owed(&self, client_session: Option<&str>) -> Vec<Box<str>> {
         let mut all = self.owed.lock();
         all.extract_if(.., |(owed_to, _)| owed_to.as_deref() == client_session).map(|(_, path)| path).collect()
     }
 
-    /// Locks the current state for reading.
+    /// Locks the state for reading.
     pub fn state(&self) -> RwLockReadGuard<'_, RootState> {
         self.state.read()
     }
 
-    /// Locks the state for a call that does not wait for long queries; `None` when a long query runs.
+    /// Locks the state for reading, for a call that must not wait for a long query. Returns `None` when the lock is not
+    /// free within half a second.
     pub fn state_soon(&self) -> Option<RwLockReadGuard<'_, RootState>> {
         self.state.try_read_for(SOON)
     }
@@ -200,8 +203,7 @@ impl LiveRoot {
         }
     }
 
-    /// Lists the files that have changed since `path` was read and that are not read yet; `None` when any file may have
-    /// changed.
+    /// Lists the unread files that may have changed since `path` was read; `None` when any file may have changed.
     pub fn list_unread(&self, state: &RootState, path: &str) -> Option<Vec<Box<str>>> {
         let was_looked_at = match state.mode {
             WatchMode::Poll(_) => state.files.get(path).is_some_and(|known| known.read_ns < state.looked_ns),
@@ -218,17 +220,17 @@ impl LiveRoot {
         self.count_pending(&self.state()) == 0
     }
 
-    /// Asks the worker to walk the whole root now.
+    /// Makes the worker walk the whole root now.
     pub fn look_again(&self) {
         self.inbox.add_news(|news| (news.all, news.now) = (true, true));
     }
 
-    /// Waits until every file has been read, at most for `at_most`.
+    /// Waits until every file has been read, at most `at_most`.
     pub fn wait_complete(&self, at_most: Duration) {
         self.wait_until(at_most, Self::is_complete);
     }
 
-    /// Waits until a condition holds, at most for `at_most`.
+    /// Waits until a condition is true, at most `at_most`.
     pub fn wait_until(&self, at_most: Duration, is_so: impl Fn(&Self) -> bool) {
         let until = Instant::now() + at_most;
         while !is_so(self) && Instant::now() < until {
@@ -236,7 +238,7 @@ impl LiveRoot {
         }
     }
 
-    /// Makes the index agree with these files, if that is quick.
+    /// Updates the index for these files, as far as that is quick. Returns whether the index agrees with each file now.
     pub fn freshen_files<'a>(
         &self,
         paths: impl IntoIterator<Item = &'a str>,
@@ -258,7 +260,7 @@ impl LiveRoot {
         match (known, now) {
             (Some(known), Some(now)) if known.is_current(&now) => return FileFreshness::Yes,
             (None, None) => return FileFreshness::Yes,
-            // A new file counts only if a walk would find it.
+            // A new file counts only if a walk would find it too.
             (None, Some(_)) if !finder.finds_file(path) => return FileFreshness::Yes,
             (_, Some(now)) if Instant::now() >= until || now.size > MAX_AT_ONCE_BYTES && !self.has_read(path) => {
                 self.inbox.add_news(|news| {
@@ -275,7 +277,8 @@ impl LiveRoot {
         }
     }
 
-    /// Returns true if the facts of a file's bytes are remembered: hashing the bytes is cheap, and parsing them is not.
+    /// Returns true if the index remembers facts for the bytes of this file. To hash the bytes is cheap, and to parse
+    /// them is not.
     fn has_read(&self, path: &str) -> bool {
         let content = stamp::read(&self.root, path, MAX_FILE_BYTES).ok();
         let Some(hash) = content.and_then(|content| content.bytes).map(|bytes| hash(&bytes)) else { return false };
@@ -283,13 +286,13 @@ impl LiveRoot {
         state.files.get(path).is_some_and(|known| known.hash == hash) || state.find_facts(path, &hash).is_some()
     }
 
-    /// Reads a file now and stores its facts; returns true if they have changed.
+    /// Reads a file now and stores its facts. Returns true if the index has changed.
     fn reread_file(&self, path: &str) -> io::Result<bool> {
         let is_again = self.state().files.contains_key(path);
         let order = self.orders.fetch_add(1, Ordering::Relaxed);
         let content = match stamp::read(&self.root, path, MAX_FILE_BYTES) {
             Ok(content) => content,
-            // The file is gone, is no regular file any more, or is unreadable.
+            // The file was removed, is not a regular file any more, or cannot be read.
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Ok(self.remove_file(path, order)),
             Err(error) => return Err(error),
         };
@@ -316,7 +319,7 @@ impl LiveRoot {
         Ok(state.put_file(path, known, read))
     }
 
-    /// Returns the facts of a file of which only the marks have changed.
+    /// Returns the facts of a file whose bytes are the same as before.
     fn kept_facts(&self, path: &str, skip: Option<Skip>) -> Option<Result<Arc<FileFacts>, Skip>> {
         skip.map_or_else(|| self.state().index.file_facts(path).cloned().map(Ok), |skip| Some(Err(skip)))
     }
@@ -337,7 +340,7 @@ impl LiveRoot {
         if is_manifest(path) {
             return (hash, ReadResult::Manifest(bytes.clone()));
         }
-        // A panic of the parser costs only this file, and the thread goes on with the others.
+        // After a panic of the parser, only this file has no facts, and the thread continues with the other files.
         match std::panic::catch_unwind(|| facts_of(path, bytes)) {
             Ok(Ok(facts)) => (hash, ReadResult::Facts(Arc::new(facts))),
             Ok(Err(skip)) => (hash, ReadResult::Skipped(skip)),
@@ -357,7 +360,7 @@ impl LiveRoot {
     }
 }
 
-/// Extracts the facts of a file, without secrets.
+/// Extracts the facts of a file, without texts that look like secrets.
 pub fn facts_of(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let mut facts = extract(path, bytes)?;
     let guard = SecretGuard::new();

@@ -15,24 +15,24 @@ use crate::search::NameQuery;
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::stamp;
 
-/// The most candidates that a refusal names.
+/// The most candidates that the error for an ambiguous name lists.
 const NAMED: usize = 10;
-/// The most similar names that a refusal suggests.
+/// The most similar names that the error for an unknown node suggests.
 const NEAR: usize = 3;
 
-/// A node as a caller names it: `node:PATH:NAME`, `PATH:NAME`, `PATH:LINE`, or a name alone.
+/// A node in the form in which a caller names it: `node:PATH:NAME`, `PATH:NAME`, `PATH:LINE`, or a name alone.
 #[derive(Debug, Clone)]
 pub struct NodeRef {
-    /// The file, if it is named.
+    /// The path of the file; `None` for a name alone.
     pub path: Option<String>,
     name: String,
     given: String,
-    /// Is true when the file was just compared with the disk, and agrees with the index.
+    /// Is true when the file was compared with the disk just now and agrees with the index.
     is_fresh: bool,
 }
 
 impl NodeRef {
-    /// Reads the params of a caller.
+    /// Reads the node from the params of a caller.
     ///
     /// # Errors
     /// `E_INVALID` when the params name no node, or are too long.
@@ -55,7 +55,7 @@ impl NodeRef {
         let (path, name, given) = match (id, path, rest) {
             (Some(id), None, None) => {
                 let bare = id.strip_prefix("node:").unwrap_or(id);
-                // Names and paths may hold colons; the right split is the one whose path exists.
+                // Names and paths may contain colons. The right split is the one whose path exists.
                 let mut splits = bare.match_indices(':').map(|(colon, _)| (&bare[..colon], &bare[colon + 1..]));
                 let split = splits
                     .clone()
@@ -81,10 +81,10 @@ impl NodeRef {
         Ok(Self { path, name: name.to_owned(), given: given.to_owned(), is_fresh })
     }
 
-    /// Computes an answer about the node from a current index.
+    /// Computes an answer about the node, from an index that agrees with the node's file.
     ///
     /// # Errors
-    /// The errors of `say`.
+    /// The errors that `say` returns.
     pub fn answer_fresh<T>(
         &self,
         live: &LiveRoot,
@@ -97,10 +97,10 @@ impl NodeRef {
         shown::fresh_beyond(live, looked, say)
     }
 
-    /// Finds the node.
+    /// Finds the node in the index.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` with similar names; `E_INVALID` with the candidates when there are several.
+    /// `E_NOT_FOUND` with similar names. `E_INVALID` with the candidates when several nodes have this name.
     pub fn find_node(&self, live: &LiveRoot, state: &RootState) -> Result<NodeId> {
         let found = match &self.path {
             Some(path) => {
@@ -120,7 +120,8 @@ impl NodeRef {
         }
     }
 
-    /// Finds the only node of this name in the project; the name may have its owners or not.
+    /// Finds the only node of this name in the project. The name may be bare, or may include its owners, as in
+    /// `Flask.route`.
     fn find_anywhere(&self, state: &RootState) -> NodeLookup {
         let last = self.name.rsplit(['.', ':']).next().unwrap_or(&self.name);
         let dotted = self.name.replace("::", ".");
@@ -184,10 +185,10 @@ fn ambiguous_error(state: &RootState, candidates: &[NodeId]) -> Error {
         .with_data("candidates", ids)
 }
 
-/// Resolves the file that a caller names; also returns whether the file is certainly unchanged.
+/// Resolves the path that a caller names. Also returns true if the file is certainly unchanged since it was read.
 fn resolve_path(live: &LiveRoot, cwd: Option<&Path>, path: &str) -> (Option<String>, bool) {
-    // Most callers use a path from an earlier answer. If that file is unchanged, it is no link, and this saves the
-    // check.
+    // Most callers use a path from an earlier answer. A file that is unchanged since it was indexed is no link, so its
+    // path needs no check.
     let known = live.state().files.get(path).copied();
     if known.is_some_and(|known| stamp::read_stamp(live.root(), path).is_some_and(|now| known.is_current(&now))) {
         return (Some(path.to_owned()), true);
@@ -199,7 +200,7 @@ fn is_known(live: &LiveRoot, path: &str) -> bool {
     live.state().files.contains_key(path) || live.root().join(path).is_file()
 }
 
-/// Returns a text of the caller that a refusal may repeat.
+/// Returns the caller's text in a form that an error may repeat: shortened, and without a secret.
 pub fn to_safe_text(text: &str) -> String {
     match SecretGuard::new().check(None, text) {
         None => shorten_text(text),

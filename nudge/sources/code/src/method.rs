@@ -1,4 +1,4 @@
-//! Defines the methods and their params.
+//! Defines the methods of the source and their params.
 
 mod context;
 mod folder;
@@ -24,11 +24,11 @@ use crate::lookup::NodeRef;
 use crate::report;
 use crate::source::CodeSource;
 
-/// Finds nodes.
+/// The method that finds nodes.
 pub const SEARCH: &str = "nudge.code.search";
-/// Describes one node.
+/// The method that describes one node.
 pub const NODE: &str = "nudge.code.node";
-/// Describes a file or folder.
+/// The method that describes a file or a folder.
 pub const FILE: &str = "nudge.code.file";
 
 pub static TABLE: MethodTable<CodeSource> = MethodTable(&[
@@ -149,7 +149,7 @@ enum NodeKindSchema {
     Constant,
 }
 
-/// Reads a kind; absent, null and "" mean none.
+/// Reads a kind. An absent kind, null and "" mean no filter.
 fn deserialize_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NodeKind>, D::Error> {
     let given: Option<String> = Option::deserialize(deserializer)?;
     let Some(word) = given.filter(|word| !word.is_empty()) else { return Ok(None) };
@@ -331,7 +331,7 @@ pub struct CodeRefreshParams {
     pub context: ContextSpec,
 }
 
-/// The root of a call, and the caller's context.
+/// The live root of a call, and the caller's context.
 pub(crate) struct CallRoot {
     pub(crate) live: Arc<LiveRoot>,
     pub(crate) context: Context,
@@ -357,7 +357,7 @@ impl CallRoot {
         NodeRef::from_params(&self.live, self.cwd(), id, path, name, line)
     }
 
-    /// Resolves the name of a file that the caller gives.
+    /// Resolves the path of a file that the caller gives.
     fn resolve_path(&self, given: &str) -> Result<String> {
         let outside = || Error::not_found("This path does not lead to a file of the project; give one relative to it.");
         self.live.root().resolve_path(given, self.cwd()).ok_or_else(outside)

@@ -1,4 +1,4 @@
-//! Offers code unasked: nodes that a prompt or an error names, and leftovers of an edit.
+//! Offers code without a request: the nodes that a prompt or an error names, and the leftovers of an edit.
 
 use std::hash::BuildHasher as _;
 
@@ -18,19 +18,19 @@ use crate::search::NameQuery;
 use crate::shown::{self, AnswerView};
 use crate::source::{CodeSource, SOURCE};
 
-/// The most nodes for one prompt or error.
+/// The most nodes for one prompt. For one error, the limit is `MAX_BESIDE_FAILURE`.
 const MAX_NODES: usize = 6;
 const MAX_BESIDE_FAILURE: usize = 3;
-/// The most lines about one edit.
+/// The most offers about one edit.
 const MAX_EDITED: usize = 3;
 const GO_BY: &str = "it was edited, and others go by what it was";
-/// The largest share of all bytes that code takes, in percent.
+/// The share of an answer's bytes that nodes may take, in percent.
 const MAX_PERCENT: usize = 60;
-/// The lowest score of a search hit that is offered for a question in words.
+/// The lowest score of a search hit that is offered for a question.
 const RECALLED: f64 = 0.6;
-/// Words of a command line that show a test runner.
+/// The words of a command line that show that it runs tests.
 const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
-/// Tools that only read.
+/// The names of tools that only read files.
 const LOOKS: [&str; 5] = ["Read", "Grep", "Glob", "read_file", "view"];
 
 /// Makes the offers for an event.
@@ -72,7 +72,7 @@ fn is_test(command: Option<&str>) -> bool {
     words.any(|word| RUNNERS.contains(&word))
 }
 
-/// Finds the nodes that a question mentions, and those that a search for it finds.
+/// Finds the nodes that a question mentions, and the nodes that a search finds for it.
 fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandidate> {
     let mut found = find_candidates(live, state, text, &[], WantedNodes::Anything);
     let (hits, _) = state.names.find(&state.index, &NameQuery { text, kind: None, path: None, limit: MAX_NODES });
@@ -117,7 +117,7 @@ fn offer_nodes(
     answer.map(|answer| answer.said).unwrap_or_default()
 }
 
-/// Makes the offer of a node. The hash of its text is part of the offer's id, so a changed node is another offer.
+/// Offers a node. The id of the offer contains a hash of the node's text, so a changed node is a new offer.
 fn offer_node(view: &AnswerView<'_>, candidate: &NodeCandidate) -> Option<Offer> {
     let found = view.state.index.find_node(candidate.id)?;
     let line = line::describe_node(view, candidate.id)?;
@@ -155,14 +155,14 @@ fn build_offer(
             reasons: vec![why],
         },
         parts,
-        // The value holds only strings, so writing it cannot fail.
+        // An object of strings always converts to JSON.
         more: MoreCall { method: NODE, params: raw_json(&json!({"id": node})) },
         item: SourceItem(raw_json(&json!({"node": node}))),
     }
 }
 
-/// Offers the leftovers of edits: callers of changed or lost definitions, and documentation that is now outdated. A
-/// file that is too large to be read at once waits for the next event.
+/// Offers the leftovers of edits: callers of changed or removed definitions, and documentation that is wrong now. A
+/// file that is too large to be read at once is kept for the next event.
 fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> SourceOffers {
     let is_edit =
         request.moment == SuggestMoment::Tool && request.tool.as_deref().is_none_or(|tool| !LOOKS.contains(&tool));
@@ -202,7 +202,7 @@ fn offer_edits(live: &LiveRoot, request: &SuggestRequest) -> SourceOffers {
     offers
 }
 
-/// Offers all leftovers of the edits of a file.
+/// Offers the leftovers of all edited nodes of a file.
 fn left_behind(view: &AnswerView<'_>, path: &str) -> Vec<Offer> {
     let index = &view.state.index;
     let Some((before, now)) = view.state.before.get(path).zip(index.file_facts(path)) else { return Vec::new() };
@@ -218,20 +218,22 @@ fn left_behind(view: &AnswerView<'_>, path: &str) -> Vec<Offer> {
     offers
 }
 
-/// Offers the removed definitions of a file that other code still names; `None` while an unread file may define them.
+/// Offers the removed definitions of a file that other code still names. Returns `None` while an unread file may define
+/// them.
 fn all_gone(live: &LiveRoot, view: &AnswerView<'_>, path: &str) -> Option<Vec<Offer>> {
     let Some((before, now)) = view.state.before.get(path).zip(view.state.index.file_facts(path)) else {
         return Some(Vec::new());
     };
     let is_there = |qual: &str| now.nodes().any(|node| node.qual() == qual);
-    // A file with syntax errors may define the name again in a moment.
+    // The next edit of a file with syntax errors may define the name again, so the definition does not count as removed
+    // yet.
     let lost = view.state.lost.get(path).filter(|_| !now.parse_errors || before.parse_errors);
     let lost: Vec<_> = lost.into_iter().flatten().filter(|lost| !is_there(&lost.qual)).collect();
     if lost.is_empty() {
         return Some(Vec::new());
     }
     let is_read = |path: &str| view.check_fresh(path) != FileFreshness::No;
-    // `count` checks every file, so that all of them are read.
+    // `count` looks at every file, so all unread files are read here.
     let unread = live.list_unread(view.state, path)?.iter().filter(|path| !is_read(path)).count();
     if unread > 0 {
         return None;
@@ -244,13 +246,13 @@ fn all_gone(live: &LiveRoot, view: &AnswerView<'_>, path: &str) -> Option<Vec<Of
     Some(told.collect())
 }
 
-/// Makes the id and the stamp of a leftover.
+/// Makes the id and the stamp of the offer about a leftover.
 fn make_edit_id(path: &str, qual: &str, key: &str) -> (String, u64) {
     let stamp = FixedState::default().hash_one(key);
     (format!("edited node:{path}:{qual} {stamp:016x}"), stamp)
 }
 
-/// Makes the offer about a lost definition.
+/// Makes the offer about a removed definition.
 fn offer_gone(path: &str, qual: &str, id: String, line: String, stamp: u64) -> Offer {
     let parts = ScoreParts::from([("edited", 1.0)]);
     let reasons = vec![GO_BY.to_owned()];

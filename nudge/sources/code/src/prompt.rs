@@ -1,7 +1,7 @@
-//! Finds the nodes that a text mentions: a prompt, or the output of a failed command.
+//! Finds the nodes that a text mentions. The text is a prompt, or the output of a failed command.
 //!
-//! A word that looks like a name counts; a plain word that happens to be a name does not. If no word counts, there is
-//! no offer.
+//! A word counts if it looks like a name in code. A plain word that happens to be a name does not count. If no word
+//! counts, there is no offer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,33 +15,37 @@ use crate::live::LiveRoot;
 use crate::live::state::RootState;
 use crate::search::split_name;
 
-/// The lowest score of a node that is offered.
+/// The lowest score of an offered node.
 pub const FLOOR: f64 = 0.5;
-/// The scores of a position, of a name, and of the words of a name.
+/// The scores of three kinds of mention: a position in a file, a name, and the words of a name.
 const PLACE: f64 = 1.0;
 const NAME: f64 = 0.9;
 const WORDS: f64 = 0.6;
-/// The additional scores of a node in a changed file, and of a node that calls or is called by one that scores at least
-/// as much as a name.
+/// The score that a node gets in addition if its file has changed. `CONNECTED` is added if the node calls, or is called
+/// by, a node that scores at least `NAME`.
 const CHANGED: f64 = 0.3;
 const CONNECTED: f64 = 0.2;
-/// The most bytes of a text, from its end: an error says most there, and so does the question in a long prompt.
+/// The most bytes of a text that are read, from its end. An error says the most at its end, and a long prompt has its
+/// question there.
 const MAX_BYTES: usize = 16 << 10;
-/// The most words, and the most names that contain one of them.
+/// The most words of a text: `MAX_TOKENS` in all, and `MAX_WORDS` plain words. `MAX_NAMES` limits the names that
+/// contain one of the words.
 const MAX_TOKENS: usize = 2_000;
 const MAX_WORDS: usize = 200;
 const MAX_NAMES: usize = 2_000;
-/// The most words that look like names and for which other spellings are tried.
+/// The most words that look like names and are also tried in other spellings.
 const MAX_SHAPED: usize = 50;
-/// The most nodes of a file that is named without a line, and the most nodes whose calls are checked.
+/// The most nodes of a file that the text names without a line. `MAX_CENTRES` limits the nodes whose callers and
+/// callees are looked up.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
-/// The most folders of a path from elsewhere, and the folders that hold code of other projects.
+/// The most folders that are removed from the front of a path from another machine. `OTHERS` lists folders that hold
+/// code of other projects.
 const MAX_FOLDERS: usize = 32;
 const OTHERS: [&str; 5] = ["site-packages", "dist-packages", "node_modules", ".cargo", "rustlib"];
-/// The number of lines before a node that still count as a position in it.
+/// A position counts for a node if it is at most this many lines before the node.
 const BEFORE: u32 = 12;
-/// The most nodes of one name; a name with more nodes says nothing.
+/// The most nodes that one name may mean. A name of more nodes does not count.
 const MAX_SAME: usize = 8;
 
 /// A node that a text mentions.
@@ -49,20 +53,20 @@ const MAX_SAME: usize = 8;
 pub struct NodeCandidate {
     /// The node.
     pub id: NodeId,
-    /// The score.
+    /// The score that decides the order.
     pub score: f64,
-    /// The addends of the score.
+    /// The terms of the score.
     pub parts: ScoreParts,
-    /// The reason, in words.
+    /// The reason for the score, in words.
     pub reason: String,
 }
 
 /// The kinds of mention that a search accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedNodes {
-    /// Everything that a person may mean.
+    /// All kinds of mention that a person may use.
     Anything,
-    /// Only positions and names, as an error names them.
+    /// Only positions and names, as errors contain them.
     Named,
 }
 
@@ -72,7 +76,7 @@ struct PromptFinder<'a> {
     found: HashMap<NodeId, NodeCandidate, FixedState>,
 }
 
-/// Finds the nodes that a text and some files mention, best first.
+/// Finds the nodes that a text and the given files mention, the best first.
 pub fn find_candidates(
     live: &LiveRoot,
     state: &RootState,
@@ -101,7 +105,8 @@ pub fn find_candidates(
     finder.add_up()
 }
 
-/// Returns true for a character between names. Backticks and parentheses do not count: they mark a name.
+/// Returns true for a character that separates names. Backticks and parentheses do not separate names, because they
+/// mark a name.
 fn is_between(c: char) -> bool {
     c.is_whitespace() || "\"',;<>[]{}|!?=".contains(c)
 }
@@ -114,8 +119,8 @@ impl PromptFinder<'_> {
         self.found.insert(id, NodeCandidate { id, score, parts: ScoreParts::from([(name, score)]), reason });
     }
 
-    /// Handles a path, with or without a line; returns true if the token is one. `rest` may hold the line, as Python
-    /// prints it.
+    /// Handles a token that is a path, with or without a line. Returns true if the token is a path. The line may also
+    /// stand in the following tokens `rest`, because Python prints it there.
     fn take_place(&mut self, token: &str, rest: &[&str], wanted: WantedNodes) -> bool {
         let token = token.trim_matches(|c: char| "`().*".contains(c)).trim_end_matches(':');
         if let Some((path, name)) = token.split_once("::")
@@ -132,13 +137,14 @@ impl PromptFinder<'_> {
         });
         let Some(path) = self.known_path(path) else { return false };
         let Some(line) = line else {
-            // A test runner lists all its files, but only a failure has a line.
+            // A test runner lists all its files, but only a failure has a line. So in an error, a file without a line
+            // does not count.
             if wanted == WantedNodes::Anything {
                 self.take_file(&path);
             }
             return true;
         };
-        // The lines right before a node count as part of it.
+        // A line shortly before a node counts as part of the node.
         let near = (line..line.saturating_add(BEFORE)).find_map(|line| self.state.index.by_line(&path, line));
         if let Some(id) = near {
             self.add_node(id, "place", PLACE, format!("{path}:{line} is named"));
@@ -146,7 +152,8 @@ impl PromptFinder<'_> {
         true
     }
 
-    /// Handles a test as runners name it, `tests/test_app.py::TestApp::test_route[1]`; returns true if it exists.
+    /// Handles a token that is a test in the form of a test runner, such as
+    /// `tests/test_app.py::TestApp::test_route[1]`. Returns true if the test exists.
     fn take_test(&mut self, path: &str, name: &str) -> bool {
         let Some(path) = self.known_path(path) else { return false };
         let name = name.split('[').next().unwrap_or(name).replace("::", ".");
@@ -155,7 +162,8 @@ impl PromptFinder<'_> {
         true
     }
 
-    /// Finds the file by its whole path, or by the end of the path if only one file has that end.
+    /// Finds a file of the project by its whole path. Also finds a file by the end of its path, if only one file has
+    /// this end.
     fn known_path(&self, given: &str) -> Option<String> {
         let is_ours = |path: &String| self.state.index.file_facts(path).is_some();
         if let Some(path) = self.live.root().resolve_path(given, None).filter(is_ours) {
@@ -165,7 +173,8 @@ impl PromptFinder<'_> {
             if given.split('/').any(|folder| OTHERS.contains(&folder)) {
                 return None;
             }
-            // The path may be of another machine, such as a container: its end may be one of our paths.
+            // The path may come from another machine, such as a container. Then the end of the path may be a path of
+            // this project.
             let ends = given.match_indices('/').skip(1).filter_map(|(slash, _)| given.get(slash + 1..));
             return ends.take(MAX_FOLDERS).map(str::to_owned).find(is_ours);
         }
@@ -190,7 +199,7 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Handles a word that looks like a name.
+    /// Adds the nodes that a word names, if the word looks like a name.
     fn name(&mut self, token: &str) {
         let is_marked = token.contains('`') || token.contains("()");
         let name = trim_token(token).replace("::", ".");
@@ -209,7 +218,8 @@ impl PromptFinder<'_> {
             })
         };
         let mut meant: Vec<_> = all.iter().copied().filter(is_whole).collect();
-        // `response.close()` names a method whose object has another name than the class.
+        // In `response.close()`, the object `response` does not have the name of its class. So all methods named
+        // `close` are candidates.
         if meant.is_empty() && (is_marked || has_shape(last)) {
             meant = all;
         }
@@ -218,7 +228,7 @@ impl PromptFinder<'_> {
         }
         let mut score = NAME / f64::from(u32::try_from(meant.len()).expect("a prompt names less than 2^32 nodes"));
         if is_marked && meant.len() == 2 {
-            // The marked name certainly means one of the found nodes.
+            // A marked name certainly means one of the two nodes, so both are offered.
             score = score.max(FLOOR);
         }
         let reason = match meant.len() {
@@ -230,8 +240,8 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Adds names whose words are all in the text. A word that looks like a name counts only as a whole: the text
-    /// `client_max_body_size` does not mention `maxSize`, but the text `maxSize` mentions `max_size`.
+    /// Adds the nodes whose names consist of words from the text. A word that looks like a name counts only as a whole:
+    /// the text `client_max_body_size` does not mention `maxSize`, but the text `maxSize` mentions `max_size`.
     fn take_words(&mut self, tokens: &[&str]) {
         let (names, plain): (Vec<&str>, Vec<&str>) = tokens.iter().partition(|token| has_shape(trim_token(token)));
         self.take_said(&plain.join(" "), false);
@@ -240,7 +250,8 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Adds the names that have no other words than these; with `all`, the names that have all of them.
+    /// Adds the nodes whose names consist only of these words. With `all`, adds the nodes whose names consist of all
+    /// these words, in this order.
     fn take_said(&mut self, text: &str, all: bool) {
         let said: HashSet<String, FixedState> = split_words(text)
             .into_iter()
@@ -276,7 +287,7 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Adds the additional scores to the found nodes.
+    /// Adds the additional scores, and returns the nodes that reach the lowest score, the best first.
     fn add_up(mut self) -> Vec<NodeCandidate> {
         let index = &self.state.index;
         let mut centres: Vec<_> =
@@ -306,7 +317,7 @@ impl PromptFinder<'_> {
     }
 }
 
-/// Removes the characters around a name from a token.
+/// Removes the characters before and after the name in a token.
 fn trim_token(token: &str) -> &str {
     let token = before_mark(token, &['(']);
     token.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'))

@@ -1,4 +1,4 @@
-//! Formats answers as the command line prints them for a person.
+//! Formats answers for a person at the command line.
 
 use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
 use nudge_core::text::first_line;
@@ -89,7 +89,7 @@ pub fn report_file(answer: &Value) -> AnswerReport {
     }
 }
 
-/// Reports a folder.
+/// Reports the content of a folder.
 fn report_folder(answer: &Value) -> AnswerReport {
     let inner = |folder: &Value| {
         vec![
@@ -153,7 +153,7 @@ pub fn report_context(answer: &Value) -> AnswerReport {
     AnswerReport { lines, notes: as_of(answer), ..AnswerReport::default() }
 }
 
-/// Reports the status.
+/// Reports the status of the index.
 pub fn report_status(answer: &Value) -> AnswerReport {
     let counts = |tally: &Value| {
         let counts: Vec<_> =
@@ -176,7 +176,7 @@ pub fn report_status(answer: &Value) -> AnswerReport {
     AnswerReport { lines: lines.collect(), notes: as_of(answer), ..AnswerReport::default() }
 }
 
-/// Reports a refresh.
+/// Reports the result of a refresh.
 pub fn report_refresh(answer: &Value) -> AnswerReport {
     let line = format!("✔ {} files, {} nodes", format_value(&answer["files"]), format_value(&answer["nodes"]));
     AnswerReport { notes: as_of(answer), ..AnswerReport::from_line(line) }
@@ -219,7 +219,7 @@ fn as_of(answer: &Value) -> Vec<String> {
     pending.into_iter().chain(looked).chain(truncated).collect()
 }
 
-/// Splits an id into file and name.
+/// Splits the id of a node into file and name.
 fn split_id(id: &Value) -> (String, String) {
     let id = id.as_str().unwrap_or("");
     let bare = id.strip_prefix("node:").unwrap_or(id);

@@ -1,7 +1,8 @@
-//! Finds the root of a folder, and decides which of its paths may be read.
+//! Finds the root of a folder, and decides which paths of the root may be read.
 //!
-//! A root is the top of a git work tree, or else a folder with a manifest. A linked worktree is a separate root, and so
-//! is a submodule or any other repository inside a root. A home directory is never a root, because it holds everything.
+//! A root is the top of a git work tree. Outside of git, it is a folder with a manifest, such as `Cargo.toml`. A linked
+//! worktree is a root of its own; so is a submodule, or any other repository inside a root. A home directory is never a
+//! root, because it holds everything.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use nudge_core::text::is_tellable_name;
 use nudge_core::walk::{common_dir, git_dir, read_pointer};
 use nudge_os::foreign::{self, LinkPolicy};
 
-/// Files that mark a folder outside git as a project.
+/// The names of files that mark a folder outside of git as a project.
 const MANIFESTS: &[&str] = &[
     "Cargo.toml",
     "package.json",
@@ -37,7 +38,8 @@ pub struct ProjectRoot {
     git_dir: Option<Arc<Path>>,
 }
 
-/// Both paths are without links and `..`, so equal bytes mean equal roots. Each call compares them.
+/// Both paths are without links and `..`, so two equal roots have equal bytes. The comparison is cheap, because each
+/// call makes it.
 impl PartialEq for ProjectRoot {
     fn eq(&self, other: &Self) -> bool {
         let git_dirs = [self, other].map(|root| root.git_dir.as_deref().map(Path::as_os_str));
@@ -49,7 +51,8 @@ impl ProjectRoot {
     /// Finds the root of a folder.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` when there is none; `E_INVALID` when the root would be too large, such as a home directory.
+    /// `E_NOT_FOUND` when the folder has no root. `E_INVALID` when the root would be too large, such as a home
+    /// directory.
     pub fn find_root(folder: &Path, detector: &mut GitDetector) -> Result<Self> {
         let Ok(folder) = folder.canonicalize() else {
             return Err(Error::not_found("There is no such folder; name one that is there as `root`.").about("root"));
@@ -57,7 +60,7 @@ impl ProjectRoot {
         let top = match detector.detect(&folder) {
             GitAnswer::Inside(info) => Some(info.root),
             GitAnswer::Outside => None,
-            // Git's files do not say enough about the branch, but `.git` still marks the top.
+            // Git's files do not say everything that is asked here, but `.git` still marks the top.
             GitAnswer::Unsure(_) => folder.ancestors().find(|dir| is_there(&dir.join(".git"))).map(Path::to_owned),
         };
         let path = match top.and_then(|top| top.canonicalize().ok()).filter(|top| is_there(&top.join(".git"))) {
@@ -81,27 +84,27 @@ impl ProjectRoot {
         Ok(Self { path: path.into(), git_dir })
     }
 
-    /// Returns the folder, without links.
+    /// Returns the path of the root's folder, without links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the folder of its git repository; a linked worktree has its own.
+    /// Returns the git folder of the root, if it has one. A linked worktree has a git folder of its own.
     pub fn git_dir(&self) -> Option<&Path> {
         self.git_dir.as_deref()
     }
 
     /// Returns the path of a file of the root.
     pub fn join(&self, path: &str) -> PathBuf {
-        // `Path::join` would allocate twice: for the root, and then for the rest.
+        // `Path::join` would allocate twice: first for the root, and then for the whole path.
         let mut place = PathBuf::with_capacity(self.path.as_os_str().len() + 1 + path.len());
         place.push(&self.path);
         place.push(path);
         place
     }
 
-    /// Returns the name of a path below the root: relative, with `/`. Returns `None` for a path elsewhere and for a
-    /// name that a line cannot hold.
+    /// Returns a path relative to the root, with `/` between the names. Returns `None` for a path outside of the root,
+    /// and for a name that does not fit into one line.
     pub fn name(&self, path: &Path) -> Option<String> {
         let mut name = String::new();
         for part in path.strip_prefix(&self.path).ok()?.components() {
@@ -114,8 +117,9 @@ impl ProjectRoot {
         can_be_told(&name).then_some(name)
     }
 
-    /// Returns the name of the file that a caller means by a path: absolute, or relative to the root or to `cwd`.
-    /// Follows links as long as they stay inside the root. A file that is gone has the name that it had.
+    /// Returns the path, relative to the root, of the file that a caller names. The caller may give an absolute path,
+    /// or a path relative to the root or to `cwd`. Links are followed if they stay inside the root. A path that no
+    /// longer exists is returned as it was given.
     pub fn resolve_path(&self, given: &str, cwd: Option<&Path>) -> Option<String> {
         if given.is_empty() || given.len() > MAX_PATH_BYTES {
             return None;
@@ -126,12 +130,12 @@ impl ProjectRoot {
         real.or_else(|| self.name(&self.path.join(given)))
     }
 
-    /// Returns the commit of HEAD, if git's files say it.
+    /// Returns the commit of HEAD; `None` if git's files do not say it.
     pub fn read_head(&self) -> Option<String> {
         let git_dir = self.git_dir.as_deref()?;
         let head = read_pointer(&git_dir.join("HEAD"))?;
         let Some(name) = head.strip_prefix("ref: ") else { return parse_commit(&head) };
-        // A name with `..` would lead out of the repository.
+        // A ref name with `..` would lead out of the repository.
         if name.split('/').any(|part| part == "..") || name.starts_with('/') {
             return None;
         }
@@ -143,7 +147,7 @@ impl ProjectRoot {
     }
 }
 
-/// Returns true if a path fits into a line and can be looked up by name.
+/// Returns true if a path fits into one line and can be looked up later.
 pub fn can_be_told(path: &str) -> bool {
     !path.is_empty() && path.len() <= MAX_PATH_BYTES && is_tellable_name(path)
 }
@@ -157,7 +161,7 @@ fn parse_commit(text: &str) -> Option<String> {
     is_one.then(|| text.to_owned())
 }
 
-/// Looks a name up in the file that holds packed refs.
+/// Looks up a ref name in the file `packed-refs`.
 fn find_packed_ref(common: &Path, name: &str) -> Option<String> {
     let text = foreign::read_text(&common.join("packed-refs"), LinkPolicy::Followed, 8 << 20).ok()?;
     text.lines()
@@ -234,7 +238,7 @@ mod tests {
             std::os::unix::fs::symlink("src/a.py", base.join("one/link.py")).unwrap();
             std::os::unix::fs::symlink(base.join("secret.py"), base.join("one/out.py")).unwrap();
             assert_eq!(root.resolve_path("link.py", None).as_deref(), Some("src/a.py"));
-            // The path has a name in the root, but it is no regular file, so no code reads it.
+            // The path is inside the root, but it is not a regular file, so it is never read as code.
             assert_eq!(root.resolve_path("out.py", None).as_deref(), Some("out.py"));
         }
     }

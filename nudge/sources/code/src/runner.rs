@@ -1,4 +1,4 @@
-//! Builds the command that runs some tests, if the test runner is known.
+//! Builds the command that runs some tests, if the test runner of the project is known.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::root::ProjectRoot;
 
-/// The longest manifest that is read.
+/// The most bytes that are read of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
-/// The longest command.
+/// The most bytes of a command.
 const MAX_BYTES: usize = 2_000;
 
-/// Returns the command for `tests`, each a file and a qualified name, and for all tests in `files`. It runs in the
-/// root.
+/// Returns the command that runs `tests` (each a file and a qualified name) and all tests in `files`. The command must
+/// run in the folder of the root. Returns `None` if no runner is known.
 pub fn test_command(root: &ProjectRoot, tests: &[(String, String)], files: &[String]) -> Option<String> {
     let mut by_runner: BTreeMap<TestRunner, Vec<(&str, Option<&str>)>> = BTreeMap::new();
     let named = files.iter().filter(|file| !tests.iter().any(|(path, _)| path == *file));
@@ -29,15 +29,15 @@ pub fn test_command(root: &ProjectRoot, tests: &[(String, String)], files: &[Str
     (!command.is_empty() && command.len() <= MAX_BYTES).then_some(command)
 }
 
-/// A test runner and its package or folder.
+/// A test runner, with the package or folder where it runs.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum TestRunner {
     Pytest,
-    /// Cargo, with the package.
+    /// Cargo, for this package.
     Cargo(String),
-    /// Go, with the folder.
+    /// Go, for this folder.
     Go(String),
-    /// A runner of Node by its name, with the folder of the package.
+    /// A runner of Node with its name, in the folder of this package.
     Node(&'static str, String),
 }
 
@@ -112,7 +112,8 @@ impl TestRunner {
     }
 }
 
-/// Calls `says` with the manifests of this name in a file's folder and above, nearest first; returns the first answer.
+/// Calls `says` with the manifests of this name: first in the file's folder, then in each folder above. Returns the
+/// first result that `says` gives.
 fn find_above<T>(root: &ProjectRoot, path: &str, name: &str, says: impl Fn(&str, &str) -> Option<T>) -> Option<T> {
     let mut folder = path;
     while !folder.is_empty() {

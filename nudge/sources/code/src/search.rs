@@ -15,30 +15,32 @@ use words::{NameWords, fold_name};
 
 /// The most words of a query.
 const MAX_WORDS: usize = 8;
-/// The number of names that are ranked exactly: this factor times the limit, and a minimum.
+/// The search ranks this many times the limit, plus `LOOKED_AT_LEAST`, of the best names exactly.
 const LOOKED_AT: usize = 4;
 const LOOKED_AT_LEAST: usize = 64;
-/// The most entries of one word that are counted.
+/// The most entries that are counted for one word of a query.
 const MAX_ENTRIES: usize = 20_000;
-/// The score of a name that equals the query, and of a name that differs only in case and separators.
+/// The score of a name that equals the query. `SAME_BUT_FOR_CASE` is the score of a name that differs only in case and
+/// separators.
 const SAME: f64 = 1.0;
 const SAME_BUT_FOR_CASE: f64 = 0.95;
-/// The score of a query word that is a word of the name, that begins a word, that is in the qualified name, and that is
-/// in the path.
+/// The score of a query word that is a whole word of the name (`IN_NAME`), begins a word of the name (`BEGINS`), is a
+/// word of the owners' names (`AROUND`), or is a word of the path (`IN_PATH`).
 const IN_NAME: f64 = 0.9;
 const BEGINS: f64 = 0.7;
 const AROUND: f64 = 0.5;
 const IN_PATH: f64 = 0.3;
-/// The part of a score that depends on how much of the name the query covers.
+/// The part of a score that depends on the share of the name that the query covers.
 const COVERAGE: f64 = 0.25;
-/// The factor for tests, which lowers them: a query for tests says so.
+/// The factor that lowers the scores of tests, because a query for a test contains the word `test`.
 const TEST: f64 = 0.9;
 
-/// A node of one word's list: its file, its number in the file, and the length of its name.
+/// An entry of a word's posting list: the file, the number of the node in the file, and the length of the node's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct NodePosting {
     file: u32,
-    /// A file has at most 20,000 nodes, so number and length fit into 32 bits.
+    /// The number of the node in the upper 24 bits, and the length of its name in the lower 8 bits. A file has at most
+    /// 20,000 nodes.
     node_and_length: u32,
 }
 
@@ -58,7 +60,7 @@ impl NodePosting {
     }
 }
 
-/// The names of all nodes, by their words. A changed file costs only its own names.
+/// Indexes the names of all nodes by their words. A change of a file updates only the names of this file.
 #[derive(Debug, Default)]
 pub struct NameIndex {
     paths: Vec<Option<Arc<str>>>,
@@ -67,13 +69,13 @@ pub struct NameIndex {
     words: BTreeMap<Box<str>, Vec<NodePosting>>,
 }
 
-/// A search for nodes.
+/// A query for nodes by name.
 pub struct NameQuery<'a> {
     /// Words, parts of names, or whole names.
     pub text: &'a str,
     /// Only nodes of this kind.
     pub kind: Option<NodeKind>,
-    /// Only nodes in files that match.
+    /// Only nodes in files whose path matches.
     pub path: Option<&'a GlobMatcher>,
     /// The most results.
     pub limit: usize,
@@ -85,21 +87,21 @@ impl NameQuery<'_> {
     }
 }
 
-/// A node that was found.
+/// A node that the search found.
 #[derive(Debug, Clone)]
 pub struct NodeHit<'a> {
-    /// The file.
+    /// The path of the file.
     pub path: &'a str,
     /// The node.
     pub view: NodeView<'a>,
-    /// The score, 0 to 1.
+    /// The score, from 0 to 1.
     pub score: f64,
-    /// The reason, in words.
+    /// The reason for the score, in words.
     pub reason: String,
 }
 
 impl NameIndex {
-    /// Replaces the names of a file.
+    /// Replaces the names of a file by the names in its new facts.
     pub fn replace_file(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
         if let (Some(old), Some(&number)) = (old, self.numbers.get(path)) {
             for (word, _) in NameWords::from_facts(old).iter_words() {
@@ -146,7 +148,7 @@ impl NameIndex {
         number
     }
 
-    /// Returns the best nodes, best first, and the number of further hits.
+    /// Returns the best nodes, the best first, and the number of further hits.
     pub fn find<'a>(&'a self, index: &'a CodeIndex, query: &NameQuery<'_>) -> (Vec<NodeHit<'a>>, usize) {
         let asked = ParsedQuery::parse_query(query.text);
         let mut likely = self.rank_by_words(&asked);
@@ -170,7 +172,7 @@ impl NameIndex {
             Some((asked.score(path, &view)?, path, view))
         };
         let mut hits: Vec<_> = likely.iter().filter_map(score).collect();
-        // A total order: by score, then the shorter name, then the earlier position.
+        // The order is total: by score, then by the shorter name, then by the earlier position.
         hits.sort_by(|(score, path, view), (other, other_path, other_view)| {
             let rank = |path, view: &NodeView<'_>| (view.qual().len(), path, view.number());
             other.total_cmp(score).then_with(|| rank(*path, view).cmp(&rank(*other_path, other_view)))
@@ -181,8 +183,8 @@ impl NameIndex {
         (hits.into_iter().map(told).collect(), omitted)
     }
 
-    /// Ranks the nodes that have words of a query in their names. The score is an estimate from the words alone,
-    /// without the facts of the nodes.
+    /// Ranks the nodes whose names contain words of a query. The score is an estimate from the words alone; the facts
+    /// of the nodes are not read.
     fn rank_by_words(&self, asked: &ParsedQuery<'_>) -> Vec<(f64, NodePosting)> {
         let mut sums: HashMap<NodePosting, f64, FixedState> = HashMap::default();
         for word in &asked.words {
@@ -192,7 +194,7 @@ impl NameIndex {
                 let counts = if **own == **word { IN_NAME } else { BEGINS };
                 entries.iter().map(move |posting| (*posting, counts))
             });
-            // The name that joins several words counts as all of these words.
+            // `whole` joins all words of the query, so a match of it counts as often as there are words.
             let times = if *word == asked.whole { asked.count_words() } else { 1.0 };
             for (posting, counts) in entries.take(MAX_ENTRIES) {
                 *sums.entry(posting).or_default() += counts * times;
@@ -204,7 +206,8 @@ impl NameIndex {
         sums.into_iter().map(|(posting, sum)| (sum * coverage(posting), posting)).collect()
     }
 
-    /// Returns the nodes with this word in their names: the file, and the node's number in it.
+    /// Returns the nodes that have this word in their names: the path of the file, and the number of the node in the
+    /// file.
     pub fn nodes_with(&self, word: &str) -> impl Iterator<Item = (&str, u32)> {
         let entries = self.words.get(word).into_iter().flatten();
         entries.filter_map(|posting| Some((self.paths.get(posting.file as usize)?.as_deref()?, posting.node_number())))
@@ -215,11 +218,11 @@ impl NameIndex {
 struct ParsedQuery<'a> {
     text: &'a str,
     words: Vec<String>,
-    /// The whole query as one name.
+    /// The whole query as one word: in lower case, without separators.
     whole: String,
 }
 
-/// The part in which a query word matches.
+/// The place where a query word matches.
 #[derive(Clone, Copy, PartialEq)]
 enum WordPlace {
     Name,
@@ -238,7 +241,7 @@ impl<'a> ParsedQuery<'a> {
             }
         }
         let whole = fold_name(text);
-        // Several words may be one name with spaces.
+        // The words may be one name, written with spaces.
         if words.len() > 1 && !words.contains(&whole) {
             words.push(whole.clone());
         }
@@ -249,12 +252,12 @@ impl<'a> ParsedQuery<'a> {
         self.text == view.name() || self.text == view.qual()
     }
 
-    /// Returns the number of words.
+    /// Returns the number of words, without the joined word.
     fn count_words(&self) -> f64 {
         length_ratio(self.single_words().count().max(1))
     }
 
-    /// Returns the words without the joined name.
+    /// Returns the words of the query, without the joined word.
     fn single_words(&self) -> impl Iterator<Item = &str> {
         let many = self.words.len() > 1;
         self.words.iter().filter(move |word| !many || **word != self.whole).map(String::as_str)

@@ -1,4 +1,5 @@
-//! Builds the nodes and edges that an answer shows, with the freshness of their files.
+//! Builds the nodes and edges of an answer. An edge is a call from one node to another. Each has the freshness of its
+//! file.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,33 +16,33 @@ use crate::live::{AsOf, FileFreshness, LiveRoot};
 use crate::root::ProjectRoot;
 use crate::stamp;
 
-/// The most times that an answer is computed again because one of its files had changed.
+/// The most times that an answer is computed. It is computed again when one of its files has changed.
 const ROUNDS: usize = 3;
-/// The length to which a documentation is cut in a list.
+/// The most characters of a documentation in a list.
 const DOC_CHARS: usize = 160;
 
-/// Files with their freshness.
+/// The checked files, with their freshness.
 pub type Looked = HashMap<Box<str>, FileFreshness, FixedState>;
 
-/// A state from which an answer is computed, and the files that the answer is about.
+/// A view of the index from which an answer is computed. The view collects the files that the answer is about.
 pub struct AnswerView<'a> {
     /// The current state.
     pub state: &'a RootState,
-    /// Queries about its calls.
+    /// Answers queries about the calls in this state.
     pub(crate) calls: IndexQueries<'a>,
     root: &'a ProjectRoot,
     looked: RefCell<Looked>,
-    /// Files that must be compared with the disk before the answer is given.
+    /// The files that must be compared with the disk before the answer is given.
     unseen: RefCell<Paths>,
 }
 
 impl AnswerView<'_> {
-    /// Notes that the answer is about a file, and returns the file's freshness.
+    /// Records that the answer is about a file, and returns the freshness of this file.
     pub fn check_fresh(&self, path: &str) -> FileFreshness {
         if let Some(fresh) = self.looked.borrow().get(path) {
             return *fresh;
         }
-        // Most files are unchanged, and their marks show it.
+        // Most files are unchanged, and their marks show that without a read.
         let known = self.state.files.get(path);
         if known.is_some_and(|known| stamp::read_stamp(self.root, path).is_some_and(|now| known.is_current(&now))) {
             self.looked.borrow_mut().insert(path.into(), FileFreshness::Yes);
@@ -52,7 +53,7 @@ impl AnswerView<'_> {
     }
 }
 
-/// An answer and its freshness.
+/// An answer, with its freshness.
 #[derive(Debug, Serialize)]
 pub struct FreshAnswer<T> {
     #[serde(flatten)]
@@ -61,7 +62,8 @@ pub struct FreshAnswer<T> {
     pub as_of: AsOf,
 }
 
-/// Computes an answer until each file that it is about has been checked. It is certainly about the files in `first`.
+/// Computes an answer. If the answer is about files that are not checked yet, checks them and computes the answer
+/// again, at most `ROUNDS` times in all. The files in `first` are checked before.
 pub fn answer_fresh<T>(
     live: &LiveRoot,
     first: &[&str],
@@ -70,7 +72,7 @@ pub fn answer_fresh<T>(
     fresh_beyond(live, live.freshen_files(first.iter().copied()), say)
 }
 
-/// Does the same as [`answer_fresh`], when some files have just been checked.
+/// Computes an answer like [`answer_fresh`], when the files in `looked` have just been checked.
 pub fn fresh_beyond<T>(
     live: &LiveRoot,
     mut looked: Looked,
@@ -102,45 +104,45 @@ pub fn fresh_beyond<T>(
 /// A node in an answer.
 #[derive(Debug, Serialize)]
 pub struct ShownNode {
-    /// The id.
+    /// The id of the node.
     pub id: String,
     /// The kind.
     pub kind: NodeKind,
-    /// The line of the name.
+    /// The line that has the node's name.
     pub line: u32,
-    /// The last line.
+    /// The last line of the node.
     pub end_line: u32,
     /// The declaration.
     pub signature: String,
-    /// The documentation; only its first line in a list.
+    /// The documentation; in a list, only its first line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doc: Option<String>,
-    /// Counts 1, plus 1 for each branch.
+    /// The complexity: 1, plus 1 for each branch.
     pub complexity: u32,
-    /// The hash of its text.
+    /// The hash of the node's text.
     pub source_hash: String,
-    /// Base classes and interfaces.
+    /// The base classes and interfaces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<String>,
-    /// Is true for a test.
+    /// Is true if the node is a test.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
-    /// Is true when its documentation is wrong.
+    /// Is true when the documentation contradicts the code.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub docstring_outdated: bool,
-    /// Is true when its documentation is incomplete.
+    /// Is true when the documentation does not describe everything.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub docstring_incomplete: bool,
-    /// The contradictions, by rule.
+    /// The contradictions between documentation and code, each with its rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<ShownDrift>,
-    /// The time at which it appeared, if this session saw that.
+    /// The time when the node appeared; absent if the server did not see that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<String>,
-    /// The time at which its text last changed, if this session saw that.
+    /// The time when the node's text last changed; absent if the server did not see that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_changed: Option<String>,
-    /// The freshness of the file.
+    /// The freshness of the node's file.
     pub fresh: FileFreshness,
 }
 
@@ -149,40 +151,40 @@ pub struct ShownNode {
 pub struct ShownDrift {
     /// The rule that the documentation breaks.
     pub rule: DriftRule,
-    /// The contradiction.
+    /// A description of the contradiction.
     pub detail: String,
 }
 
 /// A node in a list.
 #[derive(Debug, Serialize)]
 pub struct BriefNode {
-    /// The id.
+    /// The id of the node.
     pub id: String,
     /// The kind.
     pub kind: NodeKind,
-    /// The line of the name.
+    /// The line that has the node's name.
     pub line: u32,
     /// The declaration.
     pub signature: String,
-    /// Counts 1, plus 1 for each branch.
+    /// The complexity: 1, plus 1 for each branch.
     pub complexity: u32,
 }
 
-/// A call.
+/// A call between two nodes.
 #[derive(Debug, Serialize)]
 pub struct ShownCall {
-    /// The node at the other end; absent for a call outside of all nodes.
+    /// The node at the other end of the call; absent for a call outside of all nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The file of the call; for a callee, its own file.
+    /// For a caller, the file that contains the call; for a callee, the file that defines it.
     pub path: String,
-    /// The line of the call; for a callee, the line of its name.
+    /// For a caller, the line of the call; for a callee, the line of its name.
     pub line: u32,
-    /// The rule by which the edge is known.
+    /// The rule by which the target of the call was found.
     pub how: EdgeCertainty,
-    /// Is true if the edge is certain.
+    /// Is true if the target of the call is certain.
     pub certain: bool,
-    /// The freshness of the file.
+    /// The freshness of the file in `path`.
     pub fresh: FileFreshness,
 }
 
@@ -192,7 +194,7 @@ pub fn to_node_id(path: &str, view: &NodeView<'_>) -> String {
 }
 
 impl ShownNode {
-    /// Collects everything that an answer shows of one node.
+    /// Collects everything that an answer shows about one node.
     pub fn from_id(view: &AnswerView<'_>, id: NodeId) -> Option<Self> {
         let found = view.state.index.find_node(id)?;
         let (path, node) = (found.path, found.view);
@@ -225,7 +227,7 @@ impl ShownNode {
 }
 
 impl BriefNode {
-    /// Shows a node in a list.
+    /// Makes the entry of a node in a list.
     pub fn from_view(path: &str, node: &NodeView<'_>) -> Self {
         Self {
             id: self::to_node_id(path, node),
@@ -237,7 +239,7 @@ impl BriefNode {
     }
 }
 
-/// Returns the first line of a documentation.
+/// Returns the first line of a documentation that is not empty, shortened for a list.
 pub fn first_line(doc: &str) -> String {
     nudge_core::text::clip_text(doc.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(""), DOC_CHARS)
 }

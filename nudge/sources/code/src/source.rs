@@ -1,4 +1,4 @@
-//! Is the source for code: keeps the live roots and the one thread that works for them.
+//! Offers code as a source: keeps the live roots, and the one thread that works for them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::offer;
 use crate::root::ProjectRoot;
 use nudge_os::cpu::thread_cpu_time;
 
-/// The entry for the list of sources.
+/// Registers code in the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "code",
     methods: || TABLE.methods(),
@@ -42,7 +42,7 @@ pub static SOURCE: SourceSpec = SourceSpec {
     env: &[],
     alone: true,
     commands: &[],
-    // The first root starts the thread, so a session that never asks for code has none.
+    // The first root starts the thread, so a session in which nobody calls for code has no thread.
     works: false,
     open: |host| {
         let code: Arc<CodeSource> = Arc::new_cyclic(|own| CodeSource::open(host, own.clone()));
@@ -50,21 +50,21 @@ pub static SOURCE: SourceSpec = SourceSpec {
     },
 };
 
-/// The most roots that are kept up to date.
+/// The most live roots.
 const MAX_ROOTS: usize = 4;
-/// The time without use after which a root is dropped.
+/// The time without use after which a live root is dropped, in milliseconds.
 const UNUSED_MS: Millis = 30 * 60_000;
-/// The most items given to client sessions that are remembered.
+/// The most items that the source remembers as given to client sessions.
 const MAX_GIVEN: usize = 5_000;
-/// The longest wait of a call for the cache of a new root, which takes less to read.
+/// The longest time that a call waits for a new root. Reading the cache takes less.
 const BEGINNING: Duration = Duration::from_millis(100);
-/// The longest wait of a hook for the cache of a root that starts again.
+/// The longest time that a hook waits for a root that is started again from its cache.
 const KEPT: Duration = Duration::from_millis(15);
-/// The time for which the root of a folder is remembered.
+/// The time for which the source remembers the root of a folder.
 const SAME_ROOT: Duration = Duration::from_secs(1);
-/// The longest wait for the worker at the end.
+/// The longest time that `close` waits for the worker thread.
 const ENDING: Duration = Duration::from_millis(500);
-/// The wait when no root has work.
+/// The wait of the worker thread when no root has work.
 const IDLE: Duration = Duration::from_hours(1);
 
 /// The opened source.
@@ -73,22 +73,22 @@ pub struct CodeSource {
     clock: Arc<dyn Clock>,
     caches: DataDir,
     is_on: bool,
-    /// Is true in a process that answers one call and has no session.
+    /// Is true in a process that answers one call and belongs to no session.
     is_alone: bool,
     detector: Mutex<GitDetector>,
-    /// The folder of the last call, the time, and its root.
+    /// The folder of the last call, the time when its root was found, and the root.
     last: Mutex<Option<(PathBuf, Instant, ProjectRoot)>>,
     roots: Mutex<Vec<Arc<LiveRoot>>>,
-    /// The stop flag of the worker thread, once that runs; it also wakes the thread for new work.
+    /// The stop flag of the worker thread; set once the thread is started. The flag also wakes the thread for new work.
     worker: Arc<OnceLock<StopFlag>>,
-    /// A channel without messages; it closes when the worker thread ends.
+    /// A channel without messages that closes when the worker thread ends.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
-    /// The workers that did the work of a process that answers one call.
+    /// The workers of a process that answers one call. Their work is finished.
     finished: Mutex<Vec<RootWorker>>,
     given: Mutex<GivenItems>,
 }
 
-/// The hashes of items that were given to client sessions, oldest first.
+/// The hashes of the items that client sessions got, the oldest first.
 #[derive(Default)]
 struct GivenItems(VecDeque<u64>);
 
@@ -111,11 +111,11 @@ impl CodeSource {
         }
     }
 
-    /// Finds the root of a call, and starts it if it is not live: the named root, else the one around the caller, else
-    /// the only one.
+    /// Finds the root of a call, and starts it if it is not live. The root is the one around `named`; without a name,
+    /// the one around the caller; without a folder, the only live root.
     ///
     /// # Errors
-    /// `E_INVALID` when code is switched off; the errors of [`ProjectRoot::find_root`].
+    /// `E_INVALID` when code is switched off or the root is not clear, and the errors of [`ProjectRoot::find_root`].
     pub(crate) fn find_live(&self, named: Option<&str>, context: &Context) -> Result<Arc<LiveRoot>> {
         if !self.is_on {
             return Err(Error::invalid(
@@ -146,7 +146,8 @@ impl CodeSource {
         Ok(live)
     }
 
-    /// Finds the root of a folder. A second call within [`SAME_ROOT`] does not read git's files again.
+    /// Finds the root of a folder. A second call for the same folder within [`SAME_ROOT`] does not read git's files
+    /// again.
     fn root_of(&self, folder: &Path) -> Result<ProjectRoot> {
         if let Some((known, found_at, root)) = &*self.last.lock()
             && known.as_os_str() == folder.as_os_str()
@@ -159,8 +160,8 @@ impl CodeSource {
         Ok(root)
     }
 
-    /// Finds the root around the caller, if it is live. A caller that did not ask for code does not wait for a new
-    /// root.
+    /// Finds the live root around the caller; `None` if the root is not live. So a caller that did not ask for code
+    /// never waits for a new root.
     pub(crate) fn find_alive(&self, context: &Context) -> Option<Arc<LiveRoot>> {
         if self.roots.lock().is_empty() {
             return None;
@@ -171,8 +172,8 @@ impl CodeSource {
         Some(live)
     }
 
-    /// Finds the root around the caller, if it is live or has a cache. An agent's session may outlive its server or the
-    /// live root, and no second start event comes then.
+    /// Finds the root around the caller if it is live, and starts it again if it has a cache. A client session may
+    /// outlive the server or the live root, and sends no second start event.
     pub(crate) fn alive_or_kept(&self, context: &Context) -> Option<Arc<LiveRoot>> {
         if let Some(live) = self.find_alive(context) {
             return Some(live);
@@ -184,7 +185,7 @@ impl CodeSource {
         Some(live)
     }
 
-    /// Starts the root around the caller, if there is one.
+    /// Makes the root around the caller live, if there is a root.
     pub(crate) fn begin_around(&self, context: &Context) {
         let Some(cwd) = context.cwd().filter(|_| self.is_on && !self.is_alone) else { return };
         let root = ProjectRoot::find_root(Path::new(cwd), &mut self.detector.lock());
@@ -223,7 +224,7 @@ impl CodeSource {
         live
     }
 
-    /// Wakes the worker thread; starts it if it does not run.
+    /// Wakes the worker thread. Starts the thread if it does not run.
     fn work_on(&self) {
         let begin = || {
             let stop = StopFlag::default();
@@ -234,7 +235,7 @@ impl CodeSource {
                     let _until_ended: mpsc::Sender<()> = until_ended;
                     own.run_workers(&flag);
                 };
-                // Without the thread no file is read, and every answer says so.
+                // If the thread cannot start, no file is read, and every answer says so.
                 let _ = std::thread::Builder::new().name("nudge-code".into()).spawn(work);
             }
             stop
@@ -242,7 +243,7 @@ impl CodeSource {
         self.worker.get_or_init(begin).tell_news();
     }
 
-    /// Works for the roots until the stop flag is set.
+    /// Works for all live roots until the stop flag is set.
     fn run_workers(&self, stop: &StopFlag) {
         give_way();
         let mut workers = Vec::new();
@@ -250,7 +251,7 @@ impl CodeSource {
             self.assign_workers(&mut workers);
             let begun = thread_cpu_time();
             let rest = workers.iter_mut().map(|worker| worker.step(stop)).min().unwrap_or(IDLE);
-            // The pause equals the work, so the thread takes at most half of a processor.
+            // The pause is as long as the work, so the thread takes at most half of a processor.
             let pause = || thread_cpu_time().saturating_sub(begun);
             let is_over = if rest.is_zero() { stop.wait(pause()) } else { stop.wait_for_news(rest) };
             if is_over {
@@ -260,7 +261,7 @@ impl CodeSource {
         workers.iter_mut().for_each(RootWorker::close);
     }
 
-    /// Notes that a client session gets an item; returns true if it had it before.
+    /// Records that a client session gets an item. Returns true if the session got it before.
     pub(crate) fn was_given(&self, what: u64) -> bool {
         let GivenItems(given) = &mut *self.given.lock();
         if given.contains(&what) {
@@ -273,7 +274,7 @@ impl CodeSource {
         false
     }
 
-    /// Returns true if no worker follows changes.
+    /// Returns true in a process that answers one call, without a worker thread.
     pub(crate) fn is_alone(&self) -> bool {
         self.is_alone
     }
@@ -283,7 +284,7 @@ impl CodeSource {
         self.is_on
     }
 
-    /// Makes the list of workers match the live roots.
+    /// Makes the list of workers match the list of live roots.
     fn assign_workers(&self, workers: &mut Vec<RootWorker>) {
         let roots = self.roots.lock().clone();
         workers.retain_mut(|worker| {
@@ -304,7 +305,7 @@ impl CodeSource {
 impl TableService for CodeSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // A refresh changes only the index, so making it twice is harmless.
+    // A refresh changes only the index, so a repeated refresh does no harm.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -344,7 +345,7 @@ impl Source for CodeSource {
         }
     }
 
-    /// Stops the worker, and waits a moment for it to write its cache; a hanging disk does not delay the end further.
+    /// Stops the worker thread, and waits at most `ENDING` until it has written the caches.
     fn close(&self) {
         self.worker.get().inspect(|worker| worker.set());
         if let Some(ended) = self.ended.lock().take() {

@@ -1,4 +1,4 @@
-//! Reads files with their marks, which show later whether a file has changed.
+//! Reads files together with their marks. The marks show later whether a file has changed.
 
 use std::io::{self, Read as _};
 
@@ -7,38 +7,38 @@ use nudge_os::foreign::{self, LinkPolicy};
 
 use crate::root::ProjectRoot;
 
-/// The most tries to read a file that changes during the read.
+/// The most tries to read a file that changes during each read.
 const TRIES: usize = 3;
 
-/// Returns the current marks of one of the root's files; `None` when there is no such regular file.
+/// Returns the current marks of a file in the root; `None` when there is no such regular file.
 pub fn read_stamp(root: &ProjectRoot, path: &str) -> Option<FileMarks> {
     FileMarks::from_metadata(&root.join(path).symlink_metadata().ok()?)
 }
 
-/// The content of a file with its marks at the same moment.
+/// The content of a file, with the marks that the file had at the same moment.
 #[derive(Debug)]
 pub struct MarkedContent {
-    /// The bytes; `None` when there are more than `max_bytes`.
+    /// The bytes; `None` when the file has more than `max_bytes`.
     pub bytes: Option<Vec<u8>>,
-    /// The marks.
+    /// The marks of the file.
     pub stamp: FileMarks,
-    /// The time of the read.
+    /// The time of the read, in nanoseconds since 1970.
     pub read_ns: i64,
 }
 
-/// Reads one of the root's files, if it has at most `max_bytes`.
+/// Reads a file of the root, if it has at most `max_bytes`.
 ///
 /// # Errors
-/// Errors of opening and reading; `InvalidInput` for anything but a regular file inside the root; `Interrupted` for a
-/// file that changes during every try.
+/// The errors of opening and reading the file; `InvalidInput` for a path that is not a regular file inside the root;
+/// `Interrupted` for a file that changed during every try.
 pub fn read(root: &ProjectRoot, path: &str, max_bytes: u64) -> io::Result<MarkedContent> {
     let place = root.join(path);
-    // A folder in the path may have become a link to elsewhere.
+    // A folder in the path may have become a link to a place outside of the root.
     if place.canonicalize()? != place {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     for _ in 0..TRIES {
-        // A device must not even be opened.
+        // The check comes first, because even opening a device can have an effect.
         if !place.symlink_metadata()?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }

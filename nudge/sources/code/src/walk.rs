@@ -1,4 +1,4 @@
-//! Finds the files of a root that count: not ignored by git, and in folders of this repository.
+//! Finds the files of a root that count: git does not ignore them, and their folders belong to this repository.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -13,32 +13,32 @@ use crate::root::ProjectRoot;
 use crate::rules::{self, FolderRules};
 use crate::stamp::{FileMarks, read_stamp};
 
-/// The most files that are indexed.
+/// The most files of a root that are indexed.
 pub const MAX_FILES: usize = 20_000;
 
 /// The result of a walk.
 #[derive(Debug, Default)]
 pub struct WalkResult {
-    /// Files of code, and manifests, by their names.
+    /// The files of code and the manifests, by path.
     pub files: BTreeMap<Box<str>, FileMarks>,
-    /// The folders that were entered.
+    /// The folders that the walk entered.
     pub folders: Vec<PathBuf>,
-    /// The number of files that were left out, by reason.
+    /// The number of files that the walk left out, for each reason.
     pub skipped: BTreeMap<&'static str, usize>,
-    /// Is true when the root has more files than are indexed.
+    /// Is true when the root has more than [`MAX_FILES`] files.
     pub is_truncated: bool,
-    /// The time it took.
+    /// The time that the walk took.
     pub took: Duration,
 }
 
-/// Walks a root. Stops early and returns `None` when `is_over` returns true.
+/// Walks over all files of a root. Stops and returns `None` when `is_over` returns true.
 pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkResult> {
     let begun = Instant::now();
     let mut walked = WalkResult::default();
     let counts = |path: &Path, is_folder: bool| {
         rules::is_source(root, path, is_folder) && (is_folder || path.file_name().is_some_and(is_of_use))
     };
-    // A submodule or another repository is a separate root.
+    // A submodule, or any other repository inside the root, is a root of its own.
     let plan = WalkPlan { enters_repositories: false, counts: &counts, is_over, ..WalkPlan::default() };
     let mut visit = |found: WalkEntry<'_>| {
         match found {
@@ -62,16 +62,16 @@ pub fn walk_root(root: &ProjectRoot, is_over: &dyn Fn() -> bool) -> Option<WalkR
     Some(walked)
 }
 
-/// Answers whether a walk would find a file, without a walk. It remembers the rules of each folder, so it must be used
-/// only for a moment.
+/// Says whether a walk would find a file, without a walk. The finder remembers the rules of each folder, so it must not
+/// be used for longer than a moment.
 pub struct FileFinder<'a> {
     root: &'a ProjectRoot,
-    /// The rules of the entered folders; `None` for a folder that a walk would not enter.
+    /// The rules of each folder that was looked up; `None` for a folder that a walk would not enter.
     entered: HashMap<PathBuf, Option<FolderRules>>,
 }
 
 impl<'a> FileFinder<'a> {
-    /// Makes a finder that has read nothing yet.
+    /// Makes a finder that has read no rules yet.
     pub fn new(root: &'a ProjectRoot) -> Self {
         Self { root, entered: HashMap::new() }
     }
@@ -98,7 +98,7 @@ impl<'a> FileFinder<'a> {
             if let Some(known) = self.entered.get(folder) {
                 rules.clone_from(known);
             } else {
-                // Skipped rules are reported by the walk, not here.
+                // The walk reports rules that could not be read, so the finder ignores them.
                 let top =
                     || rules::with_sources(self.root, |all| FolderRules::new(self.root.path(), all, &mut |_, _| {}));
                 rules = if folder == self.root.path() { Some(top()) } else { rules };
@@ -120,7 +120,7 @@ impl<'a> FileFinder<'a> {
     }
 }
 
-/// Returns true if a file of this name may have facts or be a manifest.
+/// Returns true if the name is that of a code file or a manifest.
 pub fn is_of_use(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     CodeLanguage::from_path(&name).is_some() || is_manifest(&name)
@@ -148,7 +148,7 @@ impl WalkResult {
         *self.skipped.entry(reason).or_default() += 1;
     }
 
-    /// Keeps the files that changed last.
+    /// Keeps the [`MAX_FILES`] files that changed last.
     fn keep_newest(&mut self) {
         if self.files.len() <= MAX_FILES {
             return;
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Lists the names that a walk finds, and checks that the finder agrees.
+    /// Lists the paths that a walk finds, and checks that the finder finds them too.
     fn names(root: &ProjectRoot) -> Vec<String> {
         let walked = walk_root(root, &|| false).unwrap();
         let names: Vec<_> = walked.files.keys().map(ToString::to_string).collect();

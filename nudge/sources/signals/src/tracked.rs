@@ -11,7 +11,7 @@ use nudge_os::foreign::{self, LinkPolicy};
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// The most bytes of a `.git` file.
 const MAX_POINTER_BYTES: u64 = 4 << 10;
-/// The most folders that the search goes up. [`MAX_PARTS`] limits the parts of a split index.
+/// The most folders that the search goes up. `MAX_PARTS` limits the parts of a split index.
 const MAX_ANCESTORS: usize = 256;
 const MAX_PARTS: usize = 8;
 /// The bytes of the fixed fields of an index entry before its flags: times, inode, mode, owner, size. The hash of the

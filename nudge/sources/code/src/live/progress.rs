@@ -1,9 +1,9 @@
-//! Shows the progress of a first reading: one line on the terminal, which is erased at the end.
+//! Shows the progress while a project is read for the first time: one line on the terminal, which is erased at the end.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::{Duration, Instant};
 
-/// The time before the line appears, and the time between two updates of it.
+/// The time before the line appears. `EVERY` is the time between two updates of the line.
 const BEGINS: Duration = Duration::from_millis(400);
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -15,12 +15,12 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Makes a line; it is visible only on a terminal.
+    /// Makes a progress line. The line is visible only on a terminal.
     pub fn new() -> Self {
         Self { next: Instant::now() + BEGINS, is_seen: stderr().is_terminal(), is_shown: false }
     }
 
-    /// Shows how many of all files are read.
+    /// Shows how many files of all files are read.
     pub fn show_count(&mut self, read: usize, all: usize) {
         let now = Instant::now();
         if self.is_seen && now >= self.next {

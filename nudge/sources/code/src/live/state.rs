@@ -1,4 +1,4 @@
-//! Holds the state of a root at one moment: the index, and the marks of the files from which it was made.
+//! Holds the state of a root at one moment: the index, and the marks of the files from which the index was made.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,53 +13,55 @@ use crate::live::watch::WatchMode;
 use crate::search::NameIndex;
 use crate::stamp::FileMarks;
 
-/// The most facts of earlier versions of files that are remembered, so that a switch back to a branch is cheap.
+/// The most earlier versions of files whose facts are remembered. With these facts, a switch back to a branch needs no
+/// parsing.
 const MAX_REMEMBERED: usize = 5_000;
-/// The remembered facts take at most as many bytes as the index, or this many if the index is smaller.
+/// The limit of the remembered facts in bytes, if the index is smaller than that. Otherwise the limit is the size of
+/// the index.
 const LEAST_REMEMBERED_BYTES: usize = 1 << 20;
 /// The most nodes of an index.
 const MAX_NODES: usize = 300_000;
 /// The most bytes of an index.
 const MAX_BYTES: usize = 400 << 20;
 
-/// The most calls that are checked when a file loses definitions, and the most lost calls that are remembered of a
-/// file.
+/// The most calls that are checked when a file loses definitions. `MAX_LOST` limits the removed definitions that are
+/// remembered for a file.
 const MAX_LOST_CALLS: usize = 500;
 const MAX_LOST: usize = 50;
 
 /// A definition that was removed.
 pub struct LostDefinition {
-    /// The name with its owners.
+    /// The qualified name: the name with its owners.
     pub qual: Box<str>,
     /// The bare name.
     pub name: Box<str>,
-    /// The certain callers: the file, and the node in it.
+    /// The code that certainly called the definition: the file, and the node in the file (`None` outside of all nodes).
     pub callers: BTreeSet<(Arc<str>, Option<Box<str>>)>,
 }
 
-/// The times at which a node appeared and last changed, as far as the server saw it.
+/// The times when a node appeared and when it last changed, if the server saw that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeHistory {
-    /// The time at which the node appeared; `None` if it existed before.
+    /// The time when the node appeared; `None` if it existed before the server started.
     pub first: Option<Millis>,
-    /// The time at which its text last changed.
+    /// The time when the node's text last changed.
     pub changed: Option<Millis>,
 }
 
 /// The last read of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastRead {
-    /// The marks at the time of the read.
+    /// The marks of the file when it was read.
     pub stamp: FileMarks,
-    /// The time of the read.
+    /// The time of the read, in nanoseconds since 1970.
     pub read_ns: i64,
-    /// The number of this read: the result of an earlier read never replaces that of a later one.
+    /// The number of this read. The result of a read never replaces the result of a read with a higher number.
     pub order: u64,
     /// Is true when the file was already in the index when the read began.
     pub is_again: bool,
-    /// The hash of its bytes.
+    /// The hash of the file's bytes.
     pub hash: Hash,
-    /// The reason why the file has no facts; `None` when it has facts, and for a manifest.
+    /// The reason why the file has no facts; `None` for a file with facts and for a manifest.
     pub skip: Option<Skip>,
 }
 
@@ -73,17 +75,17 @@ impl LastRead {
 /// The result of reading a file.
 #[derive(Debug)]
 pub enum ReadResult {
-    /// Code, with its facts.
+    /// A code file, with its facts.
     Facts(Arc<FileFacts>),
-    /// A manifest.
+    /// A manifest, with its bytes.
     Manifest(Vec<u8>),
     /// The bytes are the same as before.
     Same,
-    /// The file does not count, for this reason.
+    /// The file is left out for this reason.
     Skipped(Skip),
 }
 
-/// The whole state. Readers share it. Storing a file takes almost no time, so no reader waits for long.
+/// The whole state of a root. Readers share it. To store a file takes almost no time, so no reader waits long.
 #[derive(Default)]
 pub struct RootState {
     /// The facts of the files.
@@ -92,13 +94,13 @@ pub struct RootState {
     pub names: NameIndex,
     /// Every file that was read.
     pub files: HashMap<Box<str>, LastRead, FixedState>,
-    /// The files that wait to be read.
+    /// The queue of files that wait to be read.
     pub to_read: ReadQueue,
-    /// Is true when a walk has seen all files since the start, and since the last event that may concern any file.
+    /// Is true when a walk has seen all files since the start, and since the last event that may concern every file.
     pub is_walked: bool,
-    /// Is true when every file has been read once: a file that is read later has changed while the server ran.
+    /// Is true when every file has been read once. A file that is read after that has changed while the server ran.
     pub is_caught_up: bool,
-    /// The time of the last read.
+    /// The time when a file was last read.
     pub indexed_at: Option<Millis>,
     /// The commit of HEAD.
     pub head: Option<String>,
@@ -106,26 +108,28 @@ pub struct RootState {
     pub left_out: BTreeMap<&'static str, usize>,
     /// Is true when the project has more files than the index.
     pub is_truncated: bool,
-    /// The way in which changes are noticed.
+    /// The way in which the server notices changes.
     pub mode: WatchMode,
-    /// The start time of the last walk.
+    /// The time when the last walk started, in nanoseconds since 1970.
     pub looked_ns: i64,
-    /// The last error.
+    /// The last error, for people.
     pub last_error: Option<String>,
-    /// The facts of changed files as they were when HEAD moved to its commit, or when the server started.
+    /// The facts that changed files had when HEAD moved to its present commit, or when the server started if that was
+    /// later.
     pub before: HashMap<Box<str>, Arc<FileFacts>, FixedState>,
-    /// Definitions that a file has lost since then, and their callers.
+    /// The definitions that each file has lost since the moment of `before`, with their callers.
     pub lost: HashMap<Box<str>, Vec<LostDefinition>, FixedState>,
     seen: HashMap<Box<str>, HashMap<Box<str>, NodeHistory, FixedState>, FixedState>,
     remembered: FactsHistory,
-    /// Files that are gone, with the number of the read or walk that found it.
+    /// The files that are gone, each with the number of the read or walk that noticed it.
     gone: HashMap<Box<str>, u64, FixedState>,
     nodes: usize,
     bytes: usize,
 }
 
 impl RootState {
-    /// Stores the result of reading a file; returns true if the index has changed. A result never replaces a later one.
+    /// Stores the result of a read. Returns true if the index has changed. Ignores the result if a later read of this
+    /// file is stored.
     pub fn put_file(&mut self, path: &str, known: LastRead, read: ReadResult) -> bool {
         let is_late = |order: u64| order > known.order;
         if self.files.get(path).is_some_and(|now| is_late(now.order))
@@ -133,7 +137,7 @@ impl RootState {
         {
             return false;
         }
-        // The file was removed while it was read again: if it comes back, it is read as a new file.
+        // The file was removed while it was read again. If the file comes back, it is read as a new file.
         if known.is_again && !self.files.contains_key(path) {
             return false;
         }
@@ -160,7 +164,7 @@ impl RootState {
         changed
     }
 
-    /// Removes a file that is gone; returns true if there was one.
+    /// Removes a file that no longer exists. Returns true if the state had the file.
     pub fn remove_file(&mut self, path: &str, order: u64) -> bool {
         if self.files.get(path).is_some_and(|now| now.order > order) {
             return false;
@@ -172,7 +176,7 @@ impl RootState {
         self.gone.insert(path.into(), order);
         let was_there = self.files.remove(path).is_some();
         self.replace_facts(path, None);
-        // A manifest has no facts, so only the index has it.
+        // `replace_facts` removes only facts, and a manifest has none. So the manifest is removed here.
         self.index.remove_file(path);
         was_there
     }
@@ -205,7 +209,7 @@ impl RootState {
         true
     }
 
-    /// Remembers the facts of a file before its change; a new file counts as empty before.
+    /// Remembers the facts that a file had before a change. A new file counts as empty before.
     fn note_before(&mut self, path: &str, old: Option<&Arc<FileFacts>>, new: Option<&Arc<FileFacts>>) {
         if self.before.len() >= MAX_REMEMBERED || self.before.contains_key(path) {
             return;
@@ -216,8 +220,8 @@ impl RootState {
         }
     }
 
-    /// Remembers the callers of definitions that a file is about to lose, because the index cannot find them
-    /// afterwards.
+    /// Remembers the callers of the definitions that a file is about to lose. Afterwards, the index cannot find these
+    /// callers any more.
     fn note_lost(&mut self, path: &str, new: Option<&FileFacts>) {
         let Some(old) = self.index.file_facts(path) else { return };
         let asking = self.index.start_queries();
@@ -249,7 +253,8 @@ impl RootState {
         known.truncate(MAX_LOST);
     }
 
-    /// Finds the contradictions in a node's documentation, in the file alone and compared with its earlier version.
+    /// Finds the contradictions in a node's documentation: those in the file itself, and those that came with a change
+    /// of the file.
     pub fn find_drift(&self, path: &str, node: &NodeView<'_>) -> Vec<DocDrift> {
         let mut drift: Vec<_> = node.list_drift().cloned().collect();
         let is_known = drift.iter().any(|drift| drift.rule == DriftRule::R1);
@@ -259,12 +264,12 @@ impl RootState {
         drift
     }
 
-    /// Returns the times at which a node appeared and changed, as far as they were seen.
+    /// Returns the times when a node appeared and last changed, if the server saw that.
     pub fn history_of(&self, path: &str, qual: &str) -> NodeHistory {
         self.seen.get(path).and_then(|nodes| nodes.get(qual)).copied().unwrap_or_default()
     }
 
-    /// Notes which nodes of a file appeared or changed now.
+    /// Records which nodes of a file appear or change with its new facts.
     fn note_seen(&mut self, path: &str, old: Option<&FileFacts>, new: Option<&FileFacts>) {
         if self.seen.len() >= MAX_REMEMBERED {
             self.seen.clear();
@@ -293,13 +298,13 @@ impl RootState {
         }
     }
 
-    /// Returns the facts of a file with these bytes, if they are remembered.
+    /// Returns the facts of a file with these bytes; `None` if they are not remembered.
     pub fn find_facts(&self, path: &str, hash: &Hash) -> Option<Arc<FileFacts>> {
         let now = self.index.file_facts(path).filter(|facts| facts.hash == *hash);
         now.or_else(|| self.remembered.get(path, hash)).cloned()
     }
 
-    /// Returns the file whose path ends in `given`, if there is exactly one.
+    /// Returns the file whose path ends with `given`; `None` if there is no such file, or more than one.
     pub fn only_file(&self, given: &str) -> Option<&str> {
         CodeLanguage::from_path(given)?;
         let end = format!("/{}", given.trim_start_matches("./"));
@@ -313,18 +318,19 @@ impl RootState {
     }
 }
 
-/// The files that wait to be read: first those that a caller waits for, then those that changed last.
+/// The queue of files that wait to be read. The files that a caller waits for come first, then the files that changed
+/// last.
 #[derive(Debug, Default)]
 pub struct ReadQueue {
     ranks: HashMap<Box<str>, Rank, FixedState>,
     ordered: std::collections::BTreeSet<(Rank, Box<str>)>,
 }
 
-/// The rank of a file: whether a caller waits for it, and the time of its last change.
+/// The rank of a file in the queue: true if a caller waits for the file, and the time of the file's last change.
 type Rank = (bool, i64);
 
 impl ReadQueue {
-    /// Adds a file. A file for which a caller already waits keeps its rank.
+    /// Adds a file to the queue. If a caller waits for the file already, that stays so.
     pub fn add(&mut self, path: &str, is_asked: bool, modified_ns: i64) {
         let old = self.ranks.get(path).copied();
         let rank = (is_asked || old.is_some_and(|(is_asked, _)| is_asked), modified_ns);
@@ -336,14 +342,14 @@ impl ReadQueue {
         self.ordered.insert((rank, path.into()));
     }
 
-    /// Removes a file.
+    /// Removes a file from the queue.
     pub fn remove(&mut self, path: &str) {
         if let Some((path, rank)) = self.ranks.remove_entry(path) {
             self.ordered.remove(&(rank, path));
         }
     }
 
-    /// Returns the next file and whether a caller waits for it. The file stays in the queue until it has been read.
+    /// Returns the next file, and true if a caller waits for it. The file stays in the queue until it has been read.
     pub fn next(&self) -> Option<(Box<str>, bool)> {
         self.ordered.last().map(|((is_asked, _), path)| (path.clone(), *is_asked))
     }
@@ -367,7 +373,7 @@ impl ReadQueue {
     }
 }
 
-/// The facts of earlier versions of files, up to a limit.
+/// Remembers the facts of earlier versions of files, up to a limit.
 #[derive(Default)]
 struct FactsHistory {
     facts: HashMap<(Box<str>, Hash), Arc<FileFacts>, FixedState>,

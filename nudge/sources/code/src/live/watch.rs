@@ -1,4 +1,4 @@
-//! Collects the changes of a root's files that the system reports.
+//! Collects the changes of a root's files that the operating system reports.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,23 @@ use crate::root::ProjectRoot;
 use crate::rules::FILES;
 use crate::walk::is_of_use;
 
-/// The files in git's folder that change when HEAD moves.
+/// The files in the git folder that change when HEAD moves.
 const OF_GIT: [&str; 3] = ["HEAD", "index", "index.lock"];
 
 type Folders = HashSet<PathBuf>;
 
-/// The way in which changes are noticed.
+/// The way in which the server notices changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum WatchMode {
     /// There is no watch yet.
     #[default]
     Starting,
-    /// The system reports changes, for so many folders.
+    /// The system reports changes in this many folders.
     Watch(usize),
-    /// The worker walks all files from time to time, because the system cannot report changes for this reason.
+    /// The worker walks over all files from time to time, because the system cannot report changes. The text is the
+    /// reason.
     Poll(String),
-    /// The process walks once, for one call.
+    /// The process walks once, to answer one call.
     Once,
 }
 
@@ -37,9 +38,9 @@ pub enum WatchMode {
 pub struct RootNews {
     /// Changed files.
     pub paths: Paths,
-    /// Is true when a walk of everything is needed: folders or rules changed, or there were too many changes.
+    /// Is true when the worker must walk over all files: folders or rules changed, or there were too many changes.
     pub all: bool,
-    /// Is true when HEAD moved or git is at work.
+    /// Is true when HEAD may have moved, or git may be changing files.
     pub git: bool,
     /// Is true when a caller waits for a walk.
     pub now: bool,
@@ -57,7 +58,7 @@ impl RootNews {
         self.paths.len() + usize::from(self.all) + usize::from(self.git)
     }
 
-    /// Takes out the files, and with `all` everything else as well.
+    /// Removes and returns the changed files. With `all`, removes and returns the other news too.
     #[must_use]
     pub fn drain_news(&mut self, all: bool) -> Self {
         if all {
@@ -71,23 +72,23 @@ impl RootNews {
     }
 }
 
-/// Receives news from any thread.
+/// Receives news of changes from any thread.
 pub struct NewsInbox {
     root: ProjectRoot,
     news: Mutex<RootNews>,
     folders: Mutex<Folders>,
-    /// Folders that were removed or created again: the system may still watch the old ones.
+    /// The folders that were removed or made again. The system may still watch the removed folder.
     lost: Mutex<Folders>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
 impl NewsInbox {
-    /// Makes the inbox of a root. Calls `wake` when the first news arrives in an empty inbox.
+    /// Makes the inbox of a root. The inbox calls `wake` when news arrives and the inbox was empty.
     pub fn new(root: ProjectRoot, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         Self { root, news: Mutex::default(), folders: Mutex::default(), lost: Mutex::default(), wake }
     }
 
-    /// Adds news.
+    /// Adds news with the function `note`.
     pub fn add_news(&self, note: impl FnOnce(&mut RootNews)) {
         let was_empty = {
             let mut news = self.news.lock();
@@ -108,12 +109,13 @@ impl NewsInbox {
         self.news.lock().count()
     }
 
-    /// Returns the time until no change has come for a while; `None` without news.
+    /// Returns the time that is left until the news counts as settled: no change came for a while. Returns `None`
+    /// without news.
     pub fn settles_in(&self) -> Option<Duration> {
         self.news.lock().settling.time_left()
     }
 
-    /// Calls `take` with the news; it may take some of them out.
+    /// Calls `take` with the news. `take` may remove some of them.
     pub fn inspect_news<T>(&self, take: impl FnOnce(&mut RootNews) -> T) -> T {
         take(&mut self.news.lock())
     }
@@ -154,7 +156,7 @@ impl NewsInbox {
 pub struct RootWatch(FolderWatch);
 
 impl RootWatch {
-    /// Begins to watch; the error says why that is impossible.
+    /// Begins to watch the root's folder. The error says why the system cannot watch it.
     pub fn begin(inbox: &Arc<NewsInbox>) -> Result<Self, String> {
         let to = Arc::clone(inbox);
         let mut watch = FolderWatch::begin(inbox.root.path(), move |told| match told {
@@ -167,8 +169,8 @@ impl RootWatch {
         Ok(Self(watch))
     }
 
-    /// Watches exactly these folders from now on; returns true if a folder is new. The error says why that is
-    /// impossible.
+    /// Watches exactly these folders from now on. Returns true if one of them was not watched before. The error says
+    /// why the system cannot watch them.
     pub fn set_folders(&mut self, inbox: &NewsInbox, folders: &[PathBuf]) -> Result<bool, String> {
         inbox.lost.lock().drain().for_each(|lost| self.0.forget(&lost));
         let now: Folders = folders.iter().cloned().collect();

@@ -1,4 +1,5 @@
-//! Does the work of a root: reads everything once, then each change. A single thread does it for all roots.
+//! Does the work for a root: reads every file once, and then each file that changes. A single thread does the work of
+//! all roots.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,30 +17,32 @@ use crate::live::watch::{RootWatch, WatchMode};
 use crate::stamp;
 use crate::walk::{self, FileFinder, WalkResult};
 
-/// The time after which the worker checks whether it should stop, and lets other roots work.
+/// The time after which a worker lets other roots work. The worker then also checks whether it must stop.
 const SLICE: Duration = Duration::from_millis(20);
-/// The time between two walks if the system reports no changes: a minimum, and a multiple of the time of one walk.
+/// The least time between two walks when the system does not report changes. If a walk is slow, the time is `POLL_COST`
+/// times the time of one walk.
 const POLL: Duration = Duration::from_secs(2);
 const POLL_COST: u32 = 100;
-/// The time between two walks after changes of folders, as a multiple of the time of one walk.
+/// The time between two walks after changes of folders: this many times the time of one walk.
 const WALK_COST: u32 = 10;
-/// The longest time that a process for a single call spends on reading.
+/// The longest time that a process for a single call spends on reading files.
 const AT_ONCE: Duration = Duration::from_secs(10);
-/// The pause between two checks of a git that is at work, and the age from which its lock counts as left by a dead git.
+/// The pause between two checks whether git still changes files. A lock of git that is older than `GIT_LOCK_OLD` was
+/// left by a git that no longer runs.
 const GIT_WAIT: Duration = Duration::from_millis(50);
 const GIT_LOCK_OLD: Duration = Duration::from_mins(1);
-/// The wait when there is nothing to do.
+/// The wait of a worker that has nothing to do.
 const IDLE: Duration = Duration::from_hours(1);
-/// The most rows that wait to be written to the cache.
+/// The most changes that wait to be written to the cache.
 const MAX_UNKEPT: usize = 200;
 
-/// The work on one root.
+/// Works for one root.
 pub struct RootWorker {
     live: Arc<LiveRoot>,
     cache: Option<IndexCache>,
     watch: Option<RootWatch>,
     is_begun: bool,
-    /// The earliest time of the next walk, and the time that the last one took.
+    /// The earliest time of the next walk. `cost` is the time that the last walk took.
     next_walk: Instant,
     cost: Duration,
 }
@@ -55,7 +58,7 @@ impl RootWorker {
         &self.live
     }
 
-    /// Works for a moment; returns the time for which there is nothing to do.
+    /// Works for a moment. Returns the time in which there is nothing to do.
     pub fn step(&mut self, stop: &StopFlag) -> Duration {
         let is_over = || stop.is_set();
         if !self.is_begun {
@@ -77,7 +80,7 @@ impl RootWorker {
         if is_done { self.idle_time() } else { Duration::ZERO }
     }
 
-    /// Does all the work within a time limit, for a process that answers one call; the next call does the rest.
+    /// Does all the work that fits into `AT_ONCE`, in a process that answers one call. A later call does the rest.
     pub fn finish_all(&mut self) {
         let until = Instant::now() + AT_ONCE;
         let is_over = || Instant::now() >= until;
@@ -95,7 +98,7 @@ impl RootWorker {
         self.write_cache();
     }
 
-    /// Writes the remaining rows to the cache and closes it.
+    /// Writes the remaining changes to the cache, and closes the cache.
     pub fn close(&mut self) {
         self.write_cache();
         self.watch = None;
@@ -104,7 +107,7 @@ impl RootWorker {
         }
     }
 
-    /// Returns the time for which there is nothing to do.
+    /// Returns the time in which there is nothing to do.
     fn idle_time(&self) -> Duration {
         let until_walk = self.next_walk.saturating_duration_since(Instant::now());
         let poll = if self.watch.is_none() { until_walk } else { IDLE };
@@ -117,13 +120,13 @@ impl RootWorker {
         poll.min(news)
     }
 
-    /// Loads the cached files.
+    /// Loads the facts of files from the cache.
     fn load_cache(&mut self, is_over: &dyn Fn() -> bool) {
         let live = &self.live;
         IndexCache::remove_orphans(&live.caches);
         let opened = IndexCache::open(&live.caches, &live.root).and_then(|mut cache| {
             cache.load_rows(&live.root, |rows| {
-                // Locks for each row, so that a query does not wait for all rows.
+                // Locks the state for each row anew, so that a query does not wait until all rows are loaded.
                 for (path, entry) in rows {
                     take_row(&mut live.state.write(), &path, entry);
                 }
@@ -138,7 +141,7 @@ impl RootWorker {
                     Some(why) => format!("{}, begun anew as {why}", cache.path()),
                 };
                 if cache.restart_reason().is_some() {
-                    // Starts from an empty state: each file goes into the new cache when it is read again.
+                    // The state starts empty too: then each file is read again, and goes into the new cache.
                     *live.state.write() = RootState::default();
                 }
                 self.cache = Some(cache);
@@ -147,8 +150,8 @@ impl RootWorker {
         }
     }
 
-    /// Walks the root, and finds the files to read and the files that are gone. With `watches`, the system reports
-    /// later changes.
+    /// Walks over the root, and finds the files that must be read and the files that are gone. With `watches`, the
+    /// system reports changes from then on.
     fn look_at_everything(&mut self, is_over: &dyn Fn() -> bool, watches: bool) {
         if watches && self.watch.is_none() && !matches!(self.live.state().mode, WatchMode::Poll(_)) {
             match RootWatch::begin(&self.live.inbox) {
@@ -157,9 +160,10 @@ impl RootWorker {
             }
         }
         let mut began = 0;
-        // A new folder gets its watch after the walk, so a second walk finds files that were created in between.
+        // A new folder is watched only after the walk. So another walk finds the files that were made in between.
         for _ in 0..3 {
-            // The walk takes its number first, so a file that is read during the walk counts as newer.
+            // The walk takes its number before it begins, so a file that is read during the walk counts as newer than
+            // the walk.
             let order = self.live.orders.fetch_add(1, Ordering::Relaxed);
             began = stamp::now_ns();
             let Some(mut walked) = walk::walk_root(&self.live.root, is_over) else { return };
@@ -177,14 +181,14 @@ impl RootWorker {
         state.is_walked = true;
         state.looked_ns = began;
         if state.head != head {
-            // HEAD moved: a difference from the old commit is not an edit, so the state forgets what it noted.
+            // HEAD moved. A difference from the old commit is no edit any more, so the state forgets the earlier facts.
             state.before.clear();
             state.lost.clear();
             state.head = head;
         }
     }
 
-    /// Watches these folders; returns true if a folder is new, so that a walk may find more in it.
+    /// Watches these folders. Returns true if one of them was not watched before, so another walk may find more in it.
     fn watch_folders(&mut self, folders: &[PathBuf]) -> bool {
         let Some(watch) = &mut self.watch else { return false };
         match watch.set_folders(&self.live.inbox, folders) {
@@ -211,7 +215,7 @@ impl RootWorker {
         let mut finder = FileFinder::new(&self.live.root);
         let gone: Vec<_> = state.files.keys().filter(|path| !walked.files.contains_key(&**path)).cloned().collect();
         for path in gone {
-            // A file that was read after the walk began is either new or was only read again: keep it only if it still
+            // The file was read after the walk began, so the walk may not have seen it. It stays only if it still
             // exists.
             let is_later = state.files.get(&path).is_some_and(|known| known.order > order);
             if is_later && finder.finds_file(&path) {
@@ -230,20 +234,21 @@ impl RootWorker {
         }
     }
 
-    /// Takes the news after no change has come for a while.
+    /// Takes the news when no change has come for a while.
     fn take_news(&mut self, is_over: &dyn Fn() -> bool) {
         let live = Arc::clone(&self.live);
         let may_walk = Instant::now() >= self.next_walk || live.inbox.inspect_news(|news| news.now);
         let mut wants_walk = self.watch.is_none() && may_walk;
         if live.inbox.settles_in().is_some_and(|settles| settles.is_zero()) {
-            // Holds the state lock while news moves from the inbox to the queue, so that a reader sees each change in
-            // one of them.
+            // The state stays locked while news moves from the inbox to the queue. So a reader finds each change in the
+            // inbox or in the queue.
             let mut state = live.state.write();
             let news = live.inbox.inspect_news(|news| news.drain_news(may_walk));
             for path in &news.paths {
                 state.to_read.add(path, true, i64::MAX);
             }
-            // News of git asks for a walk only if HEAD has moved: git often rewrites its index without that.
+            // Git often rewrites its index although HEAD has not moved. So news of git leads to a walk only if HEAD has
+            // moved.
             wants_walk |= news.all || (news.git && state.head != live.root.read_head());
             state.is_walked &= !wants_walk;
         }
@@ -252,16 +257,16 @@ impl RootWorker {
         }
     }
 
-    /// Returns true if git is changing files now; the old lock of a dead git does not count.
+    /// Returns true if git is changing files now. An old lock of a git that no longer runs does not count.
     fn is_git_at_work(&self) -> bool {
         let Some(git_dir) = self.live.root.git_dir() else { return false };
         let Ok(lock) = git_dir.join("index.lock").symlink_metadata() else { return false };
-        // The clock may have been set back since the lock was made.
+        // The clock may have been set back after the lock was made, so the difference counts in both directions.
         let apart = |modified| SystemTime::now().duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
         lock.modified().ok().map(apart).is_none_or(|apart| apart < GIT_LOCK_OLD)
     }
 
-    /// Reads queued files until a time; returns true if the queue is empty.
+    /// Reads queued files until `until`. Returns true if the queue is empty.
     fn read_some(&self, until: Instant, is_over: &dyn Fn() -> bool) -> bool {
         let mut finder = FileFinder::new(&self.live.root);
         loop {
@@ -269,11 +274,11 @@ impl RootWorker {
             if is_over() || Instant::now() >= until {
                 return false;
             }
-            // A file that a walk has found needs no second check.
+            // A file that a walk has put into the queue needs no second check.
             if is_news && !self.is_to_be_read(&path, &mut finder) {
                 self.live.state.write().to_read.remove(&path);
             } else if self.live.reread_file(&path).is_err() {
-                // The file changes while it is read: put it into the news, and read it again once it has settled.
+                // The file changes while it is read. It goes back into the news, and is read again when it has settled.
                 self.live.state.write().to_read.remove(&path);
                 self.live.inbox.add_news(|news| {
                     news.paths.insert(path);
@@ -282,7 +287,7 @@ impl RootWorker {
         }
     }
 
-    /// Returns true if a file must be read or removed.
+    /// Returns true if a file must be read again, or must be removed from the index.
     fn is_to_be_read(&self, path: &str, finder: &mut FileFinder<'_>) -> bool {
         let known = self.live.state().files.get(path).copied();
         match (known, stamp::read_stamp(&self.live.root, path)) {
@@ -302,9 +307,9 @@ impl RootWorker {
     }
 }
 
-/// Stores a cached file in the state; the file counts as read.
+/// Stores a file from the cache in the state. After that, the file counts as read.
 fn take_row(state: &mut RootState, path: &str, entry: CachedFile) {
-    // The result of a later read is better, and a manifest is read at every start.
+    // A file that was read already is newer than the cache, and a manifest is read at every start.
     if state.files.contains_key(path) || is_manifest(path) {
         return;
     }

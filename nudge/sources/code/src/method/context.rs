@@ -14,19 +14,19 @@ use crate::prompt::{NodeCandidate, WantedNodes, find_candidates};
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::source::CodeSource;
 
-/// The most bytes of lines, even if the caller allows more.
+/// The most bytes of all lines, even if the caller allows more.
 const MAX_BYTES: usize = 64 << 10;
-/// The longest prompt, and the most files.
+/// The most bytes of a prompt. `MAX_FILES` limits the given files.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
 const MAX_FILES: usize = 256;
 
 /// Result of `nudge.code.context`.
 #[derive(Debug, Serialize)]
 pub struct CodeContextResult {
-    /// The best lines first, without lines that the client session got before.
+    /// The lines, the best first. A line that the client session got before is left out.
     lines: Vec<String>,
     items: Vec<ReasonedNode>,
-    /// The number of further lines.
+    /// The number of further lines that did not fit.
     omitted: usize,
 }
 
@@ -75,7 +75,7 @@ impl CodeSource {
     }
 }
 
-/// A node that the prompt mentions, as the answer shows it.
+/// A node that the prompt mentions, in the form of the answer.
 struct PromptNode {
     line: String,
     item: ReasonedNode,

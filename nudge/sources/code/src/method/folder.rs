@@ -19,7 +19,7 @@ pub struct FolderTold {
 #[derive(Debug, Serialize)]
 struct SubfolderEntry {
     path: String,
-    /// The number of files in it, at any depth.
+    /// The number of files in the folder, at any depth.
     files: usize,
 }
 
@@ -28,7 +28,7 @@ struct FolderFile {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'static str>,
-    /// The number of definitions.
+    /// The number of definitions in the file.
     nodes: usize,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     parse_errors: bool,
@@ -38,7 +38,8 @@ struct FolderFile {
 }
 
 impl CallRoot {
-    /// Resolves a folder that the caller names: an empty name for the root itself, `None` if it is no folder.
+    /// Resolves the folder that a caller names. Returns an empty path for the root itself, and `None` if the name leads
+    /// to no folder.
     pub(super) fn resolve_folder(&self, given: &str) -> Option<String> {
         let root = self.live.root();
         let places = [Some(root.join(given)), self.cwd().map(|cwd| cwd.join(given))];

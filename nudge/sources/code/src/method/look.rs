@@ -1,4 +1,4 @@
-//! Answers `nudge.code.node`, `file`, `callers`, `search`.
+//! Answers `nudge.code.node`, `nudge.code.file`, `nudge.code.callers` and `nudge.code.search`.
 
 use std::collections::HashSet;
 
@@ -20,13 +20,13 @@ use crate::search::NameQuery;
 use crate::shown::{self, AnswerView, BriefNode, FreshAnswer, ShownCall, ShownNode, first_line};
 use crate::source::CodeSource;
 
-/// The most callers, callees and tests that are shown of a node.
+/// The most callers that an answer shows for a node. `MAX_CALLEES` and `MAX_TESTS` limit the callees and the tests.
 const MAX_CALLERS: usize = 20;
 const MAX_CALLEES: usize = 20;
 const MAX_TESTS: usize = 5;
-/// The most nodes whose callers one answer looks up.
+/// The most nodes whose callers are looked up for one answer.
 const MAX_ASKED: usize = 500;
-/// The longest query.
+/// The most bytes of a query.
 const MAX_QUERY_BYTES: usize = 1 << 10;
 
 /// Result of `nudge.code.node`.
@@ -35,9 +35,9 @@ pub struct NodeTold {
     node: ShownNode,
     /// The certain callers.
     callers: Vec<ShownCall>,
-    /// The number of further callers.
+    /// The number of further callers that are left out.
     omitted: usize,
-    /// The number of further calls that have this name and no certain target.
+    /// The number of further calls with this name whose target is not certain.
     unresolved_same_name: usize,
     callees: Vec<ShownCall>,
     tests: Tested,
@@ -47,9 +47,9 @@ pub struct NodeTold {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum CodeFileResult {
-    /// For a file.
+    /// The answer about a file.
     File(FileTold),
-    /// For a folder.
+    /// The answer about a folder.
     Folder(FolderTold),
 }
 
@@ -58,7 +58,7 @@ pub enum CodeFileResult {
 pub struct FileTold {
     path: String,
     language: &'static str,
-    /// Is true if parts of the file are invalid; the facts of the other parts are still good.
+    /// Is true if parts of the file have syntax errors. The facts of the other parts are still right.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     parse_errors: bool,
     imports: Vec<FileImport>,
@@ -78,9 +78,9 @@ struct FileImport {
 /// Result of `nudge.code.callers`.
 #[derive(Debug, Serialize)]
 pub struct CallersTold {
-    /// The node.
+    /// The id of the requested node.
     id: String,
-    /// The calls, nearest first.
+    /// The calls that lead to the node, the nearest first.
     callers: Vec<ReachingCall>,
     omitted: usize,
     unresolved_same_name: usize,
@@ -91,9 +91,9 @@ pub struct CallersTold {
 struct ReachingCall {
     #[serde(flatten)]
     edge: ShownCall,
-    /// The node that it calls.
+    /// The id of the node that this call calls.
     to: String,
-    /// The number of calls from here to the node.
+    /// The number of calls on the way from here to the requested node.
     depth: usize,
 }
 
@@ -210,7 +210,7 @@ impl CodeSource {
     }
 }
 
-/// Lists the callees of a node, each once.
+/// Lists the nodes that a node calls, each once.
 fn list_callees(view: &AnswerView<'_>, id: NodeId) -> Vec<ShownCall> {
     let mut seen: HashSet<_, FixedState> = HashSet::default();
     let index = &view.state.index;
@@ -230,7 +230,7 @@ fn list_callees(view: &AnswerView<'_>, id: NodeId) -> Vec<ShownCall> {
     callees.filter_map(edge).collect()
 }
 
-/// Finds calls that lead to a node, nearest first, up to a depth.
+/// Finds the calls that lead to a node over at most `depth` calls, the nearest first.
 fn find_reaching(view: &AnswerView<'_>, id: NodeId, depth: usize, most: usize, likely: bool) -> CallersTold {
     let index = &view.state.index;
     let mut told = CallersTold { id: index.id_of(id), callers: Vec::new(), omitted: 0, unresolved_same_name: 0 };
@@ -269,7 +269,7 @@ fn find_reaching(view: &AnswerView<'_>, id: NodeId, depth: usize, most: usize, l
     told
 }
 
-/// Makes the error about a file that is not indexed.
+/// Makes the error for a file that is not indexed.
 pub(super) fn no_file(state: &RootState, path: &str) -> Error {
     let shown = to_safe_text(path);
     if let Some(skip) = state.files.get(path).and_then(|known| known.skip) {
@@ -286,14 +286,14 @@ pub(super) fn no_file(state: &RootState, path: &str) -> Error {
         .with_data("near_misses", near.into_iter().collect::<Vec<_>>())
 }
 
-/// Makes the error about a node that was removed during the call.
+/// Makes the error for a node that was removed during the call.
 fn gone_error() -> Error {
     Error::not_found("This node has just gone; ask again.")
 }
 
 fn compile_glob(pattern: &str) -> Result<GlobMatcher> {
     let bad = |_| Error::invalid("`path` must be a glob, such as `src/**/*.py`.").about("path");
-    // A folder means all files in it.
+    // A pattern that names a folder means all files in the folder.
     let folder = pattern.trim_end_matches('/');
     let is_plain = !folder.contains(['*', '?', '[', '{']) && !folder.rsplit('/').next().unwrap_or(folder).contains('.');
     let pattern = if is_plain { format!("{folder}/**") } else { pattern.to_owned() };

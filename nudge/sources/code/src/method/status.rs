@@ -12,7 +12,7 @@ use crate::live::{AsOf, FileFreshness};
 use crate::source::CodeSource;
 use crate::stamp;
 
-/// The longest time that `refresh` waits until everything is read.
+/// The longest time that `refresh` waits until all files are read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Result of `nudge.code.status`.
@@ -21,13 +21,13 @@ pub struct StatusTold {
     root: String,
     files: usize,
     nodes: usize,
-    /// The number of nodes by language.
+    /// The number of nodes in each language.
     languages: BTreeMap<&'static str, usize>,
-    /// The number of files that were left out, by reason.
+    /// The number of files that were left out, for each reason.
     skipped: BTreeMap<String, usize>,
     watch: String,
     cache: String,
-    /// The bytes that the index takes.
+    /// The memory that the index takes, in bytes.
     memory: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
@@ -39,7 +39,7 @@ pub struct StatusTold {
 pub struct CodeRefreshResult {
     files: usize,
     nodes: usize,
-    /// The freshness of the given file: says whether it had to be read.
+    /// The freshness of the given file. It says whether the file had to be read again.
     #[serde(skip_serializing_if = "Option::is_none")]
     fresh: Option<FileFreshness>,
     as_of: AsOf,
@@ -90,7 +90,7 @@ impl CodeSource {
             let path = here.resolve_path(&path)?;
             live.freshen_files([&*path]).remove(&*path)
         } else {
-            // A process that answers one call has just walked.
+            // A process that answers one call has just walked over all files.
             if !self.is_alone() {
                 live.look_again();
                 live.wait_complete(PATIENCE);

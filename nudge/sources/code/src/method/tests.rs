@@ -1,4 +1,4 @@
-//! Answers `nudge.code.tests`: the tests to run.
+//! Answers `nudge.code.tests`: the tests that a caller should run after a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,48 +15,48 @@ use crate::runner;
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::source::CodeSource;
 
-/// The most nodes whose tests one call finds.
+/// The most nodes for which one call finds tests.
 const MAX_NODES: usize = 500;
-/// The most nodes whose coverage one call reads.
+/// The most nodes for which one call reads coverage.
 const MAX_COVERED: usize = 20;
-/// The most tests of each node.
+/// The most tests that are found for each node.
 const OF_EACH: usize = 10;
 
 /// The tests of a node, a file or all changes.
 #[derive(Debug, Serialize)]
 pub struct Tested {
-    /// Tests that call or reach it, best first.
+    /// The tests that call the code, directly or over other calls, the best first.
     pub links: Vec<Link>,
-    /// Test files that are named after the tested file.
+    /// The test files whose name contains the name of the tested file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<String>,
     /// The number of further tests.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
-    /// The command that runs the tests, if the runner is known.
+    /// The command that runs the tests; absent if the runner is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// A note that no test was found. The answer never claims that there is none.
+    /// Says that no test was found, or that coverage could not be read in time. It never claims that there is no test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
-    /// Is true if anything ran the code, if the project's coverage says so.
+    /// Is true if the code ran at all, according to the project's coverage; absent if coverage does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered: Option<bool>,
-    /// Files that differ from HEAD, if the caller asked for changes.
+    /// The files that differ from HEAD; absent unless the caller asked for its changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<String>>,
 }
 
-/// A test, and its link to the node.
+/// A test, and how it is linked to the node.
 #[derive(Debug, Serialize)]
 pub struct Link {
-    /// The test.
+    /// The id of the test.
     pub id: String,
-    /// The kind of link.
+    /// The kind of the link.
     pub how: LinkHow,
-    /// The number of calls from the test to the node.
+    /// The number of calls on the way from the test to the node.
     pub depth: u8,
-    /// The freshness of the file.
+    /// The freshness of the test's file.
     pub fresh: FileFreshness,
 }
 
@@ -64,11 +64,11 @@ pub struct Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkHow {
-    /// The test ran the node, as the project's own coverage says.
+    /// The project's coverage says that the test ran the node.
     Ran,
     /// The node is itself a test.
     Itself,
-    /// The code links them.
+    /// The calls or names in the code link the test to the node.
     #[serde(untagged)]
     Said(TestHow),
 }
@@ -79,7 +79,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Tested {
-    /// Finds the tests of several nodes, best first.
+    /// Finds the tests of several nodes, the best first, at most `most`.
     pub fn of(live: &LiveRoot, view: &AnswerView<'_>, nodes: &[NodeId], covered: &CoverageAnswer, most: usize) -> Self {
         let index = &view.state.index;
         let mut best: BTreeMap<NodeId, (LinkHow, u8)> = BTreeMap::new();
@@ -87,7 +87,7 @@ impl Tested {
         let covered = ran(view, nodes, covered, &mut best);
         let (mut named, mut omitted) = (Vec::new(), nodes.len().saturating_sub(MAX_NODES));
         for node in nodes.iter().take(MAX_NODES) {
-            // A test counts as its own test.
+            // If the node itself is a test, this test is the one to run.
             if index.find_node(*node).is_some_and(|found| found.view.is_test()) {
                 best.insert(*node, (LinkHow::Itself, 0));
                 continue;
@@ -184,10 +184,11 @@ impl CodeSource {
     }
 }
 
-/// Reads the coverage for an answer, if there is any, without a lock on the index. `lines` reads the index first.
+/// Reads the coverage for an answer, if the project has coverage. The index is not locked during the read, so `lines`
+/// reads the wanted lines from the index first.
 ///
 /// # Errors
-/// The errors of `lines`.
+/// The errors that `lines` returns.
 pub fn covered(live: &LiveRoot, lines: impl FnOnce() -> Result<BTreeSet<CoverageRange>>) -> Result<CoverageAnswer> {
     if !live.coverage.is_there(live.root()) {
         return Ok(CoverageAnswer::default());
@@ -195,7 +196,7 @@ pub fn covered(live: &LiveRoot, lines: impl FnOnce() -> Result<BTreeSet<Coverage
     Ok(live.coverage.read(live.root(), &lines()?))
 }
 
-/// Lists the lines of the nodes whose coverage is read.
+/// Lists the lines of the nodes whose coverage is wanted.
 pub fn lines(view: &AnswerView<'_>, nodes: &[NodeId]) -> BTreeSet<CoverageRange> {
     nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)).collect()
 }
@@ -206,7 +207,8 @@ fn lines_of(view: &AnswerView<'_>, node: NodeId) -> Option<CoverageRange> {
     Some(CoverageRange { path: found.path.to_owned(), first: span.line, last: span.end_line })
 }
 
-/// Notes the tests that ran some nodes; returns whether anything ran them, if that is known.
+/// Adds the tests that ran some nodes to `best`. Returns true if anything ran the nodes; `None` if coverage does not
+/// say it.
 fn ran(
     view: &AnswerView<'_>,
     nodes: &[NodeId],
@@ -215,7 +217,7 @@ fn ran(
 ) -> Option<bool> {
     let mut at_all = None;
     for lines in nodes.iter().take(MAX_COVERED).filter_map(|node| lines_of(view, *node)) {
-        // A file that has changed since is newer than its coverage.
+        // Coverage is missing for a file that has changed since the coverage was written.
         let Some(ran) = covered.find_range(&lines) else { continue };
         at_all = ran.at_all.map_or(at_all, |ran| Some(ran || at_all == Some(true)));
         for test in ran.tests.iter().filter_map(|test| test_of(view, test)) {
@@ -225,7 +227,7 @@ fn ran(
     at_all
 }
 
-/// Finds the test that a runner names.
+/// Finds the node of a test that the coverage names.
 fn test_of(view: &AnswerView<'_>, context: &str) -> Option<NodeId> {
     let index = &view.state.index;
     let (path, name) = coverage::test(context);
@@ -246,7 +248,7 @@ fn test_of(view: &AnswerView<'_>, context: &str) -> Option<NodeId> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Lists the nodes of a file.
+/// Lists the nodes of a file; `None` if the file is not indexed.
 fn all(view: &AnswerView<'_>, path: &str) -> Option<Vec<NodeId>> {
     let facts = view.state.index.file_facts(path)?;
     let id = |qual: &str| match view.state.index.by_name(path, qual) {
@@ -256,7 +258,7 @@ fn all(view: &AnswerView<'_>, path: &str) -> Option<Vec<NodeId>> {
     Some(facts.nodes().filter_map(|node| id(node.qual())).collect())
 }
 
-/// Lists the nodes of a file whose text differs from HEAD.
+/// Lists the nodes of a file whose text differs from the text in HEAD.
 fn changed_nodes(view: &AnswerView<'_>, change: &git::ChangedFile) -> Vec<NodeId> {
     view.check_fresh(&change.path);
     let Some(nodes) = all(view, &change.path) else { return Vec::new() };

@@ -4,22 +4,23 @@ use std::ops::Range;
 
 use nudge_code_index::FileFacts;
 
-/// The words of every name of a file, with the nodes that have them. All words share one text, because a start makes
-/// them for every file.
+/// The words of all names in a file, with the nodes that have these words. All words are in one string, because a start
+/// makes the words of every file and so must allocate little.
 pub struct NameWords {
     text: String,
-    /// Word ranges with nodes, sorted by word, then by node, without repetition.
+    /// The range of each word in `text`, with a node that has the word. Sorted by word, then by node, without
+    /// repetition.
     entries: Vec<(Range<usize>, u32)>,
 }
 
 impl NameWords {
-    /// Collects the words of a file: the parts of its names, and the names without case and separators.
+    /// Collects the words of a file's names. A word is a part of a name, or the whole name without case and separators.
     pub fn from_facts(facts: &FileFacts) -> Self {
         let (mut text, mut entries) = (String::new(), Vec::with_capacity(3 * facts.len()));
         for view in facts.nodes() {
             let (from, first) = (text.len(), entries.len());
             append_words(view.name(), &mut text, |part| entries.push((part, view.number())));
-            // Several parts: the folded name is all of them together.
+            // If a name has several parts, the text of all parts together is the folded name.
             if entries.len() > first + 1 {
                 entries.push((from..text.len(), view.number()));
             }
@@ -32,7 +33,7 @@ impl NameWords {
         Self { text, entries }
     }
 
-    /// Iterates over the words with their nodes, in alphabetical order.
+    /// Iterates over the words in alphabetical order, each with its nodes.
     pub fn iter_words(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = u32>)> {
         let word = |range: &Range<usize>| &self.text[range.clone()];
         let same = self.entries.chunk_by(move |(range, _), (other, _)| word(range) == word(other));
@@ -47,12 +48,12 @@ pub fn split_name(name: &str) -> Vec<String> {
     ranges.into_iter().filter_map(|part| text.get(part).map(str::to_owned)).collect()
 }
 
-/// Removes case and separators from a name.
+/// Folds a name: removes differences of case, and separators.
 pub fn fold_name(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Appends the words of a name to a text, and calls `tell` with the range of each.
+/// Appends the words of a name to a text, and calls `tell` with the range of each word.
 fn append_words(name: &str, text: &mut String, mut tell: impl FnMut(Range<usize>)) {
     let mut from = text.len();
     let mut chars = name.chars().peekable();
