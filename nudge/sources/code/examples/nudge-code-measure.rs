@@ -1,4 +1,5 @@
-//! Measures the index of a project: `nudge-code-measure PROJECT`. Prints milliseconds for this machine and build.
+//! Measures the index of a project: `nudge-code-measure PROJECT`. Prints times in milliseconds, which hold for this
+//! machine and this build.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Measures the calls of many methods.
+/// Measures the time of calls to several methods.
 fn calls(source: &dyn Source, project: &Path) -> Result<(), Failed> {
     let found = ask(source, project, "search", json!({"query": "get", "limit": 100}))?;
     let ids: Vec<_> = found["nodes"].as_array().into_iter().flatten().map(|node| node["id"].clone()).collect();

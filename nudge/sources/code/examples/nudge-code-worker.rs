@@ -1,4 +1,5 @@
-//! Runs a session's worker in a process of its own, for tests that kill it: `nudge-code-worker PROJECT CACHES`.
+//! Runs the worker of a session in a separate process, for tests that kill the worker:
+//! `nudge-code-worker PROJECT CACHES`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Checks the answers of the methods about a small project.
+//! Tests the answers of all methods on a small project.
 
 mod kit;
 
@@ -39,7 +39,7 @@ fn a_node_with_its_callers_tests_and_drift() {
     assert_eq!(told["tests"]["command"], "pytest tests/test_pay.py::test_round_up");
     assert_eq!(told["as_of"]["complete"], true);
     assert_eq!(told["as_of"]["head"].as_str().unwrap().len(), 40);
-    // All forms of naming the node give the same answer.
+    // All ways to name the node give the same answer.
     for params in [
         json!({"id": "node:shop/pay.py:round_up"}),
         json!({"id": "round_up"}),

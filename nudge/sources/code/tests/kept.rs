@@ -1,4 +1,4 @@
-//! Checks that the index is right whatever the cache on disk holds.
+//! Tests that the index is right, no matter what the cache on disk contains.
 
 #![cfg(unix)]
 
@@ -19,11 +19,11 @@ fn project() -> Lab {
     lab
 }
 
-/// Makes the cache, closes it, and returns its bytes.
+/// Makes the cache, closes it, and returns the bytes of its file.
 fn made(lab: &Lab) -> Vec<u8> {
     lab.alone().tell("status", json!({}));
     let cache = lab.cache();
-    // Closing copies the write-ahead log back into the database.
+    // When the database is closed, the write-ahead log is copied back into its file.
     assert!(fs::metadata(cache.with_extension("db-wal")).map_or(0, |meta| meta.len()) == 0);
     fs::read(cache).unwrap()
 }
@@ -83,7 +83,7 @@ fn a_cache_that_is_cut_or_damaged_at_any_byte_is_made_anew() {
     });
 }
 
-/// Sets the modification time of a file to `apart` after or before now.
+/// Sets the modification time of a file to now plus `apart` if `ahead` is true, else to now minus `apart`.
 fn modified(lab: &Lab, path: &str, ahead: bool, apart: Duration) {
     let now = SystemTime::now();
     let time = if ahead { now + apart } else { now - apart };
@@ -93,13 +93,13 @@ fn modified(lab: &Lab, path: &str, ahead: bool, apart: Duration) {
 #[test]
 fn a_clock_that_goes_back_hides_no_change() {
     let (lab, day) = (project(), Duration::from_hours(24));
-    // The texts have one length, so only the times tell them apart.
+    // The texts have the same length, so only their times differ.
     for (name, ahead) in [("one", true), ("two", false), ("six", true), ("ten", true), ("old", false)] {
         lab.write("b.py", &format!("def {name}(x):\n    return x\n"));
         modified(&lab, "b.py", ahead, day);
         assert_eq!(lab.alone().everything(), lab.cold().1.everything(), "{name}");
     }
-    // A lock that git left when the clock was ahead must not stop the worker.
+    // Git left this lock while the clock was ahead. The lock must not stop the worker.
     lab.write(".git/index.lock", "");
     modified(&lab, ".git/index.lock", true, day);
     let session = lab.session();
@@ -131,7 +131,7 @@ fn without_a_place_for_a_cache_there_is_none() {
     assert_eq!(status["nodes"], 2);
 }
 
-/// Starts a session's worker in a process of its own, which cargo builds with the tests.
+/// Starts the worker of a session in a separate process. Cargo builds its program together with the tests.
 fn worker(lab: &Lab) -> Child {
     let tests = std::env::current_exe().unwrap();
     let binary = tests.parent().unwrap().with_file_name("examples").join("nudge-code-worker");

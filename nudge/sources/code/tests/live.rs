@@ -1,4 +1,4 @@
-//! Checks that a root stays up to date while its files change.
+//! Tests that the index of a root follows the files while they change.
 
 mod kit;
 
@@ -25,7 +25,7 @@ fn what_changes_is_seen() {
     let lab = Lab::new();
     lab.write("a.py", "def one():\n    pass\n");
     let session = settled(&lab);
-    // A search does not check files, so it shows only what the watch has reported.
+    // A search does not check the files, so its answer shows only changes that the watch has reported.
     let found = |name: &str| session.tell("search", json!({"query": name}))["nodes"].as_array().unwrap().len();
     assert_eq!(found("one"), 1);
     lab.write("a.py", "def two():\n    pass\n");
@@ -79,7 +79,7 @@ fn a_time_of_modification_that_is_kept_hides_nothing() {
     let told = session.tell("node", json!({"id": "a.py:f"}));
     assert!(told["node"]["signature"].as_str().unwrap().contains('y'), "{told:#}");
     drop(session);
-    // The change is also seen if no server watched when it was made.
+    // The change is also noticed if no server watched when it was made.
     lab.write("a.py", "def f(z):\n    pass\n");
     fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
     let told = lab.alone().tell("search", json!({"query": "f"}));
@@ -106,7 +106,8 @@ fn a_branch_is_seen_and_the_way_back_too() {
     }
 }
 
-/// An answer that is called fresh while another thread writes holds a text that the file had during the call.
+/// Another thread writes the file during the calls. If an answer says that it is fresh, it shows a text that the file
+/// had at some moment during the call.
 #[test]
 fn fresh_is_what_stood_there_during_the_call() {
     let lab = Lab::new();
@@ -134,7 +135,7 @@ fn fresh_is_what_stood_there_during_the_call() {
         let (until, mut fresh) = (Instant::now() + Duration::from_secs(2), 0);
         while Instant::now() < until {
             let least = ended.load(Ordering::SeqCst);
-            // A write empties the file for a moment, and the node does not exist then.
+            // A write empties the file for a moment. In this moment the node does not exist.
             let Ok(told) = session.ask("node", json!({"id": "a.py:f"})) else { continue };
             let most = begun.load(Ordering::SeqCst);
             if told["node"]["fresh"] == false {
@@ -163,8 +164,8 @@ fn nothing_to_do_costs_nothing() {
     drop(session);
 }
 
-/// Returns the CPU time of the code thread in nanoseconds. Other tests of this file run beside it, so it counts by
-/// thread.
+/// Returns the CPU time of the code source's thread in nanoseconds. Other tests run in this process at the same time,
+/// so the time is counted for this thread alone.
 fn cpu() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let worker = tasks
@@ -259,7 +260,7 @@ fn a_folder_that_comes_anew_is_watched_anew() {
     let session = settled(&lab);
     let is_found = |number: usize| session.tell("search", json!({"query": format!("f{number}")}))["nodes"] != json!([]);
     for round in 1..6 {
-        // Both changes happen before the watch can see the first.
+        // Both changes happen before the watch can report the first.
         fs::remove_dir_all(lab.root().join("pkg")).unwrap();
         lab.write("pkg/a.py", &text(round * 2));
         until("what came with it", || is_found(round * 2).then_some(()));
@@ -277,7 +278,7 @@ fn the_worker_lets_others_go_first() {
     session.settled();
     let is_nice = |thread: fs::DirEntry| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // The fields follow the name, which may hold any character.
+        // The fields follow the name of the process, which may contain any character.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         fields.split_whitespace().nth(16).is_some_and(|nice| nice.parse::<i32>().is_ok_and(|nice| nice >= 10))
     };
@@ -286,7 +287,8 @@ fn the_worker_lets_others_go_first() {
     });
 }
 
-/// Without a watch, an answer says when the last walk was, and calls itself complete only for a short time.
+/// Without a watch, an answer names the time of the last walk. It says that it is complete only for a short time after
+/// the walk.
 ///
 /// Promise: see `a_node_that_moved_to_an_unread_file_is_not_called_gone`.
 #[cfg(target_os = "linux")]
@@ -306,7 +308,7 @@ fn a_polled_folder_says_when_it_was_looked_at() {
     assert!(watch.starts_with("looks from time to time") && watch.contains("too many"), "{watch}");
     let looked_at = status["as_of"]["looked_at"].as_str().unwrap().to_owned();
     lab.write("many/7/new.py", "def two():\n    pass\n");
-    // The next walk finds the new file; until then an answer says that it may be late.
+    // The next walk finds the new file. Until then, an answer says that it may be out of date.
     let is_found = || session.tell("search", json!({"query": "two"}));
     until("the next look, or a doubt", || {
         let said = is_found();

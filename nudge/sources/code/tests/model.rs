@@ -1,4 +1,4 @@
-//! Checks that an index after any changes equals an index that is made from scratch.
+//! Tests that an index after any changes equals an index that is made anew.
 
 mod kit;
 
@@ -24,7 +24,7 @@ const FILES: [&str; 6] = ["a.py", "b.py", "pkg/a.py", "pkg/__init__.py", "pkg/su
 const FOLDERS: [&str; 4] = ["pkg", "pkg/sub", "moved", "gone/far"];
 const IGNORED: [&str; 4] = ["", "pkg/\n", "*.rs\n", "a.py\n!pkg/a.py\n"];
 
-/// Makes one of a few texts, so that some files are equal, with calls between them.
+/// Makes one of a few texts with calls to other files. Some files get equal texts.
 fn text(file: usize, text: usize) -> String {
     if FILES[file] == "lib.rs" {
         return format!("pub fn f{text}() {{ g() }}\n\nfn g() {{}}\n");
@@ -49,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Applies a step; a step that is impossible is skipped.
+/// Applies a step. A step that is impossible is skipped.
 fn make(lab: &Lab, session: &kit::Session, step: &Step) {
     let full_path = |path: &str| lab.root().join(path);
     let rename = |from: &Path, to: &Path| {
@@ -92,7 +92,7 @@ proptest! {
             }
             let (_caches, cold) = lab.cold();
             let expected = cold.everything();
-            // The last change may not have been reported yet.
+            // The watch may not have reported the last change yet.
             until("the index to be what it should be", || {
                 session.settled();
                 (session.everything() == expected).then_some(())

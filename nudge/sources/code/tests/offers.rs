@@ -1,4 +1,4 @@
-//! Checks the lines that an agent gets unasked.
+//! Tests the lines that an agent gets without a request.
 
 mod kit;
 
@@ -13,7 +13,7 @@ use nudge_core::suggest_service::SuggestService;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-/// A client session that gets lines from this source alone.
+/// A client session that gets lines only from the code source.
 struct Agent {
     session: kit::Session,
     suggest: SuggestService,
@@ -139,17 +139,17 @@ fn an_edit_leaves_callers_behind() {
     assert!(told[0].starts_with("shop/pay.py:1 process_payment(order): the signature has changed"), "{told:?}");
     assert!(told[0].ends_with("1 caller was written for the old one: shop/web.py:5"), "{told:?}");
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
-    // A read is not an edit, and a new function has no callers.
+    // A read is not an edit. A new function has no callers.
     lab.write("shop/pay.py", "def process_payment(order, *, tax):\n    return order\n\n\ndef round_up(amount): pass\n\n\ndef brand_new():\n    pass\n");
     let read = agent.told(&json!({"event": "tool", "tool": "Read", "file": "shop/pay.py"}));
     assert_eq!(read, [""; 0]);
     assert_eq!(agent.edit("shop/pay.py").len(), 1);
 }
 
-/// The rest of `pay.py`.
+/// The second function of `pay.py`.
 const ROUND_UP: &str = "\n\ndef round_up(amount):\n    return amount\n";
 
-/// Returns the lines after `shop/pay.py` became `pay`, with `web` as the other file.
+/// Returns the lines for an edit that changes `shop/pay.py` to `pay`. The file `shop/web.py` has the text `web`.
 fn said_after(pay: &str, web: &str) -> Vec<String> {
     let lab = shop();
     let agent = Agent::new(&lab);
@@ -172,7 +172,7 @@ fn only_what_callers_see_of_a_signature_counts() {
         let told = said_after(&format!("def process_payment({other}):\n    return 1\n"), web);
         assert!(told.len() == 1 && told[0].contains("1 caller was"), "{other}: {told:?}");
     }
-    // A caller that was edited as well, or that is new, counts as written for the new signature.
+    // A caller that was edited too, or that is new, counts as written for the new signature.
     let fixed = web.replace("order, 3", "order");
     assert_eq!(said_after("def process_payment(order):\n    return order\n", &fixed), [""; 0]);
     let both = format!("{fixed}\n\nprocess_payment(4, 4)\n");
@@ -188,7 +188,7 @@ fn a_change_is_told_once_whatever_else_changes() {
     assert_eq!(agent.edit("shop/pay.py").len(), 1);
     pay("def process_payment(order):\n    \"\"\"Pays.\"\"\"\n    return order\n");
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
-    // Outdated documentation is another leftover.
+    // Documentation that is wrong after an edit is a leftover too.
     pay("def process_payment(order):\n    \"\"\"Pays.\n\n    :param order: x\n    :param amount: y\n    \"\"\"\n");
     let told = agent.edit("shop/pay.py");
     assert!(told.len() == 1 && told[0].contains("its doc is outdated now"), "{told:?}");
@@ -205,7 +205,7 @@ fn what_is_gone_and_still_called_is_told_of() {
     let told = agent.edit("shop/pay.py");
     assert_eq!(told, ["shop/pay.py process_payment: it is gone, and 1 caller names it still: shop/web.py:5"]);
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
-    // The definition was moved, and its callers import it from the new file.
+    // The definition moved to another file, and its callers import it from there.
     lab.write("shop/math.py", "def round_up(amount):\n    return amount\n");
     assert_eq!(agent.edit("shop/math.py"), [""; 0]);
     lab.write(
@@ -217,7 +217,7 @@ fn what_is_gone_and_still_called_is_told_of() {
         "from shop.math import round_up\n\n\ndef settle(order, amount):\n    return round_up(amount)\n",
     );
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
-    // A file with syntax errors has not lost its definitions.
+    // A file with syntax errors does not count as having lost its definitions.
     lab.write("shop/math.py", "def round_up(amount:\n    return ((amount\n");
     assert_eq!(agent.edit("shop/math.py"), [""; 0]);
     lab.write("shop/math.py", "");
@@ -234,13 +234,13 @@ fn what_is_too_large_for_a_hook_is_told_with_the_next_event() {
     lab.write("shop/pay.py", &format!("def process_payment(order):\n    return order\n{ROUND_UP}{rest}"));
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
     agent.session.settled();
-    // Another client session gets nothing about this edit.
+    // Another client session gets no line about this edit.
     let other = json!({"event": "tool", "tool": "Bash", "client_session": "other"});
     assert_eq!(agent.told(&other), [""; 0]);
     let told = agent.told(&json!({"event": "tool", "tool": "Bash"}));
     assert!(told.len() == 1 && told[0].contains("1 caller was written for the old one"), "{told:?}");
     assert_eq!(agent.told(&json!({"event": "tool", "tool": "Bash"})), [""; 0]);
-    // A prompt reports the leftovers, too.
+    // A prompt reports the leftovers too.
     lab.write("shop/pay.py", &format!("def settle(order):\n    return order\n{ROUND_UP}{rest}"));
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
     agent.session.settled();
@@ -272,7 +272,7 @@ fn of_a_failing_test_what_the_error_names_is_told_and_nothing_beside_it() {
         FAILED tests/test_pay.py::test_round_up - assert 1 == 2";
     let told = agent.told(&json!({"event": "failure", "command": "pytest", "error": error}));
     assert!(told.len() == 1 && told[0].starts_with("tests/test_pay.py:4 test_round_up"), "{told:?}");
-    // The position decides which of two definitions of the name is meant.
+    // Two definitions have this name; the position in the error decides which one is meant.
     lab.write("tests/test_web.py", "def test_round_up():\n    assert False\n");
     kit::until("it to be read", || agent.session.ask("node", json!({"id": "tests/test_web.py:test_round_up"})).ok());
     let error = "FAILED tests/test_web.py::test_round_up - assert False";
@@ -347,7 +347,7 @@ fn a_node_that_moved_to_an_unread_file_is_not_called_gone() {
     assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
     agent.session.settled();
     assert_eq!(agent.told(&json!({"event": "tool", "tool": "Bash"})), [""; 0]);
-    // A removed definition is reported as soon as no unread file can have it.
+    // A removed definition is reported as soon as no unread file can contain it.
     lab.write("shop/new/__init__.py", &text);
     assert_eq!(agent.edit("shop/new/__init__.py"), [""; 0], "it is not read yet");
     let told = kit::until("it to be told", || {
@@ -383,7 +383,7 @@ fn prompts_at_a_new_server_are_told_what_was_kept() {
     let session = lab.session();
     let sources = vec![(&SOURCE, Arc::clone(&session.source))];
     let suggest = SuggestService::new(100, Arc::new(SystemClock), Arc::new(NoModels), sources);
-    // The client session continues after its server ended, so no start event comes.
+    // The client session continues after its server has ended, so it sends no start event.
     let agent = Agent { session, suggest };
     let told = kit::until("what was kept", || {
         Some(agent.prompt("why does process_payment() fail?")).filter(|told| !told.is_empty())

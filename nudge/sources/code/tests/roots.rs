@@ -1,4 +1,4 @@
-//! Checks which roots are live.
+//! Tests which roots are live.
 
 mod kit;
 
@@ -34,12 +34,12 @@ fn the_one_that_was_used_last_stays() {
         assert_eq!(name, format!("node:a.py:f{number}"));
         assert!(alive() <= 4);
     }
-    // The files of a repository inside another one do not belong to the outer root.
+    // The files of a repository inside another repository do not belong to the outer root.
     assert_eq!(session.settled()["nodes"], 0);
     assert_eq!(alive(), 4);
     session.source.tick(i64::MAX / 2);
     assert_eq!(session.source.report_status().get("code"), None);
-    // The root starts again when it is called.
+    // A call makes the root live again.
     assert_eq!(session.settled()["nodes"], 0);
 }
 

@@ -1,4 +1,5 @@
-//! Makes a project of files, and a source that answers for it: with its worker, or for one call.
+//! Makes a project of files, and a source that answers questions about it. The source has a worker, as in a session, or
+//! answers one call, as in a command.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -15,7 +16,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The longest wait for anything, on a machine with other work.
+/// The longest time that a test waits for anything. It is long because the machine may have other work.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A project and a folder for caches.
@@ -42,7 +43,7 @@ impl Lab {
         self.folder.path().canonicalize().unwrap().join("caches")
     }
 
-    /// Returns the file of the project's cache.
+    /// Returns the path of the database that caches the project's index.
     pub fn cache(&self) -> PathBuf {
         let of_roots = fs::read_dir(self.caches().join("code")).unwrap();
         of_roots.flatten().next().unwrap().path().join("index.db")
@@ -78,14 +79,14 @@ impl Lab {
         Asked { source: self.open("", &self.caches(), true), root: self.root() }
     }
 
-    /// Opens the source for one call, with an empty cache.
+    /// Opens the source for one call, with a new and empty cache.
     pub fn cold(&self) -> (TempDir, Asked) {
         let caches = TempDir::new().unwrap();
         let source = self.open("", caches.path(), true);
         (caches, Asked { source, root: self.root() })
     }
 
-    /// Opens the source, switched off.
+    /// Opens the source for one call, with code switched off.
     pub fn off(&self) -> Asked {
         Asked { source: self.open("", &self.caches(), false), root: self.root() }
     }
@@ -98,7 +99,7 @@ impl Lab {
     }
 }
 
-/// A source, and the project about which it is called.
+/// An open source, and the project that its calls are about.
 pub struct Asked {
     pub source: Arc<dyn Source>,
     pub root: PathBuf,
@@ -112,13 +113,13 @@ impl Asked {
         Ok(serde_json::from_str(said.get()).unwrap())
     }
 
-    /// Makes the same call and panics if it is refused.
+    /// Calls `nudge.code.VERB`, and panics if the call is refused.
     #[allow(clippy::needless_pass_by_value, reason = "it is made where it is given")]
     pub fn tell(&self, verb: &str, params: Value) -> Value {
         self.ask(verb, params.clone()).unwrap_or_else(|error| panic!("{verb} {params}: {error:?}"))
     }
 
-    /// Returns everything that the index knows, without times.
+    /// Returns everything that the index holds, without times.
     pub fn everything(&self) -> Value {
         let found = self.tell("status", json!({}));
         let mut all = json!({"files": found["files"], "nodes": found["nodes"], "skipped": found["skipped"]});
@@ -133,14 +134,14 @@ impl Asked {
     }
 }
 
-/// Closes the source, as the end of a command does.
+/// Closes the source, as a command does when it ends.
 impl Drop for Asked {
     fn drop(&mut self) {
         self.source.close();
     }
 }
 
-/// Removes the fields of an answer that depend on its time.
+/// Removes the fields of an answer that depend on the time.
 pub fn timeless(mut answer: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -158,7 +159,7 @@ pub fn timeless(mut answer: Value) -> Value {
     answer
 }
 
-/// Lists every file below a folder, without those of `.git`, relative to that folder.
+/// Lists the paths of all files below a folder, relative to this folder, without the files of `.git`.
 pub fn files(root: &Path) -> Vec<String> {
     let (mut ahead, mut files) = (vec![root.to_owned()], Vec::new());
     while let Some(folder) = ahead.pop() {
@@ -176,7 +177,7 @@ pub fn files(root: &Path) -> Vec<String> {
     files
 }
 
-/// A source of a session, whose worker runs by itself.
+/// The source of a session; the worker of the source runs in the background.
 pub struct Session {
     asked: Asked,
 }
@@ -194,7 +195,7 @@ impl Session {
         Self { asked: Asked { source, root: root.to_owned() } }
     }
 
-    /// Waits until everything has been read.
+    /// Waits until every file has been read. Returns the status.
     pub fn settled(&self) -> Value {
         until("everything to be read", || {
             let status = self.tell("status", json!({}));
