@@ -221,7 +221,7 @@ Examples:
 Servers and hooks are started as the client would, in a session of their own: yours is only asked for its
 status. Below what is wrong stands its fix; then the exit code is 1, and the report on stdout all the same.")]
     Doctor(DoctorArgs),
-    /// Show the use of hints and suggestions, by agent session.
+    /// Show the use of hints and suggestions: by day, hour and agent session.
     #[command(after_help = "Example:\n  nudge stats --json")]
     Stats,
     /// Open the page of the running session in a browser: the knowledge here, why, and the lines told to agents.

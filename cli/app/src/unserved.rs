@@ -9,8 +9,10 @@ use nudge_core::settings::SettingValues;
 use nudge_core::source::{Source, SourceHost, SourceSpec};
 use nudge_core::suggest_service::SuggestService;
 use nudge_core::wire::raw_json;
+use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::days::DayLog;
 use crate::kept::{KeptDocument, KeptFolder};
 use crate::{settings, sources};
 
@@ -55,6 +57,13 @@ pub fn open_kept(wanted: ReadSources) -> Result<Option<Arc<dyn Service>>> {
     let services: Vec<_> = all.iter().map(|(_, source)| Arc::clone(source) as Arc<dyn Service>).collect();
     let models = sources::open_models(&values, &settings::data_dir(&values), Arc::new(SystemClock));
     let suggest = SuggestService::new(values.get_count("suggest_max"), Arc::new(SystemClock), models, all);
+    let suggest = suggest.with_more_stats(Arc::new(|_| {
+        let (name, value) = match DayLog::read() {
+            Ok(days) => ("days", json!(days.into_last_days(&SystemClock))),
+            Err(error) => ("days_note", json!(error.message())),
+        };
+        std::iter::once((name.to_owned(), value)).collect()
+    }));
     let joined = std::iter::once(Arc::new(suggest) as Arc<dyn Service>).chain(services).collect();
     Ok(Some(Arc::new(JoinedServices::new(joined))))
 }
@@ -87,7 +96,7 @@ fn open_hints(text: Option<&str>) -> Result<Arc<dyn Source>> {
     if let Some(text) = text {
         let document = KeptDocument::read(text).map_err(|error| unreadable(&error))?;
         let payload = RawValue::from_string(document.to_payload()).map_err(|error| unreadable(&error))?;
-        let params = raw_json(&serde_json::json!({"payload": payload, "mode": "merge", "allow_secret": true}));
+        let params = raw_json(&json!({"payload": payload, "mode": "merge", "allow_secret": true}));
         hints.call("nudge.import", &params).map_err(|error| unreadable(&error.message().trim_end_matches('.')))?;
     }
     Ok(hints)

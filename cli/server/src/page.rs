@@ -83,6 +83,7 @@ pub const METHODS: &[&str] = &[
     "nudge.records.upsert",
     "nudge.set_hint",
     "nudge.signals.list",
+    "nudge.stats",
     "nudge.status",
     "nudge.undo",
     "nudge.why",

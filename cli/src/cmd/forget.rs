@@ -1,6 +1,7 @@
 //! `nudge forget`
 
 use nudge::{Error, Result, Service as _};
+use nudge_app::days::DayLog;
 use nudge_app::kept::{self, KeptDocument, KeptFolder};
 use nudge_client::{PrimaryLock, RemoteServer, RuntimeDir, SessionState};
 use serde::Deserialize;
@@ -34,16 +35,20 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
             .and_then(|text| text.map_or(Some(0), |text| KeptDocument::read(&text).ok().map(|all| all.len()))),
     };
     let killed = keeper.is_none() && find_killed(&folder).is_some();
+    let has_days = DayLog::is_kept();
     let shown = output::make_visible(&file.display().to_string());
     let how_many = match hints {
         Some(1) => "1 hint is".to_owned(),
         Some(count) => format!("{count} hints are"),
         None => "Hints that cannot be counted are".to_owned(),
     };
-    if hints == Some(0) && keeper.is_none() && !killed && !folder.has_others() {
+    if hints == Some(0) && keeper.is_none() && !killed && !has_days && !folder.has_others() {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
-    let beside = if killed { ", and what the last session had not written when it was killed" } else { "" };
+    let mut beside = if has_days { ", and the counts of the last days beside it".to_owned() } else { String::new() };
+    if killed {
+        beside += ", and what the last session had not written when it was killed";
+    }
     ask_consent(args.yes, &format!("{how_many} kept in {shown}{beside}. Forget them?"))?;
     let forgotten = if let Some(remote) = &keeper {
         #[derive(Deserialize)]
@@ -59,6 +64,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
             |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
         folder.write(&mut lock, &KeptDocument::default().to_text(&[])).map_err(unwritable)?;
         folder.remove_others(&lock).map_err(unwritable)?;
+        DayLog::forget()?;
         // Ends a killed session; otherwise the next session would write its last hints from its journal.
         if let Some((dir, lock)) = self::find_killed(&folder) {
             dir.remove_session(&lock)?;

@@ -1,13 +1,15 @@
 //! `nudge stats`
 
 use nudge::Result;
+use nudge_app::unserved::ReadSources;
 use serde_json::Map;
 
-use super::{CommandOutput, RunningSession, render_answer};
+use super::{CommandOutput, open_to_read, render_answer};
 use crate::args::GlobalFlags;
 use crate::output;
 
 pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
-    let session = RunningSession::open(global)?;
-    render_answer(&session, &session.call("nudge.stats", &Map::new())?, output::render_stats)
+    let session = open_to_read(global, ReadSources::Hints)?;
+    let answer = session.call("nudge.stats", &Map::new())?;
+    render_answer(&session, &answer, |stats| output::render_stats(stats, session.is_unserved))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use nudge_app::days::DayStats;
 use nudge_core::suggest::SuggestCounts;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -188,6 +189,11 @@ pub struct StatsAnswer {
     sessions: Vec<SessionRow>,
     hours: Vec<HourRow>,
     hooks: Option<HooksPart>,
+    /// The days of all sessions, oldest first.
+    #[serde(default)]
+    days: Vec<DayStats>,
+    /// The reason why days are missing.
+    days_note: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -206,20 +212,17 @@ struct HourRow {
 }
 
 /// Writes the output of `stats`.
-pub fn render_stats(result: &StatsAnswer) -> String {
+pub fn render_stats(result: &StatsAnswer, is_unserved: bool) -> String {
     let cells = |counts: &SuggestCounts| [counts.followed, counts.failed, counts.bytes].map(|count| count.to_string());
     let mut out = format!("{}, {}\n", count_noun(result.hints, "hint"), count_noun(result.hits, "hit"));
     if let Some(note) = result.hooks.as_ref().and_then(|hooks| hooks.note.as_ref()) {
         let _ = writeln!(out, "{}", make_visible(note));
     }
+    out += &render_days(result, is_unserved);
     let told = result.counts.suggestions;
     if told == 0 && result.sessions.is_empty() {
-        return out
-            + &with_style(
-                FAINT,
-                "This server has told no agent anything yet; `nudge doctor` says whether the hooks are in.",
-            )
-            + "\n";
+        let nothing = "This server has told no agent anything yet; `nudge doctor` says whether the hooks are in.";
+        return if is_unserved { out } else { out + &with_style(FAINT, nothing) + "\n" };
     }
     let most = result.hours.iter().map(|hour| hour.counts.suggestions).fold(0, u64::max);
     let hour = |HourRow { since, counts }: &HourRow| -> Cells {
@@ -246,6 +249,29 @@ pub fn render_stats(result: &StatsAnswer) -> String {
     let [told, followed, failed, bytes] = COUNTS;
     out +=
         &render_fitting(&[cut_column("SESSION", 8, 0), whole_column("ACTIVE", 2), told, followed, failed, bytes], rows);
+    out
+}
+
+/// Returns a table of the days with counts, the last one at the end, and their sum; empty where there are none.
+fn render_days(result: &StatsAnswer, is_unserved: bool) -> String {
+    let row = |head: String, counts: &SuggestCounts, late: u64| -> Cells {
+        let counts = [counts.suggestions, counts.followed, counts.failed, late, counts.bytes];
+        (std::iter::once(head).chain(counts.map(|count| count.to_string())).collect(), false)
+    };
+    let mut rows: Vec<_> =
+        result.days.iter().map(|DayStats { day, counts, late }| row(make_visible(day), counts, *late)).collect();
+    let mut out = String::new();
+    if !rows.is_empty() {
+        let (mut counts, late) = (SuggestCounts::default(), result.days.iter().map(|day| day.late).sum());
+        result.days.iter().for_each(|day| counts.add_counts(day.counts));
+        rows.push(row("all".into(), &counts, late));
+        let [told, followed, failed, bytes] = COUNTS;
+        let columns = [whole_column("DAY", 0), told, followed, failed, whole_column("LATE", 1), bytes];
+        out = format!("\n{}", render_fitting(&columns, rows));
+    }
+    if let Some(note) = result.days_note.as_ref().filter(|_| is_unserved || !out.is_empty()) {
+        let _ = writeln!(out, "{}", with_style(FAINT, make_visible(note)));
+    }
     out
 }
 
@@ -317,12 +343,12 @@ mod tests {
             "sessions": [with(json!({"client_session": "s", "last_active": "2020-01-01T00:00:00Z"}))],
             "hours": [with(json!({"since": "2020-01-01T00:00:00Z"}))],
         }));
-        let said = plain(&render_stats(&read(result)));
+        let said = plain(&render_stats(&read(result), false));
         assert!(said.contains("2    ████████████████████  1         0       80\n"), "{said}");
         let nothing = json!({"hints": 1, "hits": 2, "suggestions": 0, "bytes": 0, "followed": 0, "failed": 0});
         let mut none = nothing;
         none.as_object_mut().unwrap().extend(["sessions", "hours"].map(|name| (name.to_owned(), json!([]))));
-        let none = plain(&render_stats(&read(none)));
+        let none = plain(&render_stats(&read(none), false));
         assert_eq!(
             none,
             "1 hint, 2 hits\nThis server has told no agent anything yet; `nudge doctor` says whether the hooks are in.\n"

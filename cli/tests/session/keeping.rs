@@ -13,18 +13,18 @@ use kit::{PATIENCE, Serve, home, wait_for};
 use serde_json::{Value, json};
 
 /// A user with a state folder and several sessions.
-struct User(tempfile::TempDir);
+pub struct User(tempfile::TempDir);
 
 impl User {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(home())
     }
 
-    fn runtime(&self, session: &str) -> PathBuf {
+    pub fn runtime(&self, session: &str) -> PathBuf {
         self.0.path().join(session)
     }
 
-    fn folder(&self) -> PathBuf {
+    pub fn folder(&self) -> PathBuf {
         self.0.path().join("state/nudge")
     }
 
@@ -36,14 +36,14 @@ impl User {
         std::fs::read(self.file()).map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap())
     }
 
-    fn command(&self, session: &str, keep: bool) -> Command {
+    pub fn command(&self, session: &str, keep: bool) -> Command {
         let mut command = kit::command(&self.runtime(session));
         command.env("XDG_STATE_HOME", self.0.path().join("state")).env("NUDGE_KEEP", if keep { "1" } else { "0" });
         command.env("RUST_BACKTRACE", "0");
         command
     }
 
-    fn serve(&self, session: &str) -> Serve {
+    pub fn serve(&self, session: &str) -> Serve {
         Serve::spawn(self.command(session, true), &self.runtime(session))
     }
 
@@ -55,7 +55,7 @@ impl User {
         serve
     }
 
-    fn run(&self, session: &str, words: &[&str]) -> Output {
+    pub fn run(&self, session: &str, words: &[&str]) -> Output {
         self.words(session, words).output().unwrap()
     }
 
@@ -73,7 +73,7 @@ impl User {
         command
     }
 
-    fn said(&self, session: &str, words: &[&str]) -> String {
+    pub fn said(&self, session: &str, words: &[&str]) -> String {
         let out = self.run(session, words);
         assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
@@ -99,7 +99,7 @@ fn until_kept(user: &User, keys: &[&str]) {
     wait_for("the file", PATIENCE, || (kept_keys(user) == keys).then_some(()));
 }
 
-fn kill(mut serve: Serve) {
+pub fn kill(mut serve: Serve) {
     serve.child.kill().unwrap();
     serve.child.wait().unwrap();
 }

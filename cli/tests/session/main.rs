@@ -4,6 +4,7 @@
 mod kit;
 
 mod anew;
+mod days;
 mod disk;
 mod endings;
 mod faults;

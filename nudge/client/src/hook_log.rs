@@ -69,16 +69,6 @@ impl RecentHooks {
         Self(read_end(dir).map(|(end, _)| end).unwrap_or_default())
     }
 
-    /// Reads the log, and cuts it when it is long; for the server. A hook that writes at the same moment is not counted.
-    pub fn read_and_cut(dir: &RuntimeDir) -> Self {
-        let Ok((end, size)) = read_end(dir) else { return Self::default() };
-        if size > MAX_BYTES {
-            // A log that stays long is read all the same.
-            let _ = dir.dir().write_atomic(NAME, &end, DiskSync::Unflushed);
-        }
-        Self(end)
-    }
-
     /// Chooses the time limit of the next hook in milliseconds: twice the 95th percentile of the last ones. A late hook
     /// counts as one that took twice its limit.
     pub fn choose_limit_ms(&self) -> u64 {
@@ -101,6 +91,47 @@ impl RecentHooks {
             late_lately: count_late(LATELY),
             advised_ms: self.choose_limit_ms().next_multiple_of(ADVISED_STEP_MS).min(MAX_LIMIT_MS),
         })
+    }
+}
+
+/// Counts the late hooks of a session as they come, and keeps the log short; for the server.
+#[derive(Debug)]
+pub struct LateHookCounter {
+    /// The size of the log up to which its hooks are counted.
+    position: u64,
+}
+
+impl LateHookCounter {
+    /// Begins with the next hook, or with the first one that is in the log.
+    pub fn begin(dir: &RuntimeDir, with_earlier: bool) -> Self {
+        let size = || dir.dir().open_read(NAME).and_then(|file| file.metadata()).map_or(0, |meta| meta.len());
+        Self { position: if with_earlier { 0 } else { size() } }
+    }
+
+    /// Returns the number of late hooks since the last call. Cuts a long log; a hook that writes at the same moment is
+    /// not counted.
+    pub fn count_new(&mut self, dir: &RuntimeDir) -> u64 {
+        // Without a log there were no hooks, or they cannot be counted.
+        self.read_new(dir).unwrap_or_default()
+    }
+
+    fn read_new(&mut self, dir: &RuntimeDir) -> io::Result<u64> {
+        let mut file = dir.dir().open_read(NAME)?;
+        let size = file.metadata()?.len();
+        // A log that has become shorter is another one. Another program may have filled the log.
+        let new = size.checked_sub(self.position).unwrap_or(size).min(MAX_BYTES);
+        file.seek(SeekFrom::Start(size - new))?;
+        let mut bytes = Vec::new();
+        file.take(new).read_to_end(&mut bytes)?;
+        self.position = size;
+        if size > MAX_BYTES {
+            let (end, _) = read_end(dir)?;
+            // A log that stays long is read all the same.
+            if dir.dir().write_atomic(NAME, &end, DiskSync::Unflushed).is_ok() {
+                self.position = end.len() as u64;
+            }
+        }
+        Ok(bytes.iter().filter(|byte| **byte & LATE != 0).count() as u64)
     }
 }
 
@@ -227,10 +258,37 @@ mod tests {
         let path = dir.path().join(NAME);
         std::fs::write(&path, [0xff; 10_000]).unwrap();
         assert_eq!(RecentHooks::read(&dir).count_late().unwrap().late, COUNTED);
-        assert_eq!(RecentHooks::read_and_cut(&dir).0.len(), COUNTED);
+        assert_eq!(LateHookCounter::begin(&dir, true).count_new(&dir), MAX_BYTES);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), COUNTED as u64);
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        assert_eq!((RecentHooks::read_and_cut(&dir), HookLog::open(&dir).is_err()), (RecentHooks::default(), true));
+        assert_eq!((RecentHooks::read(&dir), HookLog::open(&dir).is_err()), (RecentHooks::default(), true));
+        assert_eq!(LateHookCounter::begin(&dir, false).count_new(&dir), 0);
+    }
+
+    #[test]
+    fn each_late_hook_is_counted_once() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir::create(Some(&home.path().join("run"))).unwrap();
+        let run = |late: u64, in_time: u64| {
+            let log = HookLog::open(&dir).unwrap();
+            (0..late + in_time).for_each(|index| log.note_hook(Duration::from_millis(45), index < late).unwrap());
+        };
+        let mut counter = LateHookCounter::begin(&dir, false);
+        assert_eq!(counter.count_new(&dir), 0);
+        run(2, 3);
+        assert_eq!(LateHookCounter::begin(&dir, false).count_new(&dir), 0, "earlier ones are another's");
+        assert_eq!(LateHookCounter::begin(&dir, true).count_new(&dir), 2);
+        assert_eq!((counter.count_new(&dir), counter.count_new(&dir)), (2, 0));
+        // The log is cut, and later hooks are counted from there.
+        run(1, MAX_BYTES - 1);
+        assert_eq!((counter.count_new(&dir), counter.count_new(&dir)), (1, 0));
+        run(4, 1);
+        assert_eq!(counter.count_new(&dir), 4);
+        // A new log.
+        dir.dir().remove(NAME).unwrap();
+        assert_eq!(counter.count_new(&dir), 0);
+        run(1, 0);
+        assert_eq!(counter.count_new(&dir), 1);
     }
 }

@@ -38,7 +38,7 @@ pub use client::{AGENT_HEADER, Client, ENV_HEADER, KEY_HEADER, PROTOCOL_HEADER, 
 pub use env::AskedEnv;
 pub use found::FoundHint;
 pub use here::{detect, detect_from, process_cwd};
-pub use hook_log::{HookLog, HookReport, MAX_LIMIT_MS, MIN_LIMIT_MS, RecentHooks};
+pub use hook_log::{HookLog, HookReport, LateHookCounter, MAX_LIMIT_MS, MIN_LIMIT_MS, RecentHooks};
 pub use journal::{Journal, RestoredJournal};
 pub use life::LifeSign;
 pub use local::{DuplexStream, LocalListener};

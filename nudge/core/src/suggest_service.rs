@@ -17,8 +17,8 @@ use crate::service::{Caller, ContextUse, MethodSpec};
 use crate::source::{Source, SourceSpec};
 use crate::suggest::{
     self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, CommandOutcome, DIGEST, DigestText, OUTCOME, Offered,
-    OutcomeParams, RECALL, RecallAnswer, RecallParams, STATS, SUGGEST, SourceOffers, SuggestAnswer, SuggestMoment,
-    SuggestParams, SuggestRequest, Suggester, TOLD, ToldAnswer, ToldParams,
+    OutcomeParams, RECALL, RecallAnswer, RecallParams, STATS, SUGGEST, SourceOffers, SuggestAnswer, SuggestCounts,
+    SuggestMoment, SuggestParams, SuggestRequest, Suggester, TOLD, ToldAnswer, ToldParams,
 };
 use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
 
@@ -42,8 +42,8 @@ pub struct SuggestService {
     more_stats: Option<Arc<MoreStats>>,
 }
 
-/// Returns members that a server adds to the answer of `nudge.stats`.
-pub type MoreStats = dyn Fn() -> Map<String, Value> + Send + Sync;
+/// Returns members that a server adds to the answer of `nudge.stats`, given [`SuggestService::take_new_counts`].
+pub type MoreStats = dyn Fn(SuggestCounts) -> Map<String, Value> + Send + Sync;
 
 struct SuggestSource {
     name: &'static str,
@@ -227,8 +227,13 @@ impl SuggestService {
         }
         out.insert("sessions".into(), serde_json::to_value(sessions).expect("plain data is JSON"));
         out.insert("hours".into(), serde_json::to_value(hours).expect("plain data is JSON"));
-        out.extend(self.more_stats.iter().flat_map(|more| more()));
+        out.extend(self.more_stats.iter().flat_map(|more| more(self.take_new_counts())));
         out
+    }
+
+    /// Returns the outcome of the suggestions since the last call, for a server that adds them up.
+    pub fn take_new_counts(&self) -> SuggestCounts {
+        self.suggester.take_new_counts()
     }
 
     fn client_sessions(&self, asked: &ClientSessions) -> Result<ToldSessions> {

@@ -12,6 +12,8 @@ export const state = {
   status: null,
   /** The lines that agents' sessions were told. */
   sessions: [],
+  /** The counts of the last days. */
+  days: [],
   deletions: [],
   /** The agents at this place. */
   agents: [],
@@ -46,7 +48,9 @@ export async function load() {
 
 /** Loads the lines that agents were told; they are not stored data. */
 export async function loadSessions() {
-  state.sessions = (await call('nudge.client_sessions', {limit: 50})).sessions
+  const [{sessions}, {days}] = await Promise.all([call('nudge.client_sessions', {limit: 50}), call('nudge.stats')])
+  state.sessions = sessions
+  state.days = days
 }
 
 /** Searches for the text of the search field: first hints that it brings up here, then all hints with its words. */

@@ -12,7 +12,7 @@ let deletedDrawn = ''
 /** Draws the told lines if any part has changed. `show` opens a hint by its name. */
 export function drawTold(show, changed) {
   const note = state.status?.hooks?.note
-  const picture = JSON.stringify([note, state.sessions, state.hints.map(row => nameOf(row.hint))])
+  const picture = JSON.stringify([note, state.sessions, state.days, state.hints.map(row => nameOf(row.hint))])
   if (picture === toldDrawn) return
   toldDrawn = picture
   const sessions = state.sessions.map(session => sessionPart(session, show))
@@ -21,8 +21,21 @@ export function drawTold(show, changed) {
     code('nudge init'), ' connects those of this machine, ', code('nudge doctor'), ' tries out whether it works.',
   )
   const late = note ? el('p', {class: 'empty', 'data-late': ''}, el('strong', {}, 'Hooks: '), text(note), '.') : null
-  fill(byId('view-told'), [late, sessions.length ? sessions : none])
+  fill(byId('view-told'), [late, daysPart(), sessions.length ? sessions : none])
   changed?.()
+}
+
+/** Returns the sum of the last days, or null where there are none. */
+function daysPart() {
+  const sum = name => state.days.reduce((all, day) => all + day[name], 0)
+  if (!state.days.length) return null
+  const counts = [
+    `told ${plural(sum('suggestions'), 'hint')}`,
+    `${sum('followed')} run and worked`,
+    `${sum('failed')} run and failed`,
+    `${plural(sum('late'), 'hook')} too late`,
+  ]
+  return el('p', {class: 'empty', 'data-days': ''}, el('strong', {}, 'The last 30 days: '), `${counts.join(', ')}.`)
 }
 
 function sessionPart(session, show) {

@@ -36,7 +36,9 @@ static TABLE: MethodTable<SessionControl> = MethodTable(&[
         method: MethodSpec::new(FORGET, "Forget", ABOUT_FORGET, build_schema::<NoParams>).destructive().idempotent(),
         run: |control, _, params| {
             answer_typed(params, |_: NoParams| {
-                control.keeper.forget_kept().map(|forgotten| ForgottenCount { forgotten })
+                let forgotten = control.keeper.forget_kept()?;
+                control.sources.forget_days()?;
+                Ok(ForgottenCount { forgotten })
             })
         },
     },
@@ -100,6 +102,7 @@ impl SessionControl {
         self.ended.store(true, Ordering::Relaxed);
         // No caller can change anything now. When the caller gets the answer, all files are written.
         self.keeper.flush();
+        self.sources.write_days();
         self.time.leave_time(true);
         let EndSummary { hints, kept, place } = self.keeper.summarize_end(self.sources.count_hints());
         self.stop.send_replace(true);

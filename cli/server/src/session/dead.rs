@@ -9,6 +9,7 @@ use nudge_client::{PrimaryLock, SessionFile, SessionState};
 use nudge_core::embed::NoModels;
 use nudge_core::source::SessionIdentity;
 
+use super::days::DayCounter;
 use super::journal::SessionJournal;
 use super::keeper::HintKeeper;
 use super::open::{OpenSources, SourceSupplies};
@@ -41,8 +42,9 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
     if let Some(why) = keeper.start_notice() {
         return Err(Error::unavailable(why));
     }
+    let clock = SessionTime::from_last_session(Arc::new(make_clock()), settings).clock;
     let lent = SourceSupplies {
-        clock: SessionTime::from_last_session(Arc::new(make_clock()), settings).clock,
+        clock: Arc::clone(&clock) as _,
         session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
         journal: Arc::new(SessionJournal::new(lock.new_watch(dir), None)),
         changes: Arc::clone(&keeper) as _,
@@ -50,7 +52,8 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
         cache: settings.cache.clone(),
         models: Arc::new(NoModels),
         settings: derive_values(settings, &keeper),
-        runtime: dir.clone(),
+        // The server that was killed has counted what it told.
+        days: Arc::new(DayCounter::new(Arc::clone(&clock) as _, dir.clone(), false, true)),
         given_up: &|| false,
     };
     let hints = OpenSources::open(&lent, &sources::list_sources()[..1], restored.records)?;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nudge::{Caller, Error, MethodSpec, Millis, Result, Service};
-use nudge_client::RuntimeDir;
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::embed::ModelProvider;
 use nudge_core::settings::SettingValues;
@@ -14,10 +13,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
+use super::days::DayCounter;
 use super::event::EventService;
 use super::journal::{SessionJournal, SessionRecords, SourceJournal};
 use super::learn::CommandLearner;
-use super::status::describe_hooks;
 use crate::memory;
 
 /// The milliseconds within which a source should open, because callers wait. The log names a slower source.
@@ -41,8 +40,8 @@ pub struct SourceSupplies<'a> {
     pub models: Arc<dyn ModelProvider>,
     /// The values of the settings.
     pub settings: Arc<SettingValues>,
-    /// The runtime directory, in which hooks note how long they took.
-    pub runtime: RuntimeDir,
+    /// Counts by day what the session tells.
+    pub days: Arc<DayCounter>,
     /// Returns true when the process no longer wants to become PRIMARY while the sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
@@ -53,6 +52,7 @@ pub struct OpenSources {
     clock: Arc<dyn Clock>,
     suggest: Arc<SuggestService>,
     events: Arc<EventService>,
+    days: Arc<DayCounter>,
     /// The stop flags of the sources, in the same order. A flag interrupts only the waiting thread of its source.
     stops: Vec<StopFlag>,
     models: Arc<dyn ModelProvider>,
@@ -106,15 +106,16 @@ impl OpenSources {
         let hints = Arc::clone(hints) as Arc<dyn Service>;
         let max_lines = lent.settings.get_count("suggest_max");
         let mut suggest = SuggestService::new(max_lines, Arc::clone(&lent.clock), Arc::clone(&lent.models), asked);
-        let runtime = lent.runtime.clone();
-        suggest = suggest.with_more_stats(Arc::new(move || describe_hooks(&runtime).into_iter().collect()));
+        let days = Arc::clone(&lent.days);
+        suggest = suggest.with_more_stats(Arc::new(move |new| days.describe_stats(new)));
         if lent.settings.is_on("learn") {
             suggest = suggest.with_listener(Arc::new(CommandLearner::new(Arc::clone(&hints), Arc::clone(&lent.clock))));
         }
         let suggest = Arc::new(suggest);
         let events = Arc::new(EventService::new(Arc::clone(&suggest), hints));
         let stops = all.iter().map(|_| StopFlag::default()).collect();
-        Ok(Self { all, clock: Arc::clone(&lent.clock), suggest, events, stops, models: Arc::clone(&lent.models) })
+        let (clock, days, models) = (Arc::clone(&lent.clock), Arc::clone(&lent.days), Arc::clone(&lent.models));
+        Ok(Self { all, clock, suggest, events, days, stops, models })
     }
 
     /// Starts a thread for each source that has work of its own; the thread runs [`Source::work`].
@@ -176,12 +177,27 @@ impl OpenSources {
         if self.models.drop_idle() {
             memory::note_use(usize::MAX);
         }
+        self.write_days();
+    }
+
+    /// Writes the counts of the day, if the session keeps its hints.
+    pub fn write_days(&self) {
+        self.days.write(self.suggest.take_new_counts());
+    }
+
+    /// Forgets the counts of all days.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when their file cannot be removed.
+    pub fn forget_days(&self) -> Result<()> {
+        self.days.forget(self.suggest.take_new_counts())
     }
 
     /// Stops the work of the sources. From now on they refuse every change.
     pub fn close(&self) {
         self.stops.iter().for_each(StopFlag::set);
         self.all.iter().for_each(|(_, source)| source.close());
+        self.write_days();
     }
 }
 

@@ -23,6 +23,7 @@ use nudge_os::lock::LockPatience;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::days::DayCounter;
 use super::dead;
 use super::history::ChangeHistory;
 use super::journal::SessionJournal;
@@ -268,7 +269,7 @@ fn take_over(
         cache: settings.cache.clone(),
         models: sources::open_models(&settings.values, &settings.data, Arc::clone(&clock) as _),
         settings: derive_values(settings, &keeper),
-        runtime: dir.clone(),
+        days: Arc::new(DayCounter::new(Arc::clone(&time.clock) as _, dir.clone(), keep, goes_on)),
         given_up: &given_up,
     };
     let sources = Arc::new(OpenSources::open(&lent, sources::list_sources(), records)?);

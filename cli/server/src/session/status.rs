@@ -85,7 +85,7 @@ struct MethodsAsked {
 
 /// Returns the member of the answer that counts the late hooks among the last ones. Returns `None` if no hook has run.
 pub(super) fn describe_hooks(runtime: &RuntimeDir) -> Option<(String, Value)> {
-    let report = RecentHooks::read_and_cut(runtime).count_late()?;
+    let report = RecentHooks::read(runtime).count_late()?;
     let mut told = serde_json::to_value(report).expect("plain data is JSON");
     if let Some(sentence) = report.to_sentence() {
         told["note"] = sentence.into();

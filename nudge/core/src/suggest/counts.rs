@@ -24,11 +24,12 @@ pub struct SuggestCounts {
 }
 
 impl SuggestCounts {
-    pub(super) fn add_counts(&mut self, other: Self) {
-        self.suggestions += other.suggestions;
-        self.bytes += other.bytes;
-        self.followed += other.followed;
-        self.failed += other.failed;
+    /// Adds other counts to these.
+    pub fn add_counts(&mut self, other: Self) {
+        self.suggestions = self.suggestions.saturating_add(other.suggestions);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.followed = self.followed.saturating_add(other.followed);
+        self.failed = self.failed.saturating_add(other.failed);
     }
 }
 
@@ -61,30 +62,41 @@ fn in_text<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Erro
     serializer.serialize_str(&rfc3339::format_time(*time))
 }
 
-/// The last hours with counts, oldest first.
+/// The counts of the last hours.
 #[derive(Default)]
-pub(super) struct RecentHours(VecDeque<HourStats>);
+pub(super) struct RecentHours {
+    /// The hours with counts, oldest first.
+    hours: VecDeque<HourStats>,
+    /// The counts that were not taken yet.
+    new: SuggestCounts,
+}
 
 impl RecentHours {
     pub fn add_counts(&mut self, counts: SuggestCounts, now: Millis) {
         if counts == SuggestCounts::default() {
             return;
         }
+        self.new.add_counts(counts);
         let since = now - now.rem_euclid(HOUR_MS);
-        match self.0.back_mut() {
+        match self.hours.back_mut() {
             // After the clock was set back, counts go to the last known hour.
             Some(last) if last.since >= since => last.counts.add_counts(counts),
             _ => {
-                if self.0.len() == MAX_HOURS {
-                    self.0.pop_front();
+                if self.hours.len() == MAX_HOURS {
+                    self.hours.pop_front();
                 }
-                self.0.push_back(HourStats { since, counts });
+                self.hours.push_back(HourStats { since, counts });
             }
         }
     }
 
+    /// Returns the counts since the last call.
+    pub fn take_new(&mut self) -> SuggestCounts {
+        std::mem::take(&mut self.new)
+    }
+
     pub fn to_stats(&self) -> Vec<HourStats> {
-        self.0.iter().copied().collect()
+        self.hours.iter().copied().collect()
     }
 }
 
@@ -104,6 +116,7 @@ mod tests {
         let told: Vec<_> =
             hours.to_stats().iter().map(|hour| (hour.since / HOUR_MS, hour.counts.suggestions)).collect();
         assert_eq!(told, [(5, 2), (6, 1), (9, 2)]);
+        assert_eq!((hours.take_new().suggestions, hours.take_new().suggestions), (5, 0));
         (0..100).for_each(|hour| hours.add_counts(counts, (10 + hour) * HOUR_MS));
         assert_eq!((hours.to_stats().len(), hours.to_stats()[0].since), (MAX_HOURS, 62 * HOUR_MS));
     }

@@ -438,6 +438,11 @@ impl Suggester {
         });
         (all, sessions.collect(), memory.hours.to_stats())
     }
+
+    /// Returns the outcome of the suggestions since the last call.
+    pub fn take_new_counts(&self) -> SuggestCounts {
+        self.memory.lock().hours.take_new()
+    }
 }
 
 /// Takes the changes that fit out of the offers, and returns them with their bytes. Removes the offer with the id of a

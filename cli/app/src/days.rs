@@ -1,0 +1,236 @@
+//! The counts of what sessions told, by day: `days.json` beside the kept hints. They have neither names nor texts.
+
+use std::io;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Local, TimeZone};
+use nudge::{Error, Millis, Result};
+use nudge_core::clock::Clock;
+use nudge_core::foreign::{self, LinkPolicy};
+use nudge_core::suggest::SuggestCounts;
+use nudge_core::wire::json_text;
+use serde::{Deserialize, Serialize};
+
+use crate::alone::ProcessLock;
+use crate::{files, settings};
+
+const FILE: &str = "days.json";
+const LOCK: &str = "days.lock";
+/// The days that are kept and told, today included.
+const KEPT_DAYS: Millis = 30;
+const DAY_MS: Millis = 86_400_000;
+/// The most days in the file. There are more than those that are told only while a clock is in doubt.
+const MAX_DAYS: usize = 60;
+/// The most bytes of the file that are read; a day has about a hundred.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// A day in the answer of `nudge.stats`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DayStats {
+    /// The date in the time zone of the server, such as `2026-01-31`.
+    pub day: String,
+    /// The lines that were told on this day, and the outcomes that were reported on it.
+    #[serde(flatten)]
+    pub counts: SuggestCounts,
+    /// The number of hooks that came too late.
+    pub late: u64,
+}
+
+/// Days with counts, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DayLog {
+    days: Vec<DayStats>,
+}
+
+impl DayLog {
+    /// Reads the file; without one there are no days.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` for a file that cannot be read.
+    pub fn read() -> Result<Self> {
+        let path = file_path()?;
+        let unreadable = |why: &dyn std::fmt::Display| {
+            Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
+        };
+        match foreign::read(&path, LinkPolicy::Refused, MAX_FILE_BYTES) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| unreadable(&error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(unreadable(&error)),
+        }
+    }
+
+    /// Adds these days to those of the file, and drops the days that are over.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file cannot be read or written; then it is unchanged.
+    pub fn add_to_file(&self, clock: &dyn Clock) -> Result<()> {
+        let path = file_path()?;
+        let _alone = ProcessLock::acquire(&path.with_file_name(LOCK))?;
+        let mut all = Self::read()?;
+        all.add_days(self);
+        all.drop_old(clock);
+        files::write_private(&path, &json_text(&all))
+    }
+
+    /// Returns true when there is a file.
+    pub fn is_kept() -> bool {
+        file_path().is_ok_and(|path| path.exists())
+    }
+
+    /// Removes the file.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the file exists and cannot be removed.
+    pub fn forget() -> Result<()> {
+        if !Self::is_kept() {
+            return Ok(());
+        }
+        let path = file_path()?;
+        let _alone = ProcessLock::acquire(&path.with_file_name(LOCK))?;
+        files::remove_file(&path)
+    }
+
+    /// Returns true when there is no day.
+    pub fn is_empty(&self) -> bool {
+        self.days.is_empty()
+    }
+
+    /// Counts something on the day of `now`.
+    pub fn count(&mut self, counts: SuggestCounts, late: u64, now: Millis) {
+        if counts != SuggestCounts::default() || late > 0 {
+            self.add_day(DayStats { day: name_day(&Local, now), counts, late });
+        }
+    }
+
+    /// Adds the days of another log.
+    pub fn add_days(&mut self, other: &Self) {
+        other.days.iter().cloned().for_each(|day| self.add_day(day));
+    }
+
+    fn add_day(&mut self, new: DayStats) {
+        match self.days.binary_search_by(|known| known.day.cmp(&new.day)) {
+            Ok(index) => {
+                let known = &mut self.days[index];
+                known.counts.add_counts(new.counts);
+                known.late = known.late.saturating_add(new.late);
+            }
+            Err(index) => self.days.insert(index, new),
+        }
+    }
+
+    /// Drops the days that are over by a clock that cannot jump. The counts of days that are still to come, by a clock
+    /// that was ahead, become those of today.
+    pub fn drop_old(&mut self, clock: &dyn Clock) {
+        let today = name_day(&Local, clock.now());
+        let over = name_day(&Local, clock.plausible_time() - KEPT_DAYS * DAY_MS);
+        self.days.retain(|day| day.day > over);
+        while let Some(day) = self.days.pop_if(|day| day.day > today) {
+            self.add_day(DayStats { day: today.clone(), ..day });
+        }
+        while self.days.len() > MAX_DAYS
+            && let (Some(newest), Some(before)) = (self.days.pop(), self.days.last())
+        {
+            self.add_day(DayStats { day: before.day.clone(), ..newest });
+        }
+    }
+
+    /// Returns the last days that are told.
+    pub fn into_last_days(mut self, clock: &dyn Clock) -> Vec<DayStats> {
+        self.drop_old(clock);
+        let over = name_day(&Local, clock.now() - KEPT_DAYS * DAY_MS);
+        self.days.retain(|day| day.day > over);
+        self.days
+    }
+}
+
+fn file_path() -> Result<PathBuf> {
+    Ok(settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))?.join(FILE))
+}
+
+/// Returns the date of a time in a zone.
+fn name_day<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis) -> String {
+    DateTime::from_timestamp_millis(time).unwrap_or_default().with_timezone(zone).format("%Y-%m-%d").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::FixedOffset;
+    use nudge::ManualClock;
+
+    use super::*;
+
+    const START_MS: Millis = 1_767_225_600_000;
+
+    fn told(suggestions: u64) -> SuggestCounts {
+        SuggestCounts { suggestions, ..SuggestCounts::default() }
+    }
+
+    /// A clock that is `ahead_ms` ahead of the plausible time.
+    struct AheadClock {
+        clock: ManualClock,
+        ahead_ms: Millis,
+    }
+
+    impl Clock for AheadClock {
+        fn now(&self) -> Millis {
+            self.clock.now() + self.ahead_ms
+        }
+
+        fn plausible_time(&self) -> Millis {
+            self.clock.now()
+        }
+    }
+
+    fn sum(log: &DayLog) -> u64 {
+        log.days.iter().map(|day| day.counts.suggestions + day.late).sum()
+    }
+
+    #[test]
+    fn days_are_those_of_the_zone() {
+        let moment = nudge::parse_time("2026-12-31T23:30:00Z").unwrap();
+        for (hours, day) in [(0, "2026-12-31"), (1, "2027-01-01"), (-5, "2026-12-31")] {
+            assert_eq!(name_day(&FixedOffset::east_opt(hours * 3600).unwrap(), moment), day);
+        }
+    }
+
+    #[test]
+    fn a_day_has_the_sum_of_its_counts_and_days_without_any_are_left_out() {
+        let (clock, mut log, mut other) = (ManualClock::new(START_MS), DayLog::default(), DayLog::default());
+        log.count(SuggestCounts::default(), 0, START_MS);
+        assert!(log.is_empty());
+        log.count(told(2), 0, START_MS + 2 * DAY_MS);
+        log.count(told(1), 1, START_MS);
+        other.count(told(4), 1, START_MS);
+        other.count(told(0), 3, START_MS + DAY_MS);
+        log.add_days(&other);
+        clock.advance_by(2 * DAY_MS);
+        let days = log.into_last_days(&clock);
+        let rows: Vec<_> = days.iter().map(|day| (&*day.day, day.counts.suggestions, day.late)).collect();
+        assert_eq!(rows, [("2026-01-01", 5, 2), ("2026-01-02", 0, 3), ("2026-01-03", 2, 0)]);
+    }
+
+    #[test]
+    fn thirty_days_are_told() {
+        let mut log = DayLog::default();
+        (0..100).for_each(|day| log.count(told(1), 0, START_MS + day * DAY_MS));
+        let days = log.into_last_days(&ManualClock::new(START_MS + 99 * DAY_MS));
+        assert_eq!((days.len(), &*days[0].day, &*days[29].day), (30, "2026-03-12", "2026-04-10"));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_destroys_no_day_and_makes_no_hundreds() {
+        let mut clock = AheadClock { clock: ManualClock::new(START_MS + 29 * DAY_MS), ahead_ms: 0 };
+        let mut log = DayLog::default();
+        (0..30).for_each(|day| log.count(told(1), 0, START_MS + day * DAY_MS));
+        for jump in 0..500 {
+            clock.ahead_ms = jump * 400 * DAY_MS;
+            log.count(told(1), 0, clock.now());
+            log.drop_old(&clock);
+            assert!(log.days.len() <= MAX_DAYS);
+        }
+        assert_eq!((sum(&log), &*log.days[0].day), (530, "2026-01-01"));
+        clock.ahead_ms = 0;
+        let days = log.into_last_days(&clock);
+        assert_eq!((days.len(), days[0].counts.suggestions, days[29].counts.suggestions), (30, 1, 501));
+    }
+}
