@@ -1,4 +1,4 @@
-//! The block for AGENTS.md or CLAUDE.md: five lines that tell a model when to use Nudge.
+//! The block in AGENTS.md or CLAUDE.md: five lines that tell a model when to use Nudge.
 
 use nudge::{Error, Result};
 use nudge_app::config::text_of;
@@ -14,7 +14,7 @@ environment toggle, ask `nudge_get_hint` or `nudge_query`; what finally worked a
 <!-- /nudge -->
 ";
 
-/// Plans the change that adds the block to this folder's file; `None` when the file already has a block.
+/// Plans the change that adds the block to a file of this folder. Returns `None` when the file already has a block.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be read; `E_INVALID` for a link that leads out of the folder.
@@ -26,7 +26,7 @@ pub fn plan_block() -> Result<Option<FileChange>> {
     let before = text_of(&path)?;
     let old = before.as_deref().unwrap_or("");
     let after = match split_block(old) {
-        // A different text between the marks belongs to the user.
+        // If the text between the marks differs, a user has changed it, so it stays.
         Some(_) => return Ok(None),
         None if old.is_empty() => BLOCK.to_owned(),
         None => format!("{}\n\n{BLOCK}", old.trim_end()),
@@ -34,7 +34,7 @@ pub fn plan_block() -> Result<Option<FileChange>> {
     Ok(Some(FileChange { path, before, after }))
 }
 
-/// Removes the block from a text; `None` when the text has no block, or a user has changed it.
+/// Removes the block from a text. Returns `None` when the text has no block, or when a user has changed the block.
 pub fn remove_block(text: &str) -> Option<String> {
     let (head, block, tail) = split_block(text)?;
     if block.replace("\r\n", "\n").trim_end() != BLOCK.trim_end() {
@@ -43,7 +43,7 @@ pub fn remove_block(text: &str) -> Option<String> {
     Some(if tail.is_empty() { format!("{}\n", head.trim_end()) } else { format!("{head}{}", tail.trim_start()) })
 }
 
-/// Splits a text into the part before the block, the block itself, whatever its text, and the part after it.
+/// Splits a text into the part before the block, the block with any content, and the part after it.
 fn split_block(text: &str) -> Option<(&str, &str, &str)> {
     const END: &str = "<!-- /nudge -->";
     let (head, rest) = text.split_at(text.find("<!-- nudge -->")?);

@@ -1,6 +1,6 @@
-//! The part of a hook that captures sessions. At the end of a session, the hook records a job and starts a process that
-//! outlives the client. At the start of a session, the hook tells the user that the session will be captured, and
-//! resumes unfinished jobs.
+//! The part of a hook that captures sessions. At the end of a session, the hook records a job, and starts a process for
+//! it that outlives the client. At the start of a session, the hook tells the user that the session will be captured,
+//! and starts unfinished jobs again.
 
 use std::path::Path;
 
@@ -14,19 +14,21 @@ use nudge_core::settings::SettingValues;
 
 use super::event::HookEvent;
 
-/// The source of captured sessions, and its command that works on recorded jobs in the background.
+/// The name of the source that stores captured sessions.
 const SOURCE: &str = "brain";
+/// The command of this source that works on recorded jobs in the background.
 const WORDS: [&str; 2] = ["capture", "--detach"];
-/// A job that is unfinished this many milliseconds after its creation or its last try counts as abandoned.
+/// The time after the creation or the last try of a job, in milliseconds. A job that is still unfinished then counts as
+/// abandoned.
 const LEFT_MS: i64 = 60_000;
 
-/// Returns the brain for sessions in this folder; `None` when they are not captured.
+/// Returns the brain for sessions in this folder. Returns `None` when the user does not want to capture them.
 fn find_brain(values: &SettingValues, cwd: Option<&Path>) -> Option<std::path::PathBuf> {
     let is_wanted = values.is_on("capture") && !is_denied(&values.get_list("capture_deny"), cwd);
     find_brain_root(values).filter(|_| is_wanted)
 }
 
-/// Records a job for an ended session and starts the work on it.
+/// Records a job for an ended session, and starts the work on the job.
 pub fn note_end(event: &HookEvent, transcript: &Path, values: &SettingValues) -> Result<()> {
     let Some(brain) = find_brain(values, event.cwd.as_deref()) else { return Ok(()) };
     let end = SessionEnd {
@@ -38,7 +40,7 @@ pub fn note_end(event: &HookEvent, transcript: &Path, values: &SettingValues) ->
     if noted.is_some() { start_work() } else { Ok(()) }
 }
 
-/// Returns the text for the user at the start of a session. Resumes unfinished jobs.
+/// Returns the text for the user at the start of a session. Starts unfinished jobs again.
 pub fn announce_capture(event: &HookEvent, values: &SettingValues) -> Option<String> {
     let brain = find_brain(values, event.cwd.as_deref())?;
     if let Ok(jobs) = JobFolder::open(&settings::data_dir(values))

@@ -1,8 +1,8 @@
 //! The coding agents that Nudge supports: the files in which each keeps its settings, and the entries that Nudge
 //! writes there.
 //!
-//! Change this file when a client changes its files. A new client needs an entry here and one in the list of
-//! `args/init.rs`. Hooks with a format of their own also need code in `event.rs`.
+//! Change this file when a client changes its files. A new client needs a constant here and its name in `args.rs`.
+//! Hooks with their own format also need code in `event.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -19,36 +19,37 @@ use super::within;
 pub struct ClientSpec {
     /// The client's name for `nudge init`.
     pub name: &'static str,
-    /// The client's name for people.
+    /// The client's name to show to users.
     pub title: &'static str,
-    /// The client's command.
+    /// The client's command; `None` for a client without a command.
     pub program: Option<&'static str>,
     /// Returns the file and the entry that register an MCP server.
     pub server: fn(&ClientFolders) -> McpServerEntry,
-    /// Returns the file and the entries of the hooks; `None` when the client has no hooks that can tell a model
-    /// something.
+    /// Returns the file and the entries of the hooks. `None` when the client has no hooks whose output reaches the
+    /// model.
     pub hooks: Option<fn(&ClientFolders) -> ClientHooks>,
-    /// Returns the setting that switches Nudge's plugin on, by true or an object; `None` for a client without
+    /// Returns the setting that switches Nudge's plugin on; its value is true or an object. `None` for a client without
     /// plugins.
     pub plugin: Option<fn(&ClientFolders) -> PluginSwitch>,
-    /// Returns the permission to use Nudge's tools without asking. `None` for a client that never asks, or that
-    /// stores the answers in a place that only the client writes.
+    /// Returns the permission to use Nudge's tools without asking. `None` for a client that never asks, or that stores
+    /// the user's answers where only the client itself may write.
     pub permission: Option<fn(&ClientFolders) -> ToolPermission>,
     /// Returns the same permission for the tools of the plugin.
     pub plugin_permission: Option<fn(&ClientFolders) -> ToolPermission>,
-    /// Returns a folder or file that shows that the client is installed when its command is not found.
+    /// Returns a folder or file that exists if the client is installed. It counts when the client's command is not
+    /// found.
     pub trace: fn(&ClientFolders) -> PathBuf,
 }
 
 impl ClientSpec {
-    /// Returns the permission of the user's client to use the tools without asking. A project's settings give no
-    /// permission, because each user decides that alone.
+    /// Returns the permission to use the tools without asking, for the user's own settings. Returns `None` for a
+    /// project's settings, because each user must decide alone.
     pub fn find_permission(&self, place: &ClientFolders) -> Option<ToolPermission> {
         let given = if self.plugin_file(place).is_some() { self.plugin_permission } else { self.permission };
         given.filter(|_| place.project.is_none()).map(|permission| permission(place))
     }
 
-    /// Returns the file that switches Nudge's plugin on; `None` when the plugin is off.
+    /// Returns the file that switches Nudge's plugin on. Returns `None` when the plugin is off.
     pub fn plugin_file(&self, place: &ClientFolders) -> Option<PathBuf> {
         let plugin = (self.plugin?)(place);
         let value = place.read(&plugin.file, plugin.form).ok()?.get(plugin.path)?;
@@ -57,17 +58,17 @@ impl ClientSpec {
     }
 }
 
-/// The folders in which Nudge looks for clients' files.
+/// The folders in which Nudge looks for the files of clients.
 #[derive(Clone)]
 pub struct ClientFolders {
     /// The user's home.
     pub home: PathBuf,
     /// The project's folder, for `--project`; `None` for the user's settings.
     pub project: Option<PathBuf>,
-    /// The command that the settings start: the binary's absolute path, or only its name in a project that other
-    /// users share.
+    /// The command that the settings start. It is the absolute path of the binary; in a project, which other users
+    /// share, it is only the name.
     pub binary: String,
-    /// Looks up an environment variable; some variables move a client's files.
+    /// Reads an environment variable. Some variables change where a client has its files.
     pub env: fn(&str) -> Option<String>,
 }
 
@@ -77,7 +78,7 @@ pub struct McpServerEntry {
     pub form: ConfigFormat,
     pub path: &'static [&'static str],
     pub entry: Value,
-    /// The client's own command that adds the entry, at user scope.
+    /// The client's own command that adds the entry to the user's settings, if the client has one.
     pub command: Option<Vec<String>>,
 }
 
@@ -88,41 +89,41 @@ pub struct PluginSwitch {
     pub path: &'static [&'static str],
 }
 
-/// Hooks in the file format of Claude Code.
+/// Hooks in the file format of Claude Code, which other clients also use.
 pub struct ClientHooks {
     pub file: PathBuf,
     /// The events, each with its matcher.
     pub events: &'static [(&'static str, Option<&'static str>)],
     /// The handler of every event.
     pub handler: Value,
-    /// True when the file puts handlers into groups with a matcher.
+    /// True when the file has groups of handlers, each with a matcher.
     pub grouped: bool,
     /// The number that the file must have as `version`.
     pub version: Option<u64>,
-    /// The TOML file in which a client stores the user's permission to run a hook, at
+    /// The TOML file in which a client stores the user's permission to run a hook; the key is
     /// `hooks.state."FILE:EVENT:GROUP:HANDLER".trusted_hash`. `None` for a client that does not ask.
     pub trust: Option<PathBuf>,
 }
 
-/// The end of a hook's line in a project, for sh, Bash, Zsh, fish and PowerShell.
+/// The end of a hook's command line in a project, for sh, Bash, Zsh, fish and PowerShell.
 const GUARD: &str = "; exit 0";
-/// The end that also works in cmd, with which Codex runs hooks on Windows. Windows PowerShell does not have `||`.
+/// The same for cmd, with which Codex runs hooks on Windows. Windows PowerShell does not have `||`.
 const CMD_GUARD: &str = " || exit 0";
 
-/// Every client, in the order of reports.
+/// Every client, in the order in which reports list them.
 pub const ALL: &[ClientSpec] = &[CLAUDE, CODEX, CURSOR, VSCODE, GEMINI, OPENCODE, ZED];
 
 impl ClientFolders {
-    /// Reads a client's file. A project's file must lie inside the project.
+    /// Reads a client's file. A project's file must be inside the project.
     ///
     /// # Errors
-    /// `E_INVALID` for a link that leads out of the project, and as [`ConfigFile::read`].
+    /// `E_INVALID` for a link that leads out of the project; the errors of [`ConfigFile::read`].
     pub fn read(&self, file: &Path, form: ConfigFormat) -> Result<ConfigFile> {
         within::check_within(self.project.as_deref(), file)?;
         ConfigFile::read(file, form)
     }
 
-    /// Returns the project's file if there is a project, else the user's.
+    /// Returns the project's file if there is a project, and otherwise the user's file.
     fn choose_file(&self, project: &str, user: impl FnOnce() -> PathBuf) -> PathBuf {
         self.project.as_ref().map_or_else(user, |folder| folder.join(project))
     }
@@ -134,7 +135,7 @@ impl ClientFolders {
             .unwrap_or_else(|| self.home.join(default))
     }
 
-    /// Returns the folder in which programs keep their settings.
+    /// Returns the system's folder for settings.
     fn config_home(&self) -> PathBuf {
         if cfg!(windows) {
             self.find_folder("APPDATA", "AppData/Roaming")
@@ -148,9 +149,9 @@ impl ClientFolders {
         self.project.is_none().then(|| all.map(str::to_owned).collect())
     }
 
-    /// Returns the command of a hook as one string for a shell. In a project, `guard` follows, because people without
-    /// Nudge use the project's settings too. With the guard, a hook whose program is missing still exits with 0, and
-    /// clients ignore its message on stderr.
+    /// Returns the command of a hook as a single shell line. In a project, appends `guard`, because users without Nudge
+    /// also use the project's settings. With the guard, a hook whose program is missing exits with 0, and clients
+    /// ignore its stderr.
     fn build_hook_line(&self, guard: &str) -> String {
         let line = self.build_bare_line();
         if self.project.is_some() { line + guard } else { line }
@@ -162,23 +163,23 @@ impl ClientFolders {
         if binary.chars().all(plain) {
             format!("{binary} hook")
         } else if cfg!(windows) {
-            // A file name on Windows contains no quote.
+            // A file name on Windows cannot contain a quote.
             format!("\"{binary}\" hook")
         } else {
             format!("{} hook", shell_line(std::slice::from_ref(binary)))
         }
     }
 
-    /// Returns the entry of the server in the format that most clients share.
+    /// Returns the server's entry in the format that most clients share.
     fn build_stdio_entry(&self) -> Value {
         json!({"type": "stdio", "command": self.binary, "args": ["serve"], "env": {}})
     }
 }
 
-/// The events at which the hook tells the agent something or learns an outcome. Only Claude Code reports how a
-/// command ended, so only it has events for failures and outcomes. The hook tells another agent's signal after any
-/// tool. Before a turn ends, it reminds the agent of records that it should save. At the end of a session it starts a
-/// capture, if the user has switched that on.
+/// The events at which the hook tells the agent something or learns an outcome. Only Claude Code reports how a command
+/// ended, so only it has events for failures and outcomes. After any tool, the hook can tell the agent a signal of
+/// another agent. Before a turn ends, it can remind the agent to save records. At the end of a session, it starts a
+/// capture if the user wants that.
 const CLAUDE_EVENTS: &[(&str, Option<&str>)] = &[
     ("SessionStart", None),
     ("SubagentStart", None),
@@ -226,7 +227,7 @@ const CLAUDE: ClientSpec = ClientSpec {
     trace: |place| place.find_folder("CLAUDE_CONFIG_DIR", ".claude"),
 };
 
-/// Returns a rule for each tool of a server. A wildcard would also allow the tools of a later version.
+/// Returns one rule for each tool of a server. A wildcard would also allow the new tools of a later version.
 fn claude_permission(place: &ClientFolders, server: &str) -> ToolPermission {
     ToolPermission {
         file: claude_settings(place),
@@ -288,7 +289,7 @@ const CODEX: ClientSpec = ClientSpec {
     trace: |place| place.find_folder("CODEX_HOME", ".codex"),
 };
 
-/// Returns the user's configuration file, which Codex itself writes too.
+/// Returns the user's configuration file, which Codex itself also writes.
 fn codex_config(place: &ClientFolders) -> PathBuf {
     place.find_folder("CODEX_HOME", ".codex").join("config.toml")
 }
@@ -324,7 +325,7 @@ const CURSOR: ClientSpec = ClientSpec {
             list: &["mcpAllowlist"],
             names: list_tools().into_iter().map(|tool| format!("nudge:{tool}")).collect(),
             covered_by: vec!["nudge:*".into(), "*:*".into()],
-            // A list in this file would replace the one in Cursor's own settings.
+            // If this file had a list, the list would replace the one in Cursor's own settings.
             makes: false,
         },
     }),
@@ -348,7 +349,7 @@ const VSCODE: ClientSpec = ClientSpec {
     },
     hooks: None,
     plugin: None,
-    // VS Code stores the answers in a database of its own.
+    // VS Code stores the user's answers in its own database.
     permission: None,
     plugin_permission: None,
     trace: vscode_folder,
@@ -376,7 +377,7 @@ const GEMINI: ClientSpec = ClientSpec {
     hooks: Some(|place| ClientHooks {
         file: gemini_settings(place),
         events: &[("SessionStart", None), ("BeforeAgent", None), ("AfterTool", Some("run_shell_command"))],
-        // Gemini CLI takes the timeout in milliseconds.
+        // Gemini CLI reads the timeout as milliseconds.
         handler: json!({"type": "command", "command": place.build_hook_line(GUARD), "timeout": 2000}),
         grouped: true,
         version: None,
@@ -413,12 +414,12 @@ const OPENCODE: ClientSpec = ClientSpec {
         form: ConfigFormat::Json,
         path: &["mcp", "nudge"],
         entry: json!({"type": "local", "command": [place.binary, "serve"], "enabled": true}),
-        // opencode's own command is interactive.
+        // opencode's own command asks questions, so Nudge cannot run it.
         command: None,
     },
     hooks: None,
     plugin: None,
-    // opencode asks only if its user has configured that.
+    // opencode asks only if its user has configured this.
     permission: None,
     plugin_permission: None,
     trace: |place| place.find_folder("XDG_CONFIG_HOME", ".config").join("opencode"),
@@ -459,12 +460,12 @@ fn zed_folder(place: &ClientFolders) -> PathBuf {
     }
 }
 
-/// Returns the line of a hook without the guard at its end.
+/// Returns the command line of a hook without the guard at its end.
 pub fn strip_guard(line: &str) -> &str {
     [GUARD, CMD_GUARD].iter().find_map(|guard| line.strip_suffix(guard)).unwrap_or(line)
 }
 
-/// Returns true when a hook's handler runs Nudge, whatever the path of the binary.
+/// Returns true when a hook's handler runs Nudge, whatever path its binary has.
 pub fn is_ours(handler: &Value) -> bool {
     let Some(command) = handler["command"].as_str() else { return false };
     match strip_guard(command).strip_suffix(" hook") {
@@ -473,7 +474,7 @@ pub fn is_ours(handler: &Value) -> bool {
     }
 }
 
-/// Returns true when a server's entry starts Nudge, whatever the path of the binary.
+/// Returns true when a server's entry starts Nudge, whatever path its binary has.
 pub fn starts_nudge(entry: &Value) -> bool {
     let command = &entry["command"];
     [command, &command[0], &command["path"]].into_iter().filter_map(Value::as_str).any(is_nudge)

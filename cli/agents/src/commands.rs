@@ -1,5 +1,5 @@
-//! The offer of `nudge init` in a clone: agents are told the commands that the clone's own files name (semantics
-//! section 20).
+//! The offer of `nudge init` in a clone: to tell agents the commands that the clone's own files name (semantics section
+//! 20).
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use nudge::Result;
 use nudge_app::seed::{self, SeededClones};
 use nudge_client::process_cwd;
 
-/// A clone without seeds that could have them.
+/// A clone that has no seeds yet, although its files name commands.
 pub struct SeedOffer {
     top: PathBuf,
     repo: String,
@@ -15,7 +15,7 @@ pub struct SeedOffer {
 }
 
 impl SeedOffer {
-    /// Finds the offer for the folder of this process, if any.
+    /// Finds the offer for this process's folder. Returns `None` when there is nothing to offer.
     pub fn find_here() -> Option<Self> {
         let (top, repo, count) = seed::find_offer(&process_cwd()?)?;
         Some(Self { top, repo, count })
@@ -25,19 +25,19 @@ impl SeedOffer {
         seed::short_name(&self.repo)
     }
 
-    /// Returns a line for the list of changes.
+    /// Returns the line for the list of planned changes.
     pub fn to_line(&self) -> String {
         format!("{}: commands that its own files name, for agents who work there: {}\n", self.name(), self.count)
     }
 
-    /// Returns the question for the user.
+    /// Returns the question to ask the user.
     pub fn to_question(&self) -> String {
         let what =
             if self.count == 1 { "command that its".to_owned() } else { format!("{} commands that its", self.count) };
         format!("Tell agents in {} the {what} own files name?", self.name())
     }
 
-    /// Adds the clone to the seeded ones; returns a line about it.
+    /// Adds the clone to the list of seeded clones. Returns a line about it for the user.
     ///
     /// # Errors
     /// The errors of [`SeededClones`].
@@ -47,15 +47,15 @@ impl SeedOffer {
     }
 }
 
-/// Returns true when the user has accepted any offer.
+/// Returns true when the user has accepted an offer for some clone.
 pub fn is_any() -> bool {
     SeededClones::read_unlocked().is_ok_and(|clones| clones.is_by_init())
 }
 
-/// Ends the seeds from accepted offers in every clone; returns a line about it.
+/// Removes all clones of accepted offers from the list of seeded clones. Returns a line about it for the user.
 ///
 /// # Errors
-/// As [`SeedOffer::accept`].
+/// The errors of [`SeedOffer::accept`].
 pub fn undo_offers() -> Result<String> {
     let count = SeededClones::open()?.undo_init()?;
     let clones = if count == 1 { "1 clone is".to_owned() } else { format!("{count} clones are") };

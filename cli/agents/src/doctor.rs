@@ -1,10 +1,10 @@
-//! `nudge doctor`: runs the servers and hooks in the settings of coding agents, as the clients would.
+//! `nudge doctor`: runs the servers and hooks from the settings of coding agents, as the clients would run them.
 //!
-//! Without `--project` it tries only the user's own settings. Anyone may have written a project's settings, so it
-//! starts only those commands in them that are plainly Nudge.
+//! Without `--project`, the doctor tries only the user's own settings. With `--project`, it starts only commands that
+//! are plainly Nudge, because anyone may have written a project's settings.
 //!
-//! It starts everything in a new session in a temporary folder, so it reads and changes none of the user's hints. If
-//! a server's entry names another session, it makes the MCP handshake but stores no hint.
+//! The doctor starts everything in a new session in a temporary folder, so it neither reads nor changes the user's
+//! hints. If a server's entry names another session, the doctor makes the MCP handshake but stores no hint.
 
 mod child;
 mod environment;
@@ -34,25 +34,25 @@ use super::here::{InitPaths, find_binary};
 use super::{event, hook};
 use crate::args::DoctorArgs;
 
-/// The time limit for a tried hook. It is generous, so that a correct hook does not fail on a busy machine. The
-/// report states the time that the hook took separately.
+/// The time limit for a hook that the doctor runs. It is long, so that a correct hook does not fail on a busy machine.
+/// The report names the time that the hook took separately.
 const HOOK_PATIENCE_MS: u64 = 5_000;
-/// The time for starting and ending the hook, in addition to the hook's own limit.
+/// The time to start and end the hook's process, in addition to the hook's own limit.
 const START_MS: f64 = 5.0;
-/// The number of runs whose median is reported.
+/// The number of runs; the report contains their median.
 const TIMED: usize = 3;
 
 /// The result of one check.
 #[derive(Debug, Serialize)]
 struct DoctorCheck {
     name: &'static str,
-    /// `None` for a check that did not run.
+    /// The result; `None` for a check that did not run.
     ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// Advice: how to repair a failure, or a warning for a check that passed.
+    /// Advice: how to repair a failure, or a warning after a success.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -96,19 +96,19 @@ pub fn split_advice(message: &str) -> (&str, &str) {
     message.rsplit_once("; ").unwrap_or((message, "report it"))
 }
 
-/// Converts a duration to milliseconds, rounded to a tenth.
+/// Converts a duration to milliseconds, rounded to tenths.
 pub fn to_millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
-/// The beginning of the names of the doctor's temporary folders.
+/// The prefix of the names of the doctor's temporary folders.
 const SCRATCH: &str = "nudge-doctor-";
-/// The file in such a folder that stays locked as long as the doctor's process lives.
+/// The file in such a folder that stays locked while the doctor's process lives.
 const IN_USE: &str = "in-use.lock";
 
-/// A temporary folder for a session, removed on drop.
+/// A session in a temporary folder. A drop removes the folder.
 struct ScratchSession {
-    /// The lock comes first, so that its file is closed before the folder is removed; some systems require that.
+    /// The lock is the first field: its file must be closed before the folder is removed, as some systems require.
     _in_use: FileLock,
     _folder: TempDir,
     runtime: PathBuf,
@@ -128,7 +128,8 @@ impl ScratchSession {
     }
 }
 
-/// Marks a folder as used by a living process. The lock file gets its final name only after it is locked.
+/// Marks a folder as used by a living process. The lock file gets its final name only after it is locked, so no other
+/// doctor sees it unlocked.
 fn mark_in_use(folder: &Path) -> std::io::Result<FileLock> {
     let new = folder.join("in-use.new");
     let lock = FileLock::take(&new, LockKind::Exclusive, LockPatience::AtOnce)?;
@@ -143,7 +144,7 @@ fn remove_forsaken(temporary: &Path) {
         let folder = entry.path();
         let in_use = File::options().write(true).open(folder.join(IN_USE));
         let is_free = || in_use.is_ok_and(|file| matches!(FileLock::is_held(&file, LockKind::Exclusive), Ok(false)));
-        // Keeps another user's folder, and any file that is no folder.
+        // Keeps the folder of another user, and a file that is no folder.
         if is_own_folder(&folder) && is_free() {
             let _ = std::fs::remove_dir_all(&folder);
         }
@@ -163,14 +164,14 @@ fn is_own_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
 }
 
-/// A client under examination.
+/// A client that the doctor examines.
 struct ExaminedClient<'a> {
     settings: ClientSettings<'a>,
-    // The server in the folder is a local variable of `examine`, so it is dropped before the folder.
+    // The server in the folder is a local variable of `examine`, so it is dropped before this folder.
     scratch: ScratchSession,
 }
 
-/// A running server that answers, and its entry.
+/// A running server that answers, with its command and entry.
 struct RunningEntry {
     running: ChildProcess,
     launch: LaunchCommand,
@@ -207,7 +208,7 @@ impl ExaminedClient<'_> {
         checks
     }
 
-    /// Checks the entry, the program and the handshake; returns the server when all three work.
+    /// Checks the entry, the program and the handshake. Returns the server when all three checks pass.
     fn check_server(&self, checks: &mut Vec<DoctorCheck>) -> Option<RunningEntry> {
         let entry = match self.settings.find_entry() {
             Ok(entry) => entry,
@@ -260,8 +261,7 @@ impl ExaminedClient<'_> {
         let (hello, running) = match (hello, running) {
             (Ok(hello), Ok(running)) => (hello, running),
             (Err(why), _) | (_, Err(why)) => {
-                // Only an absolute path is certain to name the right program; a bare name may find another program in
-                // PATH.
+                // Only an absolute path surely names the right program: a bare name may find another program in PATH.
                 let by_path = Path::new(&launch.command).is_absolute();
                 let fix = if entry.is_ours && by_path { ClientSettings::advise_correction(&entry) } else { install };
                 checks.push(DoctorCheck::new_passed("binary", path));
@@ -283,8 +283,8 @@ impl ExaminedClient<'_> {
         Some(RunningEntry { running, launch, entry })
     }
 
-    /// Stores the test hint, unless the server runs in another session, where this might change the user's hints.
-    /// Returns advice about the entry, for the case that the hook does not show the hint.
+    /// Stores the test hint. Refuses if the server runs in another session, because this could change the user's hints
+    /// there. Returns advice about the entry, in case the hook does not show the hint.
     fn store_hint(&self, hint: &TestHint, served: &mut RunningEntry) -> Result<String, DoctorCheck> {
         let here = RuntimeDir::open(Some(&self.scratch.runtime)).is_ok_and(|dir| dir.is_held());
         if self.settings.client.hooks.is_none() && !here {
@@ -320,7 +320,7 @@ impl ExaminedClient<'_> {
         Ok(if entry.is_ours { ClientSettings::advise_correction(entry) } else { entry.install.clone() })
     }
 
-    /// Runs the hook. It should show the test hint if that was stored.
+    /// Runs the hook. The hook should show the test hint, if the hint was stored.
     fn check_hook(
         &self,
         hooked: &HookEntries,
@@ -383,7 +383,7 @@ impl ExaminedClient<'_> {
         } else {
             DoctorCheck::new_failed("hook", format!("{file} lacks such a hook for {}", hooked.missing.join(", ")), init)
         };
-        // Measures only runs that show a hint: a hook without hints does less work.
+        // Measures only runs that show a hint, because a hook without hints does less work.
         let mut times = Vec::new();
         while told && times.len() < TIMED {
             match run(&times.len().to_string()) {
@@ -441,7 +441,7 @@ fn over_mcp(hint: &TestHint, served: &mut RunningEntry) -> DoctorCheck {
     }
 }
 
-/// Checks that the server is this version of Nudge. Other versions work too, but their help may differ.
+/// Checks that the server is this version of Nudge. Another version works too, but its help may differ.
 fn check_binary(hello: &ServerHello, path: &str, install: &str) -> DoctorCheck {
     let ServerHello { name, version, .. } = hello;
     if name != "nudge" {
@@ -457,12 +457,12 @@ fn check_binary(hello: &ServerHello, path: &str, install: &str) -> DoctorCheck {
 }
 
 fn list_tools() -> impl Iterator<Item = String> {
-    // The first source is always in use. The list has the tools of other sources only while these are in use.
+    // The first source is always in use. The list contains tools of another source only while that source is in use.
     let first = nudge_app::sources::list_sources().first();
     first.into_iter().flat_map(|first| (first.methods)()).filter(|method| method.tool).map(nudge::MethodSpec::tool_name)
 }
 
-/// Returns advice where hooks of the user's own session came too late lately.
+/// Returns advice if hooks of the user's own session were late in the last time.
 fn advise_on_late() -> Option<String> {
     let runtime = RuntimeDir::find(None).ok()??;
     let report = RecentHooks::read(&runtime).count_late()?;
@@ -480,7 +480,7 @@ fn advise_on_time(took: f64, patience_ms: u64) -> Option<String> {
     Some(format!("set hook.ms = {more} in the settings file: after {most} ms the hook says nothing"))
 }
 
-/// A hint with a unique value.
+/// A test hint with a unique value.
 struct TestHint {
     component: &'static str,
     key: &'static str,
@@ -494,7 +494,7 @@ impl TestHint {
     }
 
     fn to_params(&self) -> Value {
-        // Priority 10 is so high that the start of a session tells the hint in any folder.
+        // Priority 10 is so high that the start of a session tells the hint in every folder.
         json!({"component": self.component, "key": self.key, "value": self.value, "meta": {"priority": 10}})
     }
 

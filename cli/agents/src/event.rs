@@ -1,5 +1,5 @@
-//! Parses the events that clients write to the stdin of a hook. The formats of Claude Code and Codex are from
-//! observation. The formats of Gemini CLI and Cursor are from their documentation, and from Gemini CLI's source.
+//! Parses the events that clients write to the stdin of a hook. The formats of Claude Code and Codex come from
+//! observation. The formats of Gemini CLI and Cursor come from their documentation, and from Gemini CLI's source.
 
 mod gemini;
 
@@ -9,8 +9,8 @@ use nudge_core::suggest::SuggestEvent;
 use nudge_server::session::event::EventParams;
 use serde_json::{Map, Value};
 
-/// The bytes to which errors and prompts are cut. The end is kept: it says most in an error, and has the question in
-/// a long prompt.
+/// The most bytes of an error or a prompt; a longer text is cut. The end stays, because it says most in an error, and
+/// has the question in a long prompt.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 /// The most bytes of an idempotency key that the server accepts.
 const MAX_KEY_BYTES: usize = 255;
@@ -18,30 +18,30 @@ const MAX_KEY_BYTES: usize = 255;
 /// An event of a client.
 #[derive(Debug)]
 pub struct HookEvent {
-    /// The format of the answer.
+    /// The format of the hook's output.
     pub answer: ReplyForm,
-    /// The part of the event that a hook acts on.
+    /// The part of the event to which the hook reacts.
     pub moment: HookMoment,
-    /// True for the first start of a session.
+    /// True for the first start of a session, false for a continued session.
     pub begins: bool,
-    /// The client's own id of its session. A subagent has a context of its own, so it counts as a session.
+    /// The client's id of its session. A subagent has its own context, so it counts as its own session.
     pub session: Option<String>,
     /// The agent's folder.
     pub cwd: Option<PathBuf>,
-    /// The idempotency key, made from the tool call: every hook that reports the same call makes the same key.
+    /// The idempotency key, made from the tool call. Every hook that reports the same call makes the same key.
     pub key: Option<String>,
 }
 
-/// The part of an event that a hook acts on.
+/// The part of an event to which a hook reacts.
 #[derive(Debug)]
 pub enum HookMoment {
     /// The hook asks the server for lines to tell.
     Ask(Box<EventParams>),
-    /// The session has ended; the client has its transcript in this file.
+    /// The session has ended; this file has its transcript.
     End(PathBuf),
 }
 
-/// The format of an answer.
+/// The format of a hook's output.
 #[derive(Debug, PartialEq)]
 pub enum ReplyForm {
     /// `hookSpecificOutput` with the name of the event, for Claude Code, Codex and Gemini CLI.
@@ -74,7 +74,7 @@ impl ReplyForm {
     }
 }
 
-/// Builds the start event of a session, in the format of the clients that call the event `name`.
+/// Builds the start event of a session, in the format of the clients that call this event `name`.
 pub fn make_start_event(name: &str, session: &str, cwd: &Path) -> Value {
     if camel_case(name) {
         return serde_json::json!({"hook_event_name": name, "conversation_id": session, "workspace_roots": [cwd]});
@@ -82,7 +82,7 @@ pub fn make_start_event(name: &str, session: &str, cwd: &Path) -> Value {
     serde_json::json!({"hook_event_name": name, "session_id": session, "cwd": cwd, "source": "startup"})
 }
 
-/// Returns the answer format of the clients that have an event `name`.
+/// Returns the output format of the clients that have an event `name`.
 pub fn find_reply_form(name: &str) -> ReplyForm {
     if camel_case(name) { ReplyForm::Plain } else { ReplyForm::Specific(name.to_owned()) }
 }
@@ -92,7 +92,7 @@ fn camel_case(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// Parses an event; `None` for one that Nudge ignores.
+/// Parses an event. Returns `None` for an event that Nudge ignores.
 pub fn read(given: &str) -> Option<HookEvent> {
     let given: Map<String, Value> = serde_json::from_str(given).ok()?;
     let text = |name: &str| given.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -139,16 +139,17 @@ pub fn read(given: &str) -> Option<HookEvent> {
     Some(HookEvent { answer: find_reply_form(&name), moment, begins, session, cwd, key })
 }
 
-/// Returns true for a start that continues no earlier session, of a client whose transcripts Nudge can read.
+/// Returns true for a start that continues no earlier session. Returns false for a client whose transcripts Nudge
+/// cannot read.
 fn is_first_start(given: &Map<String, Value>) -> bool {
     let text = |name: &str| given.get(name).and_then(Value::as_str);
-    // Gemini CLI has such an event too, but stores its sessions in another format.
+    // Gemini CLI also has such an event, but stores its sessions in another format.
     let is_read = text("transcript_path")
         .is_none_or(|path| Path::new(path).extension().is_some_and(|extension| extension == "jsonl"));
     is_read && text("source").is_none_or(|source| source == "startup")
 }
 
-/// Returns the end of a text, at most [`MAX_TEXT_BYTES`].
+/// Returns the end of a text, at most [`MAX_TEXT_BYTES`] bytes.
 fn cut_text(text: &str) -> String {
     let mut from = text.len().saturating_sub(MAX_TEXT_BYTES);
     while !text.is_char_boundary(from) {
@@ -157,7 +158,7 @@ fn cut_text(text: &str) -> String {
     text[from..].to_owned()
 }
 
-/// Makes the params for a failed command of the agent.
+/// Makes the params for a command of the agent that failed.
 fn make_failure(command: String, error: &str, exit_code: Option<i64>) -> EventParams {
     let (command, error) = (Some(command), Some(cut_text(error)));
     EventParams { command, error, exit_code, ..EventParams::at_event(SuggestEvent::Failure) }
@@ -168,20 +169,20 @@ fn make_success(command: String) -> EventParams {
     EventParams { command: Some(command), exit_code: Some(0), ..EventParams::at_event(SuggestEvent::Tool) }
 }
 
-/// Returns the file that a tool was used on, in the formats of the known clients.
+/// Returns the file that a tool has used, in the formats of the known clients.
 fn find_file(given: &Map<String, Value>) -> Option<String> {
     let input = given.get("tool_input")?;
     ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.as_str().map(str::to_owned))
 }
 
-/// Builds an idempotency key. `None` when the key would not be visible ASCII; the outcome then counts once for each
-/// hook that reports it.
+/// Builds an idempotency key. Returns `None` when the key would not be visible ASCII; each hook that reports the
+/// outcome then counts it again.
 fn make_key(session: &str, call: &str) -> Option<String> {
     let key = format!("hook/{session}/{call}");
     (key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic())).then_some(key)
 }
 
-/// Returns the command of a tool call, if the tool is a shell.
+/// Returns the command of a tool call. Returns `None` when the tool is not `shell`.
 fn find_command(given: &Map<String, Value>, shell: &str) -> Option<String> {
     let tool = given.get("tool_name")?.as_str()?;
     let input = given.get("tool_input").filter(|_| tool == shell)?;
@@ -189,7 +190,7 @@ fn find_command(given: &Map<String, Value>, shell: &str) -> Option<String> {
 }
 
 fn read_failure(given: &Map<String, Value>) -> Option<EventParams> {
-    // An interrupted command has neither worked nor failed.
+    // The user interrupted the command, so it has neither worked nor failed.
     if given.get("is_interrupt") == Some(&Value::Bool(true)) {
         return None;
     }
@@ -199,14 +200,14 @@ fn read_failure(given: &Map<String, Value>) -> Option<EventParams> {
     Some(make_failure(find_command(given, "Bash")?, error, exit_code))
 }
 
-/// Reads a success, from clients that say how a command ended. Codex sends the same event for failed commands, with a
-/// text as the response, so Nudge guesses nothing from it.
+/// Reads a success, from clients that say how a command ended. Codex sends the same event for a failed command, with a
+/// text as the response, so Nudge draws no conclusion from it.
 fn read_success(given: &Map<String, Value>) -> Option<EventParams> {
     let response = given.get("tool_response")?.as_object()?;
     let is = |object: &Map<String, Value>, name: &str| object.get(name) == Some(&Value::Bool(true));
     let input = given.get("tool_input")?.as_object()?;
     let in_background = is(input, "run_in_background") || response.contains_key("backgroundTaskId");
-    // An interpreted exit code was not 0, as for `grep` without a match. The client does not report it as a failure.
+    // An interpreted exit code was not 0, as for `grep` without a match. The client does not report this as a failure.
     let interpreted = response.get("returnCodeInterpretation").is_some_and(|meaning| !meaning.is_null());
     if is(response, "interrupted") || in_background || interpreted {
         return None;
@@ -214,8 +215,8 @@ fn read_success(given: &Map<String, Value>) -> Option<EventParams> {
     find_command(given, "Bash").map(make_success)
 }
 
-/// Reads the end of a turn; `None` when a hook has already made the agent continue, or for a subagent that does not
-/// plan.
+/// Reads the end of a turn. Returns `None` when a hook has already made the agent continue, and for a subagent that
+/// does not plan.
 fn read_stop(given: &Map<String, Value>) -> Option<EventParams> {
     let plans = given.get("agent_type").is_none_or(|kind| kind == "Plan");
     let is_first = given.get("stop_hook_active") != Some(&Value::Bool(true));
@@ -228,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the params of the call to the server, without tool, file and session.
+    /// Returns the params of the call to the server, without its tool, file and session.
     fn asked(given: &Value) -> Option<Value> {
         let HookMoment::Ask(params) = read(&given.to_string())?.moment else { panic!("{given}") };
         Some(json!(EventParams { tool: None, file: None, client_session: None, ..*params }))

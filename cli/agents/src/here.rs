@@ -1,4 +1,4 @@
-//! Finds the folders of settings and the installed clients.
+//! Finds the folders with the settings of clients, and the installed clients.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use super::clients::{self, ClientFolders, ClientSpec};
 /// Returns the path of the running program.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when the system does not report it.
+/// `E_UNAVAILABLE` when the system does not report the path.
 pub fn find_binary() -> Result<PathBuf> {
     std::env::current_exe()
         .map_err(|error| Error::unavailable(format!("Cannot tell where this binary is: {error}; call it by its path.")))
 }
 
-/// The paths for `nudge init`: those of the user or of a project.
+/// The paths for `nudge init`, either of the user or of a project.
 pub struct InitPaths {
     pub place: ClientFolders,
     /// The file in which `nudge init` records its changes.
@@ -24,11 +24,11 @@ pub struct InitPaths {
 }
 
 impl InitPaths {
-    /// Finds the paths; with `project`, those of the project in the current folder.
+    /// Finds the paths of the user. If `project` is true, finds those of the project in the current folder.
     ///
     /// # Errors
-    /// `E_INVALID` when there is no home folder or no current folder; `E_UNAVAILABLE` when the binary cannot find
-    /// itself.
+    /// `E_INVALID` when there is no home folder or no current folder; `E_UNAVAILABLE` when the path of the binary is
+    /// unknown.
     pub fn find(project: bool) -> Result<Self> {
         let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let home = std::env::home_dir().filter(|home| home.is_absolute());
@@ -38,7 +38,7 @@ impl InitPaths {
             return Err(Error::invalid(message));
         }
         let exe = find_binary()?;
-        // Prefers a link in PATH, because it stays valid after an update.
+        // Prefers a link in PATH to the binary, because the link stays valid after an update.
         let links = || programs::find_all("nudge");
         let is_it = |link: &PathBuf| link.canonicalize().is_ok_and(|path| path == exe);
         let binary = links().find(is_it).unwrap_or_else(|| exe.clone());
@@ -47,30 +47,30 @@ impl InitPaths {
             let message = format!("The name of {} is not UTF-8; move it to a folder whose name is.", exe.display());
             Error::invalid(message)
         })?;
-        // Ignores a relative folder, because it would mean another folder in each current folder.
+        // Ignores a relative folder, because it would name another folder in every current folder.
         let folder = |name: &str| env(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
         let state = folder("XDG_STATE_HOME").or_else(|| folder("LOCALAPPDATA"));
         let state = state.unwrap_or_else(|| home.join(".local/state"));
         let record = state.join("nudge/init.json");
         let folder = || nudge_client::process_cwd().ok_or_else(|| Error::invalid("Go to the project's folder."));
         let project = project.then(folder).transpose()?;
-        // Several users may share a project, and the others cannot change files that root has written.
+        // Several users may share a project. If root wrote its files, the other users could not change them.
         if let Some(project) = project.as_deref().filter(|project| is_root() && is_of_another(project)) {
             let message = format!("{} belongs to another user; run this as that user.", project.display());
             return Err(Error::invalid(message));
         }
-        // The users of a project have the binary in different places.
+        // The users of a project have the binary in different folders, so its settings contain only the name.
         let binary = if project.is_some() { "nudge".into() } else { binary };
         Ok(Self { place: ClientFolders { home, project, binary, env }, record })
     }
 
-    /// Returns true when the client's own command can make the change. A client's command cannot change a project's
-    /// files.
+    /// Returns true when the client's own command can make the change. Such a command changes only the user's files,
+    /// not a project's.
     pub fn has_program(&self, client: &ClientSpec) -> bool {
         self.place.project.is_none() && client.program.is_some_and(|program| programs::find_program(program).is_some())
     }
 
-    /// Returns the named clients, or those that are installed.
+    /// Returns the named clients. Without names, returns the installed clients; if `all` is true, returns every client.
     ///
     /// # Errors
     /// `E_INVALID` for a name that no client has; `E_NOT_FOUND` when no client is installed.
@@ -85,7 +85,7 @@ impl InitPaths {
             })
         };
         if !names.is_empty() {
-            // Lists each client once, in the order of the table.
+            // Returns each client once, in the order of the table.
             let asked: Vec<_> = names.iter().map(find).collect::<Result<_>>()?;
             let is_named = |client: &&ClientSpec| asked.iter().any(|asked| asked.name == client.name);
             return Ok(clients::ALL.iter().filter(is_named).collect());
@@ -103,7 +103,7 @@ impl InitPaths {
     }
 }
 
-/// Returns true for a folder of another user: files that this user makes there would not belong to the owner.
+/// Returns true for a folder of another user. Files that this user makes there would not belong to the folder's owner.
 #[cfg(unix)]
 fn is_of_another(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

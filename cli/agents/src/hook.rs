@@ -1,7 +1,7 @@
-//! `nudge hook`: one command for every event of every client.
+//! `nudge hook`: a single command for every event of every client.
 //!
-//! An agent waits for the hook, so the hook never fails and never blocks. The exit code is always 0. It prints
-//! nothing when there is nothing to tell, or when the answer would take too long.
+//! An agent waits for the hook, so the hook never fails and never blocks. Its exit code is always 0. The hook prints
+//! nothing when there is nothing to tell, or when the answer takes too long.
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -24,27 +24,27 @@ use super::event::{self, HookEvent, HookMoment};
 use crate::args::GlobalFlags;
 use crate::running::RunningSession;
 
-/// The most bytes of an event that are read; clients send less.
+/// The most bytes of an event that are read; the events of clients are shorter.
 const MAX_EVENT_BYTES: u64 = 8 << 20;
-/// The stack size of the watching thread; the system rounds it up if it needs more.
+/// The stack size of the watching thread. The system may round it up.
 const WATCH_STACK_BYTES: usize = 64 << 10;
-/// The additional time at the end of a session. No user waits for a prompt then, and an end that is not recorded is
-/// lost.
+/// The additional time at the end of a session. No user waits at that moment, and if the hook does not record the end,
+/// the capture is lost.
 const MORE_FOR_AN_END: Duration = Duration::from_secs(1);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
-/// Time in which a late hook notes that it is late; a disk that hangs does not keep the client longer.
+/// The time within which a late hook notes that it is late. If the disk does not answer, the client waits no longer.
 const NOTE_PATIENCE: Duration = Duration::from_millis(50);
-/// A variable of Claude Code; 0 means that a program reads the answer, as with `claude -p`.
+/// A variable of Claude Code. Its value 0 means that a program and not a user reads the answer, as with `claude -p`.
 const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 
-/// Reads an event from stdin and answers it.
+/// Reads an event from stdin, answers it, and ends the process.
 pub fn run_hook(global: &GlobalFlags) -> ! {
     let begun = Instant::now();
     let values = read_values();
     let timer = Arc::new(HookTimer::new(begun, global, &values));
     let late = Arc::clone(&timer);
-    // The watching thread ends the process when a read or a call hangs. It does no other work: starting a second
-    // thread for the work would cost as much as the calls.
+    // The watching thread ends the process when a read or a call hangs. The main thread does the work, because a second
+    // thread for it would cost as much time as the calls.
     let watch = move || {
         late.wait_until_over();
         if IS_ENDING.load(Ordering::Relaxed) {
@@ -65,16 +65,16 @@ pub fn run_hook(global: &GlobalFlags) -> ! {
     std::process::exit(0);
 }
 
-/// The time and the time limit of this hook, which are noted once.
+/// The start and the time limit of this hook. The hook notes its duration once, in time or late.
 struct HookTimer {
     begun: Instant,
-    /// The milliseconds from the start of the process to the end of its output.
+    /// The most milliseconds from the start of the process to the end of its output.
     limit_ms: AtomicU64,
     /// The runtime directory that the flags name.
     runtime: Option<PathBuf>,
-    /// True when the setting gives the limit, and not the last hooks.
+    /// True when the setting gives the limit; false when the durations of earlier hooks give it.
     is_fixed: bool,
-    /// Absent until a session's log is open.
+    /// The log of hooks, set when a session's log is open.
     log: OnceLock<HookLog>,
     is_noted: AtomicBool,
 }
@@ -83,7 +83,8 @@ impl HookTimer {
     fn new(begun: Instant, global: &GlobalFlags, values: &SettingValues) -> Self {
         Self {
             begun,
-            // Until the last hooks are read. A folder that hangs delays the client no longer than a late hook may.
+            // This limit applies until the log of earlier hooks is read. If that read hangs, the client still waits
+            // only this long.
             limit_ms: AtomicU64::new(max_patience_ms(values)),
             runtime: global.runtime_dir.clone(),
             is_fixed: values.get_origin("hook.ms") != ValueOrigin::Default,
@@ -96,7 +97,7 @@ impl HookTimer {
         self.limit_ms.load(Ordering::Relaxed)
     }
 
-    /// Opens the log of the session, if a server runs there, and takes the limit from the last hooks.
+    /// Opens the log of the session if a server runs there. Also computes the limit from the earlier hooks.
     fn open_log(&self) {
         let runtime = RuntimeDir::open(self.runtime.as_deref()).ok();
         let runtime = runtime.filter(|runtime| runtime.read_server_file().is_some());
@@ -109,7 +110,7 @@ impl HookTimer {
         }
     }
 
-    /// Waits until the limit is over, which may become less meanwhile.
+    /// Waits until the limit is over. The limit may become shorter during the wait.
     fn wait_until_over(&self) {
         loop {
             let limit = Duration::from_millis(self.limit_ms());
@@ -126,17 +127,17 @@ impl HookTimer {
         self.note_hook(self.begun.elapsed(), false);
     }
 
-    /// Notes that the hook was over its limit, on a thread of its own: the write may hang.
+    /// Notes that the hook exceeded its limit. Another thread does this, because the write may hang.
     fn note_late(self: Arc<Self>) {
         let (sender, noted) = channel();
         let write = move || {
             let limit = Duration::from_millis(self.limit_ms());
-            // A machine can be so busy that the limit is over before the log is open.
+            // On a very busy machine, the limit may be over before the log is open.
             if self.log.get().is_none() {
                 self.open_log();
             }
             self.note_hook(limit, true);
-            // The receiver may have given up.
+            // The receiver may have stopped waiting.
             let _ = sender.send(());
         };
         if std::thread::Builder::new().stack_size(WATCH_STACK_BYTES).spawn(write).is_ok() {
@@ -148,13 +149,13 @@ impl HookTimer {
         if let Some(log) = self.log.get()
             && !self.is_noted.swap(true, Ordering::Relaxed)
         {
-            // A hook has no one to complain to.
+            // A hook cannot report an error to anyone.
             let _ = log.note_hook(took, is_late);
         }
     }
 }
 
-/// Prints the output, if any, and confirms it.
+/// Answers the event: prints the output, if there is any, and confirms it.
 fn answer_event(global: &GlobalFlags, values: &SettingValues, timer: &HookTimer) -> Option<()> {
     let mut given = Vec::new();
     std::io::stdin().take(MAX_EVENT_BYTES).read_to_end(&mut given).ok()?;
@@ -182,15 +183,16 @@ fn answer_event(global: &GlobalFlags, values: &SettingValues, timer: &HookTimer)
     if let Some(notice) = notice {
         said["systemMessage"] = notice.into();
     }
-    // A single write prints the whole text or nothing.
+    // A single write prints either the whole text or nothing.
     let mut stdout = std::io::stdout();
     stdout.write_all(format!("{said}\n").as_bytes()).and_then(|()| stdout.flush()).ok()?;
     note_answered();
-    // If the process ends here without a confirmation, the lines are told once more, which is better than never.
+    // If the process ends here without a confirmation, the server tells the lines once more, which is better than
+    // never.
     asked?.confirm()
 }
 
-/// Returns the text for the user when a session begins.
+/// Returns the text for the user at the start of a session, if there is any.
 fn build_notice(event: &HookEvent, values: &SettingValues) -> Option<String> {
     let top = event.cwd.clone().or_else(nudge_client::process_cwd).and_then(|cwd| seed::top_of(&cwd));
     let untrusted = top.and_then(|top| committed::mention_untrusted(&top).ok().flatten());
@@ -198,7 +200,7 @@ fn build_notice(event: &HookEvent, values: &SettingValues) -> Option<String> {
     (!all.is_empty()).then(|| all.join("\n"))
 }
 
-/// The server's answer to an event, and the connection for confirming it.
+/// The server's answer to an event, and the connection over which the hook confirms it.
 struct HookRun {
     session: RunningSession,
     answer: EventAnswer,
@@ -209,7 +211,7 @@ impl HookRun {
     /// Calls the server. Returns `None` when no server runs, and at the end of a turn that no user watches.
     fn ask(global: &GlobalFlags, event: &HookEvent, max_bytes: usize, patience_ms: u64) -> Option<Self> {
         let HookMoment::Ask(params) = &event.moment else { return None };
-        // No user would read a further turn, and the calling program would get it instead of the answer.
+        // No user would read another turn. The calling program would get its text in place of the real answer.
         if params.event == SuggestEvent::Stop && std::env::var(ATTENDED).is_ok_and(|attended| attended == "0") {
             return None;
         }
@@ -218,10 +220,10 @@ impl HookRun {
         let max_bytes = Limit::new(max_bytes).expect("any number of bytes is in the range");
         let params = EventParams { max_bytes, confirm_ms: BoundedNumber::new(confirm_ms), ..(**params).clone() };
         let Ok(Value::Object(params)) = serde_json::to_value(params) else { return None };
-        // The process must be able to end without waiting for git.
+        // The process must be able to end without a wait for git.
         let session = RunningSession::open(global).ok()?.without_git();
         let cwd = event.cwd.clone().or_else(nudge_client::process_cwd);
-        // With the key, an outcome counts once even if both the user's and the project's settings have hooks.
+        // With the key, an outcome counts once, even if both the user's and the project's settings have hooks.
         let key = event.key.as_deref();
         let answer = session.call_from(cwd.as_deref(), EVENT, &params, key).ok()?;
         Some(Self { session, answer, client_session: event.session.clone() })
@@ -234,8 +236,8 @@ impl HookRun {
     }
 }
 
-/// Returns the longest time limit that a hook can have: that of the setting, or else the longest that the last hooks of
-/// the session may call for.
+/// Returns the longest time limit that a hook can have, in milliseconds: the limit of the setting, or the longest limit
+/// that Nudge computes from earlier hooks.
 pub fn max_patience_ms(values: &SettingValues) -> u64 {
     match values.get_origin("hook.ms") {
         ValueOrigin::Default => MAX_LIMIT_MS,
@@ -243,8 +245,8 @@ pub fn max_patience_ms(values: &SettingValues) -> u64 {
     }
 }
 
-/// Returns the configured values. The hook has no flags, because clients decide how they call it. An invalid setting
-/// does not stop the agent; `nudge config` and `nudge serve` refuse it.
+/// Returns the values of the settings. The hook has no flags, because the client decides how to call it. After an error
+/// in a setting, the hook uses defaults, so that the agent can work; `nudge config` and `nudge serve` report the error.
 pub fn read_values() -> SettingValues {
     settings::read().unwrap_or_else(|_| settings::load_defaults())
 }

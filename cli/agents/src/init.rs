@@ -20,19 +20,19 @@ use super::{agents_md, commands, keep, login, within};
 use crate::args::{InitArgs, RecordCapture};
 use crate::ask::{ask_which, ask_yes, is_yes};
 
-/// The name in the record for changes that belong to no client.
+/// The client name, in the record, of changes that belong to no client.
 const OURS: &str = "nudge";
 
-/// The time limit of a client's own command; some start slowly.
+/// The time limit of a client's own command; some commands start slowly.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// The most bytes of output of a client's own command, which is not shown.
+/// The most bytes of a client's own command that are read. The output is not shown.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
 
-/// Runs the command. The planned changes and questions go to stderr; the result lists the changes made.
+/// Runs the command. Plans and questions go to stderr. The result lists the changes that were made.
 ///
 /// # Errors
-/// `E_INVALID` when it cannot ask a user, or for a file that cannot be parsed; `E_UNAVAILABLE` when a file cannot be
-/// written. It continues with the other clients when one fails.
+/// `E_INVALID` when it must ask and no user is there, and for a file that cannot be parsed; `E_UNAVAILABLE` when a file
+/// cannot be written. After an error of one client, continues with the others.
 pub fn run_init(args: &InitArgs) -> Result<String> {
     let here = InitPaths::find(args.project)?;
     if args.undo {
@@ -45,7 +45,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     };
     let ClientSurvey { mut wanted, mut broken, mut shown } = look_at_clients(&here, chosen);
     let block = if args.agents_md { agents_md::plan_block()? } else { None };
-    // A project is shared by several users, and kept hints belong to one user.
+    // Several users share a project, but kept hints belong to one user.
     let mut kept = if args.project {
         Vec::new()
     } else {
@@ -54,7 +54,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     let keeping = keep::plan_settings(&kept)?;
     let unit =
         if args.login || (!args.project && login::is_possible()) { login::plan_unit(&here.place)? } else { None };
-    // An existing unit is updated like any other file.
+    // An existing unit is updated without a question, like any other file.
     let has_unit = unit.as_ref().is_some_and(|unit| unit.before.is_some());
     let mut wants_unit = unit.is_some() && (args.login || has_unit);
     shown.add_own(&[
@@ -68,7 +68,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
         return refused_or(&broken, shown.summary + &shown.lines);
     }
     print_note(shown.summary.trim_end());
-    // Without a terminal, the offer is dropped and the command continues.
+    // Without a terminal no user can accept the offer, so it is dropped.
     let offer = offer.filter(|_| args.yes || std::io::stdin().is_terminal());
     let changes = block.is_some() || wants_unit || wanted.iter().any(|wanted| wanted.entries);
     if !changes && kept.is_empty() && wanted.is_empty() && offer.is_none() {
@@ -96,7 +96,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
         print_note("Hints end with the last agent; `nudge init` asks again whether to keep them for next time.");
     }
     let mut starts_now = args.login;
-    // Kept hints outlive the agents without a server at login.
+    // If hints are kept, they outlive the agents even without a server at login.
     if let (Some(unit), false, false, false) = (&unit, wants_unit, keeps, args.yes) {
         print_note(unit.to_diff().trim_end());
         starts_now = ask_yes("Hints end with the last agent. Start a server at your login, too?");
@@ -116,7 +116,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
             Err(error) => broken.push(with_title(client, &error)),
         }
     }
-    // Reads the files again, because they may have changed while the user was asked.
+    // Plans again, because the files may have changed while the user was asked.
     let block = if block.is_some() { agents_md::plan_block()? } else { None };
     let unit = if wants_unit { login::plan_unit(&here.place)? } else { None };
     let keeping = keep::plan_settings(&made)?;
@@ -142,7 +142,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     refused_or(&broken, done)
 }
 
-/// Returns a first task for the user that shows within a minute that Nudge works.
+/// Returns the text with a first task, which shows within a minute that Nudge works.
 fn one_thing_to_try(client: &str, keeps: bool) -> String {
     let then = if keeps { "Close it, start it again there" } else { "Start another one there beside it" };
     format!(
@@ -151,7 +151,7 @@ fn one_thing_to_try(client: &str, keeps: bool) -> String {
     )
 }
 
-/// Returns true when a server at login is possible but the user was not asked about it; then prints a note about it.
+/// Returns true when a server at login is possible and the user was not asked about it. Also prints a note about it.
 fn starts_at_login(args: &InitArgs, unit: Option<&FileChange>, wants_unit: bool) -> bool {
     let mentions = args.yes && unit.is_some() && !wants_unit;
     if mentions {
@@ -160,16 +160,16 @@ fn starts_at_login(args: &InitArgs, unit: Option<&FileChange>, wants_unit: bool)
     mentions
 }
 
-/// A client with something to change.
+/// A client that needs changes.
 struct WantedClient {
     client: &'static ClientSpec,
     /// True when the server's entry or hooks are missing.
     entries: bool,
-    /// True when the client asks before it uses the tools, and `init` can change that.
+    /// True when the client asks before it uses the tools, and `nudge init` can change that.
     allow: bool,
 }
 
-/// The findings about all clients.
+/// The state of all chosen clients.
 #[derive(Default)]
 struct ClientSurvey {
     wanted: Vec<WantedClient>,
@@ -177,7 +177,7 @@ struct ClientSurvey {
     shown: ShownChanges,
 }
 
-/// The planned changes in the form that people see.
+/// The planned changes as the user sees them.
 #[derive(Default)]
 struct ShownChanges {
     /// The purpose and the file of each change.
@@ -187,7 +187,7 @@ struct ShownChanges {
 }
 
 impl ShownChanges {
-    /// Adds changes that belong to no client.
+    /// Adds changes of Nudge's own files, which belong to no client.
     fn add_own(&mut self, changes: &[(&str, &Option<FileChange>)]) {
         let mut title = "Nudge itself\n";
         for (what, file) in changes.iter().filter_map(|(what, file)| Some((what, file.as_ref()?))) {
@@ -197,7 +197,7 @@ impl ShownChanges {
         }
     }
 
-    /// Asks for consent, unless `yes`. Shows every line if the user wants to see the lines first.
+    /// Returns true if the user agrees, or if `yes` is true. Shows every line first, if the user asks for that.
     fn ask_consent(&self, yes: bool) -> Result<bool> {
         if yes {
             return Ok(true);
@@ -236,12 +236,12 @@ fn look_at_clients(here: &InitPaths, chosen: Vec<&'static ClientSpec>) -> Client
     looked
 }
 
-/// Puts the client's title before an error's message.
+/// Puts the client's title before the message of an error.
 fn with_title(client: &ClientSpec, error: &Error) -> Error {
     Error::new(error.kind(), format!("{}: {}", client.title, error.message()))
 }
 
-/// Returns the result, or one error with all failures. By then everything else is done.
+/// Returns the result, or one error that contains all failures. All other changes are done before that.
 fn refused_or(broken: &[Error], done: String) -> Result<String> {
     let Some(first) = broken.first() else { return Ok(done) };
     print_note(done.trim_end());
@@ -255,7 +255,7 @@ fn print_note(text: &str) {
     }
 }
 
-/// Asks for consent, unless `yes`.
+/// Returns true if the user agrees, or if `yes` is true.
 fn ask_unless_yes(yes: bool, question: &str) -> Result<bool> {
     if !yes {
         need_somebody()?;
@@ -275,10 +275,10 @@ fn carry_out(client: &'static ClientSpec, allow: bool, here: &InitPaths, record:
     let ClientPlan { mut files, command, stood, .. } = ClientPlan::new(client, place, here.has_program(client), allow)?;
     if let Some((words, path)) = command {
         let (before, made) = (text_of(&path)?, missing_folders(&path));
-        // Prints a note, because some commands take ten seconds.
+        // Prints a note first, because some commands take ten seconds.
         print_note(&format!("{}: `{}` runs ...", client.title, shell_line(&words)));
         let failed = ask_client(&words).err();
-        // The command may have written the file even if it failed.
+        // The command may have written the file even if it then failed.
         let after = text_of(&path)?.filter(|after| before.as_ref() != Some(after));
         if let Some(after) = after {
             let file = FileChange { path, before, after };
@@ -293,7 +293,7 @@ fn carry_out(client: &'static ClientSpec, allow: bool, here: &InitPaths, record:
         if let Some(why) = failed {
             print_note(&format!("`{}` failed ({why}); its file is changed directly.", shell_line(&words)));
         }
-        // The command may also have changed the hooks' file, or done only a part of its task.
+        // The command may also have changed the file of the hooks, or may have made only a part of the changes.
         files = ClientPlan::new(client, place, false, allow)?.files;
     }
     files.iter().try_for_each(|file| write_recorded(client.name, stood.clone(), file, here, record))
@@ -301,7 +301,7 @@ fn carry_out(client: &'static ClientSpec, allow: bool, here: &InitPaths, record:
 
 /// Runs a client's own command.
 fn ask_client(words: &[String]) -> Result<(), String> {
-    // Starts the program by its path: Windows does not find a script by its name.
+    // Starts the program by its path, because Windows does not find a script by its name.
     let program = programs::find_program(&words[0]).ok_or("it is not in PATH")?;
     let limits = RunLimits { time: PATIENCE, output_bytes: MAX_OUTPUT_BYTES, is_given_up: &|| false };
     let output = ChildProgram::new(&program).args(&words[1..]).errors(StderrUse::Kept).run(limits);
@@ -313,8 +313,8 @@ fn ask_client(words: &[String]) -> Result<(), String> {
     Err(message_of(&text).unwrap_or_else(|| output.status.to_string()))
 }
 
-/// Returns the line with the error message: the last line that begins like one, else the last line. Runtimes print a
-/// stack trace below the message.
+/// Returns the line with the error message: the last line that begins like an error, or else the last line. Runtimes
+/// print a stack trace below the message, so trace lines do not count.
 fn message_of(stderr: &str) -> Option<String> {
     let plain = anstream::adapter::strip_str(stderr).to_string();
     let is_trace = |line: &&str| line.starts_with("at ") || line.starts_with("Node.js v") || line.starts_with("note: ");
@@ -326,7 +326,7 @@ fn message_of(stderr: &str) -> Option<String> {
     lines().rfind(says).or_else(|| lines().next_back()).map(str::to_owned)
 }
 
-/// Records the state of a file, then writes the file.
+/// Records the state of a file before the change, then writes the file.
 fn write_recorded(
     client: &str,
     stood: PriorEntries,
@@ -337,7 +337,7 @@ fn write_recorded(
     let project = here.place.project.as_deref();
     within::check_within(project, &file.path)?;
     record.add_change(RecordedChange::new(client, project, stood, missing_folders(&file.path), file))?;
-    // Nudge's own settings may contain a token.
+    // Nudge's own settings may contain a token, so only the user may read a new file.
     let write_file = if keep::is_settings(&file.path) { write_own } else { write };
     write_file(&file.path, &file.after).or_else(|error| {
         record.drop_last()?;
@@ -345,8 +345,9 @@ fn write_recorded(
     })
 }
 
-/// Restores each file byte for byte if it has not changed since. Otherwise it removes only those entries of Nudge
-/// that the record names. With `--project` it covers only the project's files. It covers the named clients, or all.
+/// Undoes the changes of the named clients, or of all. A file that has not changed since is restored byte for byte.
+/// From any other file, removes only the entries that the record names. With `--project`, undoes only the project's
+/// changes.
 fn undo_changes(here: &InitPaths, args: &InitArgs) -> Result<String> {
     let mut record = ChangeRecord::open(&here.record)?;
     let named_ones = here.choose_clients(&args.clients, args.clients.is_empty())?;
@@ -382,7 +383,7 @@ fn undo_changes(here: &InitPaths, args: &InitArgs) -> Result<String> {
             Ok("") => {}
             Ok(what) => drop(writeln!(done, "{}: {what}", show_path.display())),
             Err(error) => {
-                // Keeps a failed change in the record for another try.
+                // Keeps a failed change in the record, so that the user can try again.
                 record.changes.extend(changes);
                 broken.push(error);
             }
@@ -392,7 +393,7 @@ fn undo_changes(here: &InitPaths, args: &InitArgs) -> Result<String> {
     refused_or(&broken, if done.is_empty() { "nothing to undo\n".into() } else { done })
 }
 
-/// Undoes the changes of one file; returns the outcome, in words.
+/// Undoes the changes of one file. Returns the outcome in words.
 fn undo_file(here: &InitPaths, path: &Path, changes: &[RecordedChange]) -> Result<&'static str> {
     within::check_within(changes[0].project.as_deref(), path)?;
     let Some(now) = text_of(path)? else { return Ok("") };
@@ -414,7 +415,7 @@ fn undo_file(here: &InitPaths, path: &Path, changes: &[RecordedChange]) -> Resul
     Ok("as it was")
 }
 
-/// Removes Nudge's entries from a file that has changed since.
+/// Removes Nudge's entries from a file that has changed since Nudge wrote it.
 fn take_out(here: &InitPaths, path: &Path, first: &RecordedChange, now: &str) -> Result<&'static str> {
     if let Some(client) = clients::ALL.iter().find(|client| client.name == first.client) {
         let place = ClientFolders { project: first.project.clone(), ..here.place.clone() };

@@ -1,5 +1,5 @@
-//! Plans the changes of `nudge init` in the user's own settings: hints that outlive a session (semantics section 12),
-//! records (section 17), the capture of sessions (section 19), and learning (section 20).
+//! Plans the changes of `nudge init` in the user's own settings. They concern hints that outlive a session (semantics
+//! section 12), records (section 17), the capture of sessions (section 19), and learning (section 20).
 
 use std::path::Path;
 
@@ -13,31 +13,31 @@ use super::plan::FileChange;
 
 /// The setting that keeps hints for later sessions.
 const KEEP: &str = "keep";
-/// The settings of records: whether their tools are offered, and when an agent is reminded that it saved no record.
+/// The setting that offers the tools of records.
 const RECORDS: &str = "records.on";
+/// The setting that decides when an agent is reminded that it has saved no record.
 const CAPTURE: &str = "records.capture";
 /// The setting that captures notes from ended sessions.
 const SESSIONS: &str = "capture";
-/// The setting that learns hints from commands that worked after similar ones had failed.
+/// The setting that makes hints from commands that worked after similar commands had failed.
 const LEARN: &str = "learn";
 
-/// A change that the user may agree to.
+/// A change of the settings that the user may agree to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeepChoice {
-    /// The question for the user.
+    /// The question to ask the user.
     pub question: &'static str,
-    /// True when the command line makes the choice, so the user is not asked.
+    /// True when a flag makes the choice, so the user is not asked.
     pub said: bool,
     values: Vec<(&'static str, Value)>,
 }
 
-/// Lists the choices that the user has not made yet. `capture` is the command line's choice for records. `sessions`
-/// captures ended sessions and `learn` learns commands; the user is not asked about these two, and they stay off
-/// unless the command line sets them.
+/// Lists the choices that the user has not made yet. `capture` is the flag's choice for records. `sessions` is true for
+/// a flag that captures ended sessions, `learn` for a flag that learns commands. These two stay off without their
+/// flags, and the user is not asked about them.
 ///
 /// # Errors
-/// `E_INVALID` for settings that are not valid; `E_UNAVAILABLE` when it should capture sessions but there is no brain
-/// for the notes.
+/// `E_INVALID` for settings that are not valid; `E_UNAVAILABLE` when sessions are to be captured but no brain is set.
 pub fn list_open_choices(capture: Option<&str>, sessions: bool, learn: bool) -> Result<Vec<KeepChoice>> {
     let values = settings::read()?;
     if sessions && sources::capture::find_brain_root(&values).is_none() {
@@ -73,7 +73,7 @@ pub fn list_open_choices(capture: Option<&str>, sessions: bool, learn: bool) -> 
     Ok(choices)
 }
 
-/// Plans the change of the settings file; `None` without choices.
+/// Plans the change of the settings file. Returns `None` when there are no choices.
 ///
 /// # Errors
 /// `E_INVALID` for a file that cannot be changed; `E_UNAVAILABLE` for a file that cannot be read.
@@ -86,7 +86,7 @@ pub fn plan_settings(choices: &[KeepChoice]) -> Result<Option<FileChange>> {
     Ok(Some(to_file_change(&config)))
 }
 
-/// Returns true when hints are kept after these choices.
+/// Returns true when hints are kept once these choices are applied.
 pub fn is_on(made: &[KeepChoice]) -> bool {
     made.iter().flat_map(|choice| &choice.values).any(|(name, _)| *name == KEEP)
         || settings::read().is_ok_and(|values| values.is_on(KEEP))
@@ -97,10 +97,10 @@ pub fn is_settings(path: &Path) -> bool {
     settings::file_path().is_some_and(|file| file == path)
 }
 
-/// Plans to remove the settings from a file that has changed since.
+/// Plans the removal of the settings from a file that has changed since Nudge wrote it.
 ///
 /// # Errors
-/// As [`ConfigFile::read`].
+/// The errors of [`ConfigFile::read`].
 pub fn plan_removal(path: &Path) -> Result<Option<FileChange>> {
     let mut config = ConfigFile::read(path, ConfigFormat::Toml)?;
     let made: Vec<_> = [KEEP, RECORDS, SESSIONS, LEARN]
@@ -116,7 +116,7 @@ pub fn plan_removal(path: &Path) -> Result<Option<FileChange>> {
     Ok(Some(to_file_change(&config)))
 }
 
-/// Returns the path of a setting in the file.
+/// Returns the path of a setting in the file, one name for each level.
 fn to_path(name: &str) -> Vec<&str> {
     name.split('.').collect()
 }

@@ -1,4 +1,4 @@
-//! The parts that reach an agent without a call from it: the hooks of coding agents, and their installation.
+//! The parts that reach an agent without a call by the agent: the hooks of coding agents, and their installation.
 
 mod agents_md;
 pub mod args;

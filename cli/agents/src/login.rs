@@ -11,9 +11,9 @@ use nudge_os::programs;
 use super::clients::ClientFolders;
 use super::plan::FileChange;
 
-/// The time limit of the service manager.
+/// The time limit of a command of the service manager.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The most bytes of output of the service manager, which is not shown.
+/// The most bytes of the service manager's output that are read. The output is not shown.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// Returns true when the system has a known service manager.
@@ -21,7 +21,7 @@ pub fn is_possible() -> bool {
     cfg!(target_os = "macos") || (cfg!(target_os = "linux") && programs::find_program("systemctl").is_some())
 }
 
-/// Plans the unit file of the user's service manager; `None` when it is up to date.
+/// Plans the unit file of the user's service manager. Returns `None` when the file is up to date.
 ///
 /// # Errors
 /// `E_INVALID` on a system that has neither systemd nor launchd.
@@ -54,8 +54,8 @@ fn systemd_folder(place: &ClientFolders) -> PathBuf {
     given.unwrap_or_else(|| place.home.join(".config")).join("systemd/user")
 }
 
-/// Returns the unit for systemd. systemd stops the service by SIGTERM, which ends only this server: the session
-/// continues in an agent's server.
+/// Returns the unit for systemd. systemd stops the service with SIGTERM, which ends only this server: if an agent's
+/// server runs, the session continues there.
 fn build_systemd_unit(binary: &str) -> String {
     let quoted = binary.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!(
@@ -75,7 +75,7 @@ fn build_launchd_unit(binary: &str) -> String {
     )
 }
 
-/// Starts the service now; returns a line about the outcome.
+/// Starts the service now. Returns a line about the outcome for the user.
 pub fn start_service() -> String {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["load", "-w", PLIST] } else { &["--user", "enable", "--now", UNIT] };
@@ -85,14 +85,14 @@ pub fn start_service() -> String {
     }
 }
 
-/// Says when the service manager ends the server.
+/// Tells the user when the service manager ends the server.
 const UNTIL: &str = if cfg!(target_os = "macos") {
     "It ends when you log out, or by `nudge stop`."
 } else {
     "It ends when you log out, unless `loginctl enable-linger` lets it stay, or by `nudge stop`."
 };
 
-/// Stops the service before its unit is removed. Ignores a failure, because the service may not be running.
+/// Stops the service before its unit is removed. Ignores an error, because the service may not be running.
 pub fn stop_service() {
     let words: &[&str] =
         if cfg!(target_os = "macos") { &["unload", "-w", PLIST] } else { &["--user", "disable", "--now", UNIT] };
@@ -100,10 +100,10 @@ pub fn stop_service() {
 }
 
 const UNIT: &str = "nudge.service";
-/// The path of the unit, relative to the user's home, in which the service manager runs.
+/// The path of the unit, relative to the user's home. The service manager runs in the home.
 const PLIST: &str = "Library/LaunchAgents/dev.nudge.serve.plist";
 
-/// Runs the service manager; returns the command line when it fails.
+/// Runs the service manager. Returns the command line as the error when it fails.
 fn run_manager(words: &[&str]) -> Result<(), String> {
     let manager = if cfg!(target_os = "macos") { "launchctl" } else { "systemctl" };
     let failed = || format!("{manager} {}", words.join(" "));

@@ -1,5 +1,5 @@
-//! Edits the permission in a client's settings to use Nudge's tools without asking: `nudge init` adds it when the
-//! user agrees, and `--undo` removes it.
+//! The permission, in a client's settings, to use Nudge's tools without asking. `nudge init` adds it when the user
+//! agrees, and `--undo` removes it.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,26 @@ use nudge_app::config::{ConfigFile, ConfigFormat};
 use nudge_app::sources;
 use serde_json::Value;
 
-/// The place of the permission in a client's settings.
+/// The permission of one client: its file, the file's format, and the entries.
 pub struct ToolPermission {
     pub file: PathBuf,
     pub form: ConfigFormat,
     pub grant: PermissionGrant,
 }
 
-/// The format of a permission.
+/// The entries of a permission.
 pub enum PermissionGrant {
-    /// Names in a list.
+    /// Names in a list of the settings.
     Names {
         list: &'static [&'static str],
         names: Vec<String>,
-        /// Rules in the same list that allow all of the names.
+        /// Other rules in the same list that already allow all names.
         covered_by: Vec<String>,
-        /// True when a missing list may be created. It must not be created if it would replace the user's choice in
-        /// another place.
+        /// True when a missing list may be created. It is false when a new list would replace the user's choice in
+        /// another file.
         makes: bool,
     },
-    /// Values by path. If the user has set another value, that stays.
+    /// Values by their paths. If the user has set another value, it stays.
     Values(Vec<(Vec<String>, Value)>),
 }
 
@@ -40,7 +40,7 @@ pub fn list_tools() -> Vec<String> {
 }
 
 impl ToolPermission {
-    /// Returns the parts of the permission that the client's settings lack, in the client's spelling.
+    /// Returns the parts of the permission that the settings do not have, in the client's spelling.
     pub fn find_missing(&self, config: &ConfigFile) -> Vec<String> {
         let stood = self.find_present(config);
         match &self.grant {
@@ -50,12 +50,13 @@ impl ToolPermission {
         }
     }
 
-    /// Returns true when the user manages the client's permissions in another place.
+    /// Returns true when the user manages the client's permissions in another file.
     pub fn is_elsewhere(&self, config: &ConfigFile) -> bool {
         matches!(&self.grant, PermissionGrant::Names { list, makes: false, .. } if config.get(list).is_none())
     }
 
-    /// Returns the permitting value when the user has set another value; `nudge init` does not change that.
+    /// Returns the value that would permit the tools, if the user has set another value. `nudge init` does not change
+    /// that.
     pub fn find_contradiction(&self, config: &ConfigFile) -> Option<String> {
         let PermissionGrant::Values(values) = &self.grant else { return None };
         let other =
@@ -63,7 +64,7 @@ impl ToolPermission {
         values.iter().find(other).map(|(path, value)| format!("{} = {value}", path.join(".")))
     }
 
-    /// Returns the parts of the permission that the settings have.
+    /// Returns the parts of the permission that the settings already have.
     pub fn find_present(&self, config: &ConfigFile) -> Vec<String> {
         match &self.grant {
             PermissionGrant::Names { list, names, .. } => {
@@ -77,10 +78,10 @@ impl ToolPermission {
         }
     }
 
-    /// Adds the missing parts.
+    /// Adds the missing parts of the permission.
     ///
     /// # Errors
-    /// `E_INVALID` when the place holds neither a list nor an object.
+    /// `E_INVALID` when the settings have neither a list nor an object there.
     pub fn add_missing(&self, config: &mut ConfigFile) -> Result<()> {
         let missing = self.find_missing(config);
         match &self.grant {
@@ -98,7 +99,7 @@ impl ToolPermission {
         }
     }
 
-    /// Removes the added parts; the parts in `stood` were there before and stay.
+    /// Removes the parts that Nudge added. The parts in `stood` existed before, so they stay.
     pub fn remove_added(&self, config: &mut ConfigFile, stood: &[String]) {
         match &self.grant {
             PermissionGrant::Names { list, names, .. } => {
@@ -127,7 +128,7 @@ impl ToolPermission {
     }
 }
 
-/// Reads a list in order; an element that is no text becomes an empty text.
+/// Reads a list in order. An element that is not text becomes an empty text.
 fn read_strings(config: &ConfigFile, list: &[&str]) -> Vec<String> {
     let there = config.get(list);
     there

@@ -1,4 +1,4 @@
-//! Plans all changes of `nudge init` before it makes any.
+//! Plans all changes of `nudge init` before it makes any change.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,23 @@ use super::clients::{ClientFolders, ClientHooks, ClientSpec, McpServerEntry, is_
 pub struct ClientPlan {
     /// The files to write.
     pub files: Vec<FileChange>,
-    /// The client's own command that registers the server, and the file that this command writes.
+    /// The client's own command that registers the server, and the file that this command writes; `None` if it need not
+    /// run.
     pub command: Option<OwnCommand>,
-    /// The additions and corrections, in a few words, each with its file.
+    /// The additions and corrections in a few words, each with its file.
     pub summary: Vec<(String, PathBuf)>,
-    /// The entries before the changes.
+    /// The entries of Nudge before the changes.
     pub stood: PriorEntries,
 }
 
-/// The words of a client's own command, and the file that it writes.
+/// The words of a client's own command, and the file that the command writes.
 type OwnCommand = (Vec<String>, PathBuf);
 
 /// A change of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: PathBuf,
-    /// The text before; `None` for a new file.
+    /// The text before the change; `None` for a new file.
     pub before: Option<String>,
     pub after: String,
 }
@@ -38,7 +39,7 @@ pub struct FileChange {
 /// Nudge's entries in a client's settings before a change.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct PriorEntries {
-    /// The fields of the server's entry that start the server ([`WORDS`]).
+    /// The values of the fields in [`WORDS`], which start the server.
     words: Map<String, Value>,
     /// The events that already had a handler.
     events: Vec<String>,
@@ -46,11 +47,11 @@ pub struct PriorEntries {
     allowed: Vec<String>,
 }
 
-/// The fields of an entry that Nudge sets; all other fields are the user's.
+/// The fields of an entry that Nudge sets; all other fields belong to the user.
 const WORDS: [&str; 2] = ["command", "args"];
 
 impl PriorEntries {
-    /// Reads the current entries from a client's settings: from the file of its server and from that of its hooks.
+    /// Reads Nudge's present entries from a client's settings: from the server's file and from the file of the hooks.
     fn from_settings(server: &McpServerEntry, config: &ConfigFile, hooks: Option<(&ClientHooks, &ConfigFile)>) -> Self {
         let entry = config.get(server.path);
         let word = |field: &&str| Some(((*field).to_owned(), entry.as_ref()?.get(field)?.clone()));
@@ -67,12 +68,12 @@ impl PriorEntries {
 }
 
 impl ClientPlan {
-    /// Plans entries that are missing or that start a moved binary, and with `allow` the permission to use the tools
-    /// without asking. `has_program` is true when the client's own command can run. If the plugin is on, it provides
-    /// everything except the permission.
+    /// Plans the entries that are missing or that start another binary. If `allow` is true, also plans the permission
+    /// to use the tools without asking. `has_program` is true when the client's own command can run. If the plugin is
+    /// on, plans only the permission, because the plugin provides everything else.
     ///
     /// # Errors
-    /// `E_INVALID`, with the position, for a file that cannot be parsed; also for an entry `nudge` that starts
+    /// `E_INVALID`, with the position, for a file that cannot be parsed; `E_INVALID` for an entry `nudge` that starts
     /// another program.
     pub fn new(client: &'static ClientSpec, place: &ClientFolders, has_program: bool, allow: bool) -> Result<Self> {
         let mut configs = Vec::<ConfigFile>::new();
@@ -92,7 +93,7 @@ impl ClientPlan {
         Ok(plan)
     }
 
-    /// Plans the server's entry and the hooks.
+    /// Plans the entry of the server and the hooks.
     fn plan_entries(
         &mut self,
         client: &'static ClientSpec,
@@ -147,11 +148,11 @@ impl ClientPlan {
         Ok(())
     }
 
-    /// Plans how to remove the entries of [`ClientPlan::new`] from one file that has changed since. Entries from
+    /// Plans to remove the entries of [`ClientPlan::new`] from a file that has changed since. Entries that existed
     /// before stay.
     ///
     /// # Errors
-    /// As [`ClientPlan::new`].
+    /// The errors of [`ClientPlan::new`].
     pub fn plan_removal(
         client: &'static ClientSpec,
         place: &ClientFolders,
@@ -191,7 +192,7 @@ impl ClientPlan {
         self.files.is_empty() && self.command.is_none()
     }
 
-    /// Describes the changes to people line by line.
+    /// Describes every changed line, for the user.
     pub fn describe_lines(&self) -> String {
         let mut out = String::new();
         if let Some((words, file)) = &self.command {
@@ -203,7 +204,7 @@ impl ClientPlan {
         out
     }
 
-    /// Describes the changes to people by purpose and file.
+    /// Describes the purpose and the file of each change, for the user.
     pub fn summarize(&self) -> String {
         self.summary.iter().fold(String::new(), |out, (what, file)| out + &summary_line(what, file))
     }
@@ -226,7 +227,7 @@ impl FileChange {
         let from = if self.before.is_some() { path.as_str() } else { "/dev/null" };
         let changes = TextDiff::from_lines(before, &self.after);
         let diff = changes.unified_diff().context_radius(2).header(from, &path).to_string();
-        // Hides lines that look like credentials: settings may hold secrets, and the diff includes lines beside a
+        // Hides lines that look like credentials: settings may contain secrets, and the diff also shows lines next to a
         // change.
         let guard = SecretGuard::new();
         let shown = |line: &str| match line.chars().next() {
@@ -243,7 +244,7 @@ fn starts_nothing(entry: &Value) -> bool {
     entry.as_object().is_some_and(|fields| !names.iter().any(|name| fields.contains_key(*name)))
 }
 
-/// Returns true when an existing entry needs no change. The user's additions, such as a timeout or a variable, do not
+/// Returns true when an existing entry needs no change. Fields that the user has added, such as a timeout, do not
 /// matter.
 pub fn is_fitting(stands: Option<&Value>, entry: &Value) -> bool {
     let Some(stands) = stands else { return false };
@@ -269,7 +270,7 @@ fn take_changed(configs: Vec<ConfigFile>) -> Vec<FileChange> {
         .collect()
 }
 
-/// Adds missing hooks and corrects those that start another binary; returns their number.
+/// Adds missing hooks, and corrects hooks that start another binary. Returns the number of changed hooks.
 fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
     let mut count = 0;
     if let (Some(version), None) = (hooks.version, config.get(&["version"])) {
@@ -300,7 +301,7 @@ fn add_hooks(config: &mut ConfigFile, hooks: &ClientHooks) -> Result<usize> {
     Ok(count)
 }
 
-/// Copies the environment variables that the user has put before a hook's command line to the new command line.
+/// Returns the new command line with the environment variables that the user has put before the old one.
 fn with_variables(stands: Option<&Value>, ours: &Value) -> Value {
     let (Some(stands), Some(line)) = (stands.and_then(Value::as_str), ours.as_str()) else { return ours.clone() };
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -311,7 +312,7 @@ fn with_variables(stands: Option<&Value>, ours: &Value) -> Value {
     variables.into_iter().chain([line]).collect::<Vec<_>>().join(" ").into()
 }
 
-/// Builds the element for the list of an event.
+/// Builds an element for the list of an event.
 fn build_entry(hooks: &ClientHooks, matcher: Option<&str>) -> Value {
     match (hooks.grouped, matcher) {
         (false, _) => hooks.handler.clone(),
@@ -325,7 +326,7 @@ fn build_entry(hooks: &ClientHooks, matcher: Option<&str>) -> Value {
 pub enum GroupScan<'a> {
     /// Every group.
     Any,
-    /// Groups whose matcher covers the given one.
+    /// Groups whose matcher covers the given matcher.
     For(Option<&'a str>),
 }
 
@@ -340,7 +341,7 @@ impl GroupScan<'_> {
     }
 }
 
-/// Finds the path to Nudge's handler in the list of an event.
+/// Finds the path to Nudge's handler in the list of an event. Returns `None` when the list has no such handler.
 pub fn find_handler(list: &Value, grouped: bool, scan: GroupScan<'_>) -> Option<Vec<String>> {
     for (index, element) in list.as_array()?.iter().enumerate() {
         if !grouped && is_ours(element) {
@@ -372,7 +373,7 @@ fn remove_hooks(config: &mut ConfigFile, hooks: &ClientHooks, stood: &PriorEntri
     }
 }
 
-/// Quotes words as a command line for a shell.
+/// Joins words to a command line for a shell, with quotes where they are needed.
 pub fn shell_line(words: &[String]) -> String {
     let plain =
         |word: &&String| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-:=@".contains(c));

@@ -1,7 +1,7 @@
-//! The record of the changes of `nudge init`, from which `--undo` can restore every byte.
+//! The record of the changes of `nudge init`. From the record, `--undo` can restore every byte.
 //!
-//! For each file the record holds only the removed text and its position, because the rest may be private. Only the
-//! user can read the record (0600), and undoing everything removes it.
+//! For each file, the record has only the removed text and its position, because the rest may be private. Only the user
+//! can read the record (0600). When all changes are undone, the file of the record is removed.
 
 use std::fs;
 use std::io;
@@ -19,14 +19,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::plan::{FileChange, PriorEntries};
 
-/// A change of a file.
+/// A recorded change of a file.
 #[derive(Serialize, Deserialize)]
 pub struct RecordedChange {
     /// The client's name for `nudge init`.
     pub client: String,
     /// The file.
     pub path: PathBuf,
-    /// The real file after all links of the path are followed.
+    /// The real path of the file, after all links are followed.
     real: PathBuf,
     /// The project's folder; `None` for the user's settings.
     pub project: Option<PathBuf>,
@@ -34,17 +34,19 @@ pub struct RecordedChange {
     pub stood: PriorEntries,
     /// The folders that were created for the file, outermost first.
     made: Vec<PathBuf>,
-    /// True when the file existed before.
+    /// True when the file existed before the change.
     existed: bool,
-    /// The number of unchanged bytes at the start and at the end, and the old text between them.
+    /// The number of unchanged bytes at the start of the file.
     head: usize,
+    /// The number of unchanged bytes at the end of the file.
     tail: usize,
+    /// The old text between these two parts.
     between: String,
-    /// SHA-256 of the file after the change.
+    /// The SHA-256 of the file after the change.
     left: String,
 }
 
-/// The state of a file before a change.
+/// The state of a file before its change.
 pub enum FileBefore {
     /// The file did not exist.
     Absent,
@@ -53,9 +55,9 @@ pub enum FileBefore {
 }
 
 impl RecordedChange {
-    /// Describes the change `file`.
+    /// Makes the record of the change `file`.
     ///
-    /// `made` are the [`missing_folders`] before the file was written.
+    /// `made` are the [`missing_folders`] from before the write.
     pub fn new(
         client: &str,
         project: Option<&Path>,
@@ -85,8 +87,8 @@ impl RecordedChange {
         }
     }
 
-    /// Returns the state before this change. `None` when the file has changed since: `now` differs from the text
-    /// after the change, or the path leads to another file.
+    /// Returns the state before this change. Returns `None` when the file has changed since: its text `now` differs
+    /// from the text after the change, or the path leads to another file.
     pub fn find_before(&self, now: &str) -> Option<FileBefore> {
         if hash_text(now) != self.left || self.real != resolve_target(&self.path) {
             return None;
@@ -106,7 +108,7 @@ impl RecordedChange {
     }
 }
 
-/// Returns the missing parent folders of a file, outermost first.
+/// Returns the parent folders of a file that do not exist, outermost first.
 pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let mut folders: Vec<_> = path.ancestors().skip(1).take_while(missing).map(Path::to_owned).collect();
@@ -130,7 +132,7 @@ pub struct ChangeRecord {
 }
 
 impl ChangeRecord {
-    /// Reads a user's record, and locks out other processes as long as the value lives.
+    /// Reads a user's record, and locks out other processes until the value is dropped.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the record cannot be read, or another process has locked it.
@@ -152,7 +154,7 @@ impl ChangeRecord {
     /// Adds a change and saves the record.
     ///
     /// # Errors
-    /// As [`ChangeRecord::save`].
+    /// The errors of [`ChangeRecord::save`].
     pub fn add_change(&mut self, change: RecordedChange) -> Result<()> {
         self.changes.push(change);
         self.save()
@@ -161,13 +163,13 @@ impl ChangeRecord {
     /// Removes the last change, which failed, and saves the record.
     ///
     /// # Errors
-    /// As [`ChangeRecord::save`].
+    /// The errors of [`ChangeRecord::save`].
     pub fn drop_last(&mut self) -> Result<()> {
         self.changes.pop();
         self.save()
     }
 
-    /// Writes the record; removes the file when the record is empty.
+    /// Writes the record. If the record is empty, removes the file.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be written.

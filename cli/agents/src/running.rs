@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::args::GlobalFlags;
 
-/// The caller name of the command line in `nudge undo --list` and `nudge watch`.
+/// The name of the command line as a caller, in `nudge undo --list` and `nudge watch`.
 const NAME: &str = concat!("nudge-cli/", env!("CARGO_PKG_VERSION"));
 
 /// Connects to the running session of the runtime directory that the flags name.
@@ -28,7 +28,7 @@ pub fn connect_session(global: &GlobalFlags) -> Result<RemoteServer> {
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
     let Some(asked) = global.port else { return Ok(RemoteServer::connect(&dir)?.with_name(NAME)) };
     let remote = RemoteServer::connect_by_port(&dir)?.with_name(NAME);
-    // The flag cannot choose another port: the token is sent only to the port in server.pid.
+    // The flag cannot choose another port, because the token must go only to the port in `server.pid`.
     match dir.read_server_file() {
         Some(file) if file.port != asked => Err(Error::unavailable(format!(
             "No Nudge server of yours listens on port {asked}; leave -p out for the one on {}, or start one there.",
@@ -38,22 +38,22 @@ pub fn connect_session(global: &GlobalFlags) -> Result<RemoteServer> {
     }
 }
 
-/// Returns true when a refused connection means that no server runs: none has the lock, and the caller does not name the
-/// port of one.
+/// Returns true when a refused connection means that no server runs: no process has the lock, and the flags name no
+/// port.
 pub fn is_unserved(global: &GlobalFlags, refused: &Error) -> bool {
     let is_held = || match RuntimeDir::find(global.runtime_dir.as_deref()) {
         Ok(dir) => dir.is_some_and(|dir| dir.look_at_lock().unwrap_or(true)),
-        // A folder that no server can use.
+        // An error means that no server can use the folder.
         Err(_) => true,
     };
     refused.kind() == ErrorKind::Unavailable && global.port.is_none() && !is_held()
 }
 
-/// A connection to the running session.
+/// A connection to the running session, or to the kept data while no server runs.
 pub struct RunningSession {
-    /// The server, or what is kept while none runs.
+    /// The server, or the services for the kept data.
     pub remote: Arc<dyn Service>,
-    /// Set when no server runs.
+    /// True when no server runs.
     pub is_unserved: bool,
     /// True when the user wants results as JSON.
     pub json: bool,
@@ -69,11 +69,11 @@ impl RunningSession {
         connect_session(global).map(|remote| Self::new(Arc::new(remote), global))
     }
 
-    /// Connects, or opens what is kept for the next session where no server runs: for a caller that only reads.
+    /// Connects to the running session. If no server runs, opens the kept data, for a caller that only reads.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when no server runs and nothing is kept, when the server does not answer, and for a kept file that
-    /// makes no sense.
+    /// `E_UNAVAILABLE` when no server runs and nothing is kept, when the server does not answer, and when the kept file
+    /// cannot be parsed.
     pub fn open_to_read(global: &GlobalFlags, wanted: ReadSources) -> Result<Self> {
         let refused = match connect_session(global) {
             Ok(remote) => return Ok(Self::new(Arc::new(remote), global)),
@@ -90,7 +90,7 @@ impl RunningSession {
         Self { remote, is_unserved: false, json: global.json, inference: ContextInference::default() }
     }
 
-    /// Makes calls without starting git, for a caller that ends soon and must leave no process behind.
+    /// Makes later calls start no git. For a caller that ends soon and must leave no process behind.
     #[must_use]
     pub fn without_git(self) -> Self {
         Self { inference: ContextInference::of_files_alone(), ..self }
@@ -101,7 +101,7 @@ impl RunningSession {
         self.inference.env().set_names(names);
     }
 
-    /// Returns the repository of a folder, if any.
+    /// Returns the name of a folder's repository, if there is one.
     pub fn find_repository(&self, cwd: &Path) -> Option<String> {
         self.inference.find_repository(cwd)
     }
@@ -109,15 +109,15 @@ impl RunningSession {
     /// Calls a method that takes no context.
     ///
     /// # Errors
-    /// The method's own error; `E_UNAVAILABLE`.
+    /// The method's own error; `E_UNAVAILABLE` when the server does not answer.
     pub fn call(&self, name: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
         self.remote.call(name, &to_raw(params)?)
     }
 
-    /// Calls a method, and fills in the missing fields of `context`.
+    /// Calls a method in the context of this process. Fills in the missing fields of `context`.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub fn call_here(
         &self,
         name: &str,
@@ -131,7 +131,7 @@ impl RunningSession {
     /// Calls a method in the context of `cwd`; `key` is the idempotency key.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub fn call_from<T: DeserializeOwned>(
         &self,
         cwd: Option<&Path>,
@@ -142,11 +142,11 @@ impl RunningSession {
         parsed_as(&self.call_in(name, context_use(name), params, cwd, key)?)
     }
 
-    /// Calls a method with a filled-in context. Calls it again if the answer depends on variables that the context
-    /// lacks.
+    /// Calls a method, and fills in its context. Calls the method again if the answer depends on variables that the
+    /// context lacks.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub fn call_in(
         &self,
         name: &str,
@@ -163,7 +163,7 @@ impl RunningSession {
     }
 }
 
-/// Returns how to fill in the context of a method. For an unknown method it fills in only a given context.
+/// Returns how to fill in the context of a method. For an unknown method, only a given context is filled in.
 fn context_use(name: &str) -> ContextUse {
     let row = sources::find_method(name).or_else(|| EventService::TABLE.find_method(name));
     row.map_or(ContextUse::InferredIfGiven, |row| row.context)

@@ -1,4 +1,4 @@
-//! Keeps `nudge init` inside a project, because a checkout may contain links to any file, such as the settings of the
+//! Keeps `nudge init` inside a project. A checkout may contain links to any file, for example to the settings of the
 //! user's shell.
 
 use std::io;
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use nudge::{Error, Result};
 
-/// Refuses a file of a project if a link leads out of the project. The file need not exist. Without a project it
-/// refuses nothing.
+/// Refuses a file of a project if a link leads out of the project. The file need not exist. Without a project, refuses
+/// no file.
 ///
 /// # Errors
-/// `E_INVALID`, with the link and its target.
+/// `E_INVALID`; the message names the link and its target.
 pub fn check_within(project: Option<&Path>, file: &Path) -> Result<()> {
     let Some(project) = project else { return Ok(()) };
     let unusable =
@@ -21,7 +21,7 @@ pub fn check_within(project: Option<&Path>, file: &Path) -> Result<()> {
         path.push(part);
         match path.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => {
-                // A write through a link without a target would create the target.
+                // If the link's target does not exist, a write through the link would create it.
                 if !path.canonicalize().is_ok_and(|target| target.starts_with(&top)) {
                     let target = path.read_link().map_err(unusable)?;
                     return Err(Error::invalid(format!(

@@ -31,6 +31,7 @@ pub use trust::{CloneTrust, TrustFile};
 pub const FILE: &str = ".nudge.json";
 /// The most bytes of the file that are read.
 const MAX_BYTES: u64 = 256 << 10;
+/// The most hints in the file.
 const MAX_HINTS: usize = 500;
 /// The beginning of a line with which git marks a conflict in a file.
 const CONFLICT_MARK: &str = "<<<<<<< ";

@@ -27,6 +27,7 @@ const OVER: &str = "kept-over.json";
 const BEFORE: &str = "kept-before.json";
 /// The name of the kept file.
 const FILE: &str = "kept.json";
+/// The name of the lock file, which contains the runtime directory of the lock's holder.
 const LOCK: &str = "kept.lock";
 /// The version of the file's format, the same as that of exports.
 const SCHEMA_VERSION: &str = "1.0";

@@ -1,5 +1,5 @@
-//! A child process that the doctor starts as a client would: an MCP server, or a hook. Both end at the latest when
-//! their owner drops them.
+//! A child process that the doctor starts as a client would: an MCP server or a hook. A drop ends the child, if it
+//! still runs.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -12,18 +12,18 @@ use nudge_os::process::{self, ChildProgram};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// The time limit of a server's handshake, a tool call or a hook.
+/// The time limit of a server's handshake, of a tool call, and of a hook.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time in which a server must end after its stdin ends; a Nudge server needs less than one second.
+/// The time within which a server must end after its stdin is closed. A Nudge server needs less than a second.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// The most bytes of stdout that are read; Nudge writes less.
+/// The most bytes of stdout that are read; Nudge writes fewer.
 const MAX_BYTES: u64 = 4 << 20;
-/// The bytes that are kept from the end of stderr.
+/// The number of bytes from the end of stderr that are stored.
 const TAIL_BYTES: usize = 4 << 10;
-/// The MCP version that most clients speak.
+/// The version of MCP that most clients use.
 const PROTOCOL: &str = "2025-06-18";
 
-/// A child process. A child that does not end by itself on drop is killed, with all processes that it started.
+/// A child process. If the child does not end by itself on drop, it is killed with all processes that it started.
 pub struct ChildProcess {
     program: process::RunningProgram,
     stdin: Option<ChildStdin>,
@@ -36,7 +36,7 @@ pub struct ChildProcess {
     is_server: bool,
 }
 
-/// A server's own name, version and tools.
+/// The name, the version and the tools that a server reports about itself.
 pub struct ServerHello {
     pub name: String,
     pub version: String,
@@ -47,7 +47,7 @@ impl ChildProcess {
     /// Starts a program.
     ///
     /// # Errors
-    /// The system's error, when the program cannot be started.
+    /// The system's error in words, when the program cannot be started.
     pub fn start(mut program: ChildProgram) -> Result<Self, String> {
         let mut program = program.start().map_err(|error| format!("it cannot be started: {error}"))?;
         let (sender, lines) = channel();
@@ -81,7 +81,7 @@ impl ChildProcess {
     /// Does the MCP handshake and lists the tools.
     ///
     /// # Errors
-    /// The reason in words.
+    /// The reason of the failure, in words.
     pub fn shake_hands(&mut self) -> Result<ServerHello, String> {
         let client = json!({"name": "nudge-doctor", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
@@ -99,7 +99,7 @@ impl ChildProcess {
     /// Calls a tool and returns the text of its result.
     ///
     /// # Errors
-    /// The reason in words, or the tool's own error.
+    /// The reason of the failure, in words, or the tool's own error.
     pub fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<String, String> {
         self.deadline = Instant::now() + PATIENCE;
         let result = self.send_request(3, "tools/call", &json!({"name": name, "arguments": arguments}))?;
@@ -112,14 +112,14 @@ impl ChildProcess {
         Ok(text.to_owned())
     }
 
-    /// Writes a message. Ignores a failure, because the exit status will explain it.
+    /// Writes a message. Ignores an error, because the exit status will explain it.
     fn send_message(&mut self, message: &Value) {
         if let Some(stdin) = self.stdin.as_mut() {
             let _ = stdin.write_all(format!("{message}\n").as_bytes()).and_then(|()| stdin.flush());
         }
     }
 
-    /// Sends a request and returns its result.
+    /// Sends a request and returns the result, or the reason of the failure in words.
     fn send_request(&mut self, id: u64, method: &str, params: &Value) -> Result<Value, String> {
         self.send_message(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         loop {
@@ -135,7 +135,7 @@ impl ChildProcess {
             let Ok(mut message @ Value::Object(_)) = serde_json::from_str::<Value>(&line) else {
                 return Err(format!("it says something else than MCP on stdout: {}", line.trim_end()));
             };
-            // Skips the server's own requests and notifications.
+            // Skips requests and notifications that the server itself sends.
             if message["id"] != id || message.get("method").is_some() {
                 continue;
             }
@@ -147,10 +147,11 @@ impl ChildProcess {
         }
     }
 
-    /// Writes `given` to stdin and closes it. Returns all of stdout, and the time from `begun` to the end of stdout.
+    /// Writes `given` to stdin and closes stdin. Returns the whole stdout, and the time from `begun` to the end of
+    /// stdout.
     ///
     /// # Errors
-    /// The reason in words.
+    /// The reason of the failure, in words.
     pub fn read_answer(&mut self, begun: Instant, given: &Value) -> Result<(String, Duration), String> {
         self.send_message(given);
         drop(self.stdin.take());
@@ -177,7 +178,7 @@ impl ChildProcess {
         self.program.wait_until(Instant::now() + patience).ok().flatten()
     }
 
-    /// Describes the exit status, with the last line of stderr.
+    /// Describes the exit status and the last line of stderr.
     fn how_it_ended(&mut self) -> String {
         let mut out = String::new();
         if let Some(status) = self.wait_for_end(FAREWELL) {
@@ -196,7 +197,7 @@ impl ChildProcess {
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // Dropping `program` ends a process that is still running after this wait.
+        // If the process still runs after this wait, the drop of `program` ends it.
         let _ = self.wait_for_end(if self.is_server { FAREWELL } else { Duration::ZERO });
     }
 }

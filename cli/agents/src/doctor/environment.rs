@@ -1,4 +1,4 @@
-//! Environment variables that a client does not pass on to the servers that it starts.
+//! Finds environment variables that a client does not pass on to the servers that it starts.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::clients::ClientSpec;
 
 /// The variable that names the session's directory.
 const SESSION: &str = "NUDGE_RUNTIME_DIR";
-/// The clients that pass only a dozen environment variables to their servers, none of them Nudge's. Hooks get the
-/// whole environment.
+/// The clients that pass only a dozen environment variables to their servers, without those of Nudge. Their hooks get
+/// all variables.
 const SCRUBBING: &[&str] = &["codex"];
 
-/// Returns true when the client does not pass the user's [`SESSION`] to the server of an entry. The server would then
-/// join another session than the hooks.
+/// Returns true when the client does not pass the user's [`SESSION`] to the entry's server. The server would then join
+/// another session than the hooks.
 pub fn withholds_session(client: &ClientSpec, entry: &Value) -> bool {
     let is_set = entry["env"][SESSION].as_str().is_some_and(|dir| !dir.is_empty());
     let passed = |variable: &Value| variable == SESSION || variable["name"] == SESSION;
@@ -22,7 +22,7 @@ pub fn withholds_session(client: &ClientSpec, entry: &Value) -> bool {
     find_withheld(client).is_some() && !is_set && !is_passed
 }
 
-/// Returns advice on how to pass the user's session to the server; `None` when the client passes it on.
+/// Returns advice on how to pass the user's session to the server. Returns `None` when the client passes it on.
 pub fn advise_on_session(client: &ClientSpec, entry: &ServerEntry) -> Option<String> {
     let env = format!("env = {{ {SESSION} = {} }}", json!(find_withheld(client)?));
     Some(if entry.by_plugin {
@@ -32,7 +32,7 @@ pub fn advise_on_session(client: &ClientSpec, entry: &ServerEntry) -> Option<Str
     })
 }
 
-/// Returns advice for the plugin: the user cannot change its entry, and needs another entry beside it.
+/// Returns advice for the plugin. The user cannot change the plugin's entry, and therefore needs another entry as well.
 fn correct_plugin(env: &str, file: &Path) -> String {
     let entry = format!("`command = \"nudge\"`, `args = [\"serve\"]` and `{env}`");
     format!("put [mcp_servers.nudge] with {entry} into {}", file.display())

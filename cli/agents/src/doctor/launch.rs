@@ -9,33 +9,33 @@ use nudge_os::process::ChildProgram;
 use nudge_os::programs;
 use serde_json::Value;
 
-/// The most characters of a foreign text that are shown.
+/// The most characters of another program's text that are shown.
 const MAX_CHARS: usize = 200;
-/// The least bytes of a variable's value that is hidden as a possible secret; a shorter value would occur in every
-/// text.
+/// The least bytes of a variable's value that is hidden as a possible secret. A shorter value would occur in many texts
+/// by chance.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// The command of a server's entry.
+/// The command of a server's entry, with its arguments and variables.
 pub struct LaunchCommand {
     pub command: String,
     pub args: Vec<String>,
     env: Vec<(String, String)>,
 }
 
-/// Returns true when the server of an entry is reached over HTTP, in the format of any client.
+/// Returns true when an entry names a server that is reached over HTTP, in the format of any client.
 pub fn is_remote(entry: &Value) -> bool {
     ["url", "httpUrl", "serverUrl"].iter().any(|name| entry[name].is_string())
 }
 
 impl LaunchCommand {
-    /// Reads an entry in the format of any client; `None` when it has no command.
+    /// Reads an entry in the format of any client. Returns `None` when the entry has no command.
     pub fn from_entry(entry: &Value) -> Option<Self> {
         let texts = |value: &Value| -> Vec<String> {
             value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let (command, args, env) = match &entry["command"] {
             Value::String(command) => (command.clone(), texts(&entry["args"]), &entry["env"]),
-            // opencode has the command and its arguments in one list; older versions of Zed have an object.
+            // opencode has the command and its arguments in a single list; older versions of Zed have an object.
             Value::Array(_) => {
                 let mut words = texts(&entry["command"]);
                 (if words.is_empty() { return None } else { words.remove(0) }, words, &entry["environment"])
@@ -51,7 +51,7 @@ impl LaunchCommand {
         Some(Self { command, args, env })
     }
 
-    /// Returns true when the entry names another session than the user's.
+    /// Returns true when the entry names another session than that of the user.
     pub fn is_elsewhere(&self) -> bool {
         let given = std::env::var_os("NUDGE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let usual = || Some(RuntimeDir::find(None).ok()??.path().to_owned());
@@ -68,13 +68,13 @@ impl LaunchCommand {
         self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the path of the program; looks it up in PATH if necessary.
+    /// Returns the path of the program. Searches PATH if the command is a bare name.
     pub fn find_program(&self) -> Option<PathBuf> {
         let path = self.find_variable("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
         find_as_client(&self.command, path.as_deref())
     }
 
-    /// Returns the command that starts the server in the session of `runtime`.
+    /// Returns the command that starts the server in the session of the folder `runtime`.
     pub fn to_server(&self, path: &Path, runtime: &Path) -> ChildProgram {
         let mut program = ChildProgram::new(path);
         program.args(&self.args);
@@ -87,7 +87,7 @@ impl LaunchCommand {
         program
     }
 
-    /// Shortens a text of the process, and replaces the values of its variables because they may be secret.
+    /// Shortens a text that the process wrote. Replaces the values of its variables, because they may be secret.
     pub fn redact(&self, text: &str) -> String {
         let secrets = self.env.iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES);
         let text = secrets.fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("[{name}]")));
@@ -95,14 +95,14 @@ impl LaunchCommand {
     }
 }
 
-/// Finds a program as a client in the current folder does: in the folders of PATH, or by the path itself.
+/// Finds a program as a client in the current folder would: in the folders of PATH, or by the given path.
 fn find_as_client(command: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     which::which_in(command, path.map(programs::whole_path), here).ok()
 }
 
-/// Returns the program of a hook's handler as a client starts it: directly if the handler has `args`, else by a
-/// shell.
+/// Returns the program of a hook's handler as a client would start it: directly if the handler has `args`, and
+/// otherwise through a shell.
 ///
 /// # Errors
 /// The reason in words, when the handler has no command or the program does not exist.
@@ -115,7 +115,7 @@ pub fn to_program(handler: &Value) -> Result<ChildProgram, String> {
     Ok(program)
 }
 
-/// Changes a hook's environment so that it runs in the session of `runtime`.
+/// Changes a hook's environment so that the hook runs in the session of the folder `runtime`.
 pub fn adapt_hook(mut program: ChildProgram, runtime: &Path, patience_ms: u64) -> ChildProgram {
     remove_own_variables(&mut program);
     program.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_HOOK_MS", patience_ms.to_string());
@@ -125,7 +125,7 @@ pub fn adapt_hook(mut program: ChildProgram, runtime: &Path, patience_ms: u64) -
 #[cfg(windows)]
 fn shell_program(line: &str) -> Result<ChildProgram, String> {
     let mut program = ChildProgram::new(&programs::find_program("cmd").ok_or("there is no cmd")?);
-    // Passes the line unquoted, because `cmd` has its own quoting rules.
+    // The line must not be quoted, because `cmd` has its own rules for quotes.
     program.arg("/C").raw_arg(line);
     Ok(program)
 }
@@ -137,14 +137,15 @@ fn shell_program(line: &str) -> Result<ChildProgram, String> {
     Ok(program)
 }
 
-/// Keeps a child away from the user's kept hints, whatever its settings are. The child's hints apply in every folder.
+/// Keeps a child away from the user's kept hints, whatever the user's settings are. The child's hints apply in every
+/// folder.
 fn isolate_state(program: &mut ChildProgram, runtime: &Path) {
     program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
-    // Sets a state folder too, because the flag `--keep` of an entry overrides the variable.
+    // Also sets the state folder, because the flag `--keep` in an entry would override the variable.
     program.env("XDG_STATE_HOME", runtime.with_file_name("state"));
 }
 
-/// Removes all `NUDGE_` variables, because they could lead the child to the user's session.
+/// Removes all `NUDGE_` variables, because they could lead the child to the user's own session.
 fn remove_own_variables(program: &mut ChildProgram) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().to_ascii_uppercase().starts_with("NUDGE_") {
@@ -153,7 +154,7 @@ fn remove_own_variables(program: &mut ChildProgram) {
     }
 }
 
-/// Shortens a foreign text. Hides the whole text if it looks like a credential.
+/// Shortens a text of another program. Hides the whole text if it looks like a credential.
 pub fn shorten_foreign(text: &str) -> String {
     if SecretGuard::new().check(None, text).is_some() {
         return "[what it says looks like a credential]".into();
@@ -194,7 +195,7 @@ mod tests {
     fn texts_of_others_are_cut_and_keep_their_secrets() {
         assert_eq!(shorten_foreign("short"), "short");
         assert_eq!(shorten_foreign(&"é".repeat(300)).chars().count(), MAX_CHARS + 1);
-        // Joins the parts here, so that the source contains no text that looks like a credential.
+        // Joins the token from parts, so that this source contains no text that looks like a credential.
         let token = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
         assert!(!shorten_foreign(&format!("bad key {token}")).contains(&token));
     }

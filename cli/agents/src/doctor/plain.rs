@@ -1,7 +1,7 @@
-//! Recognises the commands of a project's settings that are plainly Nudge.
+//! Recognises which commands in a project's settings are plainly Nudge.
 //!
-//! Any user may have written a project's settings. Clients start its commands only if the user agrees. The doctor
-//! does not ask, so it starts nothing but Nudge itself, without a shell.
+//! Anyone may have written a project's settings, so a client starts their commands only if the user agrees. The doctor
+//! does not ask the user, so it starts only Nudge itself, and without a shell.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use super::launch::{LaunchCommand, shorten_foreign};
 
 /// The reason why a command was not started.
 pub enum NotStarted {
-    /// The name is right, but PATH has no such program.
+    /// The command is `nudge`, but PATH has no such program.
     Missing(String),
-    /// The command may be another program.
+    /// The command may start another program.
     Unclear(String),
 }
 
@@ -29,7 +29,7 @@ impl NotStarted {
     }
 }
 
-/// Returns the program of a server if its only argument is `serve` and all its variables are Nudge's.
+/// Returns the program of a server. The entry's only argument must be `serve`, and all its variables must be Nudge's.
 ///
 /// # Errors
 /// The reason why the doctor does not start it.
@@ -38,13 +38,13 @@ pub fn find_server_program(launch: &LaunchCommand, exe: &Path) -> Result<PathBuf
         return Err(NotStarted::Unclear(format!("{} with a variable {name}", launch.command)));
     }
     if launch.args != ["serve"] {
-        // Does not show the arguments, because they may contain a secret.
+        // The message does not show the arguments, because they may contain a secret.
         return Err(NotStarted::Unclear(format!("{} with other words than `serve`", launch.command)));
     }
     find_program(&launch.command, exe)
 }
 
-/// Returns the program of a hook, if its only argument is `hook`.
+/// Returns the program of a hook. The hook's only argument must be `hook`.
 ///
 /// # Errors
 /// The reason why the doctor does not start it.
@@ -53,7 +53,7 @@ pub fn find_hook_program(handler: &Value, exe: &Path) -> Result<PathBuf, NotStar
     let command = match handler.get("args") {
         Some(args) => Some(line).filter(|_| *args == json!(["hook"])),
         None => strip_guard(line).strip_suffix(" hook").and_then(|path| match path.strip_prefix('"') {
-            // Inside quotes, these characters have no meaning to a shell.
+            // Inside quotes, a shell reads these characters literally.
             Some(quoted) => quoted.strip_suffix('"').filter(|path| is_plain(path, " ()'&;,=@+~#")),
             None => Some(path).filter(|path| is_plain(path, "")),
         }),
@@ -61,13 +61,13 @@ pub fn find_hook_program(handler: &Value, exe: &Path) -> Result<PathBuf, NotStar
     find_program(command.ok_or_else(|| NotStarted::Unclear(line.into()))?, exe)
 }
 
-/// Returns true when a shell reads a path literally; `more` are further harmless characters.
+/// Returns true when a shell reads a path literally. `more` are further harmless characters.
 fn is_plain(path: &str, more: &str) -> bool {
     let separator = if cfg!(windows) { '\\' } else { '/' };
     path.chars().all(|c| c.is_alphanumeric() || "/._-:".contains(c) || c == separator || more.contains(c))
 }
 
-/// Returns this binary or the `nudge` in PATH, if the command is one of them.
+/// Returns this binary, or the `nudge` in PATH, if the command names it.
 fn find_program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
     let path = Path::new(command);
     let is_name = ["nudge", "nudge.exe"].contains(&command);
@@ -77,11 +77,11 @@ fn find_program(command: &str, exe: &Path) -> Result<PathBuf, NotStarted> {
         path.to_owned()
     };
     let unclear = || NotStarted::Unclear(command.into());
-    // Refuses a relative path, which would depend on the project's folder.
+    // Refuses a relative path, because it would depend on the project's folder.
     let real = Some(found).filter(|path| path.is_absolute()).and_then(|path| path.canonicalize().ok());
     let real = real.ok_or_else(unclear)?;
     let known = programs::find_program("nudge").into_iter().chain([exe.to_owned()]);
-    // Returns the known path, because the given one may be a link that another user changes before the start.
+    // Returns the known path. The given path may be a link, which another user could change before the start.
     known.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real)).ok_or_else(unclear)
 }
 
@@ -92,7 +92,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn hooks_with_syntax_of_a_shell_are_held_back() {
-        // A link to the program exists under each of these names, so that only the syntax decides.
+        // Under each of these names there is a link to the program, so only the syntax decides.
         let folder = tempfile::tempdir().unwrap();
         let exe = std::env::current_exe().unwrap();
         let create_link = |name: &str| {

@@ -1,4 +1,4 @@
-//! Reads the server's entry and the hooks from a client's settings: those of the user, of a project, or of the
+//! Reads the server's entry and the hooks from a client's settings: from those of the user, of a project, or of the
 //! plugin.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::super::plan;
 use super::plain::NotStarted;
 use super::{DoctorCheck, launch, split_advice};
 
-/// The plugin's server entry, built in because only the client knows the plugin's folder.
+/// The plugin's server entry. It is built in, because only the client knows the folder of the plugin.
 const PLUGIN_SERVER: &str = include_str!("../../../plugin/.mcp.json");
 const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 
@@ -20,7 +20,7 @@ const PLUGIN_HOOKS: &str = include_str!("../../../plugin/hooks/hooks.json");
 pub struct ClientSettings<'a> {
     pub client: &'static ClientSpec,
     pub place: &'a ClientFolders,
-    /// The user's folders when `place` is a project's, because the user's hooks run too.
+    /// The user's folders, if `place` is a project's; the user's hooks run in a project too.
     pub users: Option<&'a ClientFolders>,
     /// This binary.
     pub exe: &'a Path,
@@ -30,11 +30,11 @@ pub struct ClientSettings<'a> {
 pub struct ServerEntry {
     pub file: PathBuf,
     pub value: Value,
-    /// The place of the entry, in words for people.
+    /// Where the entry is, in words for the user.
     pub stands: String,
-    /// Advice for the case that the entry names the wrong program.
+    /// Advice for the user, in case the entry starts the wrong program.
     pub install: String,
-    /// True when `nudge init` would leave the entry unchanged, so running it does not help.
+    /// True when `nudge init` would leave the entry as it is, so the user need not run it.
     pub is_ours: bool,
     /// True when the entry comes from the plugin, which the user cannot change.
     pub by_plugin: bool,
@@ -48,23 +48,23 @@ pub struct HookEntries {
     pub events: &'static [(&'static str, Option<&'static str>)],
     /// The handler of the first event that has one.
     pub handler: Option<Value>,
-    /// Events without a handler that runs Nudge, or with another handler than `handler`.
+    /// The events that have no handler with Nudge, or another handler than `handler`.
     pub missing: Vec<&'static str>,
     pub switched_off: bool,
-    /// Advice when another file has the hooks too, so that they run twice.
+    /// Advice for the user, if another file also has the hooks and they therefore run twice.
     pub twice: Option<String>,
-    /// True when the client has not asked the user yet whether it may run the hooks.
+    /// True when the client has not yet asked the user for the permission to run the hooks.
     pub asks: bool,
-    /// True when `nudge init` would leave the handler unchanged, so running it does not help.
+    /// True when `nudge init` would leave the handler as it is, so the user need not run it.
     pub is_ours: bool,
     /// The command that repairs the settings.
     pub init: String,
-    /// Advice for the case that the handler names the wrong program.
+    /// Advice for the user, in case the handler starts the wrong program.
     pub install: String,
 }
 
 impl ClientSettings<'_> {
-    /// Returns true for a project's settings, which another person may have written.
+    /// Returns true for a project's settings, because another user may have written them.
     pub fn is_foreign(&self) -> bool {
         self.place.project.is_some()
     }
@@ -99,7 +99,7 @@ impl ClientSettings<'_> {
         ))
     }
 
-    /// Finds the hooks; `None` for a client without hooks.
+    /// Finds the hooks. Returns `None` for a client without hooks.
     ///
     /// # Errors
     /// The failed check, if there are no usable hooks.
@@ -116,8 +116,8 @@ impl ClientSettings<'_> {
         Ok(Some(found))
     }
 
-    /// Checks that the client may use the tools without asking each time. A client that runs without a user would
-    /// otherwise refuse them.
+    /// Checks that the client may use the tools without asking each time. Without this permission, a client that runs
+    /// without a user refuses the tools.
     pub fn check_permission(&self) -> DoctorCheck {
         let title = self.client.title;
         if self.is_foreign() {
@@ -184,14 +184,15 @@ impl ClientSettings<'_> {
         }
     }
 
-    /// Returns advice when another place than `file` has the hooks too.
+    /// Returns advice if another file than `file` also has the hooks.
     fn advise_on_doubles(&self, file: &Path) -> Option<String> {
         let users_plugin = || self.client.plugin_file(self.users?);
         if self.find_plugin().or_else(users_plugin).is_some() {
             return Some(format!("{} --undo: the plugin brings the hooks, too", self.init_command()));
         }
         let users = self.client.hooks?(self.users?);
-        // In the user's home both are the same file. A run without --project reports a broken file of the user.
+        // In the user's home, both are the same file. If the user's file is broken, a run without `--project` reports
+        // that.
         if users.file.canonicalize().ok()? == file.canonicalize().ok()? {
             return None;
         }
@@ -224,8 +225,8 @@ impl ClientSettings<'_> {
         format!("nudge init {}{project}", self.client.name)
     }
 
-    /// Returns advice on how to make the settings start the right binary; `by_name` is true when the settings may
-    /// name just `nudge`.
+    /// Returns advice on how to make the settings start the right binary. `by_name` is true when the settings may
+    /// contain only the name `nudge`.
     fn advise_install(&self, by_name: bool) -> String {
         if by_name {
             format!("put {} into a folder of PATH, before others", self.exe.display())
@@ -238,15 +239,15 @@ impl ClientSettings<'_> {
     pub fn advise_on_held(&self, held: &NotStarted, file: &Path, install: &str) -> String {
         match held {
             NotStarted::Missing(_) => install.to_owned(),
-            // `nudge init` keeps such an entry or refuses to replace it, so the user must remove it first.
+            // `nudge init` keeps such an entry, or refuses to replace it, so the user must remove it first.
             NotStarted::Unclear(_) => {
                 format!("look at it in {}, take it out there, then `{}`", file.display(), self.init_command())
             }
         }
     }
 
-    /// Returns advice for an entry with the right command and arguments that still does not work, for instance
-    /// because of its variables.
+    /// Returns advice for an entry that does not work although its command and arguments are right, for example because
+    /// of its variables.
     pub fn advise_correction(entry: &ServerEntry) -> String {
         format!("correct what else stands in the entry `nudge` of {}", entry.file.display())
     }
@@ -257,11 +258,11 @@ fn is_off(value: &Value) -> bool {
     value["enabled"] == false || value["disabled"] == true
 }
 
-/// A handler that runs Nudge, in the list of an event.
+/// A handler in the list of an event that runs Nudge.
 struct HookHandler {
     event: &'static str,
     value: Value,
-    /// The path of the handler within the list.
+    /// The path of the handler in the list.
     at: Vec<String>,
 }
 
@@ -269,7 +270,7 @@ struct HookHandler {
 fn is_trusted(trust: &Path, hooks: &Path, found: &[HookHandler]) -> bool {
     let Ok(config) = ConfigFile::read(trust, ConfigFormat::Toml) else { return false };
     found.iter().all(|HookHandler { event, at: handler_path, .. }| {
-        // Takes the indices of the group and the handler.
+        // The indices of the group and of the handler.
         let indices: Vec<_> =
             handler_path.iter().filter(|part| part.parse::<usize>().is_ok()).map(String::as_str).collect();
         let name = format!("{}:{}:{}", hooks.display(), snake_case(event), indices.join(":"));

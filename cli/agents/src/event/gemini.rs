@@ -1,6 +1,6 @@
-//! Reads how a command ended from an event of Gemini CLI. The event `AfterTool` contains the text for the model:
-//! first the output, then a few lines about the end. Older versions always have a line with the exit code. Newer
-//! versions have this line only for a code other than 0, and end with the process group.
+//! Reads from an event of Gemini CLI how a command ended. The event `AfterTool` contains the text for the model: first
+//! the output, then a few lines about the end. Older versions always have a line with the exit code. Newer versions
+//! have this line only for a code other than 0, and their last line names the process group.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,13 +11,13 @@ use super::{find_command, make_failure, make_success};
 
 /// The tool that runs commands.
 const SHELL: &str = "run_shell_command";
-/// The beginnings of the lines about the end.
+/// The first words of the lines about the command's end.
 const ABOUT_THE_END: [&str; 4] = ["Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: "];
-/// The values in these lines that mean "none".
+/// The values in these lines that mean: there is nothing to report.
 const NOTHING: [&str; 2] = ["(none)", "0"];
 
-/// Reads how a command ended. `None` when the text does not say it: the command was cancelled or continues in the
-/// background, or the text was summarized.
+/// Reads how a command ended. Returns `None` when the text does not say this: the command was cancelled or runs in the
+/// background, or the client has summarized the text.
 pub(super) fn read_end(given: &Map<String, Value>) -> Option<EventParams> {
     let said = given.get("tool_response")?.get("llmContent")?.as_str()?;
     let command = find_command(given, SHELL)?;
@@ -56,15 +56,15 @@ fn failed_to_run(given: &Map<String, Value>) -> bool {
     given.get("tool_response").and_then(|response| response.get("error")).is_some_and(|error| !error.is_null())
 }
 
-/// Returns the command's own output, without the client's labels.
+/// Returns the command's own output, without the labels that the client adds.
 fn read_output(said: &str) -> &str {
     let from = said.strip_prefix("Output: ").or_else(|| said.split_once("\nOutput: ").map(|(_, output)| output));
     let text = from.unwrap_or(said);
     text.strip_suffix("\nError: (none)").unwrap_or(text)
 }
 
-/// Returns the folder in which the tool ran: the client's, or the one that the call names. `None` when that is
-/// unclear.
+/// Returns the folder in which the tool ran: the client's folder, or the folder that the call names. Returns `None`
+/// when the folder is unclear.
 pub(super) fn find_folder(given: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> {
     let input = given.get("tool_input")?;
     let named = ["dir_path", "directory"].iter().find_map(|name| input.get(name)?.as_str()).unwrap_or("");
