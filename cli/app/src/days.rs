@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use chrono::{DateTime, Local, TimeZone};
 use nudge::{Error, Millis, Result};
 use nudge_core::clock::Clock;
-use nudge_core::foreign::{self, LinkPolicy};
 use nudge_core::suggest::SuggestCounts;
 use nudge_core::wire::json_text;
+use nudge_os::foreign::{self, LinkPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::ProcessLock;
