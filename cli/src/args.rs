@@ -1,5 +1,5 @@
-//! The arguments of the command line in one place: help, completions and man pages come from here. The doc comments
-//! are the help for users.
+//! The arguments of the command line, all in one module. Help, completions and man pages are made from them. The doc
+//! comments are the help for users.
 #![allow(clippy::doc_markdown)]
 
 mod complete;
@@ -36,8 +36,8 @@ pub struct CliArgs {
     pub command: CliCommand,
 }
 
-/// A single command without its name. Describing every command costs more than a call itself, and agents and scripts
-/// run some all the time.
+/// A single command, without the definitions of all other commands. The definitions of all commands take longer to
+/// build than a call, and agents and scripts run a few commands all the time.
 #[derive(Debug, Parser)]
 #[command(name = "nudge")]
 struct QuickCommand<T: ClapArgs> {
@@ -47,12 +47,12 @@ struct QuickCommand<T: ClapArgs> {
     own: T,
 }
 
-/// A command that has no flags of its own.
+/// The arguments of a command without flags of its own.
 #[derive(Debug, ClapArgs)]
 struct NoArgs {}
 
-/// Parses a command line of one of the frequent commands, named by the second word; `None` for any other, and for
-/// errors that the full parser is to report.
+/// Parses a command line of a frequent command, which the second word names. Returns `None` for other commands, and for
+/// errors, which the full parser then reports.
 pub fn parse_quick(words: &[OsString]) -> Option<(CliArgs, &'static str)> {
     fn parse_as<T: ClapArgs>(words: &[OsString], command: impl FnOnce(T) -> CliCommand) -> Option<CliArgs> {
         let QuickCommand { global, own } =
@@ -115,7 +115,7 @@ What it held back is told on stderr. `nudge search` goes by relevance instead.")
     Query(QueryArgs),
     /// List the components, or the hints of one: every variant, where it applies, its age, use and end. Also called
     /// list-components.
-    // Not a visible alias: shells would be offered the alias, which sorts first, instead of the name.
+    // The alias is hidden: shells would offer a visible alias in place of the name, because it sorts first.
     #[command(
         aliases = ["list-components", "list"],
         after_help = "\
@@ -312,7 +312,7 @@ Examples:
     Man(ManArgs),
 }
 
-/// Answers a shell that asks for possible next words, and ends the process.
+/// Answers a shell that requests completions, and ends the process.
 pub fn answer_completion() {
     clap_complete::CompleteEnv::with_factory(<CliArgs as clap::CommandFactory>::command)
         .var(COMPLETE_VARIABLE)

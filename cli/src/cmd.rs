@@ -1,4 +1,4 @@
-//! The commands, one file each, and the code that they share.
+//! The commands, each in its own file, and the code that several commands share.
 
 mod bump;
 mod call;
@@ -53,7 +53,7 @@ use crate::args::{CliCommand, GlobalFlags, HintName};
 use crate::output;
 use crate::usage::{self, ParsedCommandLine};
 
-/// The note beside an answer without a server.
+/// The note on stderr for an answer from the kept data.
 const UNSERVED: &str = "no server runs; this is what is kept for the next session";
 
 /// The output of a command, and its exit code.
@@ -61,7 +61,7 @@ pub struct CommandOutput {
     text: String,
     form: TextForm,
     code: u8,
-    /// The notes for stderr.
+    /// The notes to print on stderr.
     notes: Vec<String>,
 }
 
@@ -71,11 +71,11 @@ impl From<String> for CommandOutput {
     }
 }
 
-/// The format of a text for stdout. All formats except the pretty one are written byte for byte, except to a
-/// terminal, which a stored value must not control.
+/// The format of a text for stdout. Formats other than the pretty one are written byte for byte. On a terminal, control
+/// characters are escaped in every format, because a stored value must not control the terminal.
 #[derive(Clone, Copy)]
 enum TextForm {
-    /// Coloured text for people; its control characters are already escaped.
+    /// Coloured text for users; its control characters are already escaped.
     Pretty,
     /// JSON for programs.
     Json,
@@ -83,9 +83,9 @@ enum TextForm {
     Bare,
 }
 
-/// Runs a command line. Data goes to stdout. On failure stdout stays empty, and stderr gets one sentence or, with
-/// `--json`, the error object. An export of several pages is printed page by page, so a failure after the first page
-/// leaves incomplete JSON.
+/// Runs a command line. Data goes to stdout. After an error stdout is empty, and stderr has one sentence, or the error
+/// object with `--json`. There is one exception: an export prints page by page, so an error after the first page leaves
+/// incomplete JSON on stdout.
 pub fn run_command_line(words: &[OsString]) -> ExitCode {
     let hook = words.get(1).is_some_and(|word| word == "hook");
     let (args, verb) = match usage::read(words) {
@@ -95,7 +95,7 @@ pub fn run_command_line(words: &[OsString]) -> ExitCode {
         }
         ParsedCommandLine::Wrong { error, json } => {
             let code = finish_command(Err(error), json, "");
-            // A client treats any other exit code of a hook as a failure of the hook itself.
+            // For a client, any other exit code of a hook means that the hook itself has failed.
             return if hook { ExitCode::SUCCESS } else { code };
         }
     };
@@ -152,9 +152,9 @@ fn finish_command(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCo
             } else {
                 format!("nudge: {}", output::make_visible(&usage::describe_error(&error, verb)))
             };
-            // Ignores a closed stderr; the exit code still reports the error.
+            // Ignores a closed stderr, because the exit code still reports the error.
             let _ = writeln!(std::io::stderr(), "{text}");
-            // `serve` exits with 1, because 3 means that no server runs.
+            // `serve` exits with 1 here, because 3 means that no server runs.
             let code =
                 if verb == "serve" && error.kind() == ErrorKind::Unavailable { 1 } else { output::exit_code(&error) };
             ExitCode::from(code)
@@ -162,8 +162,8 @@ fn finish_command(done: Result<CommandOutput>, json: bool, verb: &str) -> ExitCo
     }
 }
 
-/// Writes to stdout, with colours if it is a terminal. Returns false when the reader has gone, as in `nudge query |
-/// head`; that is no failure.
+/// Writes to stdout, with colours if stdout is a terminal. Returns false when the reader has closed the pipe, as in
+/// `nudge query | head`; this is no error.
 fn print_text(text: &str, form: TextForm) -> std::io::Result<bool> {
     let mut stdout = std::io::stdout().lock();
     let write = |out: &mut dyn Write, text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -180,17 +180,17 @@ fn print_text(text: &str, form: TextForm) -> std::io::Result<bool> {
     }
 }
 
-/// Returns the refusal of a result that the disk has no room for.
+/// Returns the error for a result that cannot be written, for example because the disk is full.
 fn unwritten(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Quota, format!("The result cannot be written ({error}); make room and try again."))
 }
 
-/// Prints a note on stderr, beside the result.
+/// Prints a note on stderr, in addition to the result.
 fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
-/// Opens the session for a verb that only reads. Says so where no server runs, and what is kept answers.
+/// Opens the session for a command that only reads. If no server runs, prints a note that the kept data answers.
 fn open_to_read(global: &GlobalFlags, wanted: ReadSources) -> Result<RunningSession> {
     let session = RunningSession::open_to_read(global, wanted)?;
     if session.is_unserved {
@@ -199,7 +199,7 @@ fn open_to_read(global: &GlobalFlags, wanted: ReadSources) -> Result<RunningSess
     Ok(session)
 }
 
-/// Renders a result for people, or with `--json` as raw JSON.
+/// Renders a result for users, or as raw JSON with `--json`.
 fn render_answer<T: DeserializeOwned>(
     session: &RunningSession,
     result: &RawValue,
@@ -208,7 +208,7 @@ fn render_answer<T: DeserializeOwned>(
     Ok(if session.json { to_raw_output(result) } else { pretty(&parsed_as(result)?).into() })
 }
 
-/// Adds the values of secrets to the rows of a result. Only an export returns such values.
+/// Adds the values of secrets to the rows of a result. Only an export contains such values.
 fn reveal_secrets(session: &RunningSession, result: &RawValue, rows: &str) -> Result<Box<RawValue>> {
     let mut value = parse_value(result)?;
     let mut exports = BTreeMap::new();
@@ -250,10 +250,10 @@ fn parse_value(result: &RawValue) -> Result<Value> {
     parsed_as(result)
 }
 
-/// Asks for consent, unless `yes`.
+/// Asks the user to agree. Does not ask if `yes` is true.
 ///
 /// # Errors
-/// `E_INVALID` when there is no user to ask, or the user does not consent.
+/// `E_INVALID` when there is no user to ask, or when the user does not agree.
 fn ask_consent(yes: bool, question: &str) -> Result<()> {
     if yes {
         return Ok(());
@@ -264,7 +264,7 @@ fn ask_consent(yes: bool, question: &str) -> Result<()> {
     if ask_yes(question) { Ok(()) } else { Err(Error::invalid("Nothing was changed.")) }
 }
 
-/// Returns the text, or all of stdin for `-`.
+/// Returns the text, or the whole stdin if the text is `-`.
 fn text_or_stdin(text: String) -> Result<String> {
     if text != "-" {
         return Ok(text);
@@ -275,7 +275,7 @@ fn text_or_stdin(text: String) -> Result<String> {
     Ok(text)
 }
 
-/// Adds a field unless it is empty.
+/// Adds a field if its value is not empty.
 pub fn add_field(params: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
     let value = value.into();
     let empty = match &value {
@@ -289,7 +289,7 @@ pub fn add_field(params: &mut Map<String, Value>, name: &str, value: impl Into<V
     }
 }
 
-/// Returns params with a component and a key; most verbs start with these two.
+/// Returns params with the component and key with which most commands begin.
 fn to_name_params(name: &HintName) -> Map<String, Value> {
     let mut params = Map::new();
     add_field(&mut params, "component", name.component.clone());

@@ -1,6 +1,6 @@
 //! The command `nudge`: its arguments, its commands and their output.
 //!
-//! This crate knows nothing about scoring: every answer comes from a [`nudge::Service`].
+//! This crate does not score hints: every answer comes from a [`nudge::Service`].
 
 pub mod args;
 pub mod cmd;

@@ -1,34 +1,34 @@
-//! Adapts to the system's limits on this process, or tells the user how to raise them.
+//! Adapts the process to the system's limits, or tells the user how to raise them.
 
 #[cfg(unix)]
 use nudge::Error;
 use nudge::Result;
 
-/// The least open files with which a session serves its callers: databases with their logs, the local channel, ports,
-/// and some connections. The number was tried with a session of all sources.
+/// The least number of open files with which a session can serve its callers. They are databases with their logs, the
+/// local channel, ports, and some connections. The number comes from tries with a session of all sources.
 #[cfg(unix)]
 const MIN_DESCRIPTORS: u64 = 64;
 
-/// The most threads that a session has at once without a long call: those of the sources, the watcher of folders,
-/// stdin, the keeper, the watchdog.
+/// The most threads that a session without a long call has at the same time: the threads of the sources, the watcher of
+/// folders, stdin, the keeper, and the watchdog.
 #[cfg(unix)]
 const MIN_THREADS: usize = 16;
-/// The limit of processes above which the threads need no test.
+/// If the limit of processes is above this number, the threads need no test.
 #[cfg(unix)]
 const PLENTY_OF_PROCESSES: u64 = 1_024;
 
-/// Turns a write beyond the limit of a file's size (`ulimit -f`) into an error, which the server can report. By
-/// default, the signal for such a write ends the process.
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) return an error, which the server can report. By
+/// default, a signal would end the process.
 pub fn survive_file_size_limit() {
     #[cfg(unix)]
     {
         let signal = rustix::process::Signal::XFSZ.as_raw();
-        // Any handler is enough. If none can be set, the signal ends the process as before.
+        // Any handler is enough. If none can be set, the signal still ends the process.
         let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
     }
 }
 
-/// Raises the limit of open files to the needs of a session, as far as the system allows it.
+/// Raises the limit of open files to the needs of a session, if the system allows it.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the limit stays too low for a session.
@@ -51,10 +51,11 @@ pub fn require_descriptors() -> Result<()> {
     Ok(())
 }
 
-/// Tests if a session can have the threads that it needs, if the system's limit of a user's processes is low.
+/// Tests whether a session can have the threads that it needs. Tests this only if the system's limit of processes is
+/// low.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` when it cannot have them.
+/// `E_UNAVAILABLE` when a session cannot have the threads.
 pub fn require_threads() -> Result<()> {
     #[cfg(unix)]
     {
@@ -73,7 +74,7 @@ pub fn require_threads() -> Result<()> {
     Ok(())
 }
 
-/// Returns true if this process can have as many threads at once as a session needs.
+/// Returns true if this process can start as many threads as a session needs at the same time.
 #[cfg(unix)]
 fn can_start_threads() -> bool {
     let gate = parking_lot::Mutex::new(());

@@ -1,6 +1,6 @@
-//! The output for people; scripts use `--json`.
+//! The output for users; scripts use `--json`.
 //!
-//! All texts contain terminal colours. The command removes them when stdout is no terminal, and no information
+//! All texts contain terminal colours. The command removes the colours when stdout is no terminal. No information
 //! depends on colour alone.
 
 mod doctor;
@@ -33,7 +33,7 @@ const BAD: Style = AnsiColor::Red.on_default();
 const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
-/// Returns the exit code for an error: 1 not found, 2 invalid input, 3 no server, 4 any other refusal.
+/// Returns the exit code for an error: 1 for not found, 2 for invalid input, 3 for no server, 4 for other refusals.
 pub fn exit_code(error: &nudge::Error) -> u8 {
     use nudge::ErrorKind as Kind;
     match error.kind() {
@@ -44,8 +44,8 @@ pub fn exit_code(error: &nudge::Error) -> u8 {
     }
 }
 
-/// Escapes hidden characters in JSON with `\u`, which does not change the JSON's meaning. Line breaks stay, because
-/// they occur only between strings.
+/// Escapes hidden characters in JSON with `\u`; the meaning of the JSON stays the same. Line breaks stay, because they
+/// occur only between strings.
 pub fn visible_json(json: &str) -> String {
     escape_hidden(
         json,
@@ -58,7 +58,8 @@ pub fn visible_json(json: &str) -> String {
     )
 }
 
-/// Escapes as [`make_visible`] does, but keeps line breaks and indents the lines after the first by `indent`.
+/// Escapes hidden characters as [`make_visible`] does, but keeps line breaks. Indents all lines after the first by
+/// `indent` spaces.
 fn indent_block(text: &str, indent: usize) -> String {
     let lines: Vec<_> = text.trim_end_matches('\n').split('\n').map(make_visible).collect();
     lines.join(&format!("\n{:indent$}", ""))
@@ -68,7 +69,7 @@ fn with_style(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Returns the text of a hint's value, exactly as stored; `None` for a secret unless `reveal`.
+/// Returns the text of a hint's value exactly as stored. Returns `None` for a secret, unless `reveal` is true.
 pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
     if !reveal && hint["meta"]["sensitivity"] == "secret" {
         return None;
@@ -78,7 +79,7 @@ pub fn exact_value(hint: &Value, reveal: bool) -> Option<String> {
     Some(text.map_or_else(|| value["data"].to_string(), str::to_owned))
 }
 
-/// Returns the text as [`exact_value`] does, with `[secret]` for a hidden secret.
+/// Returns the text of [`exact_value`], or `[secret]` for a hidden secret.
 pub fn value_text(hint: &Value, reveal: bool) -> String {
     exact_value(hint, reveal).unwrap_or_else(|| "[secret]".into())
 }
@@ -87,7 +88,7 @@ fn to_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), make_visible)
 }
 
-/// Returns a hint's component and key.
+/// Returns the name of a hint: component and key.
 pub fn name(hint: &Value) -> String {
     format!("{}/{}", to_text(&hint["component"]), to_text(&hint["key"]))
 }
@@ -96,7 +97,7 @@ fn join_list(value: &Value) -> Option<String> {
     value.as_array().map(|list| list.iter().map(to_text).collect::<Vec<_>>().join(","))
 }
 
-/// Quotes an argument for a shell.
+/// Quotes an argument for a shell, if that is necessary.
 pub fn quote_argument(arg: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-,=:".contains(c);
     if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
@@ -133,7 +134,7 @@ pub fn render_stored(result: &Value) -> String {
         None if meta["sensitivity"] == "secret" => "the session ends at the latest: secrets are not kept".into(),
         None => "the session ends".into(),
     };
-    // The note on a limit to a repository already says where the hint applies.
+    // The note about the repository already says where the hint applies.
     let _ = match result["reach"].as_str() {
         Some(told) => writeln!(out, "  {}\n  until {end}", make_visible(told)),
         None => writeln!(out, "  applies {}, until {end}", tables::describe_place(hint)),
@@ -151,12 +152,12 @@ pub fn render_stored(result: &Value) -> String {
     out
 }
 
-/// The parts of a `match_explain` that the output shows.
+/// The fields of a `match_explain` that the output shows.
 #[derive(Deserialize)]
 struct ExplainedMatch {
     score: f64,
     reasons: Vec<String>,
-    /// The addends of the score, by name.
+    /// The terms of the score, by name.
     parts: Map<String, Value>,
 }
 
@@ -228,7 +229,7 @@ pub fn render_undone(result: &UndoneAnswer) -> String {
     out
 }
 
-/// A result of `nudge.shutdown`. It has no counts if there are no hints.
+/// A result of `nudge.shutdown`. It has no counts when there were no hints.
 #[derive(Deserialize)]
 pub struct StoppedAnswer {
     hints: Option<usize>,
@@ -237,7 +238,7 @@ pub struct StoppedAnswer {
     why: Option<String>,
 }
 
-/// Writes the output of `stop`: the hints that are kept or lost.
+/// Writes the output of `stop`: how many hints are kept or lost.
 pub fn render_stopped(result: &StoppedAnswer) -> String {
     let place = match (&result.file, &result.why) {
         (Some(file), _) => Some(Ok(make_visible(file))),
@@ -288,7 +289,7 @@ pub fn render_imported(result: &ImportedAnswer) -> String {
 
 /// Writes a line of `watch`.
 pub fn render_change(change: &Value) -> String {
-    // Shows only the time of day, because the date is today's.
+    // Shows only the time of day, because watched changes happen today.
     let changed_at = change["at"].as_str();
     let time = changed_at.and_then(nudge::parse_time).map_or_else(|| to_text(&change["at"]), time::local_time_of_day);
     let what = to_text(&change["what"]);
@@ -296,7 +297,7 @@ pub fn render_change(change: &Value) -> String {
         change["by"].as_str().map(|name| format!("  {}", with_style(FAINT, format!("({})", make_visible(name)))));
     let source = to_text(&change["source"]);
     let about = if source != nudge::HINTS {
-        // A change of another source names the changed part in `name`.
+        // If the change is of another source, its `name` is the changed part.
         match change["name"].as_str() {
             Some(part) => format!("{source} {}", with_style(STRONG, make_visible(part))),
             None => source,
@@ -318,7 +319,7 @@ pub fn render_change(change: &Value) -> String {
 pub struct RecalledAnswer {
     items: Vec<RecalledItem>,
     omitted: u64,
-    /// The sources that did not answer in time; absent when all did.
+    /// The sources that did not answer in time; `None` when all did.
     late: Option<Vec<String>>,
 }
 
@@ -338,10 +339,10 @@ struct RecalledCall {
 }
 
 impl RecalledCall {
-    /// Returns the command that makes the call: a verb for hints, `nudge call` for any other source.
+    /// Returns the command that makes the call: `nudge get` for a hint, `nudge call` for an item of another source.
     fn to_command(&self) -> String {
         let param = |name: &str| self.params[name].as_str().map(quote_argument);
-        // The recalled variant of a key is the one that `get` returns here.
+        // No variant is needed, because `get` returns the same variant here.
         if let ("nudge.get_hint", Some(component), Some(key)) = (&*self.method, param("component"), param("key")) {
             return format!("nudge get {component} {key}");
         }
@@ -350,7 +351,7 @@ impl RecalledCall {
     }
 }
 
-/// Writes the output of `recall`: for each item a line, its source, the reason, and the call that returns the whole
+/// Writes the output of `recall`. Each item has a line, its source, the reason, and the call that returns the whole
 /// item.
 pub fn render_recalled(result: &RecalledAnswer) -> String {
     let mut out = String::new();

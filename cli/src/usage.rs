@@ -1,4 +1,4 @@
-//! Parses the command line, and describes its errors in one sentence.
+//! Parses the command line, and describes errors of the command line in one sentence.
 
 mod flags;
 
@@ -11,7 +11,7 @@ use crate::args::{CliArgs, build_command, parse_quick};
 
 pub use flags::{describe_error, name_commands};
 
-/// Words that users try for a command with another name, when the two do not look alike.
+/// Words that users try in place of a command's name, if the two words do not look alike.
 const MEANT: [(&str, &str); 15] = [
     ("add", "set"),
     ("put", "set"),
@@ -73,16 +73,17 @@ pub fn read(words: &[std::ffi::OsString]) -> ParsedCommandLine {
     match parsed {
         Ok((args, verb)) => ParsedCommandLine::Run { args, verb },
         Err(error) if matches!(error.kind(), Kind::DisplayHelp | Kind::DisplayVersion) => {
-            // Builds the groups in the list of all commands only now, because they take longer than the rest.
+            // Builds the groups in the list of all commands only here, because they take longer to build than
+            // everything else.
             let told = build_command().try_get_matches_from(words).err().unwrap_or(error);
             ParsedCommandLine::Tell(told.render())
         }
         Err(error) => {
-            // clap builds a source's own commands only after it has read the words before them.
+            // The parse has built the commands of the source that the words name, so the verb can be found now.
             let verb = name_command(&plain, &words[1..]);
             let said = no_command(&error, &plain, &before).or_else(|| no_verb(&error, &plain, &verb));
             let said = said.unwrap_or_else(|| to_sentence(&error, &verb));
-            // A misplaced word may be a secret, and the message goes to logs and transcripts.
+            // A word in the wrong place may be a secret, and logs and transcripts contain the message.
             let said = match SecretGuard::new().check(None, &said) {
                 None => said,
                 Some(_) => format!("A word stands where it does not belong; see `nudge {verb}--help`."),
@@ -92,7 +93,7 @@ pub fn read(words: &[std::ffi::OsString]) -> ParsedCommandLine {
     }
 }
 
-/// Returns the command that the words name, and the source's verb after it, each followed by a space.
+/// Returns the command and the verb of a source that the words name, each followed by a space.
 fn name_command(command: &clap::Command, words: &[std::ffi::OsString]) -> String {
     let (mut within, mut verb) = (command, String::new());
     for word in words.iter().filter_map(|word| word.to_str()) {
@@ -104,8 +105,8 @@ fn name_command(command: &clap::Command, words: &[std::ffi::OsString]) -> String
     verb
 }
 
-/// Suggests a command for a word that is none. `before` has the words before the verb; an unknown word after the verb
-/// belongs to a source.
+/// Suggests a command for an unknown word. Suggests nothing if the word is not in `before`, the words before the verb:
+/// an unknown word after the verb belongs to a source.
 fn no_command(error: &clap::Error, command: &clap::Command, before: &[String]) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     if !before.contains(word) {
@@ -119,7 +120,7 @@ fn no_command(error: &clap::Error, command: &clap::Command, before: &[String]) -
     Some(format!("There is no command `{word}`; did you mean `nudge {meant}`?"))
 }
 
-/// Lists the verbs of a command if the user gave no verb.
+/// Lists the verbs of a command, if the user gave no verb.
 fn no_verb(error: &clap::Error, command: &clap::Command, verb: &str) -> Option<String> {
     if !matches!(error.kind(), Kind::DisplayHelpOnMissingArgumentOrSubcommand | Kind::MissingSubcommand) {
         return None;
@@ -130,20 +131,20 @@ fn no_verb(error: &clap::Error, command: &clap::Command, verb: &str) -> Option<S
     Some(format!("Say what to do: {}; see `nudge {verb}--help`.", verbs.join(", ")))
 }
 
-/// Turns clap's paragraphs into one sentence: the error, its tips, and the page with more help.
+/// Converts clap's paragraphs to one sentence: the error, its tips, and the command for more help.
 fn to_sentence(error: &clap::Error, verb: &str) -> String {
     let text = error.render().to_string();
     let wrong = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let parts: Vec<_> = wrong.map(str::trim).filter(|line| !line.is_empty()).collect();
     let said = parts.join("; ").replace(":; ", ": ").replace("; tip: ", "; ").replace("; <", ", <");
-    // Replaces Rust's messages about numbers with clearer ones.
+    // Replaces the messages of Rust about numbers with clearer messages.
     let said = said.replace("invalid digit found in string", "write a whole number");
     let said = said.replace("number too large to fit in target type", "that is too large");
     let said = said.strip_prefix("error: ").unwrap_or(&said).trim_end_matches('.');
     let mut said = said.chars();
     let first = said.next().into_iter().flat_map(char::to_uppercase).collect::<String>();
     let said = format!("{first}{}", said.as_str());
-    // A user who gives a component but no key may be looking for its keys.
+    // A user who gives a component but no key may want to see its keys.
     let keys = if error.kind() == Kind::MissingRequiredArgument && said.ends_with(" <KEY>") {
         "`nudge ls COMPONENT` lists the keys of one, "
     } else {

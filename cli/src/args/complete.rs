@@ -9,7 +9,7 @@ use nudge_client::{RemoteServer, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-/// The variable that the shell's script sets when it asks for possible next words.
+/// The variable that a shell's script sets when it requests completions.
 pub const VARIABLE: &str = "NUDGE_COMPLETE";
 
 pub(super) fn complete_components() -> ArgValueCandidates {
@@ -26,7 +26,7 @@ pub(super) fn complete_keys() -> ArgValueCandidates {
     })
 }
 
-/// Returns the names at `path` in the rows of a result; none without a server.
+/// Returns the names at `path` in the rows of a result. Returns no names when no server runs.
 fn find_names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<CompletionCandidate> {
     let ask = || -> Option<Value> {
         let dir = PartialLine::read(std::env::args()).runtime_dir;
@@ -42,13 +42,13 @@ fn find_names(path: &[&str], method: &str, params: &Value, rows: &str) -> Vec<Co
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// Returns true for a name without special characters. The shell inserts a completed word into the command line
-/// unquoted.
+/// Returns true for a name without special characters: the shell inserts a completed word into the command line without
+/// quotes.
 fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || "._/@:+-".contains(c)) && !name.starts_with('-')
 }
 
-/// The relevant parts of a command line that the shell is completing.
+/// The relevant parts of the command line that the shell completes.
 #[derive(Debug, Default, PartialEq)]
 struct PartialLine {
     /// The first word after the verb.
@@ -58,7 +58,7 @@ struct PartialLine {
 }
 
 impl PartialLine {
-    /// Reads the words of the line; the shell puts `nudge --` before them. The definitions of the flags tell which of
+    /// Reads the words of the line, before which the shell puts `nudge --`. The definitions of the flags show which of
     /// them take a value.
     fn read(args: impl Iterator<Item = String>) -> Self {
         let mut words = args.skip_while(|word| word != "--").skip(2);
@@ -87,7 +87,7 @@ impl PartialLine {
     }
 }
 
-/// Returns true for a flag that takes a value; `flag` lacks its first dash.
+/// Returns true for a flag that takes a value. `flag` is the flag without its first dash.
 fn takes_a_word(command: &clap::Command, flag: &str) -> bool {
     let named = |arg: &&clap::Arg| match flag.strip_prefix('-') {
         Some(long) => arg.get_long() == Some(long),

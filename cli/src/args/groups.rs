@@ -1,4 +1,4 @@
-//! The list of commands in `nudge --help`, in groups by purpose.
+//! The list of commands in `nudge --help`, grouped by purpose.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory as _};
 
 use super::CliArgs;
 
-/// The groups and their commands, in the order of the help. Commands of sources other than the hints come last.
+/// The groups and their commands, in the order of the help. The help lists the commands of sources after these groups.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["init", "try", "doctor", "ui"]),
     ("Hints", &["seed", "set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("For programs", &["hook", "call", "completions", "man"]),
 ];
 
-/// Builds the whole command line, with its commands in groups.
+/// Builds the complete command line, with its commands in groups.
 pub fn build_command() -> Command {
     let command = CliArgs::command();
     let head = *command.get_styles().get_header();
@@ -45,7 +45,7 @@ pub fn build_command() -> Command {
 /// Returns the first sentence of a command's description.
 fn first_sentence(command: &Command) -> String {
     let Some(about) = command.get_about().map(ToString::to_string) else { return String::new() };
-    // Looks for a dot with a space, because the dot in `.nudge.json` does not end a sentence.
+    // Searches a dot with a space, because the dot in `.nudge.json` ends no sentence.
     let end = [". ", ": ", "; "].iter().filter_map(|end| about.find(end)).min();
     about[..end.unwrap_or(about.len())].trim_end_matches('.').to_owned()
 }
@@ -64,7 +64,7 @@ mod tests {
         grouped.dedup();
         assert_eq!(grouped.len(), count, "each once");
         let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(Command::get_name);
-        // The commands of sources have a group of their own.
+        // The commands of sources are in a separate group.
         let of_sources = super::super::source::command_names();
         let is_own = |name: &&str| sources::find_source(name).is_none() && !of_sources.iter().any(|own| own == name);
         let mut there: Vec<_> = shown.filter(is_own).collect();

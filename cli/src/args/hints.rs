@@ -1,7 +1,7 @@
 //! The verbs that store, find and change hints.
 //!
-//! The id of an argument is the field that it sets, because [`describe_error`](crate::usage::describe_error) looks it
-//! up by the field.
+//! The id of each argument is the field that the argument sets, because
+//! [`describe_error`](crate::usage::describe_error) finds the argument by this field.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
@@ -147,7 +147,7 @@ pub struct ContextFlags {
 }
 
 impl ContextFlags {
-    /// Converts the flags to a context; an empty flag means unknown.
+    /// Converts the flags to a context. An empty flag becomes null, which means unknown.
     pub fn to_context(&self) -> Map<String, Value> {
         let fields = [("cwd", &self.cwd), ("repo", &self.repo), ("branch", &self.branch), ("os", &self.os)];
         let value = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
@@ -357,7 +357,7 @@ pub struct WatchArgs {
     pub component: Option<String>,
 }
 
-/// Reads the name of a system: people call darwin `macos`; `uname` says it with a capital.
+/// Reads the name of an operating system. Users write `macos` for darwin, and `uname` writes a capital letter.
 fn parse_os(text: &str) -> Result<String, String> {
     match text.to_ascii_lowercase().as_str() {
         "macos" => Ok("darwin".into()),
@@ -366,7 +366,7 @@ fn parse_os(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a number for JSON, which has no NaN and no infinity.
+/// Parses a number for JSON. Refuses NaN and infinity, because JSON has neither.
 fn parse_number(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| "a number from 0 to 1".into())
 }
@@ -380,7 +380,7 @@ fn assignment_or_nothing(text: &str) -> Result<(String, String), String> {
     if text.is_empty() { Ok(Default::default()) } else { parse_assignment(text) }
 }
 
-/// Splits a list at its commas, but for those inside the braces and brackets of a glob.
+/// Splits lists at their commas, but not at commas inside the braces and brackets of a glob.
 pub fn split_globs(texts: &[String]) -> Vec<String> {
     let mut out = Vec::new();
     for text in texts {

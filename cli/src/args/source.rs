@@ -1,10 +1,10 @@
-//! `nudge SOURCE VERB ...`: the commands of every source's methods, made from the rows of the method table. A verb
-//! that is a command of its own needs no source: `nudge ask`.
+//! `nudge SOURCE VERB ...`: the commands for the methods of every source, made from the rows of the method table. Some
+//! verbs are commands of their own and need no source, for example `nudge ask`.
 //!
-//! Required texts and numbers are positional, in the order of the schema, except those with a fixed set of words. An
-//! argument that a row names is positional too. All other params are flags. A list accepts commas and repeated
-//! flags. A switch is `--name` or `--name=false`. The context has the flags that all commands share. Values of other
-//! types are given as JSON.
+//! A required text or number is positional, in the order of the schema, unless it allows only certain words. An
+//! argument that a row names is positional too. All other params are flags. A list accepts commas and repeated flags. A
+//! switch is `--name` or `--name=false`. The context has the same flags as in other commands. Values of other types are
+//! JSON.
 
 use clap::builder::Str;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches, Subcommand, value_parser};
@@ -16,24 +16,24 @@ use serde_json::{Map, Value};
 
 use super::ContextFlags;
 
-/// A call of a source's method.
+/// A call of a source's method by its command.
 #[derive(Debug, Clone)]
 pub struct SourceVerb {
     /// The source.
     pub source: &'static SourceSpec,
-    /// The method to call; for a long-running command, the row of that command.
+    /// The method to call, or the row of a long-running command.
     pub method: &'static MethodSpec,
     /// The long-running command, if the verb is one.
     pub long: Option<&'static LongCommand>,
-    /// The rules for editing in an editor, if the verb is `edit`.
+    /// The rules for an edit in the editor, if the verb is `edit`.
     pub edited: Option<&'static EditSpec>,
     /// The params, without the context.
     pub params: Map<String, Value>,
-    /// The agent's context, for a method that takes one.
+    /// The context, for a method that takes one.
     pub here: Option<ContextFlags>,
 }
 
-/// Lists the sources with verbs of this form. The hints are the oldest source and have commands of their own.
+/// Lists the sources with commands of this form. The first source, the hints, has its own commands.
 fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
     sources::list_sources().iter().skip(1).copied()
 }
@@ -41,7 +41,7 @@ fn with_verbs() -> impl Iterator<Item = &'static SourceSpec> {
 /// A verb of a source.
 struct SourceWord {
     name: String,
-    /// A second word for the verb, which also works.
+    /// Another word that also names the verb.
     other: Option<String>,
     method: &'static MethodSpec,
     long: Option<&'static LongCommand>,
@@ -68,7 +68,8 @@ impl SourceWord {
         (source.methods)().into_iter().flat_map(of_method).chain(source.commands.iter().filter_map(stays))
     }
 
-    /// Returns the verb of a method: `nudge.records.search` is `search`. If the row names another word, both work.
+    /// Returns the verb of a method: `search` for `nudge.records.search`. If the row names another word, both words
+    /// work.
     fn from_method(source: &SourceSpec, method: &'static MethodSpec) -> Option<Self> {
         let rest = method.name.strip_prefix("nudge.")?.strip_prefix(source.name)?.strip_prefix('.')?;
         let own = rest.replace(['.', '_'], "-");
@@ -79,7 +80,7 @@ impl SourceWord {
         Some(Self { name, other, method, long: None, edited: None })
     }
 
-    /// Returns the params of the verb, without the context. An edit requires the id.
+    /// Returns the params of the verb, without the context. `edit` requires the id.
     fn list_params(&self) -> Vec<VerbParam> {
         let mut params = VerbParam::list_all(self.method);
         if let Some(edited) = self.edited {
@@ -99,17 +100,17 @@ impl SourceWord {
     }
 }
 
-/// A member of a method's params.
+/// A field of a method's params.
 struct VerbParam {
     name: String,
     schema: Value,
     is_required: bool,
-    /// True when the param is positional although it is not required.
+    /// True when the param is positional even though it is not required.
     is_argument: bool,
 }
 
 impl VerbParam {
-    /// Returns the params of a method, without its context.
+    /// Lists the params of a method, without its context.
     fn list_all(method: &MethodSpec) -> Vec<Self> {
         let schema = (method.params)();
         let is_required =
@@ -134,17 +135,17 @@ impl VerbParam {
         self.json_type() == Some("array") && self.schema["items"]["type"] == "string"
     }
 
-    /// Returns true for a list of numbers, such as ids of records.
+    /// Returns true for a list of numbers, for example ids of records.
     fn is_list_of_numbers(&self) -> bool {
         self.json_type() == Some("array") && self.schema["items"]["type"] == "integer"
     }
 
-    /// Returns true for a question, which the user may type without quotes.
+    /// Returns true for the text of a question, which the user may type without quotes.
     fn is_words(&self) -> bool {
         matches!(self.name.as_str(), "query" | "task_description") && self.json_type() == Some("string")
     }
 
-    /// Returns true for a param that is positional. A param with a fixed set of words has a flag.
+    /// Returns true for a positional param. A param that allows only certain words is a flag.
     fn is_positional(&self) -> bool {
         let is_plain = matches!(self.json_type(), Some("string" | "integer")) || self.is_list_of_numbers();
         (self.is_required || self.is_argument) && is_plain && self.schema["enum"].is_null()
@@ -154,7 +155,7 @@ impl VerbParam {
         self.name.replace('_', "-")
     }
 
-    /// Returns the id of the argument, which differs from the ids of the flags of every command.
+    /// Returns the id of the argument. It differs from the ids of the flags that every command has.
     fn arg_id(&self) -> String {
         format!("param {}", self.name)
     }
@@ -194,7 +195,7 @@ impl VerbParam {
         }
     }
 
-    /// Limits the argument to the words of an enumeration, if the param has one.
+    /// Limits the argument to the allowed words of the param, if the param has such a list.
     fn with_words(&self, arg: Arg) -> Arg {
         match self.schema["enum"].as_array() {
             Some(words) => {
@@ -205,7 +206,7 @@ impl VerbParam {
         }
     }
 
-    /// Reads the param's value from a command line.
+    /// Reads the value of the param from the command line, if it is there.
     fn read_value(&self, matches: &ArgMatches) -> Option<Value> {
         let id = self.arg_id();
         match self.json_type() {
@@ -228,14 +229,14 @@ impl VerbParam {
     }
 }
 
-/// Returns a source's description. The rest of its guide names tools for models.
+/// Returns the first part of a source's guide. The rest names tools for models.
 fn describe_source(source: &SourceSpec) -> &'static str {
     source.guide.split_once(": ").map_or(source.guide, |(about, _)| about)
 }
 
 fn build_command(source: &'static SourceSpec) -> Command {
     Command::new(source.name)
-        // Accepts `nudge signal send` too.
+        // Accepts the singular too: `nudge signal send`.
         .aliases(source.name.strip_suffix('s'))
         .about(describe_source(source))
         .after_help(format!("Example:\n  nudge {} --help", source.name))
@@ -244,7 +245,7 @@ fn build_command(source: &'static SourceSpec) -> Command {
         .defer(with_own_verbs)
 }
 
-/// Adds the verbs of the source with the command's name. Builds their schemas only when they are needed, not at every
+/// Adds the verbs of the source that has the command's name. Builds the schemas of the verbs only on use, not at every
 /// start.
 fn with_own_verbs(command: Command) -> Command {
     let Some(source) = with_verbs().find(|source| source.name == command.get_name()) else { return command };
@@ -255,7 +256,7 @@ fn with_own_verbs(command: Command) -> Command {
     }))
 }
 
-/// Adds the params of the verb with the command's name, which needs no source.
+/// Adds the params of the verb that has the command's name, for a verb that needs no source.
 fn with_params_alone(command: Command) -> Command {
     match list_own_commands().find(|(_, word)| word.name == command.get_name()) {
         Some((_, word)) => with_params(command, &word, "nudge"),
@@ -263,7 +264,7 @@ fn with_params_alone(command: Command) -> Command {
     }
 }
 
-/// Adds the params of a verb, and an example with the words before it.
+/// Adds the params of a verb and an example. `before` are the words before the verb in the example.
 fn with_params(command: Command, word: &SourceWord, before: &str) -> Command {
     let params = word.list_params();
     let needed = params.iter().filter(|param| param.is_required || param.is_argument);
@@ -279,17 +280,17 @@ fn with_params(command: Command, word: &SourceWord, before: &str) -> Command {
     let example = example.trim_end();
     let command = command.args(params.iter().map(VerbParam::to_arg));
     let command = if word.method.context == ContextUse::None { command } else { ContextFlags::augment_args(command) };
-    // Sets the description last, because the context's flags would replace it with their own.
+    // Sets the description last, because the flags of the context would replace it with their own.
     command.about(word.about_text()).long_about(None).after_help(format!("Example:\n{example}"))
 }
 
-/// Lists the verbs that are commands of their own, each with its source.
+/// Lists the verbs that are commands without a source, each with its source.
 fn list_own_commands() -> impl Iterator<Item = (&'static SourceSpec, SourceWord)> {
     let words_of = |source| SourceWord::list_all(source).map(move |word| (source, word));
     with_verbs().flat_map(words_of).filter(|(_, word)| word.method.is_command && word.edited.is_none())
 }
 
-/// Lists the names of the verbs that are commands of their own.
+/// Lists the names of the verbs that are commands without a source.
 #[cfg(test)]
 pub fn command_names() -> Vec<String> {
     list_own_commands().map(|(_, word)| word.name).collect()

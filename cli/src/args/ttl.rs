@@ -2,7 +2,7 @@
 
 use nudge::Ttl;
 
-/// Parses the value of `--ttl`. Returns it in the spelling of semantics section 4.
+/// Parses the value of `--ttl`. Returns it in the form of semantics section 4.
 pub(super) fn parse_ttl(text: &str) -> Result<String, String> {
     text.parse::<Ttl>().map(|ttl| ttl.to_string()).map_err(|error| {
         let why = error.message().rsplit_once("): ").map_or(error.message(), |(_, why)| why).trim_end_matches('.');

@@ -7,8 +7,8 @@ use super::{CommandOutput, RunningSession, add_field, render_answer, to_name_par
 use crate::args::{BumpArgs, GlobalFlags};
 use crate::output;
 
-/// Bumps a hint. Without a context flag it bumps the only variant, even if that does not apply here; of several
-/// variants, it bumps the one that `get` returns here.
+/// Bumps a hint. Without a flag for the context, bumps the only variant, even if it does not apply here. If there are
+/// several variants, bumps the variant that `get` returns here.
 pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = to_name_params(&args.name);
@@ -16,8 +16,8 @@ pub fn run(args: BumpArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut params, "variant", args.variant);
     let result = if args.here.to_context().is_empty() {
         session.call("nudge.bump", &params).or_else(|error| match error.kind() {
-            // `E_INVALID` may mean that there are several variants, and then a context helps. Any other cause leads
-            // to the same error again.
+            // `E_INVALID` may mean that the key has several variants; the context then selects one. After another
+            // cause, the second call returns the same error.
             ErrorKind::Invalid => {
                 session.call_in("nudge.bump", nudge::ContextUse::Inferred, &params, process_cwd().as_deref(), None)
             }

@@ -15,7 +15,7 @@ use super::{CommandOutput, RunningSession, parse_value, to_raw};
 use crate::args::{DoctorArgs, GlobalFlags};
 use crate::output;
 
-/// The longest wait for a PRIMARY whose files were removed; it puts them back within milliseconds.
+/// The longest wait for a PRIMARY whose files were removed. A living PRIMARY restores them within milliseconds.
 const LIFE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Prints the report. The exit code is 1 when a check has failed.
@@ -26,7 +26,7 @@ pub fn run(args: &DoctorArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let (session, status) = check_session(global);
     let mut data = check_data(&status)?;
     let clients = match doctor::check_clients(args) {
-        // The checks of the sources' files run all the same.
+        // The checks of the sources' files run in any case.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             data.push(with_name("agents", failed_check(error.message())));
             Vec::new()
@@ -44,9 +44,9 @@ pub fn run(args: &DoctorArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { code: u8::from(wrong), ..done })
 }
 
-/// Checks the files of the sources in use, and the model. The report always has the model: without it, searches use
-/// words alone. `status` is that of the session, null when none runs. It is needed because this process cannot see
-/// what the session's server has open, such as a model.
+/// Checks the files of the sources in use, and the model. The report contains the model even if there is none, because
+/// searches then compare only words. `status` is the session's status, null when no session runs: this process cannot
+/// see which model the session's server has open.
 fn check_data(status: &Value) -> Result<Vec<Value>> {
     let values = settings::read()?;
     let mut checks: Vec<_> = kept_hints(&status["keeping"]).into_iter().collect();
@@ -78,7 +78,7 @@ fn check_data(status: &Value) -> Result<Vec<Value>> {
     Ok(checks)
 }
 
-/// Warns about hints that the session cannot write or has set aside; `None` when there is nothing to report.
+/// Warns about hints that the session cannot write or has set aside. Returns `None` when there is nothing to report.
 fn kept_hints(keeping: &Value) -> Option<Value> {
     let check = match (keeping["failed"].as_str(), keeping["aside"].as_str()) {
         (Some(why), _) if keeping["on"] == false => failed_check(why),
@@ -92,8 +92,7 @@ fn kept_hints(keeping: &Value) -> Option<Value> {
     Some(with_name("kept hints", check))
 }
 
-/// Checks the files of the model. Only a session with the model in memory can tell if it works, and the check does
-/// not load it.
+/// Checks the files of the model. Does not load the model: only a session that has loaded it can say whether it works.
 fn check_model(id: &str, status: &Value) -> Value {
     let state = sources::list_sources().iter().find_map(|spec| status[spec.name]["model"].as_str());
     match state {
@@ -108,14 +107,14 @@ fn with_name(name: &str, mut check: Value) -> Value {
     check
 }
 
-/// Makes a failed check from an error.
+/// Makes a failed check from an error's message.
 fn failed_check(message: &str) -> Value {
     let (what, fix) = doctor::split_advice(message);
     json!({"ok": false, "detail": what, "fix": fix})
 }
 
-/// Checks that the session answers, and how fast; also returns its status. A missing session is no failure, because
-/// the first agent starts one.
+/// Checks whether the session answers, and how fast. Also returns the session's status. A missing session is no
+/// failure, because the first agent starts one.
 fn check_session(global: &GlobalFlags) -> (Value, Value) {
     let failed = |error: &Error| (failed_check(error.message()), Value::Null);
     let is_held = RuntimeDir::find(global.runtime_dir.as_deref())

@@ -1,4 +1,4 @@
-//! `nudge edit`: opens a hint in the user's editor, and stores the text if the hint has not changed meanwhile.
+//! `nudge edit`: opens a hint in the user's editor. Stores the text if the hint has not changed in the meantime.
 
 mod text;
 
@@ -34,7 +34,7 @@ struct WhyRow {
     match_explain: Value,
 }
 
-/// Picks the variant to edit: the named one, the only one, or the one that `get` would return here.
+/// Picks the variant to edit: the named variant, or the only one, or the one that `get` would return here.
 fn pick_variant(session: &RunningSession, args: &EditArgs) -> Result<EditedHint> {
     #[derive(Deserialize)]
     struct WhyRows {
@@ -44,7 +44,7 @@ fn pick_variant(session: &RunningSession, args: &EditArgs) -> Result<EditedHint>
     let rows: WhyRows = text::read(ask_why(session, args)?.get())?;
     let mut hints = rows.variants.iter().map(|row| text::read(row.hint.get())).collect::<Result<Vec<EditedHint>>>()?;
     let index = match &args.variant {
-        // The verdict suggests which hint the user may have meant.
+        // The verdict may suggest a similar hint.
         _ if hints.is_empty() => return Err(Error::not_found(rows.verdict)),
         Some(variant) => hints
             .iter()
@@ -64,8 +64,8 @@ fn ask_why(session: &RunningSession, args: &EditArgs) -> Result<Box<RawValue>> {
     session.call_here("nudge.why", params, Map::new())
 }
 
-/// Refuses when the hint was deleted meanwhile. The version alone is no proof: a hint that is deleted and set anew
-/// starts with version 1 again.
+/// Refuses when the hint was deleted in the meantime. An equal version proves nothing, because a hint that is deleted
+/// and set again starts with version 1.
 fn still_there(session: &RunningSession, args: &EditArgs, hint: &EditedHint) -> Result<()> {
     let now = parse_value(&ask_why(session, args)?)?;
     let same =

@@ -1,5 +1,4 @@
-//! Edits a text in the user's editor. A text that cannot be stored stays in its file, so that the user's work is not
-//! lost.
+//! Edits a text in the user's editor. If a text cannot be stored, its file stays, so the user's work is not lost.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,8 +10,8 @@ use tempfile::TempDir;
 use super::{CommandOutput, print_note};
 use crate::output;
 
-/// Opens a text in the editor as a file with this name, and stores the result. Opens the editor again while the text
-/// is refused and the user continues. A text for which `says_secret` is true does not stay on disk.
+/// Opens the text in the editor as a file with this name, and stores the result. If the text is refused, opens the
+/// editor again as long as the user continues. A text for which `says_secret` returns true does not stay on disk.
 ///
 /// # Errors
 /// The last error of `store`, with the path of the file; `E_INVALID` when the editor fails.
@@ -40,32 +39,32 @@ pub fn edit_text(
             Ok(stored) => return Ok(stored),
             Err(error) => error,
         };
-        // Editing again cannot resolve a conflict with another change.
+        // A second edit cannot resolve a conflict with another change.
         if error.kind() == ErrorKind::Conflict || !std::io::stdin().is_terminal() || !edits_again(&error) {
             return Err(file.keep_file(&error, is_secret(&error)));
         }
     }
 }
 
-/// Says that there was nothing to store.
+/// Prints that the user changed nothing, and returns an empty output.
 pub fn report_unchanged() -> CommandOutput {
     print_note("nothing was changed");
     String::new().into()
 }
 
-/// Returns true when an editor can be used: a variable names one, or there is a terminal for the default editor.
+/// Returns true when an editor is available: a variable names one, or a terminal can show the default editor.
 pub fn is_there() -> bool {
     find_editor().is_some() || std::io::stdin().is_terminal()
 }
 
-/// The edited file, in a folder of its own; both are removed on drop.
+/// The edited file, in its own folder. A drop removes both.
 struct DraftFile {
     folder: TempDir,
     path: PathBuf,
 }
 
 impl DraftFile {
-    /// Writes the file, readable only by the user, whatever the umask.
+    /// Writes the file. Only the user can read it, even with another umask.
     fn write(name: &str, text: &str) -> std::io::Result<Self> {
         let mut folder = tempfile::Builder::new();
         folder.prefix("nudge-edit-");
@@ -78,7 +77,7 @@ impl DraftFile {
         Ok(Self { folder, path })
     }
 
-    /// Keeps the file, unless its text is a secret. Returns the error with the path.
+    /// Keeps the file, unless its text is a secret. Returns the error with the path of the file.
     fn keep_file(self, error: &Error, is_secret: bool) -> Error {
         let said = error.message().trim_end_matches('.');
         let said = if is_secret {
@@ -86,7 +85,7 @@ impl DraftFile {
         } else if let Err(failed) = for_us_alone(&self.path) {
             format!("{said}; your text could not be kept ({failed}).")
         } else {
-            // Keeps the whole folder, which may hold an editor's backup of the text.
+            // Keeps the whole folder, because it may contain an editor's backup of the text.
             let _ = self.folder.keep();
             format!("{said}; your text is in {}.", self.path.display())
         };
@@ -94,7 +93,7 @@ impl DraftFile {
     }
 }
 
-/// Makes the file readable only by the user, because an editor may have replaced it.
+/// Makes the file readable only for the user again, because the editor may have replaced the file.
 fn for_us_alone(file: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -103,9 +102,9 @@ fn for_us_alone(file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes this process survive the terminal's signals, so that it can remove or keep the text. Ctrl-C is for the
-/// editor, and is no answer to a question. Unlike an ignored signal, a handler is not inherited by the editor. It
-/// stays until the process ends.
+/// Makes this process survive the terminal's signals, so that it can still remove or keep the text. Ctrl-C then reaches
+/// only the editor. The editor does not inherit a handler, as it would inherit an ignored signal. The handler stays
+/// until the process ends.
 #[cfg(unix)]
 fn ignore_interrupts() -> impl Sized {
     use tokio::signal::unix::{SignalKind, signal};
@@ -120,19 +119,19 @@ fn ignore_interrupts() -> impl Sized {
     Some(runtime)
 }
 
-/// Makes this process survive Ctrl-C; on Windows only as long as the result lives.
+/// Makes this process survive Ctrl-C. On Windows this lasts only until the result is dropped.
 #[cfg(not(unix))]
 fn ignore_interrupts() -> impl Sized {
     tokio::signal::windows::ctrl_c().ok()
 }
 
-/// Returns the editor that a variable names.
+/// Returns the editor that a variable names, if any.
 fn find_editor() -> Option<String> {
     let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     named("VISUAL").or_else(|| named("EDITOR"))
 }
 
-/// Runs the editor as git does: as a shell command, with the file as its argument.
+/// Runs the editor as git does: as a shell command that has the file as its argument.
 fn run_editor(file: &Path) -> Result<()> {
     match shell_command(find_editor().as_deref(), file).status() {
         Ok(status) if status.success() => Ok(()),
@@ -150,8 +149,8 @@ fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     command
 }
 
-/// Builds the command line for `cmd`, to be passed raw: `cmd` removes one pair of quotes around the whole and has no
-/// backslash escapes. A file name on Windows contains no quote.
+/// Builds the command line for `cmd`. It must be passed raw: `cmd` removes one pair of quotes around the whole line and
+/// has no backslash escapes. A file name on Windows cannot contain a quote.
 #[cfg(windows)]
 fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     use std::os::windows::process::CommandExt as _;
@@ -161,7 +160,7 @@ fn shell_command(editor: Option<&str>, file: &Path) -> Command {
     command
 }
 
-/// Asks whether to edit again. Any answer except `n` and the end of input counts as yes.
+/// Asks whether to edit again. Only `n` and the end of the input count as no.
 fn edits_again(error: &Error) -> bool {
     let mut stderr = std::io::stderr();
     let _ = write!(stderr, "nudge: {}\n[Enter] edits again, n gives up: ", output::make_visible(error.message()));

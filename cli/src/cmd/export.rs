@@ -25,7 +25,7 @@ struct HintExportPage {
     next: Option<String>,
 }
 
-/// Prints only the payload, page by page, indented for people to read and edit.
+/// Prints only the payload, page by page, indented so that users can read and edit it.
 pub fn run(args: ExportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = RunningSession::open(global)?;
     let mut params = Map::new();
@@ -71,27 +71,27 @@ fn broken() -> Error {
     Error::unavailable("The server answered something else than an export; update it.")
 }
 
-/// A store that is printed while it is read: only one page is in memory at a time.
+/// A document that is printed while the store is read, so only one page is in memory.
 struct StoreDocument {
     session: RunningSession,
     params: Map<String, Value>,
-    /// The `after` value for the next page.
+    /// The value of `after` for the next page; `None` after the last page.
     next: RefCell<Option<String>>,
     omitted_secrets: Cell<u64>,
-    /// The text that is not yet printed.
+    /// The text that was written but is not printed yet.
     text: RefCell<Vec<u8>>,
     ended: RefCell<Option<EarlyEnd>>,
 }
 
-/// The reason why a document is not printed to its end.
+/// The reason why the document ends early.
 enum EarlyEnd {
-    /// The reader has gone.
+    /// The reader has closed the pipe.
     NotRead,
     Failed(Error),
 }
 
 impl StoreDocument {
-    /// Writes the payload of the first page, with the components of all pages.
+    /// Writes the payload of the first page, and into it the components of all pages.
     fn write(&self, payload: &OrderedMembers) -> serde_json::Result<()> {
         let mut serializer = serde_json::Serializer::pretty(self);
         let mut document = serializer.serialize_map(None)?;
@@ -105,7 +105,7 @@ impl StoreDocument {
         document.end()
     }
 
-    /// If another page follows, prints the text of this one, reads the next one and returns its components.
+    /// If another page follows, prints the text of this page, reads the next page, and returns its components.
     fn turn_page(&self) -> Result<Option<Box<RawValue>>, EarlyEnd> {
         let Some(after) = self.next.take() else { return Ok(None) };
         let text = String::from_utf8(self.text.take()).expect("JSON is written as UTF-8");
@@ -158,8 +158,7 @@ impl Serialize for ComponentPages<'_> {
     }
 }
 
-/// Writes a member token by token, to keep duplicate keys and the spelling of numbers; a parsed value would lose
-/// both.
+/// Writes a member token by token. A parsed value would lose duplicate keys and the spelling of numbers.
 fn write_member<M: serde::ser::SerializeMap>(map: &mut M, name: &str, value: &RawValue) -> Result<(), M::Error> {
     map.serialize_entry(name, &Transcoder::new(&mut serde_json::Deserializer::from_str(value.get())))
 }

@@ -11,14 +11,14 @@ use super::{CommandOutput, ask_consent, parsed_as, to_raw};
 use crate::args::{ForgetArgs, GlobalFlags};
 use crate::output;
 
-/// Empties the kept hints: through the session that keeps them now, else in the file.
+/// Empties the kept hints: through the session that keeps them now, or else in the file itself.
 pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let folder = KeptFolder::from_state_dir()?;
     let file = folder.file_path();
     if !folder.is_there() {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
-    // A free lock means that no session keeps hints. The lock is released while the user is asked.
+    // If the lock is free, no session keeps hints. The lock is released again before the user is asked.
     let keeper = match folder.lock(None)? {
         Some(_) => None,
         None => Some(connect_keeper(&folder, global)?),
@@ -28,7 +28,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
             let status = remote.call("nudge.status", &to_raw(&Map::new())?)?;
             kept::count_kept(&status)
         }
-        // A file that cannot be read is emptied too.
+        // If the file cannot be parsed, the command empties it too.
         None => folder
             .read()
             .ok()
@@ -65,7 +65,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         folder.write(&mut lock, &KeptDocument::default().to_text(&[])).map_err(unwritable)?;
         folder.remove_others(&lock).map_err(unwritable)?;
         DayLog::forget()?;
-        // Ends a killed session; otherwise the next session would write its last hints from its journal.
+        // Ends a session that was killed; otherwise the next session would write its hints again, from its journal.
         if let Some((dir, lock)) = self::find_killed(&folder) {
             dir.remove_session(&lock)?;
         }
@@ -76,7 +76,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(report_forgotten(global, forgotten, format!("forgot {count} of {shown}{beside}\n"), &folder))
 }
 
-/// Returns the runtime directory of the session that last kept hints, with its lock, if its processes were killed.
+/// Returns the runtime directory of the session that last kept hints, and its lock, if all its processes were killed.
 fn find_killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
     let dir = RuntimeDir::open(Some(&folder.read_owner()?)).ok()?;
     let lock = dir.try_lock().ok()??;
@@ -85,7 +85,7 @@ fn find_killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
     (over && kept).then_some((dir, lock))
 }
 
-/// Connects to the session that holds the lock.
+/// Connects to the session that holds the lock of the kept hints.
 fn connect_keeper(folder: &KeptFolder, global: &GlobalFlags) -> Result<RemoteServer> {
     let dir = RuntimeDir::open(folder.read_owner().as_deref().or(global.runtime_dir.as_deref()))?;
     RemoteServer::connect(&dir)

@@ -12,7 +12,7 @@ pub fn run(args: GetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut params = to_name_params(&args.name);
     add_field(&mut params, "variant", args.variant);
     let result = session.call_here("nudge.get_hint", params, args.here.to_context())?;
-    // With `--json` it prints the whole result, not only the value.
+    // With `--json`, the command prints the whole result, even with `--value`.
     if args.value && !global.json {
         let value = output::exact_value(&parse_value(&result)?["hint"], args.reveal);
         let hidden = || Error::new(ErrorKind::SecretRejected, "The value is marked secret; add --reveal to print it.");

@@ -17,17 +17,17 @@ use super::{CommandOutput, RunningSession, ask_yes, parse_value, parsed_as, rend
 use crate::args::{GlobalFlags, ImportArgs, ImportModeFlag};
 use crate::output;
 
-/// The most bytes of a file that are read, because a device has no end.
+/// The most bytes of a file that are read. The file may be a device, which has no end.
 const MAX_FILE_BYTES: u64 = 4 << 30;
-/// The most bytes of one call's params, below the limit of the server's body.
+/// The most bytes of the params of one call. The server's limit for a body is a little higher.
 const MAX_CALL_BYTES: usize = MAX_BODY_BYTES - (64 << 10);
-/// The bytes of hints in one call, when a file needs several calls. The server must answer within seconds, and other
-/// callers wait meanwhile.
+/// The bytes of hints in one call, if a file needs several calls. The server must answer each call within seconds,
+/// because other callers wait.
 const PIECE_BYTES: usize = 1 << 20;
-/// The most wrong hints that the answer lists, as many as one call lists.
+/// The most errors that the answer lists, the same as for one call.
 const MAX_ERRORS: usize = 100;
 
-/// Params of `nudge.import`. The payload is raw JSON text, which keeps key order, duplicate keys and numbers.
+/// Params of `nudge.import`. The payload is raw JSON text, to keep the order of keys, duplicate keys and numbers.
 #[derive(Serialize)]
 struct RawImportParams<'a> {
     payload: &'a RawValue,
@@ -41,7 +41,7 @@ pub fn run(args: &ImportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         "-" => (text_or_stdin("-".into())?, "Standard input"),
         file => {
             let mut text = String::new();
-            // The caller chose this path, so any file is allowed, even a pipe.
+            // The user named this path, so any kind of file is allowed, even a pipe.
             let read = File::open(file).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
             let wrong = |error| {
                 invalid_error(format!("{file} cannot be read: {error}; name a file that `nudge export` wrote."))
@@ -83,7 +83,7 @@ pub fn run(args: &ImportArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &answer, output::render_imported)
 }
 
-/// Imports a store that is too large for one call, the most used hints first. `import` imports a payload.
+/// Imports a store that is too large for one call, the most used hints first. `import` makes one call.
 fn import_in_pieces(
     payload: &RawValue,
     name: &str,
@@ -91,7 +91,7 @@ fn import_in_pieces(
 ) -> Result<Box<RawValue>> {
     let no_store = |_| invalid_error(format!("{name} is no store; write it anew with `nudge export`."));
     let document = KeptDocument::read(payload.get()).map_err(no_store)?;
-    // Checks the version and stores the payload's other members before it stores any hint.
+    // First imports the payload without hints. This checks the version and the other members before any hint is stored.
     let mut others: BTreeMap<String, &RawValue> = serde_json::from_str(payload.get()).map_err(no_store)?;
     let none = to_raw_value(&Map::new()).expect("an empty object is JSON");
     others.insert("components".into(), &none);
@@ -122,7 +122,7 @@ fn import_in_pieces(
     Err(Error::new(error.kind(), message).with_data("imported", imported).with_data("skipped", skipped))
 }
 
-/// The result of an import, or the sum of several.
+/// The result of an import, or the sum of several results.
 #[derive(Default, Deserialize, Serialize)]
 struct ImportCounts {
     imported: usize,
@@ -139,7 +139,7 @@ impl ImportCounts {
     }
 }
 
-/// Removes the white space that an export has for people.
+/// Removes the white space that makes an export readable.
 fn without_spaces(payload: &RawValue) -> Result<Box<RawValue>> {
     let mut text = Vec::new();
     let mut from = serde_json::Deserializer::from_str(payload.get());
@@ -149,8 +149,8 @@ fn without_spaces(payload: &RawValue) -> Result<Box<RawValue>> {
     Ok(RawValue::from_string(text).expect("it was written as JSON"))
 }
 
-/// Asks the user at a terminal before it removes stored hints. It does not ask a script: the script chose --mode
-/// replace itself.
+/// Asks the user at a terminal before stored hints are removed. Does not ask in a script, because the script's author
+/// has chosen `--mode replace`.
 fn agree_to_replace(session: &RunningSession, args: &ImportArgs) -> Result<()> {
     if args.file == "-" || !stdin().is_terminal() || !stderr().is_terminal() {
         return Ok(());
@@ -165,7 +165,7 @@ fn agree_to_replace(session: &RunningSession, args: &ImportArgs) -> Result<()> {
     if is_fine { Ok(()) } else { Err(invalid_error("Nothing was changed.".into())) }
 }
 
-/// Returns the payload of a whole `export --json` result.
+/// Returns the payload of a file that `export --json` wrote. Returns `None` for another file.
 fn find_payload(whole: &RawValue) -> Option<&RawValue> {
     let members: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(whole.get()).ok()?;
     if members.contains_key("components") { None } else { members.get("payload").copied() }

@@ -12,10 +12,10 @@ use super::{
 use crate::args::{GlobalFlags, ListArgs};
 use crate::output;
 
-/// The most hints that a query returns; a component holds fewer unless its limit was raised.
+/// The most hints that a query returns. A component has fewer hints, unless the user has raised its limit.
 const LIMIT: u64 = 1000;
 const TOO_MANY: u64 = LIMIT + 1;
-/// The most hints that the command lists without a component; if there are more, it lists the components.
+/// Without a component, the command lists at most this many hints. If there are more, it lists the components.
 const FEW: u64 = 20;
 
 pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
@@ -57,7 +57,7 @@ pub fn run(args: ListArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &result, |result| output::render_hints(result, args.reveal))
 }
 
-/// Returns params for all hints, or for all of a component.
+/// Returns params for all hints of a component, or of every component.
 fn query_params(component: Option<&str>) -> Map<String, Value> {
     let mut params = Map::new();
     add_field(&mut params, "component", component);
@@ -72,11 +72,11 @@ fn read_counts(all: &Value) -> impl Iterator<Item = (&str, u64)> {
     rows.filter_map(|row| Some((row["name"].as_str()?, row["hint_count"].as_u64()?)))
 }
 
-/// Returns the number of hints of a component. If the component is not stored, returns a refusal that names a similar
-/// one.
+/// Returns the number of hints of a component. If the component is not stored, returns an error that names a similar
+/// component.
 ///
 /// # Errors
-/// The server's error, when the call fails.
+/// The server's error when the call fails.
 pub(super) fn stored_in(session: &RunningSession, component: &str) -> Result<Result<u64>> {
     let all = parse_value(&session.call("nudge.list_components", &Map::new())?)?;
     if let Some((_, count)) = read_counts(&all).find(|(name, _)| *name == component) {

@@ -27,7 +27,7 @@ pub fn run(args: &ModelArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     }
 }
 
-/// Fetches the default model after the user has agreed.
+/// Downloads the default model after the user has agreed.
 fn fetch_usual(models: &ModelFolder, yes: bool, global: &GlobalFlags) -> Result<CommandOutput> {
     let known = &KNOWN[0];
     let download = ModelDownload { progress: !global.json, ..ModelDownload::from(known) };
@@ -76,7 +76,7 @@ fn show_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Writes a size in MB of 1,000,000 bytes.
+/// Formats a size in MB (1,000,000 bytes).
 fn show_size(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }

@@ -9,7 +9,7 @@ use super::{CommandOutput, add_field, open_to_read, parse_value, render_answer, 
 use crate::args::{GlobalFlags, QueryArgs};
 use crate::output;
 
-/// The most rows of one call, and the rows that people see if they give no number.
+/// The most rows of one call.
 const MOST: u64 = 1000;
 const SHOWN: u64 = 10;
 
@@ -21,8 +21,8 @@ pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     add_field(&mut params, "tags", args.tags);
     add_field(&mut params, "regex", args.regex);
     add_field(&mut params, "text", Some(args.text.join(" ")).filter(|text| !text.is_empty()));
-    // For people, the command reads all rows, so that it can say how many it leaves out. It passes an invalid limit
-    // on, and the server refuses it.
+    // For users, the command reads all rows, so that it can say how many it does not show. An invalid limit goes to the
+    // server, which refuses it.
     let counts = !session.json && args.limit.is_none_or(|limit| (1..=MOST).contains(&limit));
     let limit = if counts { Some(MOST) } else { args.limit };
     add_field(&mut params, "limit", limit);
@@ -45,13 +45,13 @@ pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { notes, ..done })
 }
 
-/// The shown rows of a search, and the numbers of the others.
+/// The rows of a search that are shown, and the numbers of the other rows.
 struct HeldBackRows {
     shown: Vec<Value>,
     all: u64,
     /// The number of rows beyond the limit.
     more: u64,
-    /// The number of rows that do not apply here, and that the user did not ask for.
+    /// The number of rows that do not apply here, if the user did not ask for them.
     elsewhere: u64,
 }
 
@@ -66,7 +66,7 @@ impl HeldBackRows {
         Self { all, more: asked - shown.len() as u64, elsewhere: all - asked, shown }
     }
 
-    /// Returns the note for people.
+    /// Returns the note for users about the rows that are not shown.
     fn to_note(&self, limit: u64) -> Option<String> {
         let most = if self.all == MOST { "at least " } else { "" };
         let verb_for =

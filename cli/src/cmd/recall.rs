@@ -1,4 +1,4 @@
-//! Runs `nudge recall`, alias `nudge search`.
+//! Runs `nudge recall`, which is also called `nudge search`.
 
 use nudge::Result;
 use nudge_app::unserved::ReadSources;
@@ -8,7 +8,7 @@ use super::{CommandOutput, RunningSession, add_field, open_to_read, parse_value,
 use crate::args::{GlobalFlags, RecallArgs};
 use crate::output;
 
-/// The least letters of a word to search for. If no word has so many, shorter words count too.
+/// The least letters of a word to search for. If all words are shorter, all of them count.
 const TELLING: usize = 4;
 
 pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
@@ -27,15 +27,15 @@ pub fn run(args: &RecallArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { notes: describe_elsewhere(&session, args, found).into_iter().collect(), ..done })
 }
 
-/// Returns a note about hints with these words that do not apply here. If no hint was found at all, the note says
-/// what to do next.
+/// Returns a note about hints with these words that do not apply here. If `found` is false and no such hint exists, the
+/// note says how to continue.
 fn describe_elsewhere(session: &RunningSession, args: &RecallArgs, found: bool) -> Option<String> {
     let words = args.words.join(" ");
     let words: Vec<_> = words.split_whitespace().collect();
     let telling: Vec<_> = words.iter().copied().filter(|word| word.chars().count() >= TELLING).collect();
     let text = if telling.is_empty() { words.join(" ") } else { telling.join(" ") };
     let Value::Object(params) = json!({"text": text, "include_ineligible": true, "limit": 1000}) else { return None };
-    // The server may refuse a search for a long question.
+    // The server may refuse the search if the question is too long.
     let rows =
         session.call_here("nudge.query", params, args.here.to_context()).and_then(|rows| parse_value(&rows)).ok();
     let elsewhere = rows.iter().filter_map(|rows| rows["hints"].as_array()).flatten();

@@ -37,7 +37,7 @@ pub fn run(args: &SaveArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut text = String::new();
     for (mark, names) in [('+', &plan.added), ('~', &plan.changed), ('-', &plan.removed)] {
         for name in names {
-            // Writing to a string cannot fail.
+            // A write to a string cannot fail.
             let _ = writeln!(text, "  {mark} {}", make_visible(name));
         }
     }
@@ -53,7 +53,7 @@ pub fn run(args: &SaveArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(text.into())
 }
 
-/// Refuses a text that may hold a credential.
+/// Refuses a text that may contain a credential.
 fn check_secrets(text: &str) -> Result<()> {
     let guard = SecretGuard::new();
     let Some(line) = text.lines().find(|line| guard.check(None, line).is_some()) else { return Ok(()) };

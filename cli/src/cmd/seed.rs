@@ -90,7 +90,7 @@ fn call(session: &RunningSession, method: &str, params: &Map<String, Value>) -> 
     parse_value(&session.call(method, params)?)
 }
 
-/// Reports the changes, made or planned.
+/// Reports the changes that were made or planned.
 fn report_seeds(global: &GlobalFlags, done: &SeedOutcome, verb: &str, note: Option<&str>) -> CommandOutput {
     let SeedOutcome { report, set, deleted, left, refused, wanted } = done;
     if global.json {

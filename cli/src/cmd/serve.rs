@@ -30,13 +30,13 @@ struct ServeArgs {
     settings: ServeSettings,
     /// The log level.
     log_level: LevelFilter,
-    /// True for a server in the background, without stdin.
+    /// True for a server in the background, which does not use stdin.
     detached: bool,
-    /// The profile that replaces all other tools for the client on stdin.
+    /// The profile whose tools replace all other tools for the client on stdin, if any.
     profile: Option<&'static ServerProfile>,
 }
 
-/// Runs `nudge serve`, or starts it in the background.
+/// Runs `nudge serve`, or starts a server in the background with `--detach`.
 pub fn run(args: &ServeFlags, global: &GlobalFlags) -> Result<CommandOutput> {
     if args.detach {
         return detach::run(read(args, global)?, global.json);
@@ -63,7 +63,7 @@ fn read(args: &ServeFlags, global: &GlobalFlags) -> Result<ServeArgs> {
         cache: settings::cache_dir(&values),
         values: Arc::new(values.clone()),
     };
-    // Checks the allowed hosts at the start, even if they are needed only after a promotion.
+    // Checks the allowed hosts now, even if the server needs them only after a promotion.
     HttpDoor::new(
         Arc::new(ServerPorts::new(settings.port).0),
         None,
@@ -102,7 +102,7 @@ fn serve_until_stopped(args: ServeArgs) -> Result<()> {
     let history = Arc::new(ChangeHistory::default());
     let role = role::take_role(&settings, &history)?;
     if let Err(error) = logging {
-        // A server that cannot write its log still answers calls.
+        // A server that cannot write its log can still answer calls, so the error is only printed.
         let _ = writeln!(stderr(), "nudge: {error}");
     }
     let stdio = if args.detached || for_people {
@@ -115,14 +115,14 @@ fn serve_until_stopped(args: ServeArgs) -> Result<()> {
 }
 
 /// Leaves the process group of the client on stdin. Otherwise Ctrl-Z on the client's terminal would also stop this
-/// process, and with it every agent that it answers. The end of stdin ends this process, however the client ended.
+/// server, and with it all agents that it serves. The server still ends with its client, because stdin then ends.
 fn leave_the_job() {
-    // A process that leads a group already has its own group.
+    // A process that leads a group already has a group of its own, so an error does not matter.
     #[cfg(unix)]
     let _ = rustix::process::setpgid(None, None);
 }
 
-/// Returns the token that callers must send: none, a fixed one, or the session's own.
+/// Returns the token that callers must send: none, a given token, or the session's own.
 fn read_required_token(values: &SettingValues) -> Result<RequiredToken> {
     if !values.is_on("auth") {
         return Ok(RequiredToken::Nothing);

@@ -15,7 +15,7 @@ use super::{CommandOutput, RunningSession, add_field, render_answer, text_or_std
 use crate::args::{GlobalFlags, SetArgs, ValueKind, split_globs};
 use crate::output;
 
-/// Params of `nudge.set_hint`. The value is raw JSON text, which keeps key order, duplicate keys and numbers.
+/// Params of `nudge.set_hint`. The value is raw JSON text, to keep the order of keys, duplicate keys and numbers.
 #[derive(Serialize)]
 struct RawSetParams<'a> {
     component: &'a str,
@@ -26,7 +26,7 @@ struct RawSetParams<'a> {
     rest: Map<String, Value>,
 }
 
-/// A JSON value, with its data as raw JSON text.
+/// A value of type JSON, with its data as raw JSON text.
 #[derive(Serialize)]
 struct RawJsonValue<'a> {
     r#type: &'static str,
@@ -50,8 +50,8 @@ pub fn run(args: &SetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &stored, output::render_stored)
 }
 
-/// Writes the scope for `--here` and `--scope-repo .` into `meta`. Returns the repository that a hint without a scope
-/// is limited to.
+/// Writes the scope of `--here` and `--scope-repo .` into `meta`. Returns the repository to which a hint without a
+/// scope is limited.
 fn place_hint(
     args: &SetArgs,
     meta: &mut Map<String, Value>,
@@ -89,7 +89,7 @@ fn scope_of(meta: &mut Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-/// Returns the type from `--type`, else the type that the other flags imply.
+/// Returns the type from `--type`, or else the type that other flags imply.
 fn choose_kind(args: &SetArgs) -> Result<ValueKind> {
     let mut kind = args.kind;
     for (flag, given, flag_kind) in [
@@ -112,12 +112,12 @@ fn build_value(args: &SetArgs) -> Result<Box<RawValue>> {
     let from_stdin = args.value == "-";
     let mut text = text_or_stdin(args.value.clone())?;
     if from_stdin {
-        // Drops a single line break at the end, because `echo` and editors add one. A value that ends with a line
-        // break needs two.
+        // Drops one line break at the end, because `echo` and editors add one. If the value itself ends with a line
+        // break, stdin must end with two.
         let kept = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text).len());
         text.truncate(kept.unwrap_or(text.len()));
         if text.is_empty() {
-            // The value was lost before it arrived: for instance, the command before the pipe has failed.
+            // Empty input means that the value was lost, for example because the command before the pipe has failed.
             return Err(Error::invalid("Nothing came in on stdin; write the value there, or as an argument."));
         }
     }
@@ -149,8 +149,8 @@ fn build_value(args: &SetArgs) -> Result<Box<RawValue>> {
     to_raw(&typed)
 }
 
-/// Makes a path absolute, from the current folder, or from the home folder for `~`. An absolute path of any system
-/// stays as it is. `..` means the same as for the shell's `cd`.
+/// Makes a path absolute: from the current folder, or from the home folder for `~`. An absolute path of any system
+/// stays as it is. `..` works as in the shell's `cd`.
 fn to_absolute(text: String) -> Result<String> {
     let is_absolute = is_drive(&text) || text.starts_with(['/', '\\']) || Path::new(&text).is_absolute();
     if is_absolute || text.is_empty() {
@@ -172,8 +172,8 @@ fn to_absolute(text: String) -> Result<String> {
     path.into_os_string().into_string().map_err(|_| Error::invalid("The path is not UTF-8; write an absolute one."))
 }
 
-/// Puts the current folder before a relative pattern, because `src/**` alone matches no absolute folder. A pattern
-/// that begins with `{`, `!`, `~` or `\`, or that contains `..`, stays as it is, and the library decides.
+/// Puts the current folder before a relative pattern, because `src/**` alone matches no absolute folder. A pattern that
+/// begins with `{`, `!`, `~` or `\`, or that contains `..`, stays as it is; the library accepts or refuses it.
 fn from_here(pattern: String) -> String {
     let is_plain = !pattern.is_empty() && !pattern.starts_with(['{', '!', '~', '\\']) && is_relative(&pattern);
     match process_cwd().and_then(|cwd| cwd.to_str().map(str::to_owned)) {

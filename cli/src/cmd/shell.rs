@@ -1,4 +1,5 @@
-//! `nudge completions` and `nudge man`: completion scripts and manual pages, made from the command's definitions.
+//! `nudge completions` and `nudge man`: completion scripts and manual pages, made from the definitions of the
+//! arguments.
 
 use clap::CommandFactory as _;
 use clap_complete::env::Shells;
@@ -7,7 +8,7 @@ use nudge::{Error, ErrorKind, Result};
 use super::CommandOutput;
 use crate::args::{COMPLETE_VARIABLE, CliArgs, CompletionShell, CompletionsArgs, ManArgs};
 
-/// Prints the script that makes a shell call `nudge` for completions.
+/// Prints the script that lets a shell call `nudge` for completions.
 pub fn print_completions(args: &CompletionsArgs) -> Result<CommandOutput> {
     let shell = match args.shell {
         CompletionShell::Bash => "bash",
@@ -27,7 +28,7 @@ pub fn print_completions(args: &CompletionsArgs) -> Result<CommandOutput> {
     }
 }
 
-/// Prints the page of `nudge`, or writes the pages of all verbs into a folder.
+/// Prints the page of `nudge`, or writes the pages of all commands into a folder.
 pub fn print_manual(args: &ManArgs) -> Result<CommandOutput> {
     let mut command = CliArgs::command().disable_help_subcommand(true);
     command.build();
@@ -48,7 +49,7 @@ pub fn print_manual(args: &ManArgs) -> Result<CommandOutput> {
     Ok(format!("wrote the pages to {}\n", folder.display()).into())
 }
 
-/// Renders a page; gives examples a heading of their own and keeps their lines.
+/// Renders a page. Puts examples under their own heading, and keeps their lines.
 fn render_page(command: &clap::Command) -> std::io::Result<String> {
     let mut out = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut out)?;

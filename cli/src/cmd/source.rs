@@ -59,7 +59,7 @@ pub fn run(call: SourceVerb, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(CommandOutput { code, notes: if global.json { Vec::new() } else { report.notes }, ..shown })
 }
 
-/// Completes an answer as the method's row requires, if the settings switch that on.
+/// Completes an answer as the method's row says, if the user's settings allow it.
 fn finish_answer(call: &SourceVerb, answer: Box<RawValue>, global: &GlobalFlags) -> Result<Box<RawValue>> {
     let Some(finish) = call.method.finish else { return Ok(answer) };
     if !settings::read()?.is_on(finish.setting) {
@@ -72,7 +72,7 @@ fn finish_answer(call: &SourceVerb, answer: Box<RawValue>, global: &GlobalFlags)
     })
 }
 
-/// Replaces a text `-` with the content of stdin.
+/// Replaces a param that is `-` with the content of stdin.
 fn with_stdin(mut params: Map<String, Value>) -> Result<Map<String, Value>> {
     let mut from_stdin = params.iter_mut().filter(|(_, value)| value.as_str() == Some("-"));
     let Some((_, first)) = from_stdin.next() else { return Ok(params) };
@@ -88,11 +88,11 @@ fn with_stdin(mut params: Map<String, Value>) -> Result<Map<String, Value>> {
     Ok(params)
 }
 
-/// Calls the running session; without one, calls the source in this process.
+/// Calls the running session. If no session runs, calls the source in this process.
 fn ask_source(call: SourceVerb, global: &GlobalFlags) -> Result<Box<RawValue>> {
     match in_session(&call, global) {
-        // No server runs, or the server's version does not have the source. A caller that names a port wants only
-        // that server.
+        // No server runs, or the server's version does not have the source. If the user names a port, only that server
+        // may answer.
         Err(error)
             if call.source.alone
                 && global.port.is_none()
@@ -136,7 +136,7 @@ fn with_context(call: SourceVerb) -> Map<String, Value> {
     params
 }
 
-/// Runs a long command until it is stopped or no reader is left for its output.
+/// Runs a long command until it is stopped, or until the reader of its output has closed the pipe.
 fn run_long_command(call: SourceVerb, long: &LongCommand, global: &GlobalFlags) -> Result<CommandOutput> {
     let source = call.source;
     let params = to_raw(&with_context(call))?;
@@ -144,7 +144,7 @@ fn run_long_command(call: SourceVerb, long: &LongCommand, global: &GlobalFlags) 
     Ok(String::new().into())
 }
 
-/// Runs a part of a source in this process, with the host of the command line.
+/// Runs a part of a source in this process. `run` gets the resources of the command line.
 fn with_host<T>(
     source: &SourceSpec,
     global: &GlobalFlags,
@@ -191,7 +191,7 @@ fn with_host<T>(
     run(&host)
 }
 
-/// Writes a setting of a source into the settings file. Prints a note if the setting does not take effect at once.
+/// Writes a setting of a source into the settings file. Prints a note if the setting does not take effect now.
 fn keep_setting(source: &SourceSpec, name: &str, value: &str, global: &GlobalFlags) -> Result<()> {
     let setting = source.settings.iter().find(|setting| setting.name == name);
     let setting = setting.ok_or_else(|| Error::invalid(format!("There is no setting `{name}`.")))?;
@@ -208,7 +208,7 @@ fn keep_setting(source: &SourceSpec, name: &str, value: &str, global: &GlobalFla
     Ok(())
 }
 
-/// Sets the flag when the system asks the process to end.
+/// Sets the stop flag when the system asks the process to end.
 fn end_by_signal(stop: &StopFlag) -> Result<()> {
     let failed = |error| Error::unavailable(format!("Signals cannot be waited for ({error}); try again."));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;

@@ -18,7 +18,7 @@ pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     }
 }
 
-/// Shows what is kept. The exit code says that no server runs, as without anything kept.
+/// Shows the kept hints. The exit code still says that no server runs.
 fn show_kept(refused: Error, global: &GlobalFlags) -> Result<CommandOutput> {
     let code = output::exit_code(&refused);
     let (hints, file) = count_kept()?.ok_or(refused)?;

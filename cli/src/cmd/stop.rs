@@ -8,14 +8,14 @@ use super::{CommandOutput, connect_session, parsed_as, to_raw, to_raw_output};
 use crate::args::GlobalFlags;
 use crate::output;
 
-/// Ends the session by a call to the server, never by a signal to a pid from a file.
+/// Ends the session by a call to the server, never by a signal to a process id from a file.
 pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
     let none = to_raw(&Map::new())?;
     let dir = RuntimeDir::open(global.runtime_dir.as_deref())?;
     let server = dir.read_server_file();
     match connect_session(global).and_then(|remote| remote.call("nudge.shutdown", &none)) {
         Ok(stopping) => {
-            // A server that is slow to end has still ended its session.
+            // If the server is slow to end, its session has ended all the same.
             let _ = server.is_none_or(|server| dir.wait_for_end(&server));
             Ok(if global.json {
                 to_raw_output(&stopping)
@@ -24,7 +24,7 @@ pub fn run(global: &GlobalFlags) -> Result<CommandOutput> {
             })
         }
         Err(error) => {
-            // Without a PRIMARY, no server answers the call. The command then ends the session through its files.
+            // Without a PRIMARY, no server answers. The command then ends the session through the session's files.
             if error.kind() != ErrorKind::Unavailable || !dir.end_forsaken()? {
                 return Err(error);
             }

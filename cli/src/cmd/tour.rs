@@ -1,4 +1,4 @@
-//! `nudge try`: runs real commands in a private session, which is ended and removed afterwards.
+//! `nudge try`: runs real commands in a private session. At the end, the session and its folder are removed.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nudge_client::{RemoteServer, RuntimeDir};
 use super::CommandOutput;
 use crate::output::quote_argument;
 
-/// The time limit of the server's start.
+/// The time limit for the start and for the end of the server.
 const START: Duration = Duration::from_secs(5);
 /// The pause after each step on a terminal.
 const PAUSE: Duration = Duration::from_millis(1800);
@@ -34,7 +34,7 @@ pub fn run() -> Result<CommandOutput> {
     print_line("A toggle that is gone in two hours.")?;
     tour.run_step(&["set", "api", "env.FEATURE_X", "1", "--ttl", "PT2H", "--scope-branch", "hotfix/*"], 0)?;
     print_line("A credential is refused (this one is made up).")?;
-    // Joins the parts here, so that the source contains no text that looks like a credential.
+    // Joins the token from parts, so that this source contains no text that looks like a credential.
     let made_up = ["AK", "IA", "QW3RTYUIOP", "4SDFGH"].concat();
     tour.run_step(&["set", "api", "deploy", &format!("aws s3 ls --key {made_up}")], 4)?;
     print_line("What an agent finds, best first.")?;
@@ -45,7 +45,7 @@ pub fn run() -> Result<CommandOutput> {
         .into())
 }
 
-/// A private session, ended on drop.
+/// A private session. A drop ends the session and removes its folder.
 struct TourSession {
     server: Child,
     folder: PathBuf,
@@ -59,7 +59,7 @@ impl TourSession {
         let folder = std::env::temp_dir().join(format!("nudge-try-{}", std::process::id()));
         let mut serve = Command::new(&nudge);
         serve.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", &folder).env("NUDGE_KEEP", "0");
-        // The open stdin keeps the server alive as long as the tour.
+        // The server runs as long as its stdin is open.
         let server = serve.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let tour = Self { server: server.map_err(|_| failed("the server cannot be started"))?, folder, nudge };
         let begun = Instant::now();
@@ -72,7 +72,7 @@ impl TourSession {
         Ok(tour)
     }
 
-    /// Shows a command and runs it; `expected` is its exit code, because some steps show a failure.
+    /// Shows a command and runs it. `expected` is the expected exit code, because some steps show a failure.
     fn run_step(&self, args: &[&str], expected: i32) -> Result<()> {
         print_text(&format!("$ nudge {}\n", args.iter().map(|arg| quote_argument(arg)).collect::<Vec<_>>().join(" ")))?;
         let mut command = Command::new(&self.nudge);
@@ -92,7 +92,7 @@ impl TourSession {
 
 impl Drop for TourSession {
     fn drop(&mut self) {
-        // The end of stdin ends the server. The tour kills it only if it hangs.
+        // The closed stdin ends the server. The tour kills the server only if it hangs.
         drop(self.server.stdin.take());
         let begun = Instant::now();
         while matches!(self.server.try_wait(), Ok(None)) && begun.elapsed() < START {

@@ -78,11 +78,11 @@ pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     Ok(text.into())
 }
 
-/// Returns the texts of the file as agents would read them: decoded, one after another, with hidden characters made
-/// visible.
+/// Returns the texts in the file as agents would read them: decoded, one after the other, with visible forms of hidden
+/// characters.
 fn show_texts(text: &str) -> String {
     let mut out = String::new();
-    // Shows a text that cannot be decoded as it is, because the user must see everything before trusting it.
+    // If the file cannot be parsed, shows it unchanged: the user must see everything before the user trusts the file.
     let Ok(document) = serde_json::from_str::<Value>(text) else { return visible_lines(text) };
     tell_texts(&document, &mut Vec::new(), &mut out);
     out
@@ -97,14 +97,14 @@ fn tell_texts(value: &Value, path: &mut Vec<String>, out: &mut String) {
         }),
         Value::Array(items) => items.iter().for_each(|value| tell_texts(value, path, out)),
         Value::String(text) => {
-            // Writing to a string cannot fail.
+            // A write to a string cannot fail.
             let _ = writeln!(out, "  {}: {}", path.join("/"), make_visible(text));
         }
         _ => {}
     }
 }
 
-/// Returns the lines that are new since the user trusted the file; the whole file if the user never did.
+/// Returns the changes since the user trusted the file, or the whole file if the user never did.
 fn diff_texts(before: Option<&str>, now: &str) -> String {
     let Some(before) = before else { return now.to_owned() };
     TextDiff::from_lines(before, now).unified_diff().context_radius(2).header("trusted", FILE).to_string()

@@ -15,17 +15,17 @@ use crate::args::{GlobalFlags, UiArgs};
 
 const NO_SERVER: &str = "No Nudge server is running; start one with `nudge serve --detach`, then run `nudge ui` again.";
 
-/// The needed field of the result.
+/// The needed fields of the result.
 #[derive(Deserialize)]
 struct OpenedAddress {
     url: String,
     expires_s: u64,
 }
 
-/// The variable of the upstream plugin for the port of its page.
+/// The variable with which users of the upstream plugin set the page's port.
 const PORT: &str = "DUDE_PORT";
 
-/// Returns the port for the page: from the flag, else from the variable.
+/// Returns the port for the page, from the flag or else from the variable.
 fn read_port(global: &GlobalFlags) -> Result<Option<u16>> {
     let given = std::env::var_os(PORT).filter(|text| !text.is_empty());
     match (global.port, given) {
@@ -38,12 +38,12 @@ fn read_port(global: &GlobalFlags) -> Result<Option<u16>> {
     }
 }
 
-/// Prints the address of the page, and opens it if a person sits at this machine.
+/// Prints the page's address. Opens the page if a user sits at this machine.
 pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let port = read_port(global)?;
-    // In this command the port is that of the page, and does not choose a server.
+    // In this command the port is the page's, so it does not select a server.
     let session = RunningSession::open(&GlobalFlags { port: None, ..global.clone() }).map_err(|error| {
-        // Any other error keeps its message.
+        // Replaces only this message; other errors keep theirs.
         if error.message().starts_with("No Nudge server is running") { error.with_message(NO_SERVER) } else { error }
     })?;
     let mut params = Map::new();
@@ -51,7 +51,7 @@ pub fn run(args: &UiArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     if let Some(port) = port {
         params.insert("port".into(), port.into());
     }
-    // Reads the names of the variables that scopes mention first, because the page has no environment.
+    // First reads the names of the variables that scopes mention: the page itself has no environment.
     let names: EnvNames = parsed_as(&session.call("nudge.env_names", &Map::new())?)?;
     session.set_env_names(names);
     let opened = session.call_in(OPEN_PAGE, ContextUse::Inferred, &params, process_cwd().as_deref(), None)?;

@@ -25,8 +25,8 @@ pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &undone, output::render_undone)
 }
 
-/// Says what can be brought back where no server runs: what a session has deleted ends with it, but the hints that were
-/// kept before it are in a file.
+/// If no server runs, returns the error with an explanation: the deletions of a session end with it, but a file may
+/// contain the hints that were kept before that session.
 fn explain_unserved(error: Error, global: &GlobalFlags) -> Error {
     if !is_unserved(global, &error) {
         return error;

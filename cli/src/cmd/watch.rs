@@ -9,13 +9,13 @@ use super::{CommandOutput, RunningSession, TextForm, add_field, parse_value, pri
 use crate::args::{GlobalFlags, WatchArgs};
 use crate::output;
 
-/// The time for which the server may hold a call while nothing changes, in seconds.
+/// The time for which the server may hold a call while there is no change, in seconds.
 const WAIT_S: f64 = 5.0;
 
-/// The pause between two searches for the next server.
+/// The pause between two tries to find the next server.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Prints changes until stdout closes. When the server ends, waits for the next one.
+/// Prints changes until stdout closes. If the server ends, waits for the next server.
 pub fn run(args: &WatchArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut session = RunningSession::open(global)?;
     let mut next = parse_value(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
@@ -56,7 +56,7 @@ pub fn run(args: &WatchArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     }
 }
 
-/// Waits for a server that answers; `None` when no reader is left for the output.
+/// Waits for a server that answers. Returns `None` when the reader of the output has closed the pipe.
 fn next_session(global: &GlobalFlags) -> Option<RunningSession> {
     loop {
         if nobody_reads(ReaderWait::Not) {
@@ -70,16 +70,17 @@ fn next_session(global: &GlobalFlags) -> Option<RunningSession> {
     }
 }
 
-/// Says how [`nobody_reads`] waits.
+/// How [`nobody_reads`] waits.
 #[derive(Clone, Copy)]
 pub enum ReaderWait {
-    /// It returns the present state.
+    /// Does not wait; returns the present state.
     Not,
-    /// It waits until the reader goes.
+    /// Waits until the reader closes the pipe.
     ForIt,
 }
 
-/// Returns true when the reader of a pipe has gone. Otherwise `nudge watch | head -1` would wait for a second change.
+/// Returns true when the reader of the output has closed the pipe. Without this, `nudge watch | head -1` would wait for
+/// a second change.
 #[cfg(unix)]
 pub fn nobody_reads(wait: ReaderWait) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -100,8 +101,8 @@ pub fn nobody_reads(_: ReaderWait) -> bool {
     false
 }
 
-/// Returns true for a change to print: any change, or a change of the component's hints. A change of many hints at
-/// once names no component, and may affect any.
+/// Returns true for a change to print. With a component, only changes of its hints are printed. A change of many hints
+/// at once names no component, so it is always printed.
 fn is_wanted(change: &Value, args: &WatchArgs) -> bool {
     args.component.as_deref().is_none_or(|component| {
         change["source"] == nudge::HINTS && change.get("component").is_none_or(|name| name == component)

@@ -7,7 +7,7 @@ use super::{CommandOutput, open_to_read, parse_value, render_answer, reveal_secr
 use crate::args::{GlobalFlags, WhyArgs};
 use crate::output;
 
-/// Prints the explanation, even if no variant applies; the exit code is the same as that of `get`.
+/// Prints the explanation, even if no variant applies. The exit code is the same as that of `get`.
 pub fn run(args: &WhyArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let session = open_to_read(global, ReadSources::Hints)?;
     let mut result = session.call_here("nudge.why", to_name_params(&args.name), args.here.to_context())?;

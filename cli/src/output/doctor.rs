@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{BAD, FAINT, GOOD, STRONG, count_noun, make_visible, to_text, with_style};
 
-/// Prints a line for each check, with the fix below a failed one.
+/// Writes a line for each check. Below a failed check, writes the advice.
 pub fn render_doctor(report: &Value) -> String {
     let binary = &report["binary"];
     let mut out = format!("{}\n", with_style(STRONG, "Nudge"));
@@ -40,7 +40,7 @@ pub fn render_doctor(report: &Value) -> String {
     out
 }
 
-/// Returns true for a check that passed but has advice.
+/// Returns true for a check that passed and still has advice.
 fn is_warning(check: &Value) -> bool {
     check["ok"] == true && check["fix"].is_string()
 }
@@ -53,7 +53,7 @@ fn write_check(out: &mut String, check: &Value, name: &str) {
         _ => with_style(FAINT, "-"),
     };
     let mut facts = Vec::new();
-    // Only the check of the session has these fields.
+    // Only the check of the session has a role and a number of hints.
     if let (Some(role), Some(hints)) = (check["role"].as_str(), check["hints"].as_u64()) {
         let hints = count_noun(hints, "hint");
         let [pid, port, version] = ["pid", "port", "version"].map(|name| to_text(&check[name]));

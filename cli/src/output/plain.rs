@@ -1,5 +1,5 @@
-//! Prints any result as plain text, for verbs without a view of their own: names and values, and a table for each
-//! list of objects.
+//! Prints any result as plain text, for verbs without their own format: names with values, and a table for each list of
+//! objects.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ use super::{FAINT, visible_lines, with_style};
 
 /// The most characters of a text in a cell; `--json` prints the whole text.
 const MAX_CELL_CHARS: usize = 80;
-/// The least width to which a cell may be cut, in terminal columns.
+/// The least width of a cell after a cut, in terminal columns.
 const LEAST_CELL: usize = 12;
 
-/// Prints a result, with its members in their order.
+/// Prints a result. Its members keep their order.
 pub fn render_plain(result: &Value) -> String {
     let Value::Object(members) = result else { return format!("{}\n", to_cell(result)) };
     if members.is_empty() {
@@ -40,7 +40,7 @@ pub fn render_plain(result: &Value) -> String {
     out + &align_columns(&named)
 }
 
-/// Prints an answer for people, without its notes.
+/// Prints an answer for users, without its notes.
 pub fn render_report(report: &AnswerReport) -> String {
     let mut out = String::new();
     for line in &report.lines {
@@ -60,7 +60,7 @@ pub fn render_report(report: &AnswerReport) -> String {
 fn align_columns(named: &[(String, String)]) -> String {
     let width = named.iter().map(|(name, _)| name.chars().count()).fold(0, usize::max);
     named.iter().fold(String::new(), |mut out, (name, value)| {
-        // Prints a text of several lines below its name.
+        // Prints a text with several lines below its name.
         let _ = if value.contains('\n') {
             writeln!(out, "{name}\n  {}", value.trim_end().replace('\n', "\n  "))
         } else {
@@ -70,7 +70,7 @@ fn align_columns(named: &[(String, String)]) -> String {
     })
 }
 
-/// Returns the rows of a list of objects; `None` for any other value.
+/// Returns the rows of a list of objects. Returns `None` for any other value.
 fn read_rows(value: &Value) -> Option<Vec<&Map<String, Value>>> {
     let list = value.as_array().filter(|list| !list.is_empty())?;
     list.iter().map(Value::as_object).collect()
@@ -86,13 +86,13 @@ fn render_table(rows: &[&Map<String, Value>]) -> String {
     let head: Vec<_> = names.iter().map(|name| name.to_uppercase()).collect();
     let row =
         |row: &&Map<String, Value>| names.iter().map(|name| to_cell(row.get(*name).unwrap_or(&Value::Null))).collect();
-    // A column further left is left out later; all columns beyond the 255th go first.
+    // The further right a column is, the earlier it is left out. All columns after the 255th are left out first.
     let goes = (0..u8::MAX).chain(std::iter::repeat(u8::MAX));
     let columns: Vec<_> = head.iter().zip(goes).map(|(head, goes)| cut_column(head, LEAST_CELL, goes)).collect();
     render_fitting(&columns, rows.iter().map(|cells| (row(cells), false)).collect())
 }
 
-/// Returns the whole text of a value.
+/// Returns the complete text of a value.
 fn to_whole_text(value: &Value) -> String {
     match value {
         Value::Array(list) if list.is_empty() => "none".to_owned(),
@@ -115,7 +115,7 @@ fn to_text(value: &Value) -> String {
     }
 }
 
-/// Converts a time in UTC to the reader's zone; leaves any other text as it is.
+/// Converts a time in UTC to the user's time zone. Any other text stays as it is.
 fn with_local_time(text: &str) -> String {
     match rfc3339::parse(text) {
         Some(time) if text.ends_with('Z') => to_local(time),

@@ -1,4 +1,4 @@
-//! The running server in a form for people: `status` and `stats`.
+//! The output of `status` and `stats`.
 
 use std::fmt::Write as _;
 
@@ -12,14 +12,14 @@ use super::tables::{self, describe_age};
 use super::time;
 use super::{FAINT, GOOD, STRONG, count_noun, join_list, make_visible, to_text, with_style};
 
-/// The width of the longest bar, in columns.
+/// The width of the longest bar, in terminal columns.
 const BAR: u64 = 20;
 
-/// The columns with the counts of `stats`. The bytes are left out first.
+/// The columns with the counts of `stats`. In a narrow terminal, the bytes are left out first.
 const COUNTS: [TableColumn<'static>; 4] =
     [whole_column("TOLD", 0), whole_column("FOLLOWED", 1), whole_column("FAILED", 1), whole_column("BYTES", 3)];
 
-/// The members of `nudge.status` that are not printed: they belong to no source.
+/// The members of `nudge.status` that belong to no source and are not printed.
 const NOT_SHOWN: [&str; 3] = ["role", "uptime_s", "members"];
 
 /// A result of `nudge.status`.
@@ -31,13 +31,13 @@ pub struct StatusAnswer {
     pid: u64,
     port: u64,
     proxies: Vec<u64>,
-    /// The size of the journal; absent when the journal is off.
+    /// The size of the journal in bytes; `None` when the journal is off.
     journal_bytes: Option<u64>,
     keeping: Option<KeepingPart>,
     hooks: Option<HooksPart>,
     files_put_back: Option<Value>,
     hints: Option<u64>,
-    /// The number of hints that are found by meaning; absent without a model.
+    /// The number of hints that have a vector; `None` without a model.
     hints_understood: Option<u64>,
     components: Option<u64>,
     limits: Option<Value>,
@@ -46,11 +46,11 @@ pub struct StatusAnswer {
     others: Map<String, Value>,
 }
 
-/// The last hooks: how many came too late.
+/// The number of the last hooks, and the note about late hooks among them.
 #[derive(Deserialize)]
 struct HooksPart {
     count: u64,
-    /// Absent when none came too late.
+    /// `None` when no hook was late.
     note: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl HooksPart {
 struct KeepingPart {
     on: bool,
     hints: Option<u64>,
-    /// The number of hints that the next session reads from the files of repositories.
+    /// The number of hints that the next session will read from the files of repositories.
     of_files: Option<u64>,
     file: Option<String>,
     why: Option<String>,
@@ -77,7 +77,7 @@ struct KeepingPart {
 }
 
 impl KeepingPart {
-    /// Says which hints the next session gets, and from which file.
+    /// Describes which hints the next session gets, and from which file.
     fn describe_kept(&self) -> Option<String> {
         match self {
             Self { on: true, hints: Some(hints), file: Some(file), of_files, .. } => {
@@ -143,7 +143,7 @@ pub fn render_status(result: &StatusAnswer) -> String {
     out
 }
 
-/// The output of `status` while no server runs.
+/// Writes the output of `status` while no server runs.
 pub fn render_unserved(hints: u64, file: &str) -> String {
     let kept = format!("{} for next time, in {}", count_noun(hints, "hint"), make_visible(file));
     format!(
@@ -153,7 +153,7 @@ pub fn render_unserved(hints: u64, file: &str) -> String {
     )
 }
 
-/// Says when files of the session were removed and put back, from the time in `files_put_back`.
+/// Says when files of the session were restored, from the time in `files_put_back`. Returns `None` without a time.
 pub fn files_put_back(put_back_at: &Value) -> Option<String> {
     put_back_at
         .is_string()
@@ -170,7 +170,7 @@ pub fn render_members(value: &Value) -> String {
     }
 }
 
-/// Prints a number of bytes in the unit that makes it small.
+/// Formats a number of bytes in the largest unit that fits.
 fn show_size(bytes: u64) -> String {
     match bytes {
         0..1024 => count_noun(bytes, "byte"),
@@ -192,7 +192,7 @@ pub struct StatsAnswer {
     /// The days of all sessions, oldest first.
     #[serde(default)]
     days: Vec<DayStats>,
-    /// The reason why days are missing.
+    /// The reason why some days are missing.
     days_note: Option<String>,
 }
 
@@ -228,7 +228,7 @@ pub fn render_stats(result: &StatsAnswer, is_unserved: bool) -> String {
     let hour = |HourRow { since, counts }: &HourRow| -> Cells {
         let told = counts.suggestions;
         let since = nudge::parse_time(since).map_or_else(|| make_visible(since), time::to_local);
-        // The number comes first, because a narrow terminal cuts the bar.
+        // The number comes before the bar, because a narrow terminal cuts the bar.
         ([since, format!("{told:<4} {}", draw_bar(told, most))].into_iter().chain(cells(counts)).collect(), false)
     };
     let hours: Vec<_> = result.hours.iter().map(hour).collect();
@@ -252,7 +252,8 @@ pub fn render_stats(result: &StatsAnswer, is_unserved: bool) -> String {
     out
 }
 
-/// Returns a table of the days with counts, the last one at the end, and their sum; empty where there are none.
+/// Returns a table of the days that have counts, the latest day last, and their sum. Returns an empty text without such
+/// days.
 fn render_days(result: &StatsAnswer, is_unserved: bool) -> String {
     let row = |head: String, counts: &SuggestCounts, late: u64| -> Cells {
         let counts = [counts.suggestions, counts.followed, counts.failed, late, counts.bytes];
@@ -275,7 +276,7 @@ fn render_days(result: &StatsAnswer, is_unserved: bool) -> String {
     out
 }
 
-/// Returns a bar; every count except zero has at least one column.
+/// Returns a bar. A count above zero has at least one column.
 fn draw_bar(count: u64, most: u64) -> String {
     let columns = count.saturating_mul(BAR).div_ceil(most.max(1)).min(BAR);
     (0..columns).map(|_| '█').collect()

@@ -1,5 +1,6 @@
-//! Tables that fit the terminal: one line for each row, under heads that are never cut. Wide cells are cut where that
-//! loses least. If the table is still too wide, whole columns are left out. In a pipe, neither happens.
+//! Tables that fit the terminal, with one line for each row. Heads are never cut. Wide cells are cut so that as little
+//! as possible is lost. If the table is still too wide, whole columns are left out. In a pipe, nothing is cut or left
+//! out.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
@@ -7,15 +8,15 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{FAINT, STRONG, with_style};
 
-/// The spaces between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
-/// The most characters of a cell in a pipe; `--json` has no limit.
+/// The most characters of a cell in a pipe; with `--json` there is no limit.
 const MOST_CHARS: usize = 1000;
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Copy)]
 pub struct TableColumn<'a> {
-    /// The head above it.
+    /// The head of the column.
     pub head: &'a str,
     /// The least width of the column after a cut, in terminal columns.
     pub least: usize,
@@ -33,26 +34,26 @@ pub const fn cut_column(head: &str, least: usize, goes: u8) -> TableColumn<'_> {
     TableColumn { head, least, goes }
 }
 
-/// The cells of a row, and true if the row is shown faintly.
+/// The cells of a row. The flag is true for a row in faint colour.
 pub type Cells = (Vec<String>, bool);
 
-/// Returns the width of the terminal on stdout; `None` for a pipe or a file.
+/// Returns the width of the terminal on stdout. Returns `None` for a pipe or a file.
 pub fn terminal_width() -> Option<usize> {
     let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(std::io::stdout())?;
     Some(usize::from(width)).filter(|width| *width > 0)
 }
 
-/// Prints a table that fits stdout.
+/// Renders a table that fits the width of stdout.
 pub fn render_fitting(columns: &[TableColumn<'_>], rows: Vec<Cells>) -> String {
     render_within(columns, rows, terminal_width())
 }
 
-/// Prints a table of at most this width.
+/// Renders a table with at most this width.
 fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<usize>) -> String {
     let shown = choose_columns(columns, &rows, width);
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(shown.iter().map(|(index, _)| columns[*index].head));
-    // Cuts a cell at the end of its width instead of wrapping words.
+    // Cuts a cell at its width, even within a word.
     table.set_delimiter('\0');
     let most = width.unwrap_or(MOST_CHARS);
     let mut faint = Vec::with_capacity(rows.len());
@@ -88,14 +89,14 @@ fn render_within(columns: &[TableColumn<'_>], rows: Vec<Cells>, width: Option<us
     out
 }
 
-/// Chooses the columns that fit, each with its least width.
+/// Chooses the columns that fit. Returns the index and the least width of each.
 fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usize>) -> Vec<(usize, usize)> {
     let content = |index: usize| {
         rows.iter().filter_map(|(cells, _)| cells.get(index)).map(|cell| cell.width()).fold(0, usize::max)
     };
     let least = |(index, column): (usize, &TableColumn<'_>)| {
         let content = content(index);
-        // Leaves out an empty column.
+        // An empty column is left out.
         (content > 0 || column.goes == 0).then(|| (index, content.min(column.least).max(column.head.width())))
     };
     let mut shown: Vec<_> = columns.iter().enumerate().filter_map(least).collect();
@@ -105,7 +106,7 @@ fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usi
         let next = shown.iter().map(|(index, _)| *index).max_by_key(|index| columns[*index].goes);
         match next.filter(|index| columns[*index].goes > 0) {
             Some(next) => shown.retain(|(index, _)| *index != next),
-            // If only columns remain that must stay, each is cut to the width of its head.
+            // All remaining columns must stay, so each is cut to the width of its head.
             None => return shown.into_iter().map(|(index, _)| (index, columns[index].head.width())).collect(),
         }
     }
@@ -113,7 +114,7 @@ fn choose_columns(columns: &[TableColumn<'_>], rows: &[Cells], width: Option<usi
 }
 
 fn shorten_cell(mut cell: String, most: usize) -> String {
-    // Keeps one character more than fits, so that the table shows the cut.
+    // Keeps one character more than fits: the table then marks the cut.
     if let Some((end, _)) = cell.char_indices().nth(most) {
         cell.truncate(end);
         cell.push('…');
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(heads(46), ["KEY", "VALUE", "SCOPE", "VARIANT"]);
         assert_eq!(heads(34), ["KEY", "VALUE", "SCOPE"]);
         assert_eq!(heads(24), ["KEY", "VALUE"]);
-        // The table cannot become narrower.
+        // The table cannot be narrower than its fixed columns.
         assert_eq!(heads(5), ["KEY", "VALUE"]);
     }
 

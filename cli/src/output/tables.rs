@@ -1,4 +1,4 @@
-//! Prints results with many rows as tables.
+//! Renders results with many rows as tables.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::usage::name_commands;
 
-/// The characters to which a value is cut in a line; `get` prints the whole value.
+/// The most characters of a value in a line; `get` prints the whole value.
 const VALUE_CHARS: usize = 60;
 
-/// Returns the first line, cut to [`VALUE_CHARS`].
+/// Returns the first line of a text, cut to [`VALUE_CHARS`].
 pub(super) fn one_line(text: &str) -> String {
     let line = before_mark(text.trim_end_matches('\n'), &['\n']);
     let cut = line.chars().count() > VALUE_CHARS || line.len() < text.trim_end_matches('\n').len();
@@ -36,7 +36,7 @@ pub fn render_components(result: &Value) -> String {
     render_fitting(&[cut_column("COMPONENT", 12, 0), whole_column("HINTS", 0)], rows)
 }
 
-/// Writes the output of `ls` for few hints: all of them.
+/// Writes the output of `ls` when there are only a few hints: all of them.
 pub fn all_hints(result: &Value) -> String {
     render_hint_rows(result, true, false)
 }
@@ -77,8 +77,7 @@ pub fn render_findings<'a>(found: impl Iterator<Item = [&'a str; 4]>) -> String 
     )
 }
 
-/// The columns of a list of hints. In a narrow terminal the use is left out first, then the age, then the variant's
-/// name.
+/// The columns of a list of hints. In a narrow terminal, the use is left out first, then the age, then the variant.
 const COLUMNS: [TableColumn<'_>; 9] = [
     cut_column("COMPONENT", 16, 0),
     cut_column("KEY", 24, 0),
@@ -113,7 +112,7 @@ fn render_hint_rows(result: &Value, with_component: bool, reveal: bool) -> Strin
     if rows.is_empty() {
         return "no hints\n".into();
     }
-    // The variants of one key keep their order.
+    // The sort is stable, so the variants of a key keep their order.
     rows.sort_by(|(a, _), (b, _)| compare_natural(&a[0], &b[0]).then_with(|| compare_natural(&a[1], &b[1])));
     let from = usize::from(!with_component);
     for (cells, _) in &mut rows {
@@ -122,12 +121,12 @@ fn render_hint_rows(result: &Value, with_component: bool, reveal: bool) -> Strin
     render_fitting(&COLUMNS[from..], rows)
 }
 
-/// Compares names in the order that people expect: `k2` before `k10`.
+/// Compares names by the numbers in them: `k2` comes before `k10`.
 fn compare_natural(a: &str, b: &str) -> std::cmp::Ordering {
     natord::compare(a, b).then_with(|| a.cmp(b))
 }
 
-/// Describes where a hint applies, as the end of a sentence.
+/// Describes where a hint applies, for the end of a sentence.
 pub(super) fn describe_place(hint: &Value) -> String {
     match hint["meta"]["scope"].as_object() {
         Some(_) => format!("where {}", describe_scope(hint)),
@@ -135,7 +134,7 @@ pub(super) fn describe_place(hint: &Value) -> String {
     }
 }
 
-/// Prints a scope in a few words.
+/// Describes a scope in a few words.
 pub(super) fn describe_scope(hint: &Value) -> String {
     let Some(scope) = hint["meta"]["scope"].as_object() else { return "everywhere".into() };
     let field = |(name, value): (&String, &Value)| match value.as_object() {
@@ -151,7 +150,7 @@ pub(super) fn describe_scope(hint: &Value) -> String {
     scope.iter().map(field).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the age of a time, by this machine's clock.
+/// Returns the age of a time according to this machine's clock.
 fn show_age(time: &Value) -> String {
     let Some(then) = time.as_str().and_then(nudge::parse_time) else { return String::new() };
     match time::now().saturating_sub(then) {
@@ -192,7 +191,7 @@ struct MatchRow {
     match_explain: MatchVerdict,
 }
 
-/// Says whether a hint applies here. A hint that does not apply has the reason.
+/// The verdict about a hint: whether it applies here, and the reasons.
 #[derive(Deserialize)]
 struct MatchVerdict {
     matched: bool,

@@ -1,15 +1,15 @@
-//! Times for people: in their zone, and as the time left. With `--json` they are in UTC, as methods return them.
+//! Times for users: in their time zone, and as the time left. With `--json`, times stay in UTC, as methods return them.
 
 use chrono::{DateTime, Local, TimeZone};
 use nudge::{Millis, Ttl};
 use serde_json::Value;
 
-/// Returns a time in the zone of the user: `2026-01-31 14:05`.
+/// Formats a time in the user's time zone: `2026-01-31 14:05`.
 pub fn to_local(time: Millis) -> String {
     in_zone(&Local, time)
 }
 
-/// Returns only the time of day, with seconds: `14:05:09`.
+/// Formats only the time of day, with seconds: `14:05:09`.
 pub fn local_time_of_day(time: Millis) -> String {
     format_time(&Local, time, "%H:%M:%S")
 }
@@ -23,13 +23,13 @@ fn format_time<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis, f
     utc.with_timezone(zone).format(form).to_string()
 }
 
-/// Returns the time of this machine's clock.
+/// Returns the present time of this machine's clock.
 pub fn now() -> Millis {
     chrono::Utc::now().timestamp_millis()
 }
 
-/// Returns the time at which a hint expires; `None` for a hint that lives as long as the session. A secret may have a
-/// duration too, but secrets are not kept for the next session, so the output must not promise an expiry.
+/// Returns the time at which a hint expires. Returns `None` for a hint that ends with the session. Secrets are not kept
+/// for the next session, so a secret has no expiry here, even if it has a ttl.
 pub fn expires_at(hint: &Value) -> Option<Millis> {
     if hint["meta"]["sensitivity"] == "secret" {
         return None;
@@ -38,7 +38,7 @@ pub fn expires_at(hint: &Value) -> Option<Millis> {
     nudge::parse_time(hint["updated_at"].as_str()?)?.checked_add(ttl.millis()?)
 }
 
-/// Returns a span in one unit, rounded down: `45s`, `5m`, `3h`, `2d`.
+/// Formats a duration in one unit, rounded down: `45s`, `5m`, `3h`, `2d`.
 pub fn show_span(millis: Millis) -> String {
     match millis.max(0) / 1000 {
         seconds @ ..60 => format!("{seconds}s"),
@@ -48,7 +48,7 @@ pub fn show_span(millis: Millis) -> String {
     }
 }
 
-/// Returns the time left until `end`, rounded to one unit: a hint that just got two hours has `2h`.
+/// Formats the time left until `end`, rounded to one unit. A hint that has just got two hours shows `2h`.
 pub fn show_time_left(end: Millis) -> String {
     let millis = end.saturating_sub(now());
     let half = match millis {
@@ -60,7 +60,8 @@ pub fn show_time_left(end: Millis) -> String {
     show_span(millis.saturating_add(half))
 }
 
-/// Describes the end of a hint: its time, and the time left.
+/// Describes the end of a hint: its expiry, and the time left until then. Returns `None` for a hint that does not
+/// expire.
 pub fn describe_end(hint: &Value) -> Option<String> {
     let end = expires_at(hint)?;
     Some(format!("{} (in {})", to_local(end), show_time_left(end)))
@@ -103,7 +104,7 @@ mod tests {
         for (millis, told) in
             [(7_200_000, "2h"), (2_592_000_000, "30d"), (3_600_000, "1h"), (-5, "0s"), (172_800_000, "2d")]
         {
-            // A moment passes before the function reads the clock.
+            // The function reads the clock a moment later.
             assert_eq!(show_time_left(now() + millis), told);
         }
     }

@@ -1,8 +1,8 @@
-//! Rewrites the library's messages for the command line.
+//! Rewrites the library's error messages for the command line.
 //!
-//! An error names the fields of its method that its message contains, and an argument has the id of the field that it
-//! sets. So `variant` becomes `--variant`, and `nudge.why` becomes `nudge why`. Any other word between backticks
-//! stays as it is.
+//! An error says which fields of its method its message names, and each argument has the id of the field that it sets.
+//! Therefore `variant` becomes `--variant`, and `nudge.why` becomes `nudge why`. Any other word between backticks stays
+//! as it is.
 
 use clap::{Arg, Command, CommandFactory as _};
 use nudge::Error;
@@ -10,25 +10,25 @@ use nudge_app::sources;
 
 use crate::args::CliArgs;
 
-/// Returns an error's message for a user who ran a verb. A verb of a source has the source's name before it: `records
-/// search`.
+/// Returns an error's message for a user who ran a verb. For a verb of a source, `verb` starts with the source's name:
+/// `records search`.
 pub fn describe_error(error: &Error, verb: &str) -> String {
     let args = CliArgs::command();
     let (first, own) = verb.split_once(' ').map_or((verb, None), |(first, own)| (first, Some(own)));
-    // A caller of `nudge call` used the method's own names, so the message keeps them.
+    // A user of `nudge call` typed the names of the method, so the message keeps them.
     let Some(verb) = args.find_subcommand(first).filter(|verb| verb.get_name() != "call") else {
         return error.message().to_owned();
     };
     let mut verb = verb.clone();
     if let Some(own) = own {
-        // Builds the verbs of a source only when they are needed.
+        // The verbs of a source are built only here, when they are needed.
         verb.build();
         verb = verb.find_subcommand(own).cloned().unwrap_or(verb);
     }
     name_commands(&error.message_in(|field| name_argument(find_argument(&verb, field)?)))
 }
 
-/// Replaces each method between backticks in a text with the command that calls it.
+/// Replaces each method's name between backticks with the command that calls the method.
 pub fn name_commands(text: &str) -> String {
     let args = CliArgs::command();
     sources::list_methods().into_iter().fold(text.to_owned(), |text, method| {
@@ -40,7 +40,7 @@ pub fn name_commands(text: &str) -> String {
     })
 }
 
-/// Returns the command that calls a method: `nudge.records.search` is `nudge records search`.
+/// Returns the command that calls a method: `nudge records search` for `nudge.records.search`.
 fn name_command(args: &Command, method: &str) -> Option<String> {
     if let Some(command) = sources::name_command(method) {
         return Some(command);
@@ -50,13 +50,13 @@ fn name_command(args: &Command, method: &str) -> Option<String> {
     Some(format!("nudge {}", args.find_subcommand(name)?.get_name()))
 }
 
-/// Finds the argument that sets a field of the verb's method. The argument's id is the field without the object
-/// around it, such as `scope_repo` for `meta.scope.repo`. Without such an argument, the object's own argument is
-/// returned: `value` for `value.cmd`.
+/// Finds the argument that sets a field of the verb's method. The id of the argument is the field without its object,
+/// such as `scope_repo` for `meta.scope.repo`. If there is no such argument, returns that of the object: `value` for
+/// `value.cmd`.
 fn find_argument<'a>(verb: &'a Command, field: &str) -> Option<&'a Arg> {
     let inner = ["meta.", "context.", "value."].into_iter().find_map(|object| field.strip_prefix(object));
     let id = inner.unwrap_or(field).replace('.', "_");
-    // The params of a source's method have their own ids, apart from the flags of every command.
+    // The params of a source's method have their own ids, which differ from the ids of the flags of every command.
     let params = format!("param {id}");
     let own = verb.get_arguments().find(|arg| [&*id, &*params].contains(&arg.get_id().as_str()));
     own.or_else(|| find_argument(verb, field.rsplit_once('.')?.0))
@@ -143,8 +143,7 @@ mod tests {
         }
     }
 
-    /// Every field that a command sends has an argument, so that a refusal never names a field that the user has not
-    /// typed.
+    /// Every field that a command sends has an argument, so an error never names a field that the user did not type.
     ///
     /// Promise (command line): A refusal names the flag, for every field of a method.
     #[test]
@@ -166,7 +165,7 @@ mod tests {
             let method = nudge_app::sources::find_method(method).unwrap();
             let mut fields = Vec::new();
             leaves(&(method.params)(), "", &mut fields);
-            // `nudge set` infers its context itself.
+            // `nudge set` infers its context itself, without flags.
             fields.retain(|field| verb.get_name() != "set" || !field.starts_with("context."));
             assert!(!fields.is_empty());
             for field in fields {
@@ -184,7 +183,7 @@ mod tests {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             match inner.get("properties") {
                 Some(_) => leaves(inner, &path, fields),
-                // The schema of the context does not list its fields.
+                // The schema of the context does not contain the fields.
                 None if name == "context" => {
                     let own = ["cwd", "repo", "branch", "os", "env", "files_open"];
                     fields.extend(own.map(|field| format!("context.{field}")));

@@ -15,10 +15,10 @@ use crate::args::GlobalFlags;
 use crate::cmd::{CommandOutput, RunningSession, parse_value};
 use crate::output;
 
-/// The age from which a hint that was never used is reported.
+/// The age, in milliseconds, from which on a hint without any use is reported.
 const UNUSED_MS: Millis = 30 * 24 * 3600 * 1000;
 
-/// A fault of a hint, with advice.
+/// A defect of a hint, with advice.
 #[derive(Debug, PartialEq, Eq)]
 struct HintFinding {
     component: String,
@@ -90,20 +90,20 @@ impl ExportedHint<'_> {
         serde_json::from_value(self.hint["value"].clone()).ok()
     }
 
-    /// Returns true for a hint that applies only to this repository.
+    /// Returns true for a hint that is limited to this repository alone.
     fn is_of(&self, repo: &str) -> bool {
         let given = &self.hint["meta"]["scope"]["repo"];
         given == repo || given.as_array().is_some_and(|list| list.len() == 1 && list[0] == repo)
     }
 }
 
-/// Quotes a name as one word of a shell.
+/// Quotes a name as a single word for a shell, if that is necessary.
 fn quote_name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
-/// Finds the faults, in the order of the names; at most one for each hint.
+/// Finds the defects, sorted by the hints' names. Reports at most one defect for each hint.
 fn find_faults(
     hints: &[ExportedHint<'_>],
     here: Option<(&Path, &str)>,
@@ -159,18 +159,18 @@ fn find_faults(
     found
 }
 
-/// Lists the folders below the top that a hint's scope names.
+/// Lists the folders below the repository's top that a hint's scope names.
 fn folders_below(hint: &Value) -> impl Iterator<Item = &str> {
     let globs = hint["meta"]["scope"]["cwd_glob"].as_array().into_iter().flatten().filter_map(Value::as_str);
     globs.filter_map(|glob| glob.strip_prefix("**/")).map(|glob| glob.trim_end_matches("/**"))
 }
 
-/// Returns true when a folder of the scope contains the path.
+/// Returns true when one of the scope's folders contains the path.
 fn is_there_below(top: &Path, hint: &Value, path: &str, is_there: &dyn Fn(&Path) -> bool) -> bool {
     folders_below(hint).any(|folder| is_there(&top.join(folder).join(path)))
 }
 
-/// Returns the scope's folders if all of them are missing in this checkout.
+/// Returns the scope's folders if none of them exists in this checkout.
 fn find_unreachable(hint: &Value, is_there: &dyn Fn(&Path) -> bool) -> Option<String> {
     let globs: Vec<&str> = hint["meta"]["scope"]["cwd_glob"].as_array()?.iter().filter_map(Value::as_str).collect();
     let literal = |glob: &&str| {

@@ -1,5 +1,5 @@
-//! Converts a hint to a text to edit, and back. The value always stays raw JSON text, so unedited parts keep their
-//! spelling.
+//! Converts a hint to a text to edit, and back. The value is always raw JSON text, so unedited parts stay exactly as
+//! they were.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,12 +29,13 @@ impl EditedHint {
     }
 }
 
-/// Parses an answer of the server.
+/// Parses an answer of the server; an unexpected form is an error.
 pub fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|_| Error::unavailable("The server answered something unexpected; update it."))
 }
 
-/// Builds the text to edit: JSON below a comment. It has no scope, because the scope is part of the hint's identity.
+/// Builds the text to edit: a comment, then JSON. The text has no scope, because the scope is part of the hint's
+/// identity.
 pub fn build_document(hint: &EditedHint) -> String {
     let field = |name: &str| hint.fields.get(name).unwrap_or(&Value::Null);
     let mut meta = field("meta").clone();
@@ -54,7 +55,7 @@ pub fn build_document(hint: &EditedHint) -> String {
     out
 }
 
-/// Adds line breaks and indentation to JSON without changing any token.
+/// Adds line breaks and indentation to JSON. No token changes.
 fn indent_json(json: &str) -> String {
     let (mut out, mut depth, mut in_string, mut escaped) = (String::with_capacity(json.len() * 2), 0, false, false);
     let line = |out: &mut String, depth: usize| {
@@ -116,13 +117,13 @@ pub fn to_set_params(text: &[u8], hint: &EditedHint, allow_secret: bool) -> Resu
     if allow_secret {
         address["allow_secret"] = true.into();
     }
-    // Joins the two objects as text, so that the server sees and refuses a name that both have.
+    // Joins the two objects as text, so that the server can refuse a name that both objects have.
     let address = address.to_string();
     let (address, body) = (address.trim_end_matches('}'), body.get().trim_start_matches('{'));
     RawValue::from_string(format!("{address},{body}")).map_err(not_json)
 }
 
-/// Returns true when the text marks the hint as secret, even when it is not valid JSON.
+/// Returns true when the text marks the hint as secret, even if the text is not valid JSON.
 pub fn says_secret(text: &str) -> bool {
     let filler = |c: char| c.is_ascii_whitespace() || c == '"' || c == '\'' || c == ':';
     let plainly = text.to_ascii_lowercase();
@@ -132,7 +133,7 @@ pub fn says_secret(text: &str) -> bool {
         || read.is_some_and(|read| read["meta"]["sensitivity"] == "secret")
 }
 
-/// Removes lines that begin with `//`. Such a line is never part of a JSON string, which cannot contain a line break.
+/// Removes lines that begin with `//`. A JSON string cannot contain a line break, so no such line is part of a string.
 fn without_comments(text: &str) -> String {
     let text = text.trim_start_matches('\u{feff}');
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! `nudge serve --detach`: starts a server in the background and waits until it answers.
+//! `nudge serve --detach`: starts a server in the background, and waits until it answers.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
@@ -15,22 +15,22 @@ use super::{CommandOutput, ServeArgs};
 
 const PRIMARY: &str = "PRIMARY";
 const PROXY: &str = "PROXY";
-/// The time limit of the start. If another process holds the lock, the server itself gives up earlier.
+/// The time limit of the start. If another process holds the lock, the server itself stops waiting earlier.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 const START_POLL: Duration = Duration::from_millis(5);
 
-/// Starts the server with the same arguments, which are already checked.
+/// Starts the server with the arguments of this process, which are already checked.
 pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
     let dir = args.settings.dir;
     let program = std::env::current_exe().map_err(|_| detach_error("the program cannot find itself"))?;
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
     if let Err(error) = dir.open_log() {
-        // The server reports this too, but the user does not see its stderr.
+        // The server also reports this error, but the user does not see the server's stderr.
         print_note(&format!("there will be no log: {}", error.message()));
     }
     let mut command = Command::new(program);
-    // With the flag `--json`, the last line of stderr is a JSON error.
+    // The flag `--json` makes the last line of stderr a JSON error.
     command.arg("--json").args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     set_apart(&mut command);
     let mut server = command.spawn().map_err(|error| detach_error(&format!("it cannot be run ({error})")))?;
@@ -61,7 +61,7 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
     }
 }
 
-/// Returns the role of the process, and the server of its session; `None` while the process is starting.
+/// Returns the server file and the role of the process. Returns `None` while the process is still starting.
 fn find_role(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str)> {
     let file = dir.read_server_file().filter(|file| RemoteServer::is_alive(dir, file))?;
     if file.pid == process {
@@ -73,7 +73,7 @@ fn find_role(dir: &RuntimeDir, process: u32) -> Option<(ServerFile, &'static str
     status["proxies"].as_array()?.contains(&process.into()).then_some((file, PROXY))
 }
 
-/// Reads the error that the server printed before it ended.
+/// Reads the error that the server printed at its end.
 fn last_words(server: &mut Child) -> Error {
     let mut said = String::new();
     if let Some(stderr) = &mut server.stderr {

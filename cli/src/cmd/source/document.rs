@@ -1,4 +1,4 @@
-//! Prints an answer that is a file for programs, page by page: only one page is in memory, however large the file is.
+//! Prints a document of a source page by page, so only one page is in memory, however large the document is.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::{CommandOutput, TextForm, print_text, unwritten};
 use super::ask_source;
 use crate::args::{GlobalFlags, SourceVerb};
 
-/// Prints all pages as one document. Stops when the reader has gone.
+/// Prints all pages as one document. Stops when the reader has closed the pipe.
 pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut cursor = Value::from(0);
     let mut is_first = true;
@@ -35,9 +35,9 @@ pub fn print_pages(mut call: SourceVerb, pages: &DocumentPages, global: &GlobalF
     }
 }
 
-/// A page of a document.
+/// A page of the document.
 struct DocumentPage<'a> {
-    /// The members besides the list.
+    /// The members other than the list.
     others: BTreeMap<&'a str, &'a RawValue>,
     /// The list without its brackets.
     rows: &'a str,

@@ -1,4 +1,4 @@
-//! `nudge SOURCE edit NUMBER`: shows a record as lines `name: value`, an empty line, and then its last field.
+//! `nudge SOURCE edit NUMBER`: shows a record as lines `name: value`, then an empty line, then its last field.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::{ask_source, show_result};
 use crate::args::{GlobalFlags, SourceVerb};
 use crate::output;
 
-/// Reads the record, opens it in the editor, and stores the differences.
+/// Reads the record, opens it in the editor, and stores the changed fields.
 pub fn run(call: &SourceVerb, edited: &EditSpec, global: &GlobalFlags) -> Result<CommandOutput> {
     if !editor::is_there() {
         let names: Vec<_> = edited.fields.iter().map(|name| format!("`{name}`")).collect();
@@ -57,7 +57,7 @@ fn build_document(item: &Value, edited: &EditSpec) -> String {
     out
 }
 
-/// Reads the fields from a text.
+/// Reads the fields from the edited text.
 fn parse_fields(text: &str, edited: &EditSpec) -> Result<Map<String, Value>> {
     let (lines, last) = edited.fields.split_at(edited.fields.len() - 1);
     let mut found = Map::new();
@@ -67,7 +67,7 @@ fn parse_fields(text: &str, edited: &EditSpec) -> Result<Map<String, Value>> {
         rest = after;
         let line = line.trim();
         if line.is_empty() {
-            // Removes the line break that editors, and `build_document`, put at the end of a text.
+            // Removes the line break at the end, which editors and `build_document` add.
             let body = rest.strip_suffix("\r\n").or_else(|| rest.strip_suffix('\n')).unwrap_or(rest);
             found.insert(last[0].into(), body.into());
             return Ok(found);
