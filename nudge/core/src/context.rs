@@ -86,6 +86,12 @@ impl ContextSpec {
         }
     }
 
+    /// Returns true when no field is given.
+    pub fn is_empty(&self) -> bool {
+        let Self { cwd, repo, branch, os, env, files_open } = self;
+        cwd.is_none() && repo.is_none() && branch.is_none() && os.is_none() && env.is_none() && files_open.is_empty()
+    }
+
     /// Sets the folder, which must be absolute.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {

@@ -193,7 +193,8 @@ impl Nudge {
                 Error::invalid("Give `reach` for a hint without a scope, not beside one or a variant.").about("reach")
             );
         }
-        let repo = std::mem::take(&mut params.context).build()?.repo();
+        let spec = std::mem::take(&mut params.context);
+        let repo = if spec.is_empty() { None } else { spec.build()?.repo() };
         check_source(caller.agent, &params.meta)?;
         let is_open = params.variant.is_none() && params.reach.is_none() && params.meta.scope == ScopeSpec::default();
         let reach = repo.filter(|_| is_open).map(|repo| {
