@@ -1,30 +1,31 @@
-//! Turns texts into vectors, so that a question finds the same meaning in other words.
+//! Turns texts into vectors, so that a question finds texts with the same meaning in other words.
 //!
-//! Sources use a [`TextEmbedder`] and know nothing of models. The crate that has the model decides which model it is,
-//! when it is loaded and how much it may cost. Everything works without a model too.
+//! Sources use a [`TextEmbedder`] and do not load models. The crate `nudge-embed` chooses the model, loads it, and
+//! limits its memory and time. Without a model, sources compare words instead.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// The longest part of a prompt that is embedded, in tokens and in letters. A longer prompt is cut to its end, which
-/// states the request.
+/// The most tokens of a prompt that are embedded. A longer prompt is cut to its end, which states the request.
 const PROMPT_TOKENS: usize = 64;
+/// The most characters of a prompt that are embedded.
 const PROMPT_CHARS: usize = 512;
-/// The tokens for each word of a question: up to the first number a model understands the whole question, and from the
-/// second on nothing. English prose has 1.2 to 1.4 in a model made for English; the second number was measured on the
-/// tuning half of `tests/records/`.
+/// A model understands the whole question up to this number of tokens for each word. English prose has 1.2 to 1.4 in a
+/// model made for English.
 const ALL_UNDERSTOOD: f64 = 1.4;
+/// A model understands nothing of the question from this number of tokens for each word on. The number was measured on
+/// the tuning half of `tests/records/`.
 const NOTHING_UNDERSTOOD: f64 = 2.5;
-/// The number of ordinary words that are added to a question's words, because all words of a short question may be
-/// long.
+/// The number of ordinary words that are added to the words of a question, because a short question may have only long
+/// words.
 const MORE_WORDS: f64 = 2.0;
-/// How many numbers are added in parallel, so that the compiler can use vector instructions.
+/// The number of sums that are computed in parallel, so that the compiler can use vector instructions.
 const LANES: usize = 16;
 
-/// A model that turns texts into vectors. Two vectors of the same [`id`](Self::id) are compared by their dot product,
-/// which is the cosine of their angle: 1 for texts with the same meaning. Vectors of two ids cannot be compared.
+/// A model that turns texts into vectors. The dot product of two vectors with the same [`id`](Self::id) is the cosine
+/// of their angle: 1 for texts with the same meaning. Vectors with different ids cannot be compared.
 ///
 /// ```
 /// use nudge_core::embed::{TextEmbedder, LetterEmbedder, cosine};
@@ -36,18 +37,18 @@ const LANES: usize = 16;
 /// ```
 pub trait TextEmbedder: Send + Sync {
     /// Returns the name of the model and its weights, such as `all-MiniLM-L6-v2@1110a243/mean/256`. Each stored vector
-    /// has this id, which differs whenever the same text would give another vector.
+    /// carries this id. Two models that make different vectors of the same text have different ids.
     fn id(&self) -> &str;
 
     /// Returns the count of numbers in a vector.
     fn dims(&self) -> usize;
 
-    /// Returns the most tokens of a text that the model reads; later tokens change nothing. The marks that the model
-    /// puts around a text do not count.
+    /// Returns the most tokens of a text that the model reads; later tokens change nothing. The count leaves out the
+    /// special tokens that the model puts around a text.
     fn max_tokens(&self) -> usize;
 
     /// Counts all tokens of a text, for a caller that cuts texts into pieces that fit. The time grows with the length
-    /// of the text. The model's large files need not be loaded.
+    /// of the text. The count works before the model's large files are loaded.
     fn count_tokens(&self, text: &str) -> usize;
 
     /// Returns a vector of length 1 for each text, in order, even for an empty text. A text takes milliseconds to
@@ -61,11 +62,11 @@ pub trait TextEmbedder: Send + Sync {
 /// The state of the model.
 #[derive(Clone)]
 pub enum ModelState {
-    /// This machine has no model. All functions work by words instead, and say so.
+    /// This machine has no model. Every function compares words instead, and its answer says so.
     Absent,
     /// The model is being loaded in the background; the next call may get it.
     Loading,
-    /// The loaded model. Keep it only for the present work: memory is freed when the last holder drops it.
+    /// The loaded model. Drop it after the present work: the memory is freed when its last holder drops it.
     Ready(Arc<dyn TextEmbedder>),
     /// The model cannot be loaded; the error says why. The provider tries again when the files have changed, and after
     /// a minute.
@@ -94,10 +95,11 @@ impl ModelState {
 
 /// Owns the embedding model: loads it on first use, drops it when idle.
 pub trait ModelProvider: Send + Sync {
-    /// Returns the model. A model that is not in memory is loaded, with a wait of at most `wait`.
+    /// Returns the model. Loads it if it is not in memory, and waits at most `wait` for that.
     fn get(&self, wait: Duration) -> ModelState;
 
-    /// Returns the present state without loading anything. A model that no caller has asked for is also `Loading`.
+    /// Returns the present state without loading anything. Before the first call of
+    /// [`get`](Self::get) the state is `Loading`.
     fn get_loaded(&self) -> ModelState;
 
     /// Drops an idle model; returns true if it did so. Called every few seconds.
@@ -107,10 +109,11 @@ pub trait ModelProvider: Send + Sync {
 }
 
 impl dyn ModelProvider {
-    /// Returns the model for background work; `None` when there is nothing to do. A model in memory is returned without
-    /// a call of `get`: such work comes again and again, and each `get` keeps the model in memory. A model that is not
-    /// in memory is loaded only when `is_missing` returns true. Without a model, `is_missing` is not called.
+    /// Returns the model for background work; `None` when there is nothing to do. A model that is not in memory is
+    /// loaded only when `is_missing` returns true. Without a model, `is_missing` is not called.
     ///
+    /// A model in memory is returned without a call of `get`. Each `get` keeps the model in memory for longer, and
+    /// background work runs again and again.
     /// # Errors
     /// The errors of `is_missing`.
     pub fn for_work(&self, wait: Duration, is_missing: impl FnOnce() -> Result<bool>) -> Result<Option<ModelState>> {
@@ -183,8 +186,8 @@ impl TextEmbedder for LetterEmbedder {
     }
 }
 
-/// Returns the cosine of the angle between two vectors of length 1. It is the sum of their products, added in the same
-/// order on every machine.
+/// Returns the cosine of the angle between two vectors of length 1: the sum of their products. Every machine adds the
+/// products in the same order, so the result is the same everywhere.
 ///
 /// ```
 /// use nudge_core::embed::cosine;
@@ -224,7 +227,7 @@ impl QuestionVector {
         vector.map(|vector| Self { vector, understood }).ok_or_else(|| Error::unavailable("the model gave no vector"))
     }
 
-    /// Makes the vector of a question with the model of `models`, after a wait of at most `wait` for the model.
+    /// Makes the vector of a question with the model of `models`. Waits at most `wait` for the model.
     ///
     /// # Errors
     /// The reason why there is no vector: a sentence for people, without its full stop.
@@ -248,7 +251,7 @@ impl QuestionVector {
     /// text takes more time.
     ///
     /// # Errors
-    /// As [`from_text`](Self::from_text).
+    /// The errors of [`from_text`](Self::from_text).
     pub fn of_prompt(prompt: &str, model: &dyn TextEmbedder) -> Result<Self> {
         Self::from_text(end_of(prompt, model), model)
     }
@@ -260,7 +263,7 @@ fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
     let mut chars = PROMPT_CHARS;
     loop {
         let from = end.char_indices().rev().nth(chars - 1).map_or(0, |(i, _)| i);
-        // Half a word is another word, so the cut moves to the next space, if there is one.
+        // The cut moves to the next space, if there is one, because half a word can mean something else.
         let cut = &end[from..];
         end = if from == 0 { cut } else { cut.split_once(char::is_whitespace).map_or(cut, |(_, rest)| rest) };
         if model.count_tokens(end) <= PROMPT_TOKENS || chars == 1 {
@@ -278,7 +281,7 @@ fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
 ///
 /// assert_eq!(understood_share(8, 7), 1.0);
 /// assert!((0.5..0.6).contains(&understood_share(39, 20)));
-/// // The pieces of a single word say little.
+/// A single word proves little: three tokens for it still count as more than half understood.
 /// assert!(understood_share(3, 1) > 0.5);
 /// assert_eq!(understood_share(22, 1), 0.0);
 /// ```

@@ -1,4 +1,4 @@
-//! Counts the bytes of memory in use as common allocators do. A count is never too low.
+//! Estimates the memory that values take, in bytes, by the rules of common allocators. An estimate is never too low.
 
 /// Returns the bytes that an allocation of `bytes` takes with its header: a multiple of 16, at least 32. Zero bytes
 /// need no allocation.
@@ -15,8 +15,8 @@ pub const fn allocation_bytes(bytes: usize) -> usize {
     if with_header < 32 { 32 } else { with_header }
 }
 
-/// Returns the bytes that the nodes of a `BTreeMap` take: each node has room for eleven entries, and half of them may
-/// be free.
+/// Returns the bytes that the nodes of a `BTreeMap` take, for `len` entries of `entry` bytes. A node has room for
+/// eleven entries, and half of the room may be free.
 pub const fn map_bytes(len: usize, entry: usize) -> usize {
     if len == 0 { 0 } else { allocation_bytes(11 * entry + 112) + len * (2 * entry + 16) }
 }

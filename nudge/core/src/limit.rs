@@ -103,22 +103,23 @@ impl<const MIN: usize, const MAX: usize> JsonSchema for BoundedNumber<MIN, MAX> 
 pub struct Limit<const DEFAULT: usize, const MAX: usize, const MIN: usize = 1>(Option<BoundedNumber<MIN, MAX>>);
 
 impl<const DEFAULT: usize, const MAX: usize, const MIN: usize> Limit<DEFAULT, MAX, MIN> {
-    /// Returns the number, as if a caller had sent it, if it is in the range.
+    /// Makes a limit as if a caller had sent `number`. `None` when the number is out of the range.
     pub fn new(number: usize) -> Option<Self> {
         BoundedNumber::new(number).map(|number| Self(Some(number)))
     }
 
-    /// Returns true when the caller sent no number; a request then leaves the field out.
+    /// Returns true when the caller sent no number; serde then leaves the field out of a request.
     pub const fn is_absent(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the number that the caller sent, else the default.
+    /// Returns the number that the caller sent, or the default.
     pub fn get(self) -> usize {
         self.get_or(None)
     }
 
-    /// Returns the number that the caller sent; else that of a setting, cut to the range; else the default.
+    /// Returns the number that the caller sent. Without one, returns the setting, cut to the range, or else the
+    /// default.
     pub fn get_or(self, setting: Option<usize>) -> usize {
         self.0.map_or_else(|| setting.unwrap_or(DEFAULT).clamp(MIN, MAX), BoundedNumber::get)
     }

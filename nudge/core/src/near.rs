@@ -6,14 +6,14 @@ use nudge_secrets::SecretGuard;
 
 /// The most names that are compared, so that the time has a limit in every store.
 const MAX_NAMES: usize = 2000;
-/// Longest name that is compared, in bytes; users do not mistype a longer one.
+/// The longest name that is compared, in bytes; users do not mistype longer names.
 const MAX_NAME_BYTES: usize = 64;
-/// The letters from which a name may be a part of the right one (`proxy` of `http-proxy`).
+/// The fewest characters that a name must have to match as a part of another name (`proxy` in `http-proxy`).
 const MIN_PART_CHARS: usize = 3;
 
-/// Returns the name that is nearest to `word`: equal except for case and signs, or with few wrong or swapped letters,
-/// or longer with `word` as a part. The word itself does not count. Among equally near names, the first by bytes is
-/// returned. Only the first 2,000 names are compared.
+/// Returns the name that is nearest to `word`. A near name is equal except for case and signs, has few wrong or swapped
+/// letters, or has `word` as a part. The word itself does not count. Among equally near names, the first by bytes wins.
+/// Only the first 2,000 names are compared.
 ///
 /// ```
 /// use nudge_core::near::find_nearest;
@@ -55,19 +55,19 @@ pub fn refuse_unknown(what: &str, name: &str, known: &[&str]) -> Error {
     }
 }
 
-/// Returns a name in lower case, with the same sign between all its words.
+/// Returns a name in lower case, with `-` in place of `_`, `.` and spaces.
 fn fold_name(name: &str) -> String {
     name.to_lowercase().replace(['_', '.', ' '], "-")
 }
 
-/// Returns the distance between a name and the given word; `None` when it is too large.
+/// Returns the distance between `name` and the given `word`; `None` when it is too large.
 fn measure_distance(word: &str, name: &str) -> Option<usize> {
     let (chars, others) = (word.chars().count(), name.chars().count());
     // At most a third of the letters may be wrong, and never more than three.
     let most = (chars.min(others) / 3).clamp(usize::from(chars > 1), 3);
     let wrong = (chars.abs_diff(others) <= most).then(|| strsim::osa_distance(word, name));
     let is_part = chars.min(others) >= MIN_PART_CHARS && (name.contains(word) || word.contains(name));
-    // For a user who omitted a part, a short name is more likely than a long one.
+    // A short name is more likely than a long one when the user omitted a part.
     wrong.filter(|wrong| *wrong <= most).or_else(|| is_part.then(|| most + chars.abs_diff(others)))
 }
 

@@ -18,14 +18,14 @@ pub fn from_count(count: i64) -> usize {
     usize::try_from(count).expect("a count of rows is not negative and fits into memory")
 }
 
-/// Returns the milliseconds since a moment of this process.
+/// Returns the milliseconds that have passed since `since`.
 pub fn elapsed_ms(since: Instant) -> u64 {
     let elapsed = since.elapsed();
     elapsed.as_secs().saturating_mul(1_000).saturating_add(elapsed.subsec_millis().into())
 }
 
-/// Returns the nanoseconds from 1970 to a file's time. Users can set such times, so a time before 1970 or after 2262
-/// becomes the nearest number: each read then gives the same number.
+/// Returns the nanoseconds from 1970 to a file's time. Users can set any file time: a time before 1970 gives 0, and a
+/// time after 2262 gives `i64::MAX`.
 pub fn unix_ns(time: SystemTime) -> i64 {
     let after = time.duration_since(SystemTime::UNIX_EPOCH);
     after.map_or(0, |after| i64::try_from(after.as_nanos()).unwrap_or(i64::MAX))

@@ -1,7 +1,7 @@
-//! Makes each call with a key once, even if the caller sends it several times or to the next PRIMARY.
+//! Carries out each call with a key once, even if the caller sends it several times or to the next PRIMARY.
 //!
-//! A caller that does not know whether its call arrived sends it again with the same key. The source stores the key and
-//! the result together with the change, in the same record or transaction. [`CallMemory`] does so for a source in
+//! A caller that cannot tell whether its call arrived sends it again with the same key. The source stores the key and
+//! the result together with the change, in the same record or transaction. [`CallMemory`] does this for a source in
 //! memory; a source with a database has its own [`OnceByKey`].
 
 mod in_flight;
@@ -18,17 +18,17 @@ use crate::service::{CallIdentity, EarlierCall};
 
 use in_flight::InFlight;
 
-/// The most keys that are remembered; the oldest are dropped first.
+/// The most keys that are remembered; the oldest keys are dropped first.
 const MAX_KEYS: usize = 1_024;
-/// The most bytes of keys and results together. Above this limit the oldest large results are dropped, but never a key,
-/// the last result, or a result that is only about a secret.
+/// The most bytes of keys and results together. Above this limit the oldest large results are dropped. Keys, the last
+/// result, and results that are only about a secret are never dropped.
 const MAX_KEY_BYTES: usize = 4 << 20;
-/// A result of at most this size is never dropped, because [`MAX_KEYS`] of them fit.
+/// A result of at most this size is never dropped: [`MAX_KEYS`] such results fit within [`MAX_KEY_BYTES`].
 const SMALL_RESULT: usize = 4 << 10;
 
-/// Makes calls once by key.
+/// Carries out calls once by key.
 pub trait OnceByKey {
-    /// Makes a call once. If a call with this key was made before, returns its stored result; if that result was
+    /// Carries out a call once. If a call with this key was made before, returns its stored result. If that result was
     /// dropped, `make` receives the remembered part of the earlier call.
     ///
     /// # Errors
@@ -43,8 +43,8 @@ pub trait OnceByKey {
 
 /// The result of a call that changes something, in forms for memory and for records.
 pub trait RecordableResult: Serialize {
-    /// Returns the result as JSON in which secrets have only names; `None` when the result is only about a secret. It
-    /// is called only when a secret is among the changes.
+    /// Returns the result as JSON in which secrets appear only by name; `None` when the result is only about a secret.
+    /// This is called only when the call changes a secret.
     ///
     /// # Errors
     /// An error when the result has no form in JSON.
@@ -54,20 +54,20 @@ pub trait RecordableResult: Serialize {
 /// A remembered call that was made with a key.
 #[derive(Clone)]
 pub struct MadeCall {
-    /// The result. `None` when it was large and has been dropped, and for a call about a secret that another process
-    /// made.
+    /// The result. `None` when the result was large and has been dropped, or when another process made the call and the
+    /// call was about a secret.
     result: Option<Arc<RawValue>>,
-    /// The result in the form for records: without secrets.
+    /// The result without secrets, in the form for records.
     open: Option<Arc<RawValue>>,
-    /// The version after a call that is only about a secret; a record has nothing else of its result.
+    /// The version after a call that is only about a secret. It is the only part of such a result that a record stores.
     version: Option<u64>,
     /// The call, as [`CallIdentity::to_record_text`] writes it; `None` when the caller named none.
     call: Option<Arc<str>>,
 }
 
 impl MadeCall {
-    /// Remembers a call that is about to change something; `secret` is the version of the secret that it changes, if it
-    /// changes one.
+    /// Makes the memory of a call that is about to change something. `secret` is the version of the secret that the
+    /// call changes, if it changes one.
     ///
     /// # Errors
     /// `E_INVALID` when the result has no form in JSON.
@@ -106,7 +106,7 @@ impl MadeCall {
     }
 }
 
-/// The last calls with a key, oldest first.
+/// The last calls with a key, from the oldest to the newest.
 #[derive(Default)]
 struct RecentCalls {
     calls: VecDeque<(Box<str>, MadeCall)>,
@@ -143,7 +143,7 @@ impl RecentCalls {
 }
 
 impl EarlierCall {
-    /// Refuses to make the change of a repeated call again.
+    /// Refuses a repeated call that would make its change a second time.
     ///
     /// # Errors
     /// `E_CONFLICT` for [`EarlierCall::Dropped`].
@@ -163,13 +163,13 @@ pub struct CallRecord<'a> {
     /// The key.
     #[serde(borrow)]
     pub key: std::borrow::Cow<'a, str>,
-    /// The result without secrets; absent when it is only about secrets.
+    /// The result without secrets; absent when the call is only about secrets.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub result: Option<&'a RawValue>,
-    /// The version of the secret, when there is no result.
+    /// The version of the secret; present only when there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// The call, if its caller named it.
+    /// The call, if the caller named it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub call: Option<std::borrow::Cow<'a, str>>,
 }
@@ -205,17 +205,17 @@ impl OnceByKey for CallMemory {
 }
 
 impl CallMemory {
-    /// Remembers a call together with its change, before any reader can see the change.
+    /// Remembers a call together with its change. The caller does this before any reader can see the change.
     pub fn remember(&self, key: &str, known: MadeCall) {
         self.keys.lock().insert(key, known);
     }
 
-    /// Remembers the call of a record.
+    /// Remembers the call that a record describes.
     pub fn restore(&self, done: &CallRecord<'_>) {
         self.remember(&done.key, MadeCall::from_record(done));
     }
 
-    /// Calls `look` with all remembered calls, oldest first.
+    /// Calls `look` with all remembered calls, from the oldest to the newest.
     pub fn visit_records<T>(&self, look: impl FnOnce(Vec<CallRecord<'_>>) -> T) -> T {
         look(self.keys.lock().records().collect())
     }

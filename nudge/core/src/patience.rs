@@ -1,9 +1,9 @@
-//! The time limit of a call, and whether its caller still waits.
+//! Limits the time of a call, and tells the call's work whether the caller still waits.
 //!
 //! A server runs a call that may take long under a [`CallLimit`]. Long work checks the limit with [`is_over`] or
-//! [`check_limit`], anywhere on the thread of the call, and ends when the caller has stopped waiting. Work on another
-//! thread takes the limit along: [`CallLimit::current`], then [`CallLimit::run`]. [`ThreadSlots`] does so for work that
-//! may hang, such as a read from a network disk.
+//! [`check_limit`], anywhere on the thread of the call, and ends when the caller has stopped waiting. A call that
+//! continues on another thread passes its limit to that thread: [`CallLimit::current`], then [`CallLimit::run`].
+//! [`ThreadSlots`] does so for work that may hang, such as a read from a network disk.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ thread_local! {
     static CURRENT: RefCell<Option<CallLimit>> = const { RefCell::new(None) };
 }
 
-/// The time until which a caller waits for its call. Clones share one flag: `give_up` on one of them ends the work of
-/// all.
+/// The time until which a caller waits for its call. All clones share one flag: `give_up` on one of them ends the work
+/// of all.
 #[derive(Debug, Clone)]
 pub struct CallLimit {
     until: Instant,
@@ -39,7 +39,7 @@ impl CallLimit {
         Self { until: end, is_given_up: Arc::default() }
     }
 
-    /// Returns the limit of the call that this thread works for, if there is one.
+    /// Returns the limit of the call for which this thread works, if there is one.
     pub fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
     }
@@ -65,7 +65,7 @@ impl CallLimit {
         self.is_given_up.load(Ordering::Relaxed) || Instant::now() >= self.until
     }
 
-    /// Runs work of the call on this thread.
+    /// Runs work of the call on this thread, under this limit.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         /// Restores the previous limit, even after a panic.
         struct LimitRestore(Option<CallLimit>);
@@ -84,7 +84,7 @@ pub fn is_over() -> bool {
     CURRENT.with_borrow(|limit| limit.as_ref().is_some_and(CallLimit::is_over))
 }
 
-/// Returns the end of a wait of `time`, or the end of this thread's call if that is earlier.
+/// Returns the moment after `time`, or the end of this thread's call if that is earlier.
 pub fn end_within(time: Duration) -> Instant {
     let end = Instant::now() + time;
     CURRENT.with_borrow(|limit| limit.as_ref().map_or(end, |limit| limit.end().min(end)))
@@ -104,13 +104,13 @@ pub fn given_up() -> Error {
 }
 
 /// The threads for one kind of work that may hang. There are at most [`MAX_THREADS`] at a time, so that hanging work
-/// does not take a thread for every call. Clones share the threads.
+/// does not occupy a thread for every call. Clones share the threads.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadSlots(Arc<AtomicUsize>);
 
 impl ThreadSlots {
-    /// Starts work of this thread's call on another thread. The limit of the work is the call's, or `end` if that is
-    /// earlier. A result without a receiver is dropped. `None` when all threads are busy.
+    /// Starts work of this thread's call on another thread. The work must end at `end`, or at the end of the call if
+    /// that is earlier. A result without a receiver is dropped. `None` when all threads are busy.
     pub fn start<T: Send + 'static>(
         &self,
         name: &str,
@@ -136,7 +136,7 @@ impl ThreadSlots {
     }
 }
 
-/// The slot of a thread. It becomes free when this value is dropped, even after a panic.
+/// The slot of a thread. Dropping this value frees the slot, even after a panic.
 struct ThreadSlot(Arc<AtomicUsize>);
 
 impl Drop for ThreadSlot {

@@ -5,8 +5,9 @@
 //! removes `cd`, wrappers such as `sudo`, `time`, `timeout 60`, `env` and `bash -lc "..."`, redirections and groups. It
 //! returns the remaining simple commands, each with its variables, its folder and its position in the pipeline.
 //!
-//! A line may be any text, so its length ([`MAX_BYTES`]) and the depth of its nesting have limits. For a line beyond
-//! these limits [`parse`] returns [`None`]. A line without quotes and operators does not need the parser.
+//! The parser accepts any text as a line, within limits for the length ([`MAX_BYTES`]) and the depth of the nesting.
+//! For a line beyond these limits [`parse`] returns [`None`]. A line without quotes and operators is split at its
+//! spaces.
 
 mod bounds;
 mod simple;
@@ -108,7 +109,7 @@ impl Told {
 const ENDED: [i64; 2] = [124, 137];
 
 impl Command {
-    /// Returns true for the same words, variables and input. The folder and the user do not count.
+    /// Returns true when both commands have the same words, variables and input. Their folders and users may differ.
     pub fn is_same(&self, other: &Self) -> bool {
         self.words == other.words
             && self.assignments == other.assignments
@@ -132,8 +133,8 @@ impl Command {
         2 * common >= mine.len().min(others.len())
     }
 
-    /// Returns how this command ended, by the end of the line: whether it succeeded, and its exit code if that is
-    /// known. `None` when the line's end says nothing about it.
+    /// Returns whether this command succeeded, and its exit code if that is known. `ok` and `exit_code` tell how the
+    /// whole line ended. `None` when the end of the line says nothing about this command.
     pub fn ended(&self, ok: bool, exit_code: Option<i64>) -> Option<(bool, Option<i64>)> {
         let says = if ok { self.told.success } else { self.told.failure };
         let by_time = self.limited && exit_code.is_some_and(|code| ENDED.contains(&code));
@@ -175,14 +176,14 @@ impl Line {
         near
     }
 
-    /// Returns the command of a line with only one command; programs that only pass its output on (`| tee log`) do not
-    /// count.
+    /// Returns the command of a line that has only one. Programs after it that only pass its output on (`| tee log`) do
+    /// not count.
     pub fn only(&self) -> Option<&Command> {
         let (first, rest) = self.commands.split_first()?;
         rest.iter().all(|command| command.piped && simple::passes_on(&command.program)).then_some(first)
     }
 
-    /// Returns true for the same commands, joined in the same way.
+    /// Returns true when both lines have the same commands, joined in the same way.
     pub fn is_same(&self, other: &Self) -> bool {
         let same = |(a, b): (&Command, &Command)| {
             a.is_same(b) && a.folder == b.folder && a.piped == b.piped && a.told == b.told
@@ -193,8 +194,8 @@ impl Line {
     }
 }
 
-/// Parses a command line by the rules of `bash`. `None` when the parser does not understand it: the syntax is wrong,
-/// the line without its here-documents is longer than [`MAX_BYTES`], or it nests deeper than real lines do.
+/// Parses a command line by the rules of `bash`. `None` when the syntax is wrong, when the line without its
+/// here-documents is longer than [`MAX_BYTES`], or when it nests deeper than real lines do.
 pub fn parse(line: &str) -> Option<Line> {
     let mut walk = walk::ShellWalk::default();
     walk.walk_line(line, Told::ALL)?;

@@ -1,20 +1,21 @@
 //! Defines a source: it chooses the lines that an agent should be told, and says why, given the agent's context and the
 //! last event.
 //!
-//! A source is a crate with one [`SourceSpec`], which one list of the binary names. The spec is static: a PROXY opens
-//! no source and can still list the sources of the PRIMARY. The PRIMARY opens each source with a [`SourceHost`]. The
-//! opened source lives until [`Source::close`]:
+//! A source is a crate with one [`SourceSpec`]; the binary has one list of these specs. The specs are static, so a
+//! PROXY, which opens no source, can still list the sources of the PRIMARY. The PRIMARY opens each source with a
+//! [`SourceHost`]. The opened source runs until [`Source::close`]:
 //!
-//! 1. `open` takes at most 20 ms, because callers wait for it. It reads the data that the source kept, and starts
-//!    nothing.
+//! 1. `open` takes at most 20 ms, because callers wait for it. It reads the data that the source stored, and starts no
+//!    work.
 //! 2. [`work`](Source::work) runs on its own thread if [`SourceSpec::works`] is true: it watches, computes and sends.
-//! 3. [`tick`](Source::tick) runs every few seconds; calls and [offers](Source::find_offers) come at any time, from any
-//!    thread.
-//! 4. `close` ends the source: it acknowledges nothing afterwards.
+//! 3. [`tick`](Source::tick) runs every few seconds. Calls, and requests for [offers](Source::find_offers), come at any
+//!    time and from any thread.
+//! 4. `close` ends the source: afterwards it acknowledges no call.
 //!
 //! **The duties of a source.** It acknowledges a change only after it has stored the change, inside the [`Fence`],
-//! which checks that this process still holds the session's lock. It makes a call with a key once ([`crate::once`]). It
-//! reports each change to the [`ChangeSink`]. It never lets a secret into a line, an event, a log or a file.
+//! which checks that this process still holds the session's lock. It carries out a call with a key only once
+//! ([`crate::once`]). It reports each change to the [`ChangeSink`]. It never lets a secret into a line, an event, a log
+//! or a file.
 
 mod alone;
 mod work;
@@ -53,17 +54,18 @@ pub struct SourceSpec {
     pub settings: &'static [Setting],
     /// The resources that clients can read and watch by URI, if the source has any.
     pub resources: Option<&'static SourceResources>,
-    /// The method that lists the contents. Hooks name this method to the model when not all lines fitted.
+    /// The method that lists the source's contents. When not all lines fit, a hook tells the model the name of this
+    /// method.
     pub list: &'static str,
-    /// Environment variables of a caller that any answer may depend on. Front ends send those that are set with every
-    /// context. Variables that depend on stored data are in [`Source::env_names`]; the server asks for them when it
-    /// needs them.
+    /// The environment variables of a caller on which any answer may depend. Front ends send each of them that is set,
+    /// with every context. [`Source::env_names`] returns the variables that depend on stored data; the server asks for
+    /// their values when it needs them.
     pub env: &'static [&'static str],
-    /// Is true when the command line may open the source in its own process if no server runs: the data is in files
-    /// that any process can read and write.
+    /// Is true when the command line may open the source in its own process if no server runs. The data is then in
+    /// files that any process can read and write.
     pub alone: bool,
-    /// The commands that consist of more than one call. They run in the process of the command line, with a server or
-    /// without.
+    /// The commands that consist of more than one call. They run in the process of the command line, also when a server
+    /// runs.
     pub commands: &'static [LongCommand],
     /// Is true when [`Source::work`] has anything to do.
     pub works: bool,
@@ -71,8 +73,8 @@ pub struct SourceSpec {
     pub open: fn(SourceHost<'_>) -> Result<Arc<dyn Source>>,
 }
 
-/// A command of a source that consists of more than one call, such as `nudge signals watch`. It may keep running and
-/// print events until it is stopped.
+/// A command of a source that consists of more than one call, such as `nudge signals watch`. It may run and print
+/// events until it is stopped.
 #[derive(Debug)]
 pub struct LongCommand {
     /// The name, params and words, as for a method; only the command line calls it.
@@ -81,13 +83,13 @@ pub struct LongCommand {
     pub run: fn(&RawValue, &CommandHost<'_>) -> Result<()>,
 }
 
-/// An addition of the command line to a method's answer. It runs in the caller's process, because a server may not do
-/// such work for a caller, for example send the user's texts to another machine.
+/// An addition that the command line makes to a method's answer. It runs in the caller's process, because a server may
+/// not do such work for a caller: for example, it may not send the user's texts to another machine.
 #[derive(Debug)]
 pub struct AnswerFinish {
     /// The boolean setting of the source that switches the addition on.
     pub setting: &'static str,
-    /// Extends the answer, given the params. A failure is noted in the answer.
+    /// Extends the answer, given the params and the answer. After a failure, the answer says what failed.
     pub run: fn(&Map<String, Value>, &mut Value, &CommandHost<'_>),
 }
 
@@ -99,8 +101,8 @@ pub struct CommandHost<'a> {
     pub stop: StopFlag,
     /// Prints an event: a line for people, which may hold any characters, and an object for programs.
     pub say: &'a (dyn Fn(&str, &Value) + Sync),
-    /// Writes a setting of the source into the user's own settings file: its name and its value. Tells the user when
-    /// the new value does not count at once.
+    /// Writes a setting of the source into the user's own settings file, given its name and its value. Tells the user
+    /// when the new value takes effect only later.
     pub keep: &'a dyn Fn(&str, &str) -> Result<()>,
     /// Prints a text of several lines as one event.
     pub show: &'a dyn Fn(&str, &Value),
@@ -110,12 +112,12 @@ pub struct CommandHost<'a> {
     pub list: &'a dyn Fn(&str) -> Result<Vec<String>>,
     /// Finds a program by its name on the user's search path.
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// Starts another command of the source in a process that outlives this one and its caller.
+    /// Starts another command of the source in a process that continues after this process and its caller end.
     pub behind: &'a dyn Fn(&[&str]) -> Result<()>,
 }
 
-/// The resources of a source: one that lists names, and one for each name. Clients read them by calls of the source's
-/// methods, so a PROXY can offer them too.
+/// The resources of a source: one resource that lists names, and one for each name. Clients read them by calls of the
+/// source's methods, so a PROXY can offer them too.
 #[derive(Debug)]
 pub struct SourceResources {
     /// URI of the list, such as `nudge://components`.
@@ -161,27 +163,28 @@ pub struct SourcePage {
 
 /// An open source.
 pub trait Source: Service {
-    /// Returns the offers that the source makes for this request, best first. The server asks every source at once
-    /// while a user waits for the prompt, so this must be fast and must not ask a model. The server drops an offer that
-    /// comes after [`SuggestRequest::deadline`]. The server holds no lock meanwhile. At most [`SuggestRequest::limit`]
-    /// offers of [`SuggestRequest::max_bytes`] in all are of use; [`SourceOffers::omitted`] counts the offers above
-    /// these limits.
+    /// Returns the offers that the source makes for this request, best first. The server asks all sources at once while
+    /// a user waits for the prompt, so this must be fast and must not ask a model. The server holds no lock during the
+    /// call. It drops an offer that comes after [`SuggestRequest::deadline`].
+    ///
+    /// The server uses at most [`SuggestRequest::limit`] offers with at most [`SuggestRequest::max_bytes`] in total.
+    /// [`SourceOffers::omitted`] counts the offers that the source left out because of these limits.
     fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
         let _ = request;
         SourceOffers::default()
     }
 
-    /// Returns true when the value behind the offer with this id is a secret now. An earlier line of that offer is then
-    /// never shown again.
+    /// Returns true when the value behind the offer with this id is now a secret. The server then never shows an
+    /// earlier line of this offer again.
     fn is_secret(&self, id: &str) -> bool {
         let _ = id;
         false
     }
 
-    /// Counts how a command ended, for each thing of the source that names the command.
+    /// Counts the outcome of a command for each item of the source that names the command.
     ///
     /// # Errors
-    /// The error that prevents storing the count.
+    /// The error that prevented storing the count.
     fn note_outcome(&self, caller: Caller<'_>, ran: &CommandOutcome<'_>) -> Result<OutcomeEffect> {
         let _ = (caller, ran);
         Ok(OutcomeEffect::default())
@@ -193,7 +196,7 @@ pub trait Source: Service {
     }
 
     /// Returns true when the source holds data, or when the user has switched it on. The tools of a source that is not
-    /// in use are not listed. It runs on the event loop, so it must not block.
+    /// in use are not listed. The event loop calls this, so it must not block.
     fn in_use(&self) -> bool {
         true
     }
@@ -217,12 +220,12 @@ pub trait Source: Service {
         let _ = stop;
     }
 
-    /// Ends the source: it acknowledges no call any more. The stop flag of [`work`](Self::work) was set just before,
-    /// but `work` may not have returned yet.
+    /// Ends the source: afterwards it acknowledges no call. The stop flag of [`work`](Self::work) was set just before,
+    /// but `work` may still run.
     fn close(&self) {}
 }
 
-/// The environment that the server gives a source when it opens the source.
+/// The environment in which the server opens a source.
 pub struct SourceHost<'a> {
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -250,7 +253,7 @@ pub struct SourceHost<'a> {
 /// The identity of a session, the same for every PRIMARY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionIdentity {
-    /// Random, one per session.
+    /// The random id; each session has its own.
     pub id: String,
     /// The time at which the session began.
     pub created_at: Millis,
@@ -264,15 +267,15 @@ pub trait Fence: Send + Sync {
     /// change.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it refuses, without a run of `keep`; a client that knows of sessions then asks the next
-    /// PRIMARY. Else the errors of `keep`.
+    /// `E_UNAVAILABLE` when it refuses; `keep` did not run, and a client of sessions sends the call to the next
+    /// PRIMARY. Otherwise the errors of `keep`.
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
 /// The session's journal as one source sees it. Only the next PRIMARY of the session reads the records
 /// ([`SourceHost::records`]). A record survives the death of the process, but not of the machine.
 pub trait RecordJournal: Send + Sync {
-    /// Logs that this many of the records were unreadable.
+    /// Logs the number of records that were unreadable.
     fn passed_over(&self, unreadable: usize);
 
     /// Appends a record, inside the fence.
@@ -281,11 +284,11 @@ pub trait RecordJournal: Send + Sync {
     /// `E_UNAVAILABLE`; the journal then has no part of the record.
     fn append(&self, record: &[u8]) -> Result<()>;
 
-    /// Returns true when the source should [begin anew](Self::begin_anew): its part of the journal has grown long, or
-    /// the file was shortened.
+    /// Returns true when the source should [begin anew](Self::begin_anew), because its part of the journal has grown
+    /// long, or because the file was shortened.
     fn is_long(&self) -> bool;
 
-    /// Replaces all records of this source, and none of other sources. If that fails, the old records stay.
+    /// Replaces all records of this source, and none of other sources. If that fails, the old records remain.
     fn begin_anew(&self, records: &[Vec<u8>]);
 }
 
@@ -294,7 +297,7 @@ pub trait ChangeSink: Send + Sync {
     /// Reports changes, in their order, after they are visible to every caller. Must be quick; calls no source.
     fn tell_changes(&self, changes: &[ChangeEvent]);
 
-    /// Checks whether a value with a duration outlives this session. Must be quick: a source calls it while it makes a
+    /// Checks whether a value with a ttl outlives this session. Must be quick: a source calls it while it makes a
     /// change.
     ///
     /// # Errors
@@ -320,7 +323,7 @@ pub struct ChangeEvent {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<TouchedResource>,
     /// Further members: names and short values, without secrets. In a source with resources, `name` is the touched
-    /// resource: clients of a PROXY learn from `name` which resource has changed.
+    /// resource, because clients of a PROXY read from `name` which resource has changed.
     #[serde(flatten)]
     pub detail: Map<String, Value>,
 }
@@ -347,8 +350,8 @@ impl DataDir {
         Self(path.into())
     }
 
-    /// Names a folder that cannot be made, for a user without a home: Nudge keeps nothing in a folder that the system
-    /// clears.
+    /// Names a folder that cannot be made, for a user without a home folder. Nudge does not use a folder for temporary
+    /// files instead, because the system clears it.
     pub fn unavailable() -> Self {
         Self::new(NOWHERE)
     }
@@ -358,8 +361,8 @@ impl DataDir {
         &self.0
     }
 
-    /// Makes the folder (mode 0700 on Unix) and returns its path without links. A link to another folder of this user
-    /// is followed.
+    /// Makes the folder (mode 0700 on Unix) and returns its path without links. The folder may be a link to another
+    /// folder of this user.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the folder cannot be made, has another owner, or is open to other users.

@@ -1,5 +1,5 @@
 //! Locks and counters for data that many threads change. With the feature `shuttle`, a test can run its threads in any
-//! order. Only such tests may use the feature: in other programs these locks panic.
+//! order. Only such tests may use the feature: the locks panic in other programs.
 
 #[cfg(not(feature = "shuttle"))]
 pub use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -11,8 +11,9 @@ pub use std::sync::atomic;
 #[cfg(feature = "shuttle")]
 pub use ordered::{Mutex, RwLock};
 
-/// Runs `round` in as many orders as `NUDGE_ORDERS` says, or in 1,000. Half of the orders are random. The other half
-/// switches threads only a few times, at random points, which finds errors that need one thread to pause for long.
+/// Runs `round` in as many orders as `NUDGE_ORDERS` says, or in 1,000. Half of the orders are random. In the other
+/// half, the threads switch only a few times, at random points. This finds errors that occur only when one thread
+/// pauses for long.
 ///
 /// # Panics
 /// Panics when a round panics, or when its threads wait for each other; the output names the order.
@@ -26,7 +27,7 @@ pub fn in_any_order(round: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || round(), orders - orders / 2, SWITCHES);
 }
 
-/// Offers the same calls as `parking_lot`, whose locks stay usable after a panic.
+/// The locks of `shuttle` with the calls of `parking_lot`, whose locks stay usable after a panic.
 #[cfg(feature = "shuttle")]
 mod ordered {
     use shuttle::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};

@@ -63,8 +63,8 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Returns true when a file's name can be part of a line: it has no hidden characters, except the selectors and joiners
-/// of an emoji, and joiners between letters of a script that uses them.
+/// Returns true when a line may contain a file's name: the name has no hidden characters. The selectors and joiners of
+/// an emoji are allowed, and joiners between letters of a script that uses them.
 ///
 /// ```
 /// use nudge_core::text::is_tellable_name;
@@ -84,14 +84,14 @@ pub fn is_tellable_name(name: &str) -> bool {
     })
 }
 
-/// Returns true for the scripts of India and nearby, because Unicode does not count their vowel signs and viramas as
-/// letters.
+/// Returns true for a character of the scripts of India and nearby. Unicode does not count their vowel signs and
+/// viramas as letters.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{900}'..='\u{d7f}')
 }
 
 /// Returns true when the hidden character at index `place` is a part of an emoji: one selector after its sign, or one
-/// joiner between two signs. Further selectors or joiners are not, because a text could hide in them.
+/// joiner between two signs. Returns false for further selectors or joiners, because a text could hide in them.
 fn is_of_emoji(chars: &[char], place: usize) -> bool {
     let sign = |place: Option<usize>| place.and_then(|place| chars.get(place)).copied();
     let is_emoji = |c: Option<char>| c.is_some_and(is_emoji);
@@ -115,7 +115,7 @@ fn is_emoji(c: char) -> bool {
         && !is_hidden(c)
 }
 
-/// Returns a copy in which `escape` replaces every character that is `hidden`.
+/// Returns a copy in which `escape` replaces every character for which `hidden` is true.
 pub fn escape_hidden(text: &str, hidden: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -149,7 +149,7 @@ pub fn clip_text(text: &str, max_chars: usize) -> String {
     out
 }
 
-/// Returns the text before the first of these marks, or the whole text without a mark.
+/// Returns the text before the first of `marks`, or the whole text if it has none of them.
 ///
 /// ```
 /// use nudge_core::text::before_mark;
@@ -160,7 +160,7 @@ pub fn before_mark<'a>(text: &'a str, marks: &[char]) -> &'a str {
     text.find(marks).map_or(text, |end| &text[..end])
 }
 
-/// Returns the text after the last of these marks, such as the name in a path, or the whole text without a mark.
+/// Returns the text after the last of `marks`, such as the name in a path, or the whole text if it has none of them.
 ///
 /// ```
 /// use nudge_core::text::after_mark;
@@ -171,7 +171,8 @@ pub fn after_mark<'a>(text: &'a str, marks: &[char]) -> &'a str {
     text.rsplit_once(marks).map_or(text, |(_, rest)| rest)
 }
 
-/// Returns the first line without its line break. It is empty when the text is empty or begins with a line break.
+/// Returns the first line without its line break. The result is empty when the text is empty or begins with a line
+/// break.
 pub fn first_line(text: &str) -> &str {
     let line = before_mark(text, &['\n']);
     line.strip_suffix('\r').unwrap_or(line)
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_shows_as_nothing_is_shown() {
-        // The first and the last character of each hidden range; their neighbours are letters or signs.
+        // Each pair is the first and the last character of a hidden range; their neighbours are letters or signs.
         for (first, last) in [
             (0x00, 0x1f),
             (0x7f, 0x9f),

@@ -1,7 +1,8 @@
 //! The one walk through a folder in which other people or programs write: a checkout, a vault.
 //!
-//! The walk follows no links. [`foreign`](nudge_os::foreign) reads the [`FolderRules`] of each folder, within limits. The
-//! number of entries and the time have limits too, so a hostile folder can cost only a bounded amount of work.
+//! The walk follows no links. [`foreign`](nudge_os::foreign) reads the files with rules ([`FolderRules`]). The size of
+//! these files, the number of entries and the time are limited, so a hostile folder can cost only a bounded amount of
+//! work.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -30,12 +31,13 @@ use std::time::{Duration, Instant};
 
 pub use rules::{FILES, FolderRules, PassOver, RuleSources, common_dir, git_dir, read_pointer};
 
-/// The most entries of folders that the walk reads.
+/// The most entries of folders that one walk reads.
 const MAX_ENTRIES: usize = 2_000_000;
-/// The longest walk: 200,000 files take a second or two, but patterns that are made to be slow could take hours.
+/// The longest time of a walk. A walk of 200,000 files takes a second or two, but hostile patterns could take hours.
 const MAX_TIME: Duration = Duration::from_mins(1);
-/// The number of entries between two calls of `is_over`, and between two checks of the time.
+/// The number of entries between two calls of [`WalkPlan::is_over`].
 const ASK_EVERY: usize = 256;
+/// The number of entries between two checks of the time.
 const TIME_EVERY: usize = 16;
 
 /// The options of a walk.
@@ -48,15 +50,15 @@ pub struct WalkPlan<'a> {
     pub is_sorted: bool,
     /// The deepest level of entries that the walk reads; the entries of the top have level 1.
     pub max_depth: usize,
-    /// Returns true if an entry counts, by its path and whether it is a folder. The walk calls it before it applies the
-    /// rules.
+    /// Returns true if the walk visits an entry, given its path and whether it is a folder. The walk calls this before
+    /// it applies the rules.
     pub counts: &'a dyn Fn(&Path, bool) -> bool,
-    /// Returns true if the walk must end; called every 256 entries.
+    /// Returns true if the walk must end. The walk calls this every 256 entries.
     pub is_over: &'a dyn Fn() -> bool,
 }
 
 impl Default for WalkPlan<'_> {
-    /// A walk of all entries, also in repositories below the top.
+    /// Makes a plan for a walk of all entries, also in repositories below the top.
     fn default() -> Self {
         Self {
             enters_repositories: true,
@@ -75,23 +77,23 @@ pub struct FoundFile<'a> {
     pub entry: &'a DirEntry,
     /// The kind of the entry itself; a link counts as a link, not as its target.
     pub kind: FileType,
-    /// The path.
+    /// The path of the entry.
     pub path: &'a Path,
     /// The rules for the folder of the entry.
     pub rules: &'a FolderRules,
 }
 
-/// An entry of a walk.
+/// An entry that a walk found, or a file with rules that it skips.
 pub enum WalkEntry<'a> {
     /// A folder; it comes before its entries.
     Folder(&'a Path),
-    /// Any other entry that counts.
+    /// Any other entry that no rule ignores.
     File(FoundFile<'a>),
     /// A file with rules that the walk does not read, and the reason.
     PassedOver(&'a Path, &'static str),
 }
 
-/// The end of a walk.
+/// The way in which a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
     /// The walk has read all entries.
@@ -120,8 +122,9 @@ struct FolderWalk<'a, 'v> {
     plan: &'a WalkPlan<'a>,
     visit: &'v mut dyn FnMut(WalkEntry<'_>) -> ControlFlow<()>,
     begun: Instant,
-    /// The number of entries that were listed, and of those that were compared with the rules.
+    /// The number of entries that the walk has listed so far.
     listed: usize,
+    /// The number of entries that the walk has compared with the rules so far.
     compared: usize,
 }
 
@@ -160,7 +163,7 @@ impl FolderWalk<'_, '_> {
                     self.visit_found(WalkEntry::Folder(&path))?;
                 }
             }
-            // `pop` takes the last folder first.
+            // Reverses the new folders, because `pop` takes the last one first.
             if let Some(within) = ahead.get_mut(first..) {
                 within.reverse();
             }
@@ -195,7 +198,7 @@ impl FolderWalk<'_, '_> {
         ControlFlow::Continue(Some(listed))
     }
 
-    /// Checks the time before an entry is compared with patterns.
+    /// Checks the time and the caller's `is_over` before an entry is compared with patterns.
     fn check_time(&mut self) -> ControlFlow<WalkEnd> {
         self.compared += 1;
         let is_late = self.compared.is_multiple_of(TIME_EVERY) && self.begun.elapsed() > MAX_TIME;
@@ -289,7 +292,7 @@ mod tests {
         assert_eq!(passed_over, expected);
     }
 
-    /// Walks 33 nested folders with patterns each, and 20 folders with 1 MiB of rules each.
+    /// Walks 33 nested folders that have patterns, and 20 folders that have 1 MiB of rules each.
     #[test]
     fn all_files_with_rules_of_a_walk_have_limits() {
         let folder = tempfile::tempdir().unwrap();

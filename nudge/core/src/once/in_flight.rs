@@ -1,4 +1,4 @@
-//! Keeps the keys of running calls: a call with the same key waits, other calls do not.
+//! Holds the keys of running calls: a second call with the same key waits, other calls do not.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Waits until no call with this key runs. The new call then counts as running until the result is dropped.
+    /// Waits until no call with this key runs. The new call then counts as running until the returned value is dropped.
     pub(super) fn wait_for_turn<'a>(&'a self, key: &'a str) -> KeyTurn<'a> {
         let mut keys = self.keys.lock();
         while keys.contains(key) {
@@ -23,7 +23,7 @@ impl InFlight {
     }
 }
 
-/// Exists while a call runs; a panic drops it too.
+/// Marks a call as running while this value exists. A panic of the call drops it too.
 pub(super) struct KeyTurn<'a> {
     all: &'a InFlight,
     key: &'a str,

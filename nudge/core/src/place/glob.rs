@@ -1,8 +1,8 @@
 //! Globs over folders and branch names (semantics section 2).
 //!
-//! The alternatives of braces are stored if they take at most twice the pattern's memory; else each comparison expands
-//! them again. Each comparison takes steps from a [`StepBudget`], because its time grows with pattern length times text
-//! length.
+//! The alternatives of braces are stored if they take at most twice the pattern's memory. Otherwise, each comparison
+//! expands the braces again. Each comparison takes steps from a [`StepBudget`], because its time grows with the
+//! pattern's length times the text's length.
 
 mod braces;
 mod matching;
@@ -17,8 +17,8 @@ use crate::text::before_mark;
 
 /// The longest pattern, in bytes.
 const MAX_BYTES: usize = 512;
-/// The most bytes of all alternatives of a pattern, and the most alternatives. Braces multiply, so a short pattern can
-/// have very many.
+/// The most bytes of all alternatives of a pattern, and also the most alternatives. Braces multiply, so a short pattern
+/// can have very many.
 const MAX_ALTERNATIVES: usize = 2 << 10;
 
 /// The kind of text that a pattern matches. Only folders have drives and UNC prefixes.
@@ -36,7 +36,7 @@ pub struct Glob {
     /// The canonical text, which is stored and shown.
     text: Box<str>,
     forms: GlobForms,
-    /// The number of bytes at the beginning of the pattern with which every match begins too.
+    /// The number of plain bytes at the beginning of the pattern; every match begins with the same bytes.
     head: u16,
     kind: GlobKind,
 }
@@ -50,7 +50,7 @@ enum GlobForms {
     Lines(Box<str>),
     /// The alternatives in lower case, for drive and UNC patterns, which compare without case.
     Folded(Box<str>),
-    /// None, because they would take too much memory: each comparison expands the braces.
+    /// No alternatives, because they would take too much memory. Each comparison expands the braces.
     Followed,
 }
 
@@ -58,12 +58,13 @@ enum GlobForms {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GlobSubject {
     text: Box<str>,
-    /// The text in lower case, if it has a drive or a UNC prefix and so compares without case.
+    /// The text in lower case. It exists only for a text with a drive or a UNC prefix, because comparisons of such a
+    /// text ignore case.
     folded: Option<Box<str>>,
 }
 
 impl GlobSubject {
-    /// Makes a subject of an absolute folder; `None` when it is relative or holds a `..` segment.
+    /// Makes a subject of an absolute folder; `None` when the folder is relative or has a `..` segment.
     pub fn from_cwd(cwd: impl Into<String>, windows: bool) -> Option<Self> {
         let cwd = cwd.into();
         if is_plain(&cwd) && !windows {
@@ -108,16 +109,18 @@ impl Glob {
         };
         check_pattern(pattern).map_err(refuse)?;
         let text = caret_to_bang(&pattern.replace('\\', "/"));
-        // Inside braces a leading `//` may be a UNC prefix: the alternatives are collapsed below.
+        // Inside braces, a leading `//` may be a UNC prefix. `any_alternative` collapses the alternatives of such a
+        // text.
         let text = if text.contains("{//") || text.contains(",//") { text } else { collapse_path(&text) };
         check_pattern(&text).map_err(refuse)?;
         check_pairs(&text).map_err(refuse)?;
         let head = match text.find('{') {
-            // In an alternative, the first two `/` may become one, so a match need not begin as the text does.
+            // When an alternative is collapsed, its first two `/` may become one, so a match need not begin as the text
+            // does.
             _ if !is_collapsed(&text) || text.starts_with("//") => 0,
             _ if kind == GlobKind::Cwd && is_drive(&text) => 0,
             None => literal_head(&text),
-            // The whole segments before the first braces.
+            // The head ends with the last whole segment before the first braces.
             Some(brace) => literal_head(&text[..brace]).min(text[..brace].rfind('/').unwrap_or(0)),
         };
         let head = u16::try_from(head).unwrap_or(0);
@@ -126,7 +129,7 @@ impl Glob {
         Ok(glob)
     }
 
-    /// Checks the alternatives, and chooses the form in which they are stored.
+    /// Checks the alternatives, and chooses whether and how they are stored.
     fn compile_forms(&self) -> Result<GlobForms, &'static str> {
         let most = 2 * self.text.len();
         let (mut count, mut bytes, mut folded, mut climbs) = (0, 0, 0, false);
@@ -160,7 +163,7 @@ impl Glob {
         &self.text
     }
 
-    /// Returns the bytes of memory that the pattern takes beside its own size.
+    /// Returns the bytes that the pattern takes on the heap.
     pub fn heap_bytes(&self) -> usize {
         let forms = match &self.forms {
             GlobForms::Lines(lines) | GlobForms::Folded(lines) => allocation_bytes(lines.len()),
@@ -172,7 +175,7 @@ impl Glob {
     /// Returns true when the pattern matches the whole subject.
     ///
     /// # Errors
-    /// An error when the steps do not suffice; the result is then unknown.
+    /// [`TooMany`] when the steps are used up; whether the pattern matches is then unknown.
     pub fn matches(&self, subject: &GlobSubject, steps: &mut StepBudget) -> Result<bool, TooMany> {
         let head = usize::from(self.head);
         steps.take_steps(1 + head / 64)?;
@@ -199,10 +202,10 @@ impl Glob {
         Ok(false)
     }
 
-    /// Returns true when the pattern matches a folder above `subject`, so that it would match with `/**` added.
+    /// Returns true when the pattern matches a folder above `subject`: with `/**` added, it would match the subject.
     ///
     /// # Errors
-    /// As [`Glob::matches`].
+    /// The errors of [`Glob::matches`].
     pub fn matches_above(&self, subject: &GlobSubject, steps: &mut StepBudget) -> Result<bool, TooMany> {
         self.any_alternative(steps, |pattern, fold, _, steps| match subject.comparable_text(fold) {
             Some(text) => matches_pattern(&format!("{}/**", pattern.trim_end_matches('/')), text, 0, steps),
@@ -210,8 +213,8 @@ impl Glob {
         })
     }
 
-    /// Calls `look` with each alternative until it returns true. `look` gets the alternative in normal form, whether
-    /// case is ignored, and the length as written.
+    /// Calls `look` with each alternative until it returns true. The arguments of `look` are the alternative in normal
+    /// form, whether case is ignored, the length of the alternative as written, and the steps.
     fn any_alternative(
         &self,
         steps: &mut StepBudget,
@@ -219,7 +222,7 @@ impl Glob {
     ) -> Result<bool, TooMany> {
         let mut alternatives = BraceAlternatives::new(&self.text);
         while let Some(written) = alternatives.next(steps)? {
-            // The steps pay for the buffers below.
+            // These steps count the work for the buffers below.
             steps.take_steps(8 + written.len() / 8)?;
             let collapsed = (!is_collapsed(written)).then(|| collapse_path(written));
             let pattern = collapsed.as_deref().unwrap_or(written);
@@ -242,13 +245,13 @@ const PARENT: &str = "may not hold a `..` segment; name the folder itself";
 const RELATIVE: &str =
     "matches no absolute folder; begin it with `/`, with `**/` for any folder above, or with a drive";
 
-/// Returns true for a pattern without braces that cannot match an absolute folder: such folders begin with `/` or a
+/// Returns true for a pattern without braces that cannot match an absolute folder. Absolute folders begin with `/` or a
 /// drive.
 pub fn is_relative(pattern: &str) -> bool {
     let first = before_mark(pattern, &['/']);
     let literal = &first[..first.find(['*', '?', '[']).unwrap_or(first.len())];
     match literal.as_bytes() {
-        // A wildcard may match a drive letter.
+        // A wildcard can stand for a drive letter.
         [] => pattern.is_empty(),
         [letter] => literal.len() == first.len() || !letter.is_ascii_alphabetic(),
         _ => !is_drive(literal),
@@ -277,7 +280,7 @@ fn check_pattern(pattern: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns true when a segment is `..`, plain or percent-encoded, with either slash.
+/// Returns true when a segment is `..`, plain or percent-encoded. Both kinds of slash separate segments.
 pub fn has_parent_segment(text: &str) -> bool {
     if !text.contains("..") && !text.contains('%') {
         return false;
@@ -295,7 +298,7 @@ fn ignores_case(text: &str) -> bool {
     is_drive(text) || text.starts_with("//")
 }
 
-/// Drops empty and `.` segments and a trailing slash. A leading `//` (UNC) and the root stay.
+/// Removes empty segments, `.` segments and a trailing slash. A leading `//` (UNC) and the root stay.
 pub fn collapse_path(text: &str) -> String {
     let unc = text.starts_with("//") && !text.starts_with("///");
     let mut out = String::with_capacity(text.len());
@@ -319,17 +322,17 @@ pub fn collapse_path(text: &str) -> String {
     out
 }
 
-/// Returns true for a folder below the root that is in normal form, as nearly all folders are. It reads the bytes only
-/// once. It may return false for some folders in normal form too.
+/// Returns true for a folder below the root that is in normal form, as nearly all folders are. The check is quick: it
+/// reads the bytes only once, and may return false for some folders in normal form.
 fn is_plain(cwd: &str) -> bool {
     let [b'/', .., last] = cwd.as_bytes() else { return false };
-    // The loop never ends early, so that the compiler can check many bytes in one step.
+    // The loop always runs to its end, so that the compiler can check many bytes in one step.
     let is_odd = |before: u8, byte: u8| byte == b'\\' || before == b'/' && matches!(byte, b'/' | b'.');
     let pairs = cwd.as_bytes().iter().zip(&cwd.as_bytes()[1..]);
     *last != b'/' && !pairs.fold(false, |so_far, (before, byte)| so_far | is_odd(*before, *byte))
 }
 
-/// Returns true for a text that [`collapse_path`] does not change; it may return false for the root too.
+/// Returns true for a text that [`collapse_path`] does not change. It may return false for the root.
 fn is_collapsed(text: &str) -> bool {
     let below = text.strip_prefix("//").or_else(|| text.strip_prefix('/')).unwrap_or(text);
     below.split('/').all(|segment| !segment.is_empty() && segment != ".")

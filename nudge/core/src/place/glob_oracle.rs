@@ -1,10 +1,10 @@
-//! Defines the meaning of a glob for the tests: expands every alternative of the braces, then matches each by brute
-//! force.
+//! Defines the meaning of a glob for the tests. It expands every alternative of the braces, then matches each
+//! alternative by brute force.
 
 use super::matching::class_end;
 use super::{GlobKind, GlobSubject, MAX_ALTERNATIVES, collapse_path, ignores_case};
 
-/// Returns true when an alternative of `pattern`, a canonical text, matches the whole subject.
+/// Returns true when an alternative of `pattern`, which must be in canonical form, matches the whole subject.
 pub fn oracle_matches(pattern: &str, kind: GlobKind, subject: &GlobSubject) -> bool {
     expand_braces(pattern).unwrap().iter().any(|alternative| {
         let pattern = merge_globstars(&collapse_path(alternative));
@@ -17,7 +17,7 @@ pub fn oracle_matches(pattern: &str, kind: GlobKind, subject: &GlobSubject) -> b
     })
 }
 
-/// Tries every way to split the text.
+/// Returns true when some split of the text matches the pattern.
 fn matches_path(pattern: &[Vec<char>], text: &[Vec<char>]) -> bool {
     match pattern {
         [] => text.is_empty(),
@@ -65,8 +65,8 @@ fn merge_globstars(pattern: &str) -> String {
     segments.join("/")
 }
 
-/// Returns every alternative of a pattern with braces. Classes are copied as they are; a range such as
-/// `{1..3}` is literal.
+/// Returns every alternative of a pattern with braces. Classes are copied unchanged. A range such as `{1..3}` is
+/// literal text.
 pub fn expand_braces(pattern: &str) -> Result<Vec<String>, &'static str> {
     let mut out = vec![String::new()];
     let mut rest = pattern;
@@ -102,7 +102,7 @@ pub fn expand_braces(pattern: &str) -> Result<Vec<String>, &'static str> {
     Ok(out)
 }
 
-/// Splits the braces at the start of `text`: returns the position after the `}`, and the parts between the commas.
+/// Splits the braces at the start of `text`. Returns the position after the `}`, and the parts between the commas.
 fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
     let (mut depth, mut from, mut position, mut parts) = (0, 1, 0, Vec::new());
     while let Some(next) = text[position..].chars().next() {
@@ -128,7 +128,7 @@ fn split_braces(text: &str) -> Result<(usize, Vec<&str>), &'static str> {
     Err("has a `{` without its `}`")
 }
 
-/// Returns true for a range such as `1..3`, `a..e` or `1..9..2`. Other tools expand ranges; here they are literal.
+/// Returns true for a range such as `1..3`, `a..e` or `1..9..2`. Shells expand ranges; here they are literal text.
 fn is_range(text: &str) -> bool {
     let parts: Vec<_> = text.split("..").collect();
     (2..=3).contains(&parts.len())

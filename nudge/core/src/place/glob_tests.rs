@@ -200,7 +200,7 @@ fn steps_are_counted_and_end() {
         let (_, steps) = taken(pattern, folder);
         assert!(steps <= most, "{pattern} took {steps} steps");
     }
-    // A call has steps for fewer than a few dozen of these.
+    // The steps of one call suffice for fewer than a few dozen of these patterns.
     let bomb = format!("/*{}b", "a".repeat(500));
     let (matched, steps) = taken(&bomb, &format!("/{}", "a".repeat(4000)));
     assert!(matched == Some(false) && steps > 100_000, "{steps}");
@@ -267,7 +267,7 @@ proptest! {
         prop_assert_eq!(glob.matches(&GlobSubject::from_branch(&*text_text), &mut StepBudget::unlimited()).unwrap(), slow(&pattern, &text));
     }
 
-    /// The alternatives that are expanded one by one are the same as the list of all alternatives.
+    /// The alternatives that are expanded one by one are the same as the oracle's list of all alternatives.
     ///
     /// Promise: see `agrees_with_brute_force`.
     #[test]
@@ -293,7 +293,7 @@ proptest! {
         }
     }
 
-    /// The check finds a pattern that is too large, or that has an open bracket, without storing the alternatives.
+    /// The check refuses a pattern that is too large, or that has an open bracket, without storing the alternatives.
     #[test]
     fn refuses_as_every_alternative_written_down(pattern in "(a|bcd{9}|,|\\{|\\}|\\{,|\\[,\\]|\\]|\\{a,b\\}){1,14}") {
         let expected = oracle::expand_braces(&pattern).is_ok();

@@ -1,4 +1,4 @@
-//! Reads repository names: many spellings have one canonical form (semantics section 2).
+//! Reads repository names and brings their many spellings into one canonical form (semantics section 2).
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ const MAX_BYTES: usize = 4096;
 /// A repository. Comparisons ignore scheme, user, password, port and `.git`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepoName {
-    /// `file:///path`; the case counts.
+    /// A `file:///path`. Comparisons of the path respect case.
     File(Box<str>),
-    /// A path on a certain host or on any host, in lower case.
+    /// A path in lower case, on a certain host or on any host.
     Path {
         /// The host; `None` for any host.
         host: Option<Box<str>>,
@@ -24,7 +24,7 @@ pub enum RepoName {
 }
 
 impl RepoName {
-    /// Parses any spelling. Credentials in a URL are dropped here and not stored.
+    /// Parses any spelling. Credentials in a URL are dropped.
     ///
     /// # Errors
     /// `E_SCOPE_INVALID` for a `..` segment or control characters; `E_INVALID` for a text that is no repository name.
@@ -55,7 +55,7 @@ impl RepoName {
         {
             return path_on(None, path).ok_or_else(invalid);
         }
-        // A letter and a colon are a drive only before a slash: in `a:secret@host`, `a` is a user.
+        // A letter and a colon are a drive only before a slash. In `a:secret@host`, `a` is a user.
         let drive = is_drive(text) && text[2..].starts_with(['/', '\\']);
         if text.starts_with('/') || text.starts_with('\\') || drive {
             return parse_file_path(text);
@@ -68,7 +68,7 @@ impl RepoName {
         let segment_end = rest[first_end..].find('/').map_or(rest.len(), |i| first_end + i);
         let colon = rest[first_end..segment_end].find(':').map(|i| first_end + i);
         let repo = match colon {
-            // Digits before the slash are a port only if there is no user: in `user@host:path` they are a part of the
+            // Digits before the slash are a port only if there is no user. In `user@host:path` they are a part of the
             // path.
             Some(host_end) if user.is_none() && is_port(&rest[host_end + 1..segment_end]) => {
                 path_on(Some(&rest[..host_end]), rest.get(segment_end + 1..).unwrap_or(""))
@@ -84,7 +84,7 @@ impl RepoName {
         repo.ok_or_else(invalid)
     }
 
-    /// Returns the bytes of memory that the name takes beside its own size.
+    /// Returns the bytes that the name takes on the heap.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::File(path) | Self::Path { host: None, path } => allocation_bytes(path.len()),
@@ -101,7 +101,7 @@ impl RepoName {
     }
 }
 
-/// Writes the canonical form, which parses back to the same value.
+/// Writes the canonical form. [`RepoName::parse`] turns it back into the same value.
 impl fmt::Display for RepoName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -143,8 +143,8 @@ fn host_of(authority: &str) -> &str {
     port.map_or(host, |end| &host[..end])
 }
 
-/// Returns true when a segment is `..`. A colon or an at sign ends a segment too, as in `host:../x`. Callers repeat the
-/// check after they remove `.git`, which turns `x:...git` into `x:..`.
+/// Returns true when a segment is `..`. A colon or an at sign ends a segment too, as in `host:../x`. Callers call this
+/// again after they remove `.git`, because that turns `x:...git` into `x:..`.
 fn can_climb(path: &str) -> bool {
     has_parent_segment(&path.replace([':', '@'], "/"))
 }
@@ -195,8 +195,8 @@ fn parse_file_path(path: &str) -> Result<RepoName> {
     Ok(RepoName::File(path.into()))
 }
 
-/// Collapses a path, and removes the `.git` of `repo.git` and spaces and slashes at the end. It repeats this until
-/// nothing changes, so that the canonical form parses to itself. A last segment that is only `.git` stays.
+/// Collapses a path, and removes the `.git` of `repo.git` and the spaces and slashes at the end. The loop ends when
+/// nothing changes, so the canonical form parses to itself. A last segment that is only `.git` stays.
 fn trim_git(path: &str) -> String {
     let mut path = path.to_owned();
     loop {

@@ -1,30 +1,30 @@
 //! Limits the input of the parser. The parser is recursive, stores lists as left-deep trees, and reads nested parts
-//! more than once, so this module first counts everything that can nest. It counts text in quotes too: only the parser
-//! knows where quotes end, and a count that is too high only refuses a line.
+//! more than once, so this module first counts everything that can nest. The count includes text in quotes, because
+//! only the parser can tell where quotes end. A count that is too high only means that the line is refused.
 
 use std::borrow::Cow;
 
 /// The longest line that the parser gets, in bytes, without its here-documents: 8 KiB.
 pub const MAX_BYTES: usize = 8 << 10;
-/// The most here-documents that are cut out of a line.
+/// The most here-documents that are cut out of a line; the parser gets the text of any others.
 const MAX_DOCUMENTS: usize = 16;
-/// The most openings of `( )` and `{ }`, together with words that open something.
+/// The most openings of `( )` and `{ }`, together with the [`OPENING_WORDS`].
 const MAX_OPENINGS: usize = 160;
 /// The most openings that may have further openings inside.
 const MAX_DEEP: usize = 16;
-/// The most openings of `$( )`, `${ }`, `<( )` and backticks that may have further openings inside: each doubles the
-/// time.
+/// The most openings of `$( )`, `${ }`, `<( )` and backticks that may have further openings inside. Each of them
+/// doubles the parser's time.
 const MAX_DEEP_EXPANSIONS: usize = 6;
-/// The most commands that are joined: each makes the tree one level deeper.
+/// The most commands that are joined in one line. Each of them makes the tree one level deeper.
 const MAX_JOINED: usize = 256;
-/// The longest line with arithmetic or `[[`, in bytes: operators there nest without brackets.
+/// The longest line with arithmetic or `[[`, in bytes. Operators nest there without brackets.
 const MAX_BYTES_OF_EXPRESSIONS: usize = 512;
 
-/// The words that open something without a bracket.
+/// The words that begin a nested part without a bracket.
 const OPENING_WORDS: [&str; 12] =
     ["if", "elif", "else", "while", "until", "for", "case", "select", "function", "coproc", "time", "!"];
 
-/// Returns the line for the parser, without the text of here-documents; `None` when it is beyond a limit.
+/// Returns the line for the parser, without the text of here-documents; `None` when the line is beyond a limit.
 pub(super) fn bound_line(line: &str) -> Option<Cow<'_, str>> {
     let line = without_documents(line);
     (line.len() <= MAX_BYTES && nests_little(&line)).then_some(line)
@@ -56,7 +56,8 @@ fn nests_little(line: &str) -> bool {
         && (!expressions || line.len() <= MAX_BYTES_OF_EXPRESSIONS)
 }
 
-/// Returns true when nothing can open between an opening and its end. An empty `()` opens a function, so it is no leaf.
+/// Returns true when the text from an opening to its end has no further opening. An empty `()` is no leaf, because it
+/// begins a function.
 fn is_leaf(rest: &[u8], opening: u8) -> bool {
     let Some(end) = rest.iter().position(|byte| b"(){}`\"'\\#<$".contains(byte)) else { return false };
     let closes = matches!((opening, rest[end]), (b'(', b')') | (b'{', b'}') | (b'`', b'`'));

@@ -1,13 +1,13 @@
-//! Finds the program of a command, and the wrappers before it.
+//! Finds the program of a command, and removes the wrappers before it.
 
 use crate::text::after_mark;
 
-/// A program that only runs its other words as a command.
+/// A program that runs its other words as a command, such as `sudo`.
 struct WrapperProgram {
     name: &'static str,
     /// The options that take the next word as their value.
     valued: &'static [&'static str],
-    /// The options with which the program does something else.
+    /// The options with which the program does not run a command.
     other: &'static [&'static str],
     /// The number of words between the options and the command.
     words: usize,
@@ -44,12 +44,12 @@ const WRAPPERS: &[WrapperProgram] = &[
     new_wrapper("exec", &["-a"], &[]),
 ];
 
-/// Programs that pass their input on, and seldom fail.
+/// Programs that pass their input on and seldom fail.
 const PASSES_ON: &[&str] = &["tail", "tee", "cat", "sort", "uniq", "wc", "nl", "tr", "cut"];
 
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "dash", "ksh"];
 
-/// Returns true for a program that passes its input on, so that it adds nothing of its own at the end of a pipe.
+/// Returns true for a program that passes its input on. At the end of a pipe it adds no output of its own.
 pub(super) fn passes_on(program: &str) -> bool {
     PASSES_ON.contains(&program)
 }
@@ -68,8 +68,8 @@ pub(super) fn parse_assignment(word: &str) -> Option<(String, String)> {
     (starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).then(|| (name.into(), value.into()))
 }
 
-/// Returns the wrapper at the beginning of a command, and the number of its words. `None` when there is no wrapper, or
-/// when its options make it do something else.
+/// Returns the wrapper at the beginning of a command, and the number of words that belong to the wrapper. `None` when
+/// there is no wrapper, or when its options stop it from running a command.
 pub(super) fn find_wrapper<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, usize)> {
     let name = base_name(words.first()?.as_ref());
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
@@ -88,14 +88,14 @@ pub(super) fn find_wrapper<W: AsRef<str>>(words: &[W]) -> Option<(&'static str, 
     (index < words.len()).then_some((wrapper.name, index))
 }
 
-/// A script inside the words of a command.
+/// A shell script that is one of the words of a command.
 pub(super) struct ShellScript {
     /// The index of the word with the script.
     pub word_index: usize,
     pub options: ShellOptions,
 }
 
-/// The options that `set` switches on and off.
+/// The options of the shell, which `set` switches on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ShellOptions {
     /// Is true when a pipeline fails if any of its commands fails.
@@ -105,8 +105,8 @@ pub(super) struct ShellOptions {
 }
 
 impl ShellOptions {
-    /// Reads the options of `set` or of a shell; returns the number of their words, and whether `c` is among the
-    /// options.
+    /// Reads the options of `set` or of a shell. Returns the number of words that are options, and whether `c` is among
+    /// the options.
     pub fn read<W: AsRef<str>>(&mut self, words: &[W]) -> (usize, bool) {
         let (mut index, mut script) = (0, false);
         while let Some(option) = words.get(index).map(AsRef::as_ref) {
@@ -136,7 +136,7 @@ impl ShellOptions {
     }
 }
 
-/// Finds the script of `bash -lc "..."`.
+/// Finds the script in a command such as `bash -lc "..."`.
 pub(super) fn find_script<W: AsRef<str>>(words: &[W]) -> Option<ShellScript> {
     let (program, rest) = words.split_first()?;
     if !SHELLS.contains(&base_name(program.as_ref())) {
@@ -147,7 +147,7 @@ pub(super) fn find_script<W: AsRef<str>>(words: &[W]) -> Option<ShellScript> {
     (script && taken < rest.len()).then_some(ShellScript { word_index: 1 + taken, options })
 }
 
-/// Returns the program of a command, and the number of words that name it.
+/// Returns the program of a command, and the number of words that name the program.
 pub(super) fn find_program(words: &[String]) -> (String, usize) {
     let word = |index: usize| words.get(index).map(String::as_str);
     let name = base_name(word(0).unwrap_or_default());

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Prints a command as `A=b words @folder <input +flags :told`; `?` means an unknown folder.
+/// Prints a command as `A=b words @folder <input +flags :told`; `@?` stands for an unknown folder.
 fn told(command: &Command) -> String {
     let mut out: Vec<String> = command.assignments.iter().map(|(name, value)| format!("{name}={value}")).collect();
     out.push(command.words.join(" "));
@@ -40,8 +40,8 @@ fn read(line: &str) -> String {
     })
 }
 
-/// Lines, each with its commands. The letters after a colon show what the line's exit code says about the command:
-/// success (s), failure (f), the code of the failure (c).
+/// Lines with the commands that the parser finds. The letters after a colon show what the line's exit code says about
+/// the command: success (s), failure (f), the code of the failure (c).
 const LINES: &[(&str, &str)] = &[
     // Plain lines.
     ("npm test", "npm test :sfc"),
@@ -272,7 +272,7 @@ fn ends() {
     assert_eq!(ended("cd ~/x && npm test", true, None), None);
 }
 
-/// Parts of lines that open, join or end something.
+/// Parts of lines that open, join or end an element of the syntax.
 const PARTS: &[&str] = &[
     "$(",
     "(",
@@ -350,7 +350,7 @@ const PARTS: &[&str] = &[
     "))",
 ];
 
-/// Makes lines that nest, join or grow very far, and lines that end in the middle of something.
+/// Makes lines that nest deeply, join many commands or are very long, and lines that end inside an element.
 fn nasty() -> Vec<String> {
     let mut out = Vec::new();
     for part in PARTS {
@@ -368,7 +368,7 @@ fn nasty() -> Vec<String> {
 /// Promise (hints): The shell parser reads any command line in bounded time and never ends the process.
 #[test]
 fn nothing_nasty_takes_long_or_ends_the_process() {
-    // The stack is as small as a thread's default stack on some systems.
+    // The stack of the thread is as small as the default on some systems.
     let run = || {
         for line in nasty() {
             let began = Instant::now();

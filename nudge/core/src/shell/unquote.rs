@@ -3,14 +3,14 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A word as a program would receive it, and whether the shell replaces a part of it first.
+/// A word as a program would receive it. `dynamic` is true when the shell replaces a part of the word first.
 pub(super) struct ShellWord {
     pub text: String,
     pub dynamic: bool,
 }
 
 /// Removes the quotes of a word. Expansions of the shell stay as written. A `$` or backtick that is a plain character
-/// gets a backslash, so that it differs from an expansion.
+/// gets a backslash, so that a reader can tell it from an expansion.
 pub(super) fn unquote_word(raw: &str) -> ShellWord {
     let mut word = ShellWord { text: String::with_capacity(raw.len()), dynamic: false };
     let mut chars = raw.chars().peekable();
@@ -31,13 +31,13 @@ pub(super) fn unquote_word(raw: &str) -> ShellWord {
 }
 
 impl ShellWord {
-    /// Adds a character that has a meaning for the shell.
+    /// Adds a character that has a special meaning for the shell.
     fn push_special(&mut self, c: char) {
         self.dynamic |= matches!(c, '$' | '`');
         self.text.push(c);
     }
 
-    /// Adds a character without a meaning for the shell.
+    /// Adds a character without a special meaning for the shell.
     fn push_plain(&mut self, c: char) {
         if matches!(c, '$' | '`') {
             self.text.push('\\');
@@ -53,7 +53,7 @@ impl ShellWord {
         }
     }
 
-    /// Reads the text in single quotes; with escapes in `$'...'`.
+    /// Reads the text in single quotes. `escapes` is true in `$'...'`, where a backslash begins an escape.
     fn read_single_quoted(&mut self, chars: &mut Peekable<Chars<'_>>, escapes: bool) {
         while let Some(c) = chars.next() {
             match c {

@@ -1,4 +1,4 @@
-//! Walks through a parsed line in the order in which its commands run.
+//! Walks through a parsed line in the order in which the shell runs its commands.
 
 use rable::{ListItem, ListOperator, Node, NodeKind};
 
@@ -10,13 +10,13 @@ use super::{Command, Folder, Input, Line, Told};
 /// The most nested scripts, as in `bash -c "bash -c ..."`.
 const MAX_SCRIPTS: usize = 3;
 
-/// The characters that only the parser can read.
+/// The characters that need the parser. A line without them is split at its spaces.
 const SPECIAL: &str = "|&;()<>$`\"'\\#{}!\n";
 
-/// The words with which the shell begins something other than a simple command.
+/// The words with which a compound command begins.
 const RESERVED: [&str; 9] = ["if", "while", "until", "for", "case", "select", "function", "coproc", "[["];
 
-/// The state that one command leaves for the next.
+/// The state of the shell that one command leaves for the next.
 #[derive(Clone, Default)]
 struct ShellState {
     folder: Folder,
@@ -39,7 +39,7 @@ struct RawCommand {
 struct CommandPlace {
     told: Told,
     piped: bool,
-    /// Is true when other commands follow, which run only if this one succeeds, because of `set -e`.
+    /// Is true when `set -e` applies and other commands follow: they run only if this command succeeds.
     before: bool,
 }
 
@@ -90,16 +90,16 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Returns the position of a command before another. The line's result says nothing about the command, unless the
-    /// first failure ends the line.
+    /// Returns the position of a command that another command follows. The line's result says nothing about the first
+    /// command, unless `set -e` is on.
     fn before_another(&self, node: &Node, place: CommandPlace) -> CommandPlace {
         let told = Told { success: place.told.success && self.state.options.errexit, ..Told::NOTHING };
         let told = if is_plain(node) || is_sequence(node) { told } else { Told::NOTHING };
         CommandPlace { told, before: true, ..place }
     }
 
-    /// Returns what the exit code says about the last command: everything, unless the failure of another command may
-    /// end the line.
+    /// Returns how much the exit code says about the last command after `others`. With `set -e`, the failure of another
+    /// command may have ended the line; the line's failure then says nothing about the last command.
     fn after_others<'n>(&self, mut others: impl Iterator<Item = &'n Node>, told: Told) -> Told {
         Told { failure: told.failure && (!self.state.options.errexit || others.all(cannot_fail)), ..told }
     }
@@ -141,7 +141,7 @@ impl ShellWalk {
         }
     }
 
-    /// Walks a command in a subshell, which changes nothing for the commands after it.
+    /// Walks a command in a subshell. The subshell does not change the state for the commands after it.
     fn walk_subshell(&mut self, node: &Node, place: CommandPlace) -> Option<()> {
         let state = self.state.clone();
         let done = self.walk_node(node, place);
@@ -149,8 +149,8 @@ impl ShellWalk {
         done
     }
 
-    /// Walks commands that may run never, once or several times. If one of them changes the folder, the folder is
-    /// unknown.
+    /// Walks commands that the shell may run never, once or several times. If one of them changes the folder, the
+    /// folder after them is unknown.
     fn walk_optional<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>, place: CommandPlace) -> Option<()> {
         let folder = self.state.folder.clone();
         for node in nodes {
@@ -198,8 +198,9 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Walks the right side of `||`. It runs in the folder that the left side has reached, which is unknown if the left
-    /// side has changed it. After `cd x || exit` the folder is `x`: only the failure of `cd` leads to `exit`.
+    /// Walks the right side of `||`. It runs in the folder after the left side. If the left side has changed the
+    /// folder, the folder of the right side is unknown. After `cd x || exit` the folder is `x`: only the failure of
+    /// `cd` leads to `exit`.
     fn walk_or(&mut self, right: &Node, sure: bool, place: CommandPlace) -> Option<()> {
         let state = self.state.clone();
         if state.folder != Folder::Here {
@@ -254,7 +255,7 @@ impl ShellWalk {
                     let alone = others.clone().count() == rest.len() && rest.iter().all(hands_on);
                     Told { failure: place.told.failure && alone, ..place.told }
                 }
-                // The exit code of a pipeline is that of its last command.
+                // The exit code of a pipeline is the code of its last command.
                 (true, false) => place.told,
             };
             self.walk_subshell(command, CommandPlace { told, piped: place.piped || index > 0, ..place })?;
@@ -323,8 +324,8 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Notes the changes that a command makes for later commands; returns false for a command that is not such a
-    /// change.
+    /// Notes the changes that a command such as `cd` makes for later commands. Returns false for a command that makes
+    /// no such change.
     fn note_changes(&mut self, program: &str, arguments: &[ShellWord]) -> bool {
         match program {
             "cd" | "pushd" => {
@@ -352,7 +353,7 @@ fn in_order(assignments: &mut Vec<(String, String)>) {
     assignments.dedup_by(|a, b| a.0 == b.0);
 }
 
-/// Returns the folder after a `cd`.
+/// Returns the folder after `cd`, given the folder before it and the target.
 fn change_folder(from: &Folder, to: &str) -> Folder {
     let drive = to.as_bytes().get(1) == Some(&b':');
     match from {
@@ -371,7 +372,7 @@ fn text_of(node: &Node) -> Option<&str> {
     }
 }
 
-/// Returns the input of a redirection.
+/// Returns the input that a redirection gives to its command; `None` for other redirections.
 fn input_of(redirect: &Node) -> Option<Input> {
     match &redirect.kind {
         NodeKind::Redirect { op, target, fd: -1 | 0, .. } if matches!(&**op, "<" | "<<<" | "<>") => {
@@ -383,17 +384,17 @@ fn input_of(redirect: &Node) -> Option<Input> {
     }
 }
 
-/// Returns true for a command whose failure ends a line under `set -e`.
+/// Returns true for a command whose failure ends the line under `set -e`.
 fn is_plain(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Command { .. } | NodeKind::Pipeline { .. } | NodeKind::Time { .. })
 }
 
-/// Returns true for `a; b`.
+/// Returns true for a list of the form `a; b`.
 fn is_sequence(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::List { items } if items.first().is_some_and(|item| item.operator == Some(ListOperator::Semi)))
 }
 
-/// Returns true for commands that only change the state for later commands.
+/// Returns true for commands such as `cd` and `set`, which only change the state for later commands.
 fn cannot_fail(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Command { .. } => program_of(node).is_none_or(|program| {

@@ -1,4 +1,4 @@
-//! Runs a source without a session: in a command that opens the source itself, in examples and in tests.
+//! Runs a source without a session: in a command that opens the source itself, in an example or in a test.
 
 use std::iter;
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::embed::NoModels;
 use crate::error::{Error, Result};
 use crate::settings::{SettingValues, ValueOrigin};
 
-/// Replaces the session in a process that has none: no other process takes its lock, succeeds it or receives its
-/// changes.
+/// Replaces the session in a process that has none. No other process takes the lock of this process, succeeds it or
+/// receives its changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSession;
 
@@ -40,8 +40,8 @@ impl ChangeSink for NoSession {
 }
 
 impl SourceHost<'static> {
-    /// Makes a host for a process without a session: the source keeps its files in `data` and `cache` below `folder`,
-    /// and has no model. Settings that are not given have their defaults.
+    /// Makes a host for a process without a session. The source keeps its files in `data` and `cache` below `folder`,
+    /// and has no model. Settings that are not in `given` have their defaults.
     ///
     /// # Errors
     /// `E_INVALID` for a setting that the source does not have, or for a value that the setting cannot have.

@@ -8,13 +8,14 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Result;
 
-/// The pause between two rounds of a [`SourceWorker`]: when all is done, and when a round could not finish.
+/// The pause after a round of a [`SourceWorker`] that finished its work.
 const WHEN_DONE: Duration = Duration::from_mins(10);
+/// The pause after a round that could not finish its work.
 const WHEN_NOT: Duration = Duration::from_mins(1);
-/// How long a caller runs rounds itself when there is no worker.
+/// The longest time for which a caller runs rounds itself when there is no worker.
 const STANDING_IN: Duration = Duration::from_secs(1);
 
-/// The nice value of a thread that gives way to others.
+/// The nice value of a background thread; other threads run first.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NICE: i32 = 10;
 
@@ -22,18 +23,18 @@ thread_local! {
     static IS_BEHIND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lowers the priority of this thread, also at the disk (the system uses the same number), and of threads that it
-/// starts from now on. On systems where that would change the whole process, the priority stays.
+/// Lowers the priority of this thread and of threads that it starts from now on, for the processor and for the disk
+/// (Linux derives both from the same number). On systems where this would change the whole process, the priority stays.
 pub fn give_way() {
     IS_BEHIND.set(true);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
-        // This fails if the parent has set a higher value, which is fine.
+        // This fails if the parent has set a higher nice value; the thread then already gives way.
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     }
 }
 
-/// Returns true when this thread [gives way](give_way). A thread that receives work from it must give way too.
+/// Returns true when this thread [gives way](give_way). A thread to which it passes work must give way too.
 pub fn gives_way() -> bool {
     IS_BEHIND.get()
 }
@@ -60,18 +61,18 @@ impl StopFlag {
         self.0.0.lock().is_set
     }
 
-    /// Waits until the flag is set, at most `at_most`; returns whether it is set.
+    /// Waits at most `at_most` until the flag is set. Returns true when it is set.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.wait_until(at_most, |stop| stop.is_set).is_set
     }
 
-    /// Ends one [`wait_for_news`](Self::wait_for_news); if no thread waits, the next one.
+    /// Ends one [`wait_for_news`](Self::wait_for_news). If no thread waits, the next wait ends at once.
     pub fn tell_news(&self) {
         self.0.0.lock().has_news = true;
         self.0.1.notify_all();
     }
 
-    /// Waits until there is news or the flag is set, at most `at_most`; returns whether the flag is set.
+    /// Waits at most `at_most` until there is news or the flag is set. Returns true when the flag is set.
     pub fn wait_for_news(&self, at_most: Duration) -> bool {
         let mut stop = self.wait_until(at_most, |stop| stop.is_set || stop.has_news);
         stop.has_news = false;
@@ -85,7 +86,7 @@ impl StopFlag {
     }
 }
 
-/// Does the work of a source in rounds: at once when there is news, else after a pause.
+/// Does the work of a source in rounds. A round starts at once when there is news, and after a pause otherwise.
 #[derive(Debug, Default)]
 pub struct SourceWorker(OnceLock<StopFlag>);
 
@@ -97,13 +98,13 @@ impl SourceWorker {
         }
     }
 
-    /// Returns true if there is a worker, which is so in a session.
+    /// Returns true if there is a worker. A session has one; a process without a session has none.
     pub fn is_running(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Runs rounds for at most a second when there is no worker: in a process without a session the caller waits for
-    /// the result. A round returns true when all is done.
+    /// Runs rounds for at most a second if there is no worker: in a process without a session, the caller waits for the
+    /// result. A round returns true when its work is finished.
     ///
     /// # Errors
     /// The error of a round, after which no further round runs.
@@ -113,8 +114,8 @@ impl SourceWorker {
         Ok(())
     }
 
-    /// Runs rounds until the flag is set, and [gives way](give_way) to other threads. A round returns whether all is
-    /// done; a failed round is tried again.
+    /// Runs rounds until the flag is set, and [gives way](give_way) to other threads. A round returns true when its
+    /// work is finished. A failed round runs again after a pause.
     pub fn run(&self, stop: &StopFlag, round: impl Fn() -> Result<bool>) {
         let _ = self.0.set(stop.clone());
         give_way();

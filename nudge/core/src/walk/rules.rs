@@ -1,9 +1,9 @@
-//! Reads the files that name paths to skip (`.ignore`, `.gitignore`, git's own lists, `.gitattributes`), and compares
-//! paths with their patterns.
+//! Reads the files with rules: `.ignore`, `.gitignore`, git's own lists of patterns, and `.gitattributes`. Compares
+//! paths with their patterns, so that the walk skips the paths that the rules exclude.
 //!
-//! The library `ignore` compares paths, but [`foreign`] reads the files: they may be pipes, links or huge. Compiling
-//! patterns costs memory and time, so a pattern, a file and all files of a walk have limits. A file beyond a limit is
-//! skipped, and its patterns match nothing.
+//! The library `ignore` compares paths, but [`foreign`] reads the files, because they may be pipes, links or huge.
+//! Compiling patterns costs memory and time, so the size of a pattern, of a file and of all files of a walk is limited.
+//! A file beyond a limit is skipped, and its patterns match nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 
 use nudge_os::foreign::{self, LinkPolicy};
 
-/// The names of the files with rules. When such a file changes, the whole folder is walked again.
+/// The names of the files with rules. A change of such a file can affect any path below it, so the whole folder is
+/// walked again.
 pub const FILES: [&str; 3] = [".ignore", ".gitignore", ".gitattributes"];
 /// The most bytes of a file with rules.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -22,25 +23,27 @@ pub const MAX_BYTES: u64 = 1 << 20;
 const MAX_ALL_BYTES: usize = 16 << 20;
 /// The most bytes of a pattern. The longest path on Linux has 4 KiB; a pattern of 900 KiB took 549 MiB to compile.
 const MAX_PATTERN_BYTES: usize = 1 << 10;
-/// The most patterns in one file, and in all files of one walk.
+/// The most patterns in one file.
 const MAX_PATTERNS: usize = 20_000;
+/// The most patterns in all files of one walk.
 const MAX_ALL_PATTERNS: usize = 200_000;
-/// The most bytes of patterns that are compiled to regular expressions: in one file, and in a folder together with its
-/// parents. The longest known list of patterns (all of GitHub's templates in one) has 30 KiB of them.
+/// The most bytes of patterns in one file that are compiled to regular expressions. The longest known list of patterns
+/// (all of GitHub's templates in one) has 30 KiB of them.
 const MAX_WILD_BYTES: usize = 64 << 10;
+/// The most bytes of patterns that are compiled to regular expressions in a folder together with its parents.
 const MAX_WILD_BYTES_AROUND: usize = 128 << 10;
-/// The most levels of folders with rules, from a folder up to the top: each level is compared with each path.
+/// The most levels of folders with rules, from a folder up to the top. Each path is compared with each level.
 const MAX_LEVELS: usize = 32;
-/// The most bytes of a file of git that names another path.
+/// The most bytes of a file in which git stores the path of another folder.
 const MAX_POINTER_BYTES: u64 = 4 << 10;
 
 /// Sources of rules, in addition to the `.ignore` and `.gitignore` files of the folders.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleSources<'a> {
-    /// The folder that all worktrees of the repository share ([`common_dir`]): git's own lists there apply, and then
-    /// the user's.
+    /// The folder that all worktrees of the repository share ([`common_dir`]). The rules include git's own lists there,
+    /// and then the user's list. `None` includes neither.
     pub git: Option<&'a Path>,
-    /// Patterns that apply before all others. None of them can be negated.
+    /// Patterns that apply before all others. No other pattern can negate them.
     pub first: &'a [String],
     /// The names of the attributes that the rules read from `.gitattributes`.
     pub attributes: &'static [&'static str],
@@ -83,7 +86,7 @@ struct RuleCost {
 pub type PassOver<'a> = dyn FnMut(&Path, &'static str) + 'a;
 
 impl FolderRules {
-    /// Makes the rules for the top folder of a walk, without those in the folder's own files.
+    /// Makes the rules for the top folder of a walk, without the rules in the folder's own files.
     #[must_use]
     pub fn new(top: &Path, sources: &RuleSources<'_>, passed_over: &mut PassOver<'_>) -> Self {
         let mut rules = Self {
@@ -125,7 +128,7 @@ impl FolderRules {
         rules
     }
 
-    /// Makes the rules for a folder below; `has` says which of the [`FILES`] the folder has.
+    /// Makes the rules for a folder below this one; `has` says which of the [`FILES`] the folder has.
     #[must_use]
     pub fn enter_folder(&self, folder: &Path, has: [bool; 3], passed_over: &mut PassOver<'_>) -> Self {
         let mut level = self.new_level();
@@ -172,7 +175,7 @@ impl FolderRules {
         first.or_else(|| level(0)).or_else(|| level(1)).or_else(lists) == Some(true)
     }
 
-    /// Returns the first of the attributes that a file has, by its index.
+    /// Returns the index of the first attribute that a file has.
     #[must_use]
     pub fn find_attribute(&self, path: &Path) -> Option<usize> {
         let is_set = |index: usize| {
@@ -181,12 +184,12 @@ impl FolderRules {
         (0..self.attributes.len()).find(|index| is_set(*index) == Some(true))
     }
 
-    /// Returns the levels from the inside out: the innermost level with a matching rule wins.
+    /// Returns the levels from the innermost to the top: the innermost level with a matching rule wins.
     fn levels(&self) -> impl Iterator<Item = &RuleLevel> {
         std::iter::successors(self.own.as_deref(), |level| level.around.as_deref())
     }
 
-    /// Makes an empty level for a folder below.
+    /// Makes an empty level for a folder below this one.
     fn new_level(&self) -> RuleLevel {
         RuleLevel {
             around: self.own.clone(),
@@ -218,7 +221,7 @@ impl FolderRules {
         None
     }
 
-    /// Adds the patterns of a text for each attribute.
+    /// Adds the patterns of a `.gitattributes` text for each attribute.
     fn add_attributes(&self, level: &mut RuleLevel, folder: &Path, text: &str) -> Result<(), &'static str> {
         let mut built = Vec::new();
         let mut wild_bytes = level.wild_bytes;
@@ -233,7 +236,7 @@ impl FolderRules {
         Ok(())
     }
 
-    /// Compiles patterns, unless the walk would then have too many patterns.
+    /// Compiles patterns. Fails if the walk would then have too many patterns.
     fn compile_patterns(&self, patterns: RulePatterns) -> Result<Gitignore, &'static str> {
         let mut spent = self.spent.lock();
         spent.patterns += patterns.count;
@@ -262,8 +265,8 @@ impl RulePatterns {
         Self { builder: GitignoreBuilder::new(folder), count: 0, wild_bytes: 0 }
     }
 
-    /// Adds a line. A line that is too long or wrong matches nothing. A line beyond a limit matches nothing either, and
-    /// [`compile`](Self::compile) then fails.
+    /// Adds a line. A line that is too long or wrong matches nothing. After a line beyond a limit of the file,
+    /// [`compile`](Self::compile) fails.
     fn add_line(&mut self, line: &str) {
         let is_pattern = !line.is_empty() && !line.starts_with('#');
         if !is_pattern || line.len() > MAX_PATTERN_BYTES {
@@ -287,14 +290,16 @@ impl RulePatterns {
     }
 }
 
-/// Returns true if a pattern is compiled to a regular expression. Names, paths and `*.ext` are compared without one.
+/// Returns true if a pattern must be compiled to a regular expression. Names, paths and `*.ext` are compared without
+/// one.
 fn is_wild(line: &str) -> bool {
     let pattern = line.trim_start_matches('!');
     pattern.strip_prefix("*.").unwrap_or(pattern).contains(['*', '?', '[', '{', '\\'])
 }
 
-/// Returns the pattern of a line of `.gitattributes`, negated when the line unsets the attribute; `None` when the line
-/// does not have the attribute. The patterns have the form of `.gitignore`, but without negation.
+/// Returns the pattern of a line of `.gitattributes`; `None` when the line does not have the attribute. The pattern is
+/// negated when the line unsets the attribute. The patterns have the form of `.gitignore`, but cannot be negated
+/// themselves.
 fn parse_attribute(line: &str, attribute: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     let pattern = words.next().filter(|pattern| !pattern.starts_with(['#', '!', '"', '[']))?;
@@ -314,7 +319,7 @@ fn to_verdict<T>(found: &Match<T>) -> Option<bool> {
     }
 }
 
-/// Returns git's folder for a work tree: its `.git`, or the folder that the file `.git` names.
+/// Returns git's folder for a work tree: the folder `.git`, or the folder that the file `.git` names.
 #[must_use]
 pub fn git_dir(top: &Path) -> Option<PathBuf> {
     let own = top.join(".git");
@@ -332,7 +337,7 @@ pub fn common_dir(git_dir: &Path) -> PathBuf {
     named.unwrap_or_else(|| git_dir.to_owned())
 }
 
-/// Reads a file of git that names another path in its only line.
+/// Reads a file whose only line names another path, as git writes them.
 #[must_use]
 pub fn read_pointer(path: &Path) -> Option<String> {
     let text = foreign::read_text(path, LinkPolicy::Followed, MAX_POINTER_BYTES).ok()?;

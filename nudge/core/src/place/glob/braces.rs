@@ -1,5 +1,5 @@
-//! Expands braces: returns the alternatives of a pattern one by one. It stores none of them, so a pattern takes only
-//! the memory of its text, even with many alternatives.
+//! Expands braces and returns the alternatives of a pattern one by one. It stores no alternative, so a pattern takes
+//! only the memory of its text, even with many alternatives.
 
 use smallvec::SmallVec;
 
@@ -9,18 +9,18 @@ use crate::steps::{StepBudget, TooMany};
 /// The alternatives of a pattern whose brackets and braces passed [`check_pairs`].
 pub(super) struct BraceAlternatives<'a> {
     pattern: &'a str,
-    /// The present alternative, as far as it is built.
+    /// The current alternative, as far as it is built.
     text: String,
-    /// The braces that lead to the present alternative, in the order of their beginnings.
+    /// The braces that lead to the current alternative, in the order of their beginnings.
     forks: SmallVec<[BraceFork; 4]>,
     begun: bool,
 }
 
-/// Braces with one chosen part.
+/// A pair of braces of which one part is chosen.
 struct BraceFork {
-    /// The index of the braces around these, if there are any.
+    /// The index of the fork around this one, if there is one.
     around: Option<usize>,
-    /// The length of the alternative before the part.
+    /// The length of the text before the chosen part.
     before: usize,
     /// The start of the next part, if there is one.
     next: Option<usize>,
@@ -33,7 +33,7 @@ impl<'a> BraceAlternatives<'a> {
         Self { pattern, text: String::with_capacity(pattern.len()), forks: SmallVec::new(), begun: false }
     }
 
-    /// Returns the next alternative. The start that it shares with the previous one is not read again.
+    /// Returns the next alternative. The beginning that it shares with the previous alternative is not read again.
     pub fn next(&mut self, steps: &mut StepBudget) -> Result<Option<&str>, TooMany> {
         let Some((mut position, mut inside)) = self.resume() else { return Ok(None) };
         while let Some(first) = self.pattern.as_bytes().get(position) {
@@ -66,7 +66,7 @@ impl<'a> BraceAlternatives<'a> {
                     (position, inside) = (position + 1, fork.around);
                     0
                 }
-                // Outside of braces a comma is an ordinary character.
+                // A comma outside of braces is an ordinary character.
                 _ => {
                     let special = |byte: &u8| matches!(byte, b'[' | b'{' | b',' | b'}');
                     rest.bytes().skip(1).position(|byte| special(&byte)).map_or(rest.len(), |found| 1 + found)
@@ -79,7 +79,8 @@ impl<'a> BraceAlternatives<'a> {
         Ok(Some(&self.text))
     }
 
-    /// Goes back to the last braces that have another part; returns the position of that part, and the braces.
+    /// Goes back to the last braces that have another part. Returns the position of that part, and the index of the
+    /// braces around it.
     fn resume(&mut self) -> Option<(usize, Option<usize>)> {
         if !std::mem::replace(&mut self.begun, true) {
             return Some((0, None));
@@ -95,7 +96,7 @@ impl<'a> BraceAlternatives<'a> {
     }
 }
 
-/// Returns the length of `text` up to and with the `}` that closes the braces around it.
+/// Returns the number of bytes of `text` up to and including the `}` that closes the braces around it.
 fn find_closing(text: &str) -> usize {
     let (mut depth, mut position) = (1, 0);
     while let Some(found) = text[position..].find(['[', '{', '}']) {
@@ -113,8 +114,8 @@ fn find_closing(text: &str) -> usize {
     position
 }
 
-/// Returns the length of a range at the start of `text`, such as `{1..3}`, `{a..e}` or `{1..9..2}`. Other tools expand
-/// ranges; here they are literal.
+/// Returns the length of a range at the start of `text`, such as `{1..3}`, `{a..e}` or `{1..9..2}`. Shells expand
+/// ranges; here they are literal text.
 fn range_end(text: &str) -> Option<usize> {
     let body = text.strip_prefix('{')?;
     let end = body

@@ -2,8 +2,8 @@
 
 use crate::steps::{StepBudget, TooMany};
 
-/// Returns the length of the text with which every match of `pattern` begins. A `/` at its end does not count, because
-/// `dir/**` matches `dir`.
+/// Returns the number of bytes with which every match of `pattern` begins. A `/` at the end of these bytes does not
+/// count, because `dir/**` matches `dir`.
 pub(super) fn literal_head(pattern: &str) -> usize {
     match pattern.find(['*', '?', '[']) {
         Some(end) => pattern[..end].trim_end_matches('/').len(),
@@ -11,9 +11,10 @@ pub(super) fn literal_head(pattern: &str) -> usize {
     }
 }
 
-/// Matches a pattern. The first `head` bytes are plain characters that are equal on both sides. At a mismatch, the last
-/// `*` of the segment takes one more character; if there is none, the last `**` takes one more segment. Earlier
-/// wildcards need no second try, because the text between them has already matched at the earliest position.
+/// Matches a pattern against a text. The caller has checked that the first `head` bytes are plain characters and equal
+/// on both sides. At a mismatch, the last `*` of the segment takes one more character. If there is none, the last `**`
+/// takes one more segment. Earlier wildcards need no second try, because the text between them has already matched at
+/// the earliest position.
 pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mut StepBudget) -> Result<bool, TooMany> {
     let (p, t) = (pattern.as_bytes(), text.as_bytes());
     let (mut pi, mut ti) = (head, head);
@@ -31,10 +32,10 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
         steps.take_steps(1)?;
         match p.get(pi) {
             None if ti == t.len() => return Ok(true),
-            // `**` between slashes matches nothing or whole segments.
+            // A `**` between slashes matches nothing or whole segments.
             Some(b'/') if is_globstar(&p[pi + 1..]) => {
                 let mut end = pi + 3;
-                // Several `**` in a row match the same as one.
+                // Several `**` in a row have the same meaning as one.
                 while p.get(end) == Some(&b'/') && is_globstar(&p[end + 1..]) {
                     end += 3;
                 }
@@ -54,7 +55,7 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
                 continue;
             }
             Some(b'?' | b'[') => {
-                // Everything before this has matched byte by byte, so a character begins here on both sides.
+                // All bytes before this point have matched, so a character begins here on both sides.
                 let (pattern, text) = (&pattern[pi..], &text[ti..]);
                 let end = class_end(pattern).unwrap_or(1);
                 steps.take_steps(end)?;
@@ -90,21 +91,21 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
     }
 }
 
-/// Returns true when the first segment of the pattern, after a slash, is `**`.
+/// Returns true when the next segment of the pattern is `**`. `rest` begins after a slash.
 fn is_globstar(rest: &[u8]) -> bool {
     matches!(rest, b"**" | [b'*', b'*', b'/', ..])
 }
 
-/// Returns the position after the `]` of the class at the start of `text`.
+/// Returns the position after the `]` of the class at the start of `text`; `None` when there is no class.
 pub(super) fn class_end(text: &str) -> Option<usize> {
     let body = text.strip_prefix('[')?;
     let negated = usize::from(body.starts_with('!'));
-    // A `]` at the start is a member of the class.
+    // A `]` at the start of a class is a member of the class.
     let from = 1 + negated + usize::from(body[negated..].starts_with(']'));
     text[from..].find(']').map(|i| from + i + 1)
 }
 
-/// Matches one character with `?` or a class; returns the character's length in the text.
+/// Matches one character with `?` or a class. Returns the number of bytes of the character; `None` without a match.
 fn match_one(pattern: &str, text: &str) -> Option<usize> {
     let have = text.chars().next().filter(|&have| have != '/')?;
     if let Some(body) = pattern.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -121,7 +122,7 @@ fn in_class(body: &str, have: char) -> bool {
     let mut found = false;
     while let Some(low) = members.next() {
         let mut ahead = members.clone();
-        // A `-` at the start or the end is a member of the class.
+        // A `-` at the start or the end of a class is a member of the class.
         let high = (ahead.next() == Some('-')).then(|| ahead.next()).flatten();
         if let Some(high) = high {
             members = ahead;
