@@ -1,8 +1,8 @@
-//! Queries the user's graph server by Bolt. Each request has a deadline. After a failure Nudge sends nothing to the
-//! server for a while, so only one question has to wait for a broken server.
+//! Queries the user's graph server over the Bolt protocol. Each request has a deadline. After a failure, Nudge sends
+//! nothing to the server for a while, so a broken server delays only one question.
 //!
-//! Only the user's settings give the address and login. A brain cannot name a server, because it may be another
-//! person's text.
+//! Only the user's settings give the address and the login. A brain cannot name a server, because its text may come
+//! from another person.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,47 +21,48 @@ mod link;
 
 use link::BoltLink;
 
-/// The pause after a failure, in milliseconds.
+/// The pause after a failure of the server, in milliseconds.
 const BREAK: Millis = 60_000;
-/// The port of Bolt.
+/// The default port of Bolt.
 const PORT: u16 = 7687;
 
-/// A statement in Cypher. Texts of files are its params and never part of the statement itself.
+/// A statement in the query language Cypher. Texts from files are params of the statement, and never part of its text.
 #[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
 pub struct CypherQuery {
     pub text: &'static str,
     pub params: Map<String, Value>,
 }
 
-/// A row of an answer: numbers and texts. A value of another type becomes null.
+/// A row of the server's answer: numbers and texts. A value of any other type becomes null.
 pub type Row = Vec<Value>;
 
-/// The address of a server and the login for it. The type does not implement `Debug`, because it holds a password.
+/// The address of a server and the login for it. The type does not implement `Debug`, so that no message shows the
+/// password.
 #[cfg_attr(not(feature = "bolt"), expect(dead_code, reason = "nobody is asked"))]
 pub struct BoltEndpoint {
     pub host: String,
     pub port: u16,
     pub is_encrypted: bool,
-    /// The user's name; empty without a login.
+    /// The name of the user on the server; empty without a login.
     pub user: String,
     pub password: String,
     pub database: String,
 }
 
-/// The server that the settings name.
+/// The graph server that the settings name.
 pub struct BoltServer {
-    /// The address in a form for messages.
+    /// The address as messages show it.
     name: String,
     link: Result<BoltLink, String>,
     clock: Arc<dyn Clock>,
-    /// The end of the pause after a failure, and the reason of the failure.
+    /// The end of the pause after a failure, and the reason for the failure.
     broken: Mutex<Option<(Millis, String)>>,
-    /// The lock of the thread that writes to the server.
+    /// The lock of the thread that writes to the server. Only one thread writes at a time.
     pub writing: Mutex<()>,
 }
 
 impl BoltServer {
-    /// Makes the server of the settings; `None` when they name none.
+    /// Makes the server that the settings name; `None` when they name none.
     pub fn from_settings(settings: &SettingValues, clock: Arc<dyn Clock>) -> Option<Self> {
         let address = Some(settings.get_text("brain.bolt")).filter(|address| !address.is_empty())?;
         let setting = |name: &str| settings.get_text(name).to_owned();
@@ -69,7 +70,7 @@ impl BoltServer {
             let (user, database) = (setting("brain.bolt_user"), setting("brain.bolt_database"));
             BoltEndpoint { host, port, is_encrypted, user, password: setting("brain.bolt_password"), database }
         });
-        // An invalid address may hold a password, so messages name the setting instead.
+        // An invalid address may contain a password, so messages show the name of the setting instead.
         let name = if place.is_ok() { address.to_owned() } else { "brain.bolt".to_owned() };
         Some(Self {
             name,
@@ -80,7 +81,7 @@ impl BoltServer {
         })
     }
 
-    /// Returns the address.
+    /// Returns the address as messages show it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -88,16 +89,16 @@ impl BoltServer {
     /// Runs statements in order, each in its own transaction.
     ///
     /// # Errors
-    /// The reason why there is no answer, as a clause.
+    /// A clause that says why there is no answer.
     pub fn run_queries(&self, queries: Vec<CypherQuery>, wait: Duration) -> Result<Vec<Vec<Row>>, String> {
         let answer = self.link.as_ref().map_err(Clone::clone).and_then(|link| link.run_queries(queries, wait));
         answer.map_err(|why| format!("bolt: {} {why}", self.name))
     }
 
-    /// Runs `work` with the server, except during the pause after a failure. A failure of `work` starts a pause.
+    /// Runs `work`, which uses the server, unless there is a pause after a failure. If `work` fails, a pause begins.
     ///
     /// # Errors
-    /// The reason of this failure, or of the failure that started the pause.
+    /// The reason for this failure, or for the failure that began the pause.
     pub fn unless_broken<T>(&self, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let now = self.clock.now();
         if let Some(why) = self.break_reason() {
@@ -108,7 +109,7 @@ impl BoltServer {
         done
     }
 
-    /// Returns the reason of the current pause, if there is one.
+    /// Returns the reason for the current pause; `None` without a pause.
     pub fn break_reason(&self) -> Option<String> {
         let broken = self.broken.lock();
         broken.as_ref().filter(|(until, _)| self.clock.now() < *until).map(|(_, why)| why.clone())
@@ -120,7 +121,7 @@ impl BoltServer {
     }
 }
 
-/// Parses an address into host, port and encryption. An unencrypted address must be on this machine.
+/// Parses an address into host, port, and true for encryption. An address without encryption must be on this machine.
 fn parse_address(address: &str) -> Result<(String, u16, bool), String> {
     let none = || "must be bolt://HOST:PORT of this machine, or bolt+s://HOST:PORT".to_owned();
     let (scheme, rest) = address.split_once("://").ok_or_else(none)?;

@@ -9,7 +9,8 @@ fn bolt(settings: &[(&str, &str)], clock: Arc<dyn Clock>) -> Option<BoltServer> 
     BoltServer::from_settings(&SourceHost::new_alone(place.path(), &SOURCE, settings).unwrap().settings, clock)
 }
 
-/// Returns the server that `NUDGE_TEST_BOLT` names; `tests/brain/bolt` starts a server and sets the variable.
+/// Returns the server that `NUDGE_TEST_BOLT` names; `None` without the variable. `tests/brain/bolt` starts a server and
+/// sets the variable.
 #[cfg(feature = "bolt")]
 pub fn server() -> Option<BoltServer> {
     let Ok(address) = std::env::var("NUDGE_TEST_BOLT") else {

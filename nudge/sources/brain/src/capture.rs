@@ -1,10 +1,10 @@
-//! Captures sessions: knowledge of a finished session that is useful next year and in another repository becomes
-//! files on a branch, with a pull request for a person. The brain gets these files only when a person merges the
-//! branch.
+//! Captures sessions: turns the knowledge of a finished session into files on a branch, with a pull request that a
+//! person reviews. Only knowledge that is useful next year and in another repository is captured. The brain gets the
+//! files when a person merges the branch.
 //!
-//! The hook of a session's end notes a job and starts a worker that outlives the client. The worker reads the
-//! transcript, asks a model, puts its proposals through the gates, and commits the rest. `nudge brain review` merges
-//! the branch when there is no remote.
+//! At the end of a session, the hook writes a job and starts a worker process that outlives the client. The worker
+//! reads the transcript, asks a model, checks the model's proposals, and commits those that pass. If there is no
+//! remote, `nudge brain review` merges the branch.
 
 mod deny;
 mod job;
@@ -108,7 +108,7 @@ pub struct CaptureReviewParams {
     merge: bool,
 }
 
-/// Returns the folder of the brain that this user has named by the variable or the setting.
+/// Returns the folder of the brain that the user names, by the environment variable or by the setting.
 pub fn find_brain_root(settings: &SettingValues) -> Option<PathBuf> {
     let named = std::env::var(VARIABLE).ok().filter(|root| !root.is_empty());
     let root = named.unwrap_or_else(|| settings.get_text("brain.root").to_owned());
@@ -123,7 +123,7 @@ fn require_brain_root(settings: &SettingValues) -> Result<PathBuf> {
 /// Runs `nudge brain capture`.
 ///
 /// # Errors
-/// The reason why the capture cannot begin. The result of each session is in its job.
+/// The reason why the capture cannot begin. The result of each session is in the session's job.
 pub fn run_capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let BrainCaptureParams { transcript, dry_run, detach, after } = wire::parse_params(params)?;
     if detach && !dry_run {
@@ -171,7 +171,7 @@ pub fn run_capture(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Works on one job and prints the result. Returns false when another process holds the job or the job is done.
+/// Works on one job and prints the result. Returns false when another process holds the job, or when the job is done.
 fn work_on_job(worker: &CaptureWorker<'_>, id: &str, host: &CommandHost<'_>) -> Result<bool> {
     let Some(mut held) = worker.jobs.lock_job(id)? else { return Ok(false) };
     if held.job.state.is_done() {
@@ -182,7 +182,7 @@ fn work_on_job(worker: &CaptureWorker<'_>, id: &str, host: &CommandHost<'_>) -> 
     Ok(true)
 }
 
-/// Prints the requests of a job, byte for byte, without sending them.
+/// Prints the open requests of a job exactly as they would be sent, and sends none.
 fn print_requests(worker: &CaptureWorker<'_>, mut job: CaptureJob, host: &CommandHost<'_>) -> Result<()> {
     let id = one_line(&job.id, 40);
     let JobPreview { requests, done, withheld, blocked } = worker.preview_job(&mut job)?;
@@ -202,7 +202,7 @@ fn print_requests(worker: &CaptureWorker<'_>, mut job: CaptureJob, host: &Comman
     Ok(())
 }
 
-/// Prints the state of a job.
+/// Prints the state of a job in one line.
 fn print_job(job: &CaptureJob, host: &CommandHost<'_>) {
     let state = match job.state {
         JobState::Waiting | JobState::Asked | JobState::Committed | JobState::Branched | JobState::Pushed => "waits",
@@ -275,7 +275,7 @@ pub fn run_jobs(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Says how the review of a branch has ended; `None` while it is open.
+/// Returns how the review of a job's branch ended; `None` while it has not ended.
 fn review_of(job: &CaptureJob, repos: &mut BTreeMap<PathBuf, Option<BrainRepo>>) -> Option<&'static str> {
     let (branch, commit) = (job.branch.as_deref()?, job.commit.as_deref()?);
     if !matches!(job.state, JobState::Local | JobState::Remote | JobState::Proposed) {
@@ -288,11 +288,11 @@ fn review_of(job: &CaptureJob, repos: &mut BTreeMap<PathBuf, Option<BrainRepo>>)
     repo.commit_of(&format!("refs/heads/{branch}")).is_none().then_some("Its branch was removed.")
 }
 
-/// Finds the transcripts that clients keep on this machine.
+/// Finds the transcripts that coding agents keep on this machine.
 fn find_transcripts() -> Vec<PathBuf> {
     const MAX: usize = 10_000;
-    // Without a home there is no default folder. The current folder must not replace the home: it may be a
-    // stranger's.
+    // Without a home directory there is no default folder. The current folder must not be used instead, because it may
+    // belong to a stranger.
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let folder_of = |variable: &str, usual: &str| {
         std::env::var_os(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(usual)))
@@ -320,7 +320,7 @@ fn find_transcripts() -> Vec<PathBuf> {
 /// Runs `nudge brain review`.
 ///
 /// # Errors
-/// `E_NOT_FOUND` when no branch waits for review; else the reason why a branch cannot be shown or merged.
+/// `E_NOT_FOUND` when no branch waits for a review; else the reason why the branch cannot be shown or merged.
 pub fn run_review(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     let CaptureReviewParams { branch, merge } = wire::parse_params(params)?;
     let SourceHost { settings, .. } = (host.open)()?;

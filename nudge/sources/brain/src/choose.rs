@@ -1,4 +1,4 @@
-//! `nudge brain use` writes the brain's folder into the user's own settings. No method does that, because a caller
+//! `nudge brain use` writes the folder of the brain into the user's own settings. No method does this, because a caller
 //! over MCP or HTTP must not choose the brain.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::config::BrainConfig;
 use crate::folder::BrainFolder;
 use crate::method::BrainUseParams;
 
-/// Runs the command.
+/// Runs `nudge brain use`.
 ///
 /// # Errors
 /// `E_NOT_FOUND` when the folder does not exist; else the reason why the setting cannot be written.
@@ -35,10 +35,11 @@ pub fn set_brain(params: &RawValue, host: &CommandHost<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the folder that a caller names, by an absolute path or relative to the caller's folder.
+/// Returns the folder that a caller names by `dir`, relative to the caller's folder. Without `dir`, returns the
+/// caller's folder.
 ///
 /// # Errors
-/// `E_INVALID` for a path that is not absolute when the caller's folder is unknown.
+/// `E_INVALID` when the result would not be an absolute path.
 pub fn resolve_folder(dir: Option<&str>, context: &Context) -> Result<PathBuf> {
     let place = match (dir, context.cwd()) {
         (Some(dir), Some(cwd)) => Path::new(cwd).join(dir),

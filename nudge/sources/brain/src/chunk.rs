@@ -1,47 +1,47 @@
-//! Cuts a text into chunks that the search finds separately: sections under their headings, long enough to be
-//! understood alone and short enough for a model.
+//! Cuts a text into chunks. A search finds each chunk separately. A chunk is a section under its headings: long enough
+//! to be understood alone, and short enough for an embedding model.
 //!
-//! The chunks depend only on the text, not on the model, so an index without a model has the same chunks.
+//! The chunks depend only on the text, not on a model. So an index without a model has the same chunks.
 
 use std::ops::Range;
 
 use crate::outline::{BlockForm, OutlineBlock, OutlineSection, TextOutline};
 
-/// The version of this cutting. It changes with every change of the chunks, and then each index is rebuilt.
+/// The version of the rules for cutting. A change of the rules needs a new version; then each index is rebuilt.
 pub const VERSION: u32 = 1;
 /// The most tokens of a chunk.
 pub const MAX_TOKENS: usize = 512;
-/// A section with fewer tokens is joined with a neighbour.
+/// A section with fewer tokens is joined with a neighbouring section.
 const FEW_TOKENS: usize = 50;
 /// The most tokens that a chunk repeats from the chunk before it.
 const OVERLAP_TOKENS: usize = 64;
-/// The most letters of a token: a longer word counts as several tokens.
+/// The most letters that count as one token. A longer word counts as several tokens.
 const LETTERS: usize = 6;
 
 /// A chunk of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChunk {
-    /// The byte range in the text.
+    /// The range of the chunk in the text, in bytes.
     pub range: Range<usize>,
-    /// The level of the chunk's heading.
+    /// The level of the chunk's heading; 0 without a heading.
     pub level: u8,
-    /// The headings above the chunk: `A > B`.
+    /// The headings above the chunk, joined as in `A > B`.
     pub breadcrumb: String,
 }
 
-/// Estimates the number of tokens of a text. Each six letters of a word count as one token, and so does each mark and
-/// each character of a script without spaces.
+/// Estimates the number of tokens in a text. In a word, every six letters count as one token. A mark counts as one
+/// token, and so does each character of a script that has no spaces.
 pub fn count_tokens(text: &str) -> usize {
     let mut counter = TokenCounter::default();
     text.bytes().for_each(|byte| counter.add_byte(byte));
     counter.total()
 }
 
-/// Counts tokens.
+/// Counts the tokens of a text, byte by byte.
 #[derive(Default)]
 struct TokenCounter {
     whole: usize,
-    /// The letters of the current word so far.
+    /// The number of letters of the current word so far.
     letters: usize,
 }
 
@@ -49,8 +49,7 @@ impl TokenCounter {
     fn add_byte(&mut self, byte: u8) {
         match byte {
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.letters += 1,
-            // The first byte of a two-byte letter counts as two letters; the bytes after a first byte count as
-            // nothing.
+            // The first byte of a two-byte letter counts as two letters. The bytes after a first byte do not count.
             0xc0..0xe0 => self.letters += 2,
             0x80..0xc0 => {}
             _ => {
@@ -65,13 +64,13 @@ impl TokenCounter {
     }
 }
 
-/// A range of neighbouring blocks that form one section, or several joined sections.
+/// Neighbouring blocks that belong to one section, or to several joined sections.
 struct BlockGroup<'a> {
     blocks: Range<usize>,
     tokens: usize,
     level: u8,
     path: &'a [String],
-    /// Is true when the group has only headings.
+    /// Is true when the group consists only of headings.
     is_bare: bool,
 }
 
@@ -126,8 +125,8 @@ fn group_blocks<'a>(outline: &'a TextOutline, sizes: &[usize]) -> Vec<BlockGroup
 }
 
 impl<'a> BlockGroup<'a> {
-    /// Returns true when the next group fits and can be joined with this one. A group of headings takes any next
-    /// group; a short group is joined with a sibling or a child section.
+    /// Returns true when the next group fits and may be joined with this one. A group of headings may be joined with
+    /// any next group. A short group may be joined with a section at the same level or one level below.
     fn can_join(&self, next: &Self) -> bool {
         let is_short = !next.is_bare && (self.tokens < FEW_TOKENS || next.tokens < FEW_TOKENS);
         let parent = |path: &'a [String]| path.split_last().map(|(_, parent)| parent);
@@ -149,11 +148,11 @@ impl<'a> BlockGroup<'a> {
     }
 }
 
-/// Cuts between blocks, and inside a block only if the block alone is too large. Each chunk repeats the end of the
+/// Cuts a group between its blocks. A block is cut only if it is too large alone. Each chunk repeats the end of the
 /// chunk before it.
 fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    // The start and the tokens of the chunk that is not complete yet.
+    // The chunk that is not complete yet: its start, and its tokens.
     let mut open: Option<(usize, usize)> = None;
     let mut end = 0;
     for (index, (block, size)) in blocks.iter().zip(sizes).enumerate() {
@@ -167,7 +166,7 @@ fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range
         }
         end = block.range.end;
         if *size > MAX_TOKENS {
-            // The block's own parts follow each other, so nothing is repeated before it.
+            // The parts of a large block follow each other without a gap, so no text is repeated before them.
             let parts = cut_block(text, block.range.clone());
             ranges.extend(parts);
             open = None;
@@ -184,13 +183,14 @@ fn cut_blocks(text: &str, blocks: &[OutlineBlock], sizes: &[usize]) -> Vec<Range
     ranges
 }
 
-/// Finds where the repeated text begins: at the last blocks that fit, or inside the last block at its last sentences.
+/// Finds the place where the repeated text begins: at the last blocks that fit, or else at the last sentences of the
+/// last block.
 fn find_overlap(text: &str, blocks: &[OutlineBlock], sizes: &[usize], room: usize, after: usize) -> Option<usize> {
     let room = room.min(OVERLAP_TOKENS);
     let mut used = 0;
     let mut from = None;
     for (block, size) in blocks.iter().zip(sizes).rev() {
-        // The room is smaller than these blocks together, so the loop always stops early.
+        // All blocks together never fit into the room, so the loop always ends early.
         if used + size > room || block.form == BlockForm::Heading {
             break;
         }
@@ -209,7 +209,8 @@ fn find_overlap(text: &str, blocks: &[OutlineBlock], sizes: &[usize], room: usiz
     begins.find(|offset| count_tokens(&prose[*offset..]) <= room).map(|offset| begin + offset)
 }
 
-/// Cuts a block that is too large: after a line if possible, else after a sentence, else after a word, else anywhere.
+/// Cuts a block that is too large: after a line if possible, else after a sentence, else after a word, else after any
+/// character.
 fn cut_block(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut begin = block.start;
@@ -235,7 +236,8 @@ fn cut_block(text: &str, block: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// Returns how many bytes of a text fit into one chunk. It is never 0, because no single character fills a chunk.
+/// Returns the number of bytes at the start of a text that fit into one chunk. The number is never 0, because no single
+/// character fills a chunk.
 fn count_fitting_bytes(text: &str) -> usize {
     let mut counter = TokenCounter::default();
     let mut is_over = |c: char| {

@@ -1,4 +1,4 @@
-//! Tests that the chunks of any text leave nothing out and cut no block of markdown that fits into one chunk.
+//! Tests that the chunks of any text leave out nothing, and that no markdown block is cut if it fits into one chunk.
 
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn short_sections_are_joined_with_a_sibling_or_their_parent() {
     }
 }
 
-/// Makes a section with this number of tokens; its heading has three of them.
+/// Makes a section with this number of tokens, including the three tokens of its heading.
 fn section(name: &str, tokens: usize) -> String {
     format!("## {name}\n\n{}\n", words(tokens - 3))
 }
@@ -65,7 +65,7 @@ fn how_short_and_how_long_a_section_is() {
         (&[10, 20, 30, 460], &[60, 460]),
     ] {
         let sections = sizes.iter().enumerate().map(|(index, size)| section(&format!("a{index}"), *size));
-        // The parent section is so full that it cannot be joined with any of them.
+        // The parent section is so full that no other section can be joined with it.
         let text = format!("# A\n\n{}\n{}", words(505), sections.collect::<String>());
         let found = breadcrumbs(&text).into_iter().skip(1).map(|(_, tokens)| tokens).collect::<Vec<_>>();
         assert_eq!(found, expected, "{sizes:?}");
@@ -80,12 +80,12 @@ fn what_is_too_long_is_cut_where_it_is_full() {
     };
     assert_eq!(counts(&[200, 312]), [512]);
     assert_eq!(counts(&[200, 313]), [200, 313]);
-    // A chunk repeats up to 64 tokens, if they fit.
+    // A chunk repeats up to 64 tokens if they fit.
     assert_eq!(counts(&[200, 64, 300]), [264, 364]);
     assert_eq!(counts(&[200, 65, 300]), [265, 300]);
     assert_eq!(counts(&[200, 20, 492]), [220, 512]);
     assert_eq!(counts(&[200, 20, 493]), [220, 493]);
-    // A block of 1,100 characters that are a token each is too long.
+    // Each of the 1,100 characters is one token, so this block must be cut.
     let text = "\u{6570}".repeat(1_100);
     let all = chunk_text(&text, &TextOutline::parse(&text));
     assert_eq!(all.iter().map(|chunk| count_tokens(&text[chunk.range.clone()])).collect::<Vec<_>>(), [512, 512, 76]);
@@ -93,7 +93,7 @@ fn what_is_too_long_is_cut_where_it_is_full() {
 
 #[test]
 fn a_block_that_is_too_long_is_cut_between_lines_or_words() {
-    // Each word has three tokens, so a cut at the limit would split a word.
+    // Each word has three tokens, so a cut exactly at the limit would split a word.
     let word = "abcdefghijklmnopqr";
     let line = format!("{word} {word}\n");
     for (text, unit) in
@@ -123,7 +123,7 @@ fn what_follows_repeats_the_end() {
     assert!((40..=OVERLAP_TOKENS).contains(&count_tokens(&text[chunks[1].range.start..chunks[0].range.end])));
 }
 
-/// A block of markdown.
+/// Makes a markdown block.
 fn block() -> impl Strategy<Value = String> {
     let line = "[a-zA-Zé数 ,.:`*_#-]{0,60}";
     prop_oneof![

@@ -1,5 +1,6 @@
-//! Reads `brain.yaml` at the top of a brain: its author's settings for all readers. A cloned brain is another
-//! person's text, so the file can set nothing harmful: no address, key, model or program, and it switches nothing on.
+//! Reads `brain.yaml` at the top of a brain: settings that the author of the brain makes for all its readers. A cloned
+//! brain comes from another person. So this file can set nothing harmful: no address, key, model or program, and it
+//! cannot switch anything on.
 
 use std::path::Path;
 
@@ -8,32 +9,32 @@ use serde_json::Value;
 
 use crate::front::FrontmatterFields;
 
-/// The file.
+/// The name of the file.
 pub const FILE: &str = "brain.yaml";
 /// The most bytes of the file.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// The settings that the file may hold.
+/// The settings that the file may contain. `None` stands for a setting that the file does not contain.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BrainConfig {
     /// The name of the brain.
     pub name: Option<String>,
-    /// Patterns of files that are not units, in the syntax of `.gitignore`.
+    /// The patterns of files that are not units, in the syntax of `.gitignore`.
     pub ignore: Vec<String>,
-    /// Defaults for a question: the number of results, the characters of all their sections, and the steps along
-    /// relations.
+    /// The default number of results of a question. Then follow the default for the characters of all sections, and for
+    /// the steps along relations.
     pub limit: Option<usize>,
     pub max_chars: Option<usize>,
     pub hops: Option<usize>,
-    /// Settings of a capture: the branch that it starts from and merges into, the prefix of its branches, and the
-    /// most units of a session.
+    /// The branch from which captures start and into which they are merged. Then follow the prefix of the branches, and
+    /// the most units of one session.
     pub capture_base: Option<String>,
     pub capture_prefix: Option<String>,
     pub capture_units: Option<usize>,
 }
 
 impl BrainConfig {
-    /// Reads the file of a brain. Without a file nothing is set. Ignores fields that it does not understand.
+    /// Reads the file of a brain. If there is no file, no setting is set. A field that is not understood is ignored.
     pub fn load(root: &Path) -> Self {
         let text = foreign::read_text(&root.join(FILE), LinkPolicy::Refused, MAX_BYTES);
         text.map(|text| Self::read(&text)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Answers a task with matching units of the brain.
+//! Answers a task with the units of the brain that match it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,28 +27,29 @@ use crate::retrieve::{
 };
 use crate::source::BrainSource;
 
-/// The most bytes of a question.
+/// The most bytes of a task.
 const MAX_QUESTION_BYTES: usize = 64 << 10;
-/// The longest wait for the model to load. After it the search uses words only.
+/// The longest time that a question waits until the model is loaded. After that time the search uses words only.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
-/// The most sections of a unit, and the share of the best section's score that a further section needs.
+/// The most sections that an answer shows of one unit. A further section must have this share of the best section's
+/// score.
 const SECTIONS: usize = 3;
 const NEARLY_AS_GOOD: f64 = 0.85;
-/// A section is cut only if at least this many characters of it fit: less text says nothing.
+/// A section is cut only if at least this many of its characters fit. A shorter text would say nothing.
 pub(crate) const FEW_CHARS: usize = 200;
-/// Replaces a section that may hold a credential.
+/// The text that replaces a section which may contain a credential.
 const WITHHELD: &str = "[withheld: it may hold a credential; open the file]";
 
 /// Result of `nudge.brain.context`.
 #[derive(Debug, Serialize)]
 pub struct BrainAnswer {
-    /// The units that were found, the best first.
+    /// The units that the search found, the best first.
     pub units: Vec<FoundUnit>,
-    /// Units with a relation to these. They take up to a fifth of the limit.
+    /// The units that are related to the found units. They may take up to a fifth of `limit`.
     pub related: Vec<RelatedUnit>,
-    /// Is true when perhaps no unit is about the task.
+    /// Is true when it is uncertain whether any unit is about the task.
     pub weak: bool,
-    /// The reasons, for people, why the answer may be incomplete.
+    /// The reasons why the answer may be incomplete, for the user.
     pub degraded: Vec<String>,
     /// The amount of text that was searched.
     pub searched: SearchCounts,
@@ -61,7 +62,7 @@ pub struct SearchCounts {
     pub chunks: usize,
 }
 
-/// A unit that was found.
+/// A unit that the search found.
 #[derive(Debug, Serialize)]
 pub struct FoundUnit {
     pub id: String,
@@ -77,19 +78,19 @@ pub struct FoundUnit {
     pub confidence: Option<f64>,
     pub updated_at: String,
     pub sections: Vec<FoundSection>,
-    /// The reason why it was found, in words.
+    /// The reason why the search found the unit, in words.
     pub why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<ScoreExplanation>,
 }
 
-/// A unit that is related to one that was found.
+/// A unit that is related to a found unit.
 #[derive(Debug, Serialize)]
 pub struct RelatedUnit {
     pub id: String,
     pub title: String,
     pub path: String,
-    /// The id of the unit to which it is related, and the kind of the relation.
+    /// The id of the unit to which this unit is related. `relation` is the kind of the relation.
     pub via: String,
     pub relation: String,
     pub hop: usize,
@@ -102,11 +103,11 @@ pub struct RelatedUnit {
 pub struct FoundSection {
     pub breadcrumb: String,
     pub text: String,
-    /// The lines in the file, from 1: `3-9`.
+    /// The lines of the section in its file, counted from 1: `3-9`.
     pub lines: String,
 }
 
-/// The columns of a unit's row that answers show.
+/// The columns of a unit that answers show.
 pub struct UnitRow {
     pub id: String,
     pub path: String,
@@ -139,7 +140,7 @@ impl UnitRow {
     }
 }
 
-/// A question to an index.
+/// A question to one index.
 #[derive(Clone, Copy)]
 struct IndexQuestion<'a> {
     index: &'a BrainIndex,
@@ -210,8 +211,8 @@ impl BrainSource {
         Ok(BrainAnswer { degraded, ..answer })
     }
 
-    /// Lets a language model choose the units to put first, if the settings want that. Else returns the reason why it
-    /// does not. Holds no lock while the model works.
+    /// Makes a language model choose the units that come first, if the settings want that. If the model does not
+    /// answer, returns the reason. No lock is held while the model works.
     fn rerank_units(&self, task: &str, asked: IndexQuestion<'_>) -> Result<Vec<i64>, String> {
         let Some(reranker) = &self.reranker else { return Ok(Vec::new()) };
         let IndexQuestion { index, words, thought, filter } = asked;
@@ -239,8 +240,8 @@ impl BrainSource {
         Ok(reranker.order_notes(task, &notes)?.into_iter().map(|position| units[position]).collect())
     }
 
-    /// Returns the mirror and the time left for its answers if it holds the same state as the index. Else returns the
-    /// reason why it is not asked.
+    /// Returns the mirror if it holds the same state as the index, and the time that is left to wait for the server.
+    /// Else returns the reason why the server is not used.
     pub(crate) fn in_step<'a>(
         &self,
         index: &BrainIndex,
@@ -254,7 +255,7 @@ impl BrainSource {
     }
 }
 
-/// Builds the answer for the caller.
+/// Builds the answer. All sections together have at most `chars` characters.
 fn build_answer(
     c: &Connection,
     answer: RetrievedUnits,
@@ -263,7 +264,7 @@ fn build_answer(
 ) -> Result<BrainAnswer, TransactionFailure> {
     let mut room = chars;
     let mut units = Vec::new();
-    // Each unit gets its best section before any unit gets a second one.
+    // Each unit gets its best section before any unit gets a second section.
     for (ranked, words) in answer.units.iter().zip(answer.words) {
         let UnitRow { id, path, title, kind, domain, confidence, updated_at, .. } = UnitRow::read(c, ranked.unit)?;
         let best = ranked.chunks.first();
@@ -308,13 +309,13 @@ fn build_answer(
     Ok(BrainAnswer { units, related, weak: answer.is_weak, degraded: Vec::new(), searched })
 }
 
-/// Returns the further sections of a unit that are nearly as good as its best.
+/// Returns the sections of a unit, after the best one, whose score is nearly that of the best.
 fn pick_further(chunks: &[ChunkCandidate]) -> impl Iterator<Item = &ChunkCandidate> {
     let floor = chunks.first().map_or(f64::MAX, |best| best.evidence.score() * NEARLY_AS_GOOD);
     chunks.iter().skip(1).take(SECTIONS - 1).filter(move |chunk| chunk.evidence.score() >= floor)
 }
 
-/// Reads a section, cut to the room that is left.
+/// Reads a section, and cuts it to the room that is left. Returns `None` if the room is too small.
 fn read_section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<FoundSection>, TransactionFailure> {
     if *room < FEW_CHARS {
         return Ok(None);
@@ -332,8 +333,8 @@ fn read_section(c: &Connection, chunk: i64, room: &mut usize) -> Result<Option<F
     Ok(Some(FoundSection { breadcrumb: make_safe(&breadcrumb), text, lines: format!("{first}-{last}") }))
 }
 
-/// Makes a stranger's text safe for a model: shows hidden characters, and withholds a text that may hold a
-/// credential.
+/// Makes a stranger's text safe to show to a model: makes hidden characters visible, and replaces a text that may
+/// contain a credential.
 pub fn make_safe(text: &str) -> String {
     if SecretGuard::new().check(None, text).is_some() {
         return WITHHELD.to_owned();
@@ -341,7 +342,7 @@ pub fn make_safe(text: &str) -> String {
     escape_hidden(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\r'), |_, _| {})
 }
 
-/// Opens the index of the caller's brain, and refreshes it from the files as far as time allows.
+/// Opens the index of the caller's brain, and updates it from the files as far as time allows.
 pub fn open_refreshed(
     brains: &BrainSource,
     context: nudge_core::context::ContextSpec,

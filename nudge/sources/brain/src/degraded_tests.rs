@@ -1,4 +1,4 @@
-//! Tests the answers while the index cannot grow, cannot be stored, or is in use.
+//! Tests the answers while the index cannot grow, cannot be stored, or is in use by another call.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ fn context(brains: &BrainSource, task: &str) -> Value {
     serde_json::to_value(brains.find_context(params).unwrap()).unwrap()
 }
 
-/// Makes a source with a brain of one unit, and a folder for its cache.
+/// Makes a source with a brain of one unit and a folder for its cache.
 fn brains(folder: &Path) -> BrainSource {
     fs::create_dir(folder.join("brain")).unwrap();
     fs::write(folder.join("brain/a.md"), "# Retry\n\nClients wait a random time.\n").unwrap();
@@ -70,7 +70,7 @@ fn without_a_usable_cache_folder_the_index_lasts_as_long_as_the_source() {
     assert!(!place.exists(), "nothing is left of it");
 }
 
-/// Asks for the status on another thread, so that a status that waits fails the test instead of blocking it.
+/// Asks for the status on another thread. So if the status waits, the test fails and does not hang.
 fn standing(brains: &Arc<BrainSource>) -> Value {
     let (told, answer) = std::sync::mpsc::channel();
     let brains = Arc::clone(brains);
@@ -105,7 +105,7 @@ fn the_status_waits_for_no_reader_of_the_files_and_no_writer_of_the_index() {
     assert_eq!((&stands["units"], &stands["stale"]), (&json!(1), &json!(false)));
 }
 
-/// A model that writes a markdown note during its first call, and records which later call was the first to find this
+/// A model that writes a markdown note during its first call. It records which later call was the first to find this
 /// note in the index.
 struct WritesANote {
     note: PathBuf,

@@ -1,4 +1,4 @@
-//! The folder of a brain: decides which of its files are units, reads them, creates files and replaces files.
+//! Manages the folder of a brain: decides which files are units, reads files, creates files and replaces files.
 
 use std::cell::RefCell;
 use std::fs::Metadata;
@@ -18,19 +18,19 @@ use sha2::{Digest as _, Sha256};
 use crate::config::{self, BrainConfig};
 use crate::unit::without_ending;
 
-/// The most files of a brain.
+/// The most files of a brain that are indexed.
 pub const MAX_FILES: usize = 100_000;
-/// The most files and folders that are listed as not read.
+/// The most skipped files and folders that a listing names.
 const MAX_LEFT_OUT: usize = 500;
-/// The most bytes of a file.
+/// The most bytes of a unit's file.
 pub const MAX_BYTES: u64 = 1 << 20;
-/// Folders that hold no knowledge.
+/// The names of folders that hold no knowledge.
 const NO_FOLDERS: &[&str] = &["node_modules", "templates", "_templates"];
-/// Parts of names that sync programs give to conflicting copies.
+/// Parts of file names by which sync programs mark conflicting copies.
 const COPIES: &[&str] = &["sync-conflict-", "conflicted copy", "conflict copy", "(conflict"];
-/// Files with rules for the files to ignore.
+/// The names of files with rules for the files to ignore.
 const RULES: &[&str] = &[".gitignore", ".ignore"];
-/// A file that was changed more recently than this may change again without a new time.
+/// The age in nanoseconds below which a file is unsure: it may change again without a new modification time.
 const UNSURE_NS: i64 = 50_000_000;
 
 /// The folder of a brain.
@@ -39,42 +39,42 @@ pub struct BrainFolder {
     root: PathBuf,
 }
 
-/// Size, time and inode of a file; a difference shows a change.
+/// The size, the modification time and the inode of a file. If one of them differs, the file has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FileStamp {
     pub size: i64,
     pub mtime_ns: i64,
-    /// The inode; -1 for an unsure stamp, which then equals no stamp of a walk.
+    /// The inode; -1 for an unsure stamp, so that it differs from every stamp of a walk.
     pub inode: i64,
 }
 
 /// The SHA-256 of a file.
 pub type Hash = [u8; 32];
 
-/// A file that was read.
+/// The content of a file.
 #[derive(Debug, Clone)]
 pub struct FileContent {
     pub text: String,
     pub hash: Hash,
 }
 
-/// The files and folders that a walk found.
+/// The result of a walk over the folder.
 #[derive(Debug, Default)]
 pub struct FolderListing {
-    /// The files, by their paths below the root, with `/`, and their stamps.
+    /// The files with their stamps. A path is relative to the brain's folder and has `/` between the names.
     pub files: Vec<(String, FileStamp)>,
-    /// All folders that the walk has entered, including those without files.
+    /// All folders that the walk entered, even folders without files.
     pub folders: Vec<PathBuf>,
-    /// Is true when the folder has more files than the index takes.
+    /// Is true when the folder has more files than the index holds.
     pub is_cut: bool,
-    /// The files with the ending of a unit that are not units: path and reason.
+    /// The files that end with `.md` but are not units, each with the reason.
     pub left_out: Vec<(String, &'static str)>,
-    /// The folders that are skipped because of their names.
+    /// The folders that the walk skipped because of their names.
     pub other_folders: Vec<String>,
 }
 
 impl BrainFolder {
-    /// Opens the folder by its real path, without links.
+    /// Opens a folder by its real path, without links.
     ///
     /// # Errors
     /// `E_NOT_FOUND` when the folder does not exist.
@@ -90,7 +90,7 @@ impl BrainFolder {
         &self.root
     }
 
-    /// Lists the files that are units, with their stamps. Returns `None` when the deadline passes first.
+    /// Lists the files that are units. Returns `None` when the deadline passes before the walk ends.
     pub fn list_files(&self, config: &BrainConfig, deadline: Option<Instant>) -> Option<FolderListing> {
         let (left_out, other_folders) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
         let leave_out = |path: &Path, why| {
@@ -102,7 +102,7 @@ impl BrainFolder {
         let counts = |path: &Path, is_folder: bool| {
             let Some(name) = path.file_name() else { return false };
             let name = name.to_string_lossy();
-            // Names with a dot are those of programs; users do not expect notes there.
+            // A name that begins with a dot belongs to a program, so users do not expect notes there.
             if name.starts_with('.') {
                 return false;
             }
@@ -120,7 +120,7 @@ impl BrainFolder {
         };
         let is_over = || deadline.is_some_and(|deadline| Instant::now() > deadline);
         let plan = WalkPlan { counts: &counts, is_over: &is_over, ..WalkPlan::default() };
-        // Rules in folders above the brain do not apply, because these folders may have other owners.
+        // Rules in folders above the brain do not apply, because those folders may belong to another person.
         let sources = RuleSources { first: &config.ignore, ..RuleSources::default() };
         let mut walked = FolderListing::default();
         let ended = walk::walk_folder(&self.root, &sources, &plan, &mut |found| {
@@ -151,38 +151,38 @@ impl BrainFolder {
         (ended != walk::WalkEnd::Ended || walked.is_cut).then_some(walked)
     }
 
-    /// Returns the path of a file below the root, or `None` for a path that does not fit into one line of text.
+    /// Returns the path of a file relative to the brain's folder; `None` for a path that does not fit into one line.
     pub fn name(&self, path: &Path) -> Option<String> {
         let parts = path.strip_prefix(&self.root).ok()?.components();
         let parts: Option<Vec<_>> = parts.map(|part| part.as_os_str().to_str()).collect();
         Some(parts?.join("/")).filter(|name| !name.is_empty() && is_tellable_name(name))
     }
 
-    /// Returns the path below the root with hidden characters shown, for a file or folder that is not read.
+    /// Returns the relative path of a skipped file or folder, with hidden characters made visible.
     fn describe(&self, path: &Path) -> String {
         make_visible(&path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().replace('\\', "/"))
     }
 
-    /// Reads a file. It follows no link, so it never reads outside of the brain.
+    /// Reads a file. The read follows no link, so it never leaves the brain.
     ///
     /// # Errors
-    /// The errors of reading; `InvalidData` for a file that is not text.
+    /// The errors of the system; `InvalidData` for a file that is not UTF-8 text.
     pub fn read(&self, path: &str) -> io::Result<FileContent> {
         let (folder, name) = self.open_parent(path)?;
         read_in(&folder, name)
     }
 
-    /// Opens the folder of a file and returns it with the file's name. It refuses every link on the path.
+    /// Opens the folder of a file without following any link. Returns the folder and the name of the file.
     fn open_parent<'a>(&self, path: &'a str) -> io::Result<(HeldFolder, &'a str)> {
         let (below, name) = split_path(path);
         HeldFolder::open(&self.root)?.open_folder(Path::new(below), InnerLinks::Refused).map(|folder| (folder, name))
     }
 
-    /// Creates a file, and its folders if needed.
+    /// Creates a file. Creates its folders if they do not exist.
     ///
     /// # Errors
-    /// `E_CONFLICT` when the file exists; `E_INVALID` for a path that leads out of the brain; `E_UNAVAILABLE` when
-    /// the file cannot be written.
+    /// `E_CONFLICT` when the file exists; `E_INVALID` for a path that leads out of the brain; `E_UNAVAILABLE` when the
+    /// file cannot be written.
     pub fn create_file(&self, path: &str, text: &str) -> Result<()> {
         let (below, name) = split_path(path);
         let failed = |error: &io::Error| match error.kind() {
@@ -206,10 +206,11 @@ impl BrainFolder {
         made.map_err(|error| failed(&error))
     }
 
-    /// Replaces a file if its bytes still have the hash `hash`. Keeps the file's mode.
+    /// Replaces a file if its bytes still have the hash `hash`. The new file keeps the permissions of the old one.
     ///
     /// # Errors
-    /// `E_CONFLICT` when the file was changed meanwhile; else the errors of [`create_file`](Self::create_file).
+    /// `E_CONFLICT` when the file has changed since `hash` was computed; else the errors of
+    /// [`create_file`](Self::create_file).
     pub fn replace_file(&self, path: &str, hash: &Hash, text: &str) -> Result<()> {
         let changed =
             || Error::conflict(format!("{path} was changed meanwhile; read it again.")).with_data("path", path);
@@ -234,14 +235,14 @@ impl BrainFolder {
         }
     }
 
-    /// Returns the stamp of a file, equal to that of a walk.
+    /// Returns the stamp of a file, in the form in which a walk returns it; `None` when there is no such file.
     pub fn read_stamp(&self, path: &str) -> Option<FileStamp> {
         let (folder, name) = self.open_parent(path).ok()?;
         folder.look_up(name).ok().filter(Metadata::is_file).map(|meta| FileStamp::from_metadata(&meta))
     }
 }
 
-/// Splits a path into its folder and the name of the file.
+/// Splits a path into the folder and the name of the file.
 fn split_path(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -264,8 +265,8 @@ impl FileStamp {
         Self { size: meta.len().cast_signed(), mtime_ns: unix_ns(modified), inode }
     }
 
-    /// Returns the stamp to store. A file that was changed very recently gets an unsure stamp, so that it is read
-    /// again.
+    /// Returns the stamp that the index stores. A file that changed very recently gets an unsure stamp, so the next
+    /// scan reads it again.
     #[must_use]
     pub fn to_remembered(self, now: SystemTime) -> Self {
         let age_ns = unix_ns(now).saturating_sub(self.mtime_ns);
@@ -273,12 +274,12 @@ impl FileStamp {
     }
 }
 
-/// Returns true when a file or folder of this name may belong to the brain.
+/// Returns true when a file or folder with this name may belong to the brain.
 fn is_of_brain(name: &str) -> bool {
     !NO_FOLDERS.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// Returns true when a change of this path below the root may change the result of a walk.
+/// Returns true when a change of this path may change the result of a walk.
 pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
     let parts = path.strip_prefix(root).ok().map(|below| below.iter().map(std::ffi::OsStr::to_str));
     let Some(parts) = parts.and_then(Iterator::collect::<Option<Vec<_>>>) else { return false };
@@ -290,23 +291,23 @@ pub fn is_of_interest(root: &Path, path: &Path, may_be_folder: bool) -> bool {
     is_file || (may_be_folder && !file.starts_with('.') && is_of_brain(file) && !path.is_file())
 }
 
-/// Returns true when a path has the name of a unit. A file with ignore rules is not a unit.
+/// Returns true when a path has the name of a unit. A file with ignore rules has none.
 pub fn is_note(path: &Path) -> bool {
     path.file_name().and_then(std::ffi::OsStr::to_str).is_some_and(is_unit)
 }
 
-/// Returns true when a path is the path of a unit.
+/// Returns true when a relative path can be that of a unit.
 fn is_unit(path: &str) -> bool {
     let file = after_mark(path, &['/']);
     has_ending(file) && !file.starts_with('.') && !is_copy(file) && path.split('/').all(is_of_brain)
 }
 
-/// Returns true when a file's name ends with `.md` and has more than that ending.
+/// Returns true when a file name ends with `.md` and has more characters before the ending.
 fn has_ending(file: &str) -> bool {
     without_ending(file).len() + 3 == file.len() && file.len() > 3
 }
 
-/// Returns true when the name shows a conflicting copy of a unit or a temporary file.
+/// Returns true when the name shows that the file is a conflicting copy or a temporary file.
 fn is_copy(file: &str) -> bool {
     let lower = file.to_ascii_lowercase();
     let is_copy =
@@ -412,7 +413,7 @@ mod tests {
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
     }
 
-    /// Another process replaces a folder by a link while notes in the folder are written and read.
+    /// While notes in a folder are written and read, another process replaces the folder by a link.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_is_exchanged_for_a_link_leads_no_note_out() {

@@ -1,6 +1,6 @@
-//! Follows the files of a brain while a session runs. The index reads changes before a question comes, so the
-//! question need not check every file. The files on disk decide: if the system reports no changes, or may not have
-//! reported all, all files are checked.
+//! Follows the changes of a brain's files while a session runs. The index reads the changes before the next question,
+//! so a question need not check every file. The files on disk decide: if the system may not have reported every change,
+//! the index checks all files.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,25 +16,26 @@ use uuid::Uuid;
 
 use crate::folder::{is_note, is_of_interest};
 
-/// The pause after a look at changed files, as a multiple of the time that the look took, and its maximum. The first
-/// look checks every file.
+/// The pause after a look at changed files is this many times as long as the look took, but at most `PAUSE_AT_MOST`.
+/// The first look checks every file.
 const LOOK_COST: u32 = 10;
 const PAUSE_AT_MOST: Duration = Duration::from_secs(1);
-/// With more changed files than this, the next look checks all files.
+/// If more files than this have changed, the next look checks all files.
 const MANY: usize = 64;
-/// The longest wait for changes that the system has not reported yet.
+/// The longest time that a question waits for the system to report earlier changes.
 const ECHO_WAIT: Duration = Duration::from_millis(20);
-/// The time after which unreported changes are possible, such as a write to the file by another name (a hard link).
+/// After this time without a look, there may be changes that the system does not report, such as a write through
+/// another name of the file (a hard link).
 const LONG: Duration = Duration::from_mins(1);
 
-/// Follows a brain's folders, if the system can.
+/// Follows the folders of one brain, if the system can report changes.
 #[derive(Default)]
 pub struct FolderFollower {
     heard: Arc<SharedNews>,
     state: Mutex<FollowState>,
 }
 
-/// The changes that the system has reported.
+/// The changes that the system has reported. The system's thread and the questions share them.
 #[derive(Default)]
 struct SharedNews {
     news: Mutex<FolderNews>,
@@ -44,17 +45,17 @@ struct SharedNews {
 #[derive(Default)]
 struct FolderNews {
     settling: SettleTimer,
-    /// Paths that may be folders and were removed or replaced; the system may still watch the old folder.
+    /// The removed or replaced paths that may be folders. The system may still watch the old folder.
     lost: Vec<PathBuf>,
     changes: FileChanges,
-    /// The number of the last reported probe.
+    /// The number of the last probe that the system has reported.
     echo: u64,
 }
 
-/// The changes since the last full look, as the system reports them.
+/// The changes that the system has reported since the index last checked all files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileChanges {
-    /// The number of reported changes.
+    /// The number of all changes reported so far.
     count: u64,
     /// The changed files.
     pub files: BTreeSet<PathBuf>,
@@ -63,7 +64,7 @@ pub struct FileChanges {
 }
 
 impl FileChanges {
-    /// Notes a change of a file; `None` means that any file may have changed.
+    /// Adds a change of a file. `None` means that any file may have changed.
     fn add_change(&mut self, file: Option<&Path>) {
         self.count += 1;
         self.all |= file.is_none() || self.files.len() >= MANY;
@@ -83,18 +84,18 @@ impl FolderNews {
 
 #[derive(Default)]
 enum FollowState {
-    /// Following has not begun, or no session runs.
+    /// The files are not followed yet, or no session runs.
     #[default]
     Not,
     /// The system reports changes in `folders` folders.
     Told { watch: FolderWatch, echo: Option<EchoProbe>, folders: usize, next: Instant, stop: StopFlag },
-    /// The system cannot report changes, for this reason.
+    /// The system cannot report changes. The text is the reason.
     Untold(String),
 }
 
-/// Finds out whether the system has reported all events up to now. The probe makes a file in its own folder; when the
-/// system reports this file, it has reported all earlier events, because Linux reports the events of all folders in
-/// their order.
+/// Finds out whether the system has reported all earlier changes. The probe makes a file in its own folder. Linux
+/// reports the changes of all folders in their order, so when the probe's file is reported, all earlier changes have
+/// been reported.
 struct EchoProbe {
     folder: PathBuf,
     name: String,
@@ -102,13 +103,13 @@ struct EchoProbe {
 }
 
 impl EchoProbe {
-    /// Makes a probe and its folder; returns `None` when the folder cannot be made or the system is not Linux.
+    /// Makes a probe and its folder. Returns `None` when the folder cannot be made, or when the system is not Linux.
     fn new(folder: &DataDir) -> Option<Self> {
         let folder = folder.create_folder().ok().filter(|_| cfg!(target_os = "linux"))?;
         Some(Self { folder, name: format!("{}-", Uuid::now_v7().simple()), count: 0 })
     }
 
-    /// Makes and removes a file, so that the system reports it. Returns the file's number.
+    /// Makes a file and removes it, so that the system reports it. Returns the number of this file.
     fn call(&mut self) -> io::Result<u64> {
         self.count += 1;
         let file = self.folder.join(format!("{}{}", self.name, self.count));
@@ -117,7 +118,7 @@ impl EchoProbe {
         Ok(self.count)
     }
 
-    /// Returns the number of the probe's file at this path; `None` for any other path.
+    /// Returns the number of the probe's file that this path names; `None` for any other path.
     fn parse_number(folder: &Path, name: &str, path: &Path) -> Option<u64> {
         let file = path.strip_prefix(folder).ok()?.to_str()?;
         file.strip_prefix(name)?.parse().ok()
@@ -125,8 +126,8 @@ impl EchoProbe {
 }
 
 impl FolderFollower {
-    /// Begins to follow a folder, unless it is followed already. `stop` is notified of changes; `own` is a folder for
-    /// the probes.
+    /// Begins to follow a folder, if that has not begun yet. A change wakes the thread that waits on `stop`. The folder
+    /// `own` holds the files of the probe.
     pub fn begin(&self, root: &Path, own: &DataDir, stop: &StopFlag) {
         let mut state = self.state.lock();
         if !matches!(*state, FollowState::Not) {
@@ -136,7 +137,7 @@ impl FolderFollower {
         let called = echo.as_ref().map(|echo| (echo.folder.clone(), echo.name.clone()));
         let (heard, wake, below) = (Arc::clone(&self.heard), stop.clone(), root.to_owned());
         let begun = FolderWatch::begin(root, move |told| {
-            // This thread must not lock the state: the holder of that lock waits for this thread.
+            // This thread must not lock the state: another thread may hold that lock and wait for this thread.
             let (file, lost) = match told {
                 WatchNews::Path { path, may_be_folder } if is_of_interest(&below, path, may_be_folder) => {
                     let lost = may_be_folder && !path.is_file();
@@ -161,7 +162,7 @@ impl FolderFollower {
         *state = match begun {
             Ok(mut watch) => {
                 echo = echo.filter(|echo| watch.add_folder(&echo.folder));
-                // A running look does not see changes from now on, so another look at all files is needed.
+                // A look that is running now does not see later changes. So another look at all files is needed.
                 self.heard.news.lock().changes.add_change(None);
                 FollowState::Told { watch, echo, folders: 0, next: Instant::now(), stop: stop.clone() }
             }
@@ -169,8 +170,8 @@ impl FolderFollower {
         };
     }
 
-    /// Follows exactly these folders. If one is new, the next look checks all files, because files may have appeared
-    /// in it before.
+    /// Follows exactly these folders. If a folder is new, the next look checks all files, because files may have
+    /// appeared in the folder before it was followed.
     pub fn set_folders(&self, folders: Vec<PathBuf>) {
         let mut state = self.state.lock();
         let FollowState::Told { watch, folders: count, stop, .. } = &mut *state else { return };
@@ -189,7 +190,7 @@ impl FolderFollower {
         }
     }
 
-    /// Returns the time until the next look at changes; `None` without changes.
+    /// Returns the time until the next look; `None` when no file has changed.
     pub fn time_until_look(&self) -> Option<Duration> {
         let rest = self.heard.news.lock().settling.time_left()?;
         match &*self.state.lock() {
@@ -198,8 +199,8 @@ impl FolderFollower {
         }
     }
 
-    /// Runs a look. Changes that were reported before need no further look; changes during the look cause another
-    /// one.
+    /// Runs a look. Changes that were reported before the look need no other look. Changes during the look cause
+    /// another one.
     pub fn run_look<T>(&self, look: impl FnOnce() -> T) -> T {
         self.heard.news.lock().settling = SettleTimer::default();
         let begun = Instant::now();
@@ -210,12 +211,13 @@ impl FolderFollower {
         seen
     }
 
-    /// Returns the changes that were reported so far.
+    /// Returns the changes that the system has reported so far.
     pub fn changes(&self) -> FileChanges {
         self.heard.news.lock().changes.clone()
     }
 
-    /// Marks these changes as seen. If more were reported since, all stay unseen.
+    /// Marks these changes as read by the index. If other changes were reported in the meantime, all changes stay
+    /// unread.
     pub fn mark_seen(&self, changes: &FileChanges) {
         let mut news = self.heard.news.lock();
         if news.changes.count == changes.count {
@@ -223,8 +225,8 @@ impl FolderFollower {
         }
     }
 
-    /// Waits until the system has reported everything up to now, and returns all changes since the last full look.
-    /// Returns `None` when the system cannot confirm that, or takes too long.
+    /// Waits until the system has reported all earlier changes, and returns the changes since the index last checked
+    /// all files. Returns `None` when the system cannot confirm this, or takes too long.
     pub fn wait_for_changes(&self) -> Option<FileChanges> {
         let called = match &mut *self.state.lock() {
             FollowState::Told { echo: Some(echo), .. } => echo.call().ok()?,
@@ -240,12 +242,12 @@ impl FolderFollower {
         Some(news.changes.clone())
     }
 
-    /// Returns true when the last look after a change was long ago.
+    /// Returns true when the last look was so long ago that unreported changes are possible.
     pub fn is_long_ago(&self) -> bool {
         matches!(&*self.state.lock(), FollowState::Told { next, .. } if next.elapsed() > LONG)
     }
 
-    /// Describes for people how the files are followed.
+    /// Describes in words when changed files are read, for people.
     pub fn describe(&self) -> String {
         match &*self.state.lock() {
             FollowState::Not => "before each question".to_owned(),
@@ -255,7 +257,7 @@ impl FolderFollower {
     }
 }
 
-/// Returns the pause after a look that took `cost`.
+/// Returns the pause after a look that took the time `cost`.
 fn pause_after(cost: Duration) -> Duration {
     (cost * LOOK_COST).min(PAUSE_AT_MOST)
 }

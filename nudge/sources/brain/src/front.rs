@@ -1,15 +1,15 @@
-//! Splits a file into frontmatter and body. Frontmatter is the text between the first pair of `---` lines. Every byte
-//! of a file is in exactly one part, so no byte is lost.
+//! Splits a file into frontmatter and body. Frontmatter is the text between the first two `---` lines; its fields are
+//! YAML. Each byte of a file is in exactly one part, so no byte is lost.
 
 use serde_json::{Map, Value};
 use serde_norway::Mapping;
 
-/// The parts of a file; the text is `open + yaml + close + body`.
+/// The parts of a file. The whole text is `open + yaml + close + body`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileParts<'a> {
-    /// The byte order mark and the first fence; empty without frontmatter.
+    /// The byte order mark and the first fence (a `---` line); empty without frontmatter.
     pub open: &'a str,
-    /// The text between the fences.
+    /// The text between the two fences.
     pub yaml: &'a str,
     /// The second fence.
     pub close: &'a str,
@@ -19,7 +19,7 @@ pub struct FileParts<'a> {
 
 const BOM: char = '\u{feff}';
 
-/// Splits a file. If the first line is not a fence, or there is no second fence, the whole text is body.
+/// Splits a file into its parts. If the first line is not a fence, or there is no second fence, the whole text is body.
 ///
 /// ```
 /// use nudge_brain::front::split_file;
@@ -52,8 +52,8 @@ pub fn split_file(text: &str) -> FileParts<'_> {
     whole
 }
 
-/// Returns why a file has fields in a form that [`split_file`] does not read. Adding our own block to such a file
-/// would hide its fields from the program that uses them.
+/// Returns the reason if a file has fields in a form that [`split_file`] does not read. A frontmatter block that Nudge
+/// adds to such a file would hide the fields from the program that uses them.
 ///
 /// ```
 /// use nudge_brain::front::find_foreign_fields;
@@ -84,30 +84,30 @@ pub fn find_foreign_fields(text: &str) -> Option<&'static str> {
     if fields.starts_with("---") && first.trim_end() == "---" {
         return Some("its frontmatter begins (`---`) and is never closed");
     }
-    // A line of dashes may also be a horizontal rule. It begins a block only if a field follows.
+    // A line of dashes may also be a horizontal rule. It begins a block of fields only if a field follows.
     let mut fences = fields.lines().skip_while(|line| line.trim() != "---").skip(1);
     let is_block = fences.next().is_some_and(is_yaml_field) && fences.any(|line| matches!(line.trim(), "---" | "..."));
     let is_late = is_block && before_block(fields).all(|line| line.trim().is_empty() || is_title(line));
     is_late.then_some("its frontmatter (`---`) does not begin in the first line")
 }
 
-/// Returns the lines before the first line of dashes.
+/// Returns the lines before the first `---` line.
 fn before_block(text: &str) -> impl Iterator<Item = &str> {
     text.lines().take_while(|line| line.trim() != "---")
 }
 
-/// Returns true for a line that programs write before a block: a heading or a comment.
+/// Returns true for a line that some programs write before a block of fields: a heading or a comment.
 fn is_title(line: &str) -> bool {
     line.starts_with('#') || line.trim_start().starts_with("<!--")
 }
 
-/// Returns true for `name: value` in column 0.
+/// Returns true for a line `name: value` without indentation.
 fn is_yaml_field(line: &str) -> bool {
     line.split_once(':')
         .is_some_and(|(name, value)| is_field_name(name) && (value.is_empty() || value.starts_with(' ')))
 }
 
-/// Returns true for `name:: value`, alone or as the first item of a list.
+/// Returns true for a line `name:: value`, alone or as the first item of a list.
 fn is_logseq_property(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches("- ");
     line.split_once("::")
@@ -119,12 +119,13 @@ fn is_field_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
 }
 
-/// The most bytes of frontmatter that is read as YAML, and the most brackets in it. The parser's time grows with the
-/// square of the open brackets.
+/// The most bytes of frontmatter that is read as YAML. `MAX_BRACKETS` limits the brackets in it, because the parser's
+/// time grows with the square of the open brackets.
 const MAX_YAML_BYTES: usize = 64 << 10;
 const MAX_BRACKETS: usize = 1_000;
 
-/// Parses YAML; blanks and comments alone give no fields. An error is the number of the line in the file.
+/// Parses YAML. A text with only blank lines and comments gives no fields. The error is the number of the faulty line
+/// in the file.
 pub fn parse_mapping(yaml: &str) -> Result<Mapping, usize> {
     if yaml.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
         return Ok(Mapping::new());
@@ -137,22 +138,22 @@ pub fn parse_mapping(yaml: &str) -> Result<Mapping, usize> {
     serde_norway::from_str(yaml).map_err(|error| error.location().map_or(1, |location| location.line()) + 1)
 }
 
-/// The fields of a file as far as they can be read; some authors do not write valid YAML.
+/// The fields of a file, as far as they can be read. Some authors write invalid YAML.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrontmatterFields {
     /// The fields by name.
     pub all: Map<String, Value>,
-    /// The reason why the text was read line by line: it is not valid YAML.
+    /// The reason why the text was read line by line: it is not valid YAML. `None` for valid YAML.
     pub problem: Option<String>,
 }
 
 impl FrontmatterFields {
-    /// Reads the text between the fences.
+    /// Reads the text between the two fences.
     pub fn read(yaml: &str) -> Self {
         match parse_mapping(yaml) {
             Ok(mapping) => {
                 let field = |(name, value): (serde_norway::Value, serde_norway::Value)| {
-                    // A field is skipped if JSON cannot hold its key or value, such as a list as a key.
+                    // A field is skipped if JSON cannot hold its name or value, such as a list as a name.
                     Some((to_plain_text(&serde_json::to_value(name).ok()?)?, serde_json::to_value(value).ok()?))
                 };
                 Self { all: mapping.into_iter().filter_map(field).collect(), problem: None }
@@ -164,12 +165,12 @@ impl FrontmatterFields {
         }
     }
 
-    /// Returns a field's text; a number or a truth value becomes text.
+    /// Returns the text of a field. A number or a truth value is converted to text.
     pub fn get_text(&self, name: &str) -> Option<String> {
         to_plain_text(self.all.get(name)?).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Returns a field's list of texts. A single text is split at commas or, as Obsidian writes tags, at `#`.
+    /// Returns the texts of a list field. A single text is split at commas, or at `#` as Obsidian writes tags.
     pub fn get_texts(&self, name: &str) -> Vec<String> {
         let clean = |text: &str| text.trim().trim_start_matches('#').to_owned();
         let texts: Vec<_> = match self.all.get(name) {
@@ -182,7 +183,7 @@ impl FrontmatterFields {
         texts.into_iter().filter(|text| !text.is_empty()).collect()
     }
 
-    /// Returns a field's number; a text is parsed as a number.
+    /// Returns the number in a field. A text is parsed as a number.
     pub fn get_number(&self, name: &str) -> Option<f64> {
         match self.all.get(name)? {
             Value::Number(number) => number.as_f64(),
@@ -192,7 +193,7 @@ impl FrontmatterFields {
     }
 }
 
-/// Returns a value as text, unless it is a list or a mapping.
+/// Returns a value as text; `None` for a list, a mapping or null.
 pub fn to_plain_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -202,7 +203,7 @@ pub fn to_plain_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Reads lines of the form `name: value`, and the list items below a name.
+/// Reads lines of the form `name: value`, and list items below a name.
 fn by_lines(text: &str) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut above = None;
@@ -222,7 +223,7 @@ fn by_lines(text: &str) -> Map<String, Value> {
         let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_name(name)) else { continue };
         let name = name.trim_matches(['"', '\'']).to_owned();
         let value = if value.trim().is_empty() { Value::Null } else { unquoted(value) };
-        // The first field of a name is used.
+        // If a name occurs several times, the first field counts.
         fields.entry(name.clone()).or_insert(value);
         above = Some(name);
     }
@@ -304,7 +305,7 @@ mod tests {
             assert!(fields.problem.is_some(), "{yaml}");
         }
         assert_eq!(FrontmatterFields::read("# nothing yet\n\n"), FrontmatterFields::default());
-        // YAML reads this template as a mapping.
+        // For YAML, this template is a mapping.
         assert_eq!(FrontmatterFields::read("id: {{id}}\n").get_text("id"), None);
         let deep = "[".repeat(100_000);
         assert!(FrontmatterFields::read(&format!("x: {deep}")).problem.is_some());

@@ -1,4 +1,5 @@
-//! Orders units by the evidence of their chunks. Each order has its own function, so that the orders can be compared.
+//! Orders units by the evidence of their chunks. Each way to order is a separate function, so that the ways can be
+//! compared.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -7,7 +8,7 @@ use foldhash::fast::RandomState;
 use nudge_core::explain::ScoreParts;
 use nudge_storage::rank::{MatchEvidence, OrderFusion};
 
-/// The number of chunks of each list that count in a fusion of ranks.
+/// The number of chunks of each list that a fusion of ranks uses.
 const LISTED: usize = 50;
 
 /// A way to combine the order by words and the order by meaning.
@@ -15,12 +16,12 @@ const LISTED: usize = 50;
 pub enum RankFusion {
     /// The relevance that every source uses: the cosine, plus a small part for words.
     Relevance,
-    /// The sum of the ranks in both lists.
+    /// The sum of a unit's ranks in both lists, each with a weight.
     Ranks(OrderFusion),
 }
 
 impl RankFusion {
-    /// Returns the fusion with this name; an unknown name gives the default.
+    /// Returns the fusion with this name. An unknown name gives the default.
     pub fn from_name(name: &str) -> Self {
         match name {
             "ranks" => Self::Ranks(OrderFusion::CHOSEN),
@@ -30,15 +31,15 @@ impl RankFusion {
     }
 }
 
-/// A chunk that was found.
+/// A chunk that may match the question.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkCandidate {
     pub chunk: i64,
     pub unit: i64,
     pub evidence: MatchEvidence,
-    /// The share of the question's words that the chunk holds, even when the score leaves it out.
+    /// The share of the question's words that the chunk contains. It is set even when the score does not use it.
     pub coverage: f64,
-    /// The cosine of the first chunk of the same unit.
+    /// The cosine of the question and the first chunk of the same unit.
     pub first: Option<f64>,
 }
 
@@ -48,11 +49,11 @@ pub struct RankedUnit {
     pub unit: i64,
     /// The chunks of the unit, the most relevant first.
     pub chunks: Vec<ChunkCandidate>,
-    /// The evidence of all chunks together.
+    /// The combined evidence of all chunks.
     pub evidence: MatchEvidence,
     /// The score, from 0 to 1.
     pub score: f64,
-    /// The terms of the score, if the order is by ranks.
+    /// The terms of the score if units are ordered by ranks; else `None`.
     ranks: Option<ScoreParts>,
 }
 
@@ -62,25 +63,25 @@ impl RankedUnit {
         self.ranks.clone().unwrap_or_else(|| self.evidence.relevance().parts)
     }
 
-    /// Returns the relevance by the nearest chunk alone: whether a unit is about the question does not depend on its
-    /// first chunk.
+    /// Returns the relevance with the nearest chunk's cosine alone. Whether a unit is about the question does not
+    /// depend on its first chunk.
     pub fn score_nearest(&self) -> f64 {
         MatchEvidence { cosine: max_cosine(&self.chunks), ..self.evidence }.score()
     }
 }
 
-/// The units that were found, in order.
+/// The found units, in order.
 #[derive(Debug, Default)]
 pub struct UnitRanking {
-    /// The chunks, sorted so that those of a unit are neighbours.
+    /// The found chunks, sorted so that the chunks of a unit follow each other.
     candidates: Vec<ChunkCandidate>,
-    /// The units, the best first.
+    /// The scores of the units, the best first.
     places: Vec<UnitScore>,
-    /// The terms of their scores, if the order is by ranks.
+    /// The terms of the scores if units are ordered by ranks; else `None`.
     ranks: Option<HashMap<i64, ScoreParts, RandomState>>,
 }
 
-/// The chunks of a unit, and its score.
+/// The score of a unit, with the range of its chunks.
 #[derive(Debug, Clone, PartialEq)]
 struct UnitScore {
     unit: i64,
@@ -89,7 +90,7 @@ struct UnitScore {
 }
 
 impl UnitRanking {
-    /// Returns the best units.
+    /// Returns the best units, at most `count`.
     pub fn pick_best(&self, count: usize) -> Vec<RankedUnit> {
         let ranked = |place: &UnitScore| {
             let mut chunks: Vec<_> = self.candidates[place.chunks.clone()].to_vec();
@@ -106,7 +107,7 @@ impl UnitRanking {
     }
 }
 
-/// Orders units by their chunks. `order` decides between equal scores.
+/// Orders the units of the given chunks. If two units have equal scores, the unit with the lower `order` comes first.
 pub fn rank_units<K: Ord>(
     fusion: RankFusion,
     mut candidates: Vec<ChunkCandidate>,
@@ -133,9 +134,9 @@ pub fn rank_units<K: Ord>(
     UnitRanking { candidates, places, ranks }
 }
 
-/// Combines the evidence of a unit's chunks: the highest values of all chunks, and the mean of two cosines, of the
-/// nearest and of the first chunk. The first chunk states the subject, so it counts as much as the nearest: in a unit
-/// of many chunks some chunk is near to any question.
+/// Combines the evidence of a unit's chunks: the highest values of all chunks, and the mean of two cosines. The first
+/// cosine is that of the nearest chunk, the second that of the unit's first chunk. The first chunk states the subject
+/// of the unit, so it counts as much as the nearest: a unit with many chunks has a chunk near to any question.
 fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
     let most = |value_of: fn(&ChunkCandidate) -> f64| chunks.iter().map(value_of).fold(0.0, f64::max);
     let Some(best) = chunks.first() else { return MatchEvidence::default() };
@@ -148,12 +149,12 @@ fn combine_evidence(chunks: &[ChunkCandidate]) -> MatchEvidence {
     }
 }
 
-/// Returns the highest cosine of the chunks.
+/// Returns the highest cosine of the chunks; `None` without a cosine.
 fn max_cosine(chunks: &[ChunkCandidate]) -> Option<f64> {
     chunks.iter().filter_map(|chunk| chunk.evidence.cosine).reduce(f64::max)
 }
 
-/// Scores each unit by the ranks of its best chunk in both lists.
+/// Scores each unit by the rank of its best chunk in the list by words and in the list by meaning.
 fn by_ranks<K: Ord>(
     candidates: &[ChunkCandidate],
     ranks: OrderFusion,
@@ -165,7 +166,7 @@ fn by_ranks<K: Ord>(
     ranks.fuse(&rank_by(candidates, words, order), &rank_by(candidates, meaning, order))
 }
 
-/// Lists the units of the 50 best chunks by `score_of`, the best first.
+/// Lists the units of the `LISTED` best chunks by `score_of`, the best first.
 fn rank_by<K: Ord>(
     candidates: &[ChunkCandidate],
     score_of: impl Fn(&ChunkCandidate) -> Option<f64>,
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(order(RankFusion::Relevance, &candidates), [(2, 2), (1, 1)]);
         let ranked = rank_units(RankFusion::Relevance, candidates.to_vec(), |unit| unit).pick_best(2);
         assert!((ranked[1].score - 0.4).abs() < 1e-9);
-        // The nearest chunk alone decides whether the unit is about the question.
+        // Only the nearest chunk decides whether the unit is about the question.
         assert!((ranked[1].score_nearest() - 0.6).abs() < 1e-9);
     }
 
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(ranked.iter().map(|hit| hit.unit).collect::<Vec<_>>(), [2, 1, 3]);
         let expected = (0.3 / 12.0 + 1.0 / 11.0) / (1.3 / 11.0);
         assert!((ranked[0].score - expected).abs() < 1e-9, "{}", ranked[0].score);
-        // If one list is missing, the other list decides alone.
+        // If one list is missing, only the other list decides.
         let by_words: Vec<_> = candidates
             .iter()
             .map(|chunk| ChunkCandidate { evidence: MatchEvidence { cosine: None, ..chunk.evidence }, ..*chunk })

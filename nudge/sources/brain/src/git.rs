@@ -1,4 +1,4 @@
-//! Makes a folder a git repository, and turns failures of git into errors.
+//! Makes a folder a git repository, and converts failures of git into errors.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use nudge_git::{CallLimits, Git, GitFailure};
 /// The limits of the git command that makes a repository.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_secs(30), output_bytes: 1 << 20 };
 
-/// Makes a folder a repository, unless it is one. Returns whether it was made one.
+/// Makes a folder a git repository. Returns true if it was made one, and false if it was one before.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when git is missing or fails.
@@ -29,7 +29,7 @@ pub fn init_repository(root: &Path) -> Result<bool> {
     })
 }
 
-/// Turns a failure of git into an error.
+/// Converts a failure of git into an error.
 pub fn to_git_error(failure: &GitFailure) -> Error {
     let advice = if failure.is_start() { "install it" } else { "see to it, then `nudge brain jobs --retry`" };
     Error::unavailable(format!("Git does not do it: {failure}; {advice}."))

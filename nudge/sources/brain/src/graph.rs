@@ -1,8 +1,8 @@
-//! Finds units by relation: walks from some units along the links that their authors made, hop by hop.
+//! Finds related units: walks from some units along the links that their authors wrote, hop by hop.
 //!
-//! A walk over all edges would be too slow, because in most brains a few units are linked with nearly all others. So
-//! the walk does not continue through such units, each hop halves the score, and only the best results of a hop
-//! continue.
+//! In most brains, a few units are linked with nearly all others, so a walk over all edges would be too slow. Three
+//! rules limit the walk: it does not continue through such a unit, each hop halves the score, and only the best results
+//! of a hop continue.
 
 use std::collections::HashMap;
 
@@ -13,29 +13,29 @@ use nudge_storage::rusqlite::Connection;
 
 /// The most hops.
 pub const MAX_HOPS: usize = 3;
-/// The walk does not continue through a unit with more relations than this.
+/// The walk does not continue through a unit that has more relations than this.
 const HUB: usize = 64;
-/// The most units from which the next hop continues.
+/// The most units of one hop from which the next hop continues.
 const BEAM: usize = 32;
-/// The share of the score that remains after a hop, and the lowest score that counts.
+/// The share of the score that remains after a hop. `FLOOR` is the lowest score that counts.
 const DAMPING: f64 = 0.5;
 const FLOOR: f64 = 0.02;
-/// The number of relations at which a unit passes on half of its score.
+/// With this number of relations, a unit passes on half of its score to each related unit.
 const MANY: f64 = 8.0;
 
-/// Gives access to the relations of units.
+/// Finds the relations of units: in the index, or on the graph server.
 pub trait UnitGraph {
-    /// Returns the relations of some units, in both directions. Leaves out a unit with more than `limit` relations.
+    /// Returns the relations of some units, in both directions. A unit with more than `limit` relations is left out.
     ///
     /// # Errors
     /// The errors of the database, or of the graph server.
     fn find_edges(&self, units: &[i64], limit: usize) -> Result<Vec<RelationEdge>, TransactionFailure>;
 }
 
-/// A relation, seen from one of its two units.
+/// A relation between two units, as one of them sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationEdge {
-    /// The unit from which it is seen.
+    /// The unit that sees the relation.
     pub from: i64,
     /// The other unit.
     pub unit: i64,
@@ -43,19 +43,19 @@ pub struct RelationEdge {
     pub weight: f64,
 }
 
-/// A unit that was found by relation.
+/// A unit that the walk has reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReachedUnit {
     pub unit: i64,
-    /// The unit from which it was reached, and the kind of the relation.
+    /// The unit from which the walk reached it. `kind` is the kind of the relation.
     pub via: i64,
     pub kind: String,
-    /// The number of hops from the first units.
+    /// The number of hops from the nearest seed.
     pub hop: usize,
     pub score: f64,
 }
 
-/// The relations in the index.
+/// The relations that the index holds.
 pub struct IndexRelations<'a>(pub &'a Connection);
 
 impl UnitGraph for IndexRelations<'_> {
@@ -80,7 +80,8 @@ impl UnitGraph for IndexRelations<'_> {
     }
 }
 
-/// Finds the units that are related to `seeds`, the best first. `order` decides between equal scores.
+/// Finds the units that are related to `seeds` over at most `hops` relations, the best first. If two units have equal
+/// scores, the unit with the lower `order` comes first.
 ///
 /// # Errors
 /// The errors of the graph.
@@ -106,7 +107,7 @@ pub fn find_related<K: Ord>(
             let share = 1.0 + (1.0 + edges.len() as f64 / MANY).log2();
             for RelationEdge { unit, kind, weight, .. } in edges {
                 let score = score * DAMPING * weight / share;
-                // Equal scores have a fixed winner, independent of the order of the edges.
+                // If scores are equal, the winner does not depend on the order of the edges.
                 let is_better =
                     |other: &ReachedUnit| (score, &order(other.via), &other.kind) > (other.score, &order(*from), &kind);
                 if score < FLOOR || known.contains_key(&unit) || found.get(&unit).is_some_and(|other| !is_better(other))
@@ -127,7 +128,7 @@ pub fn find_related<K: Ord>(
     Ok(reached)
 }
 
-/// Sorts with the best first. `order` decides between equal scores.
+/// Sorts reached units, the best first. If two units have equal scores, the unit with the lower `order` comes first.
 pub fn sort_reached<K: Ord>(reached: &mut [ReachedUnit], order: &impl Fn(i64) -> K) {
     reached.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| order(a.unit).cmp(&order(b.unit))));
 }

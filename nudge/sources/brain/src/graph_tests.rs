@@ -1,5 +1,5 @@
-//! Tests every implementation of a graph in the same way: a list, the index, and the user's server. All must return
-//! the same rows.
+//! Runs the same tests with every implementation of a graph: a list, the index, and the user's graph server. All must
+//! return the same rows.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::schema::APP;
 
-/// From, to, kind, weight of a relation.
+/// A relation: from, to, kind, weight.
 type Link = (i64, i64, &'static str, f64);
 
-/// An implementation of a graph.
+/// A kind of graph that the tests can fill.
 trait World {
     /// Calls `call` with the graph of the units 1 to `units` and their relations.
     fn with(&self, units: i64, links: &[Link], call: &mut dyn FnMut(&dyn UnitGraph));
@@ -50,7 +50,7 @@ impl World for Indexes {
     }
 }
 
-/// Makes an index with these units and relations, and with relations to missing units.
+/// Makes an index with these units and relations. Also adds relations to missing units.
 fn stored(units: i64, links: &[Link]) -> Connection {
     let c = Connection::open_in_memory().unwrap();
     APP.migrations.iter().for_each(|script| c.execute_batch(script).unwrap());
@@ -73,7 +73,7 @@ fn reached(world: &dyn World, units: i64, links: &[Link], seeds: &[(i64, f64)], 
     reached
 }
 
-/// Returns the units that are found from the first unit: unit, via, hop.
+/// Returns the units that a walk from unit 1 reaches, each as unit, via, hop.
 fn found(world: &dyn World, units: i64, links: &[Link], hops: usize) -> Vec<(i64, i64, usize)> {
     let reached = reached(world, units, links, &[(1, 1.0)], hops);
     reached.into_iter().map(|unit| (unit.unit, unit.via, unit.hop)).collect()
@@ -83,9 +83,9 @@ fn uses(pairs: impl IntoIterator<Item = (i64, i64)>) -> Vec<Link> {
     pairs.into_iter().map(|(a, b)| (a, b, "uses", 1.0)).collect()
 }
 
-/// Checks the contract of a graph on a few examples.
+/// Checks the rules of a walk on a few examples.
 fn keeps_the_contract(world: &dyn World) {
-    // Nearer units come first, links count in both directions, and a circle ends.
+    // Nearer units come first. Links count in both directions. A walk around a circle ends.
     let circle = uses([(1, 2), (2, 3), (3, 4), (4, 5), (5, 1)]);
     assert_eq!(found(world, 5, &circle, 0), []);
     assert_eq!(found(world, 5, &circle, 1), [(2, 1, 1), (5, 1, 1)]);
@@ -95,31 +95,33 @@ fn keeps_the_contract(world: &dyn World) {
     assert_eq!(found(world, 2, &uses([(1, 1)]), 2), [], "a unit that names itself");
     assert_eq!(reached(world, 2, &circle[..1], &[], 2), []);
 
-    // The walk continues through a unit with 64 relations; a unit with 65 is found, and the walk ends there.
+    // The walk continues through a unit with 64 relations. A unit with 65 relations is reached, but the walk does not
+    // continue through it.
     let around = |count: i64| uses((3..2 + count).map(|unit| (2, unit)).chain([(1, 2)]));
     assert_eq!(found(world, 70, &around(65), 3), [(2, 1, 1)]);
     assert_eq!(found(world, 70, &around(64), 3).len(), 1 + 32, "of what a hop finds the best 32 stay");
 
-    // The best 32 of equal units continue, in their order; a unit with a score below the limit does not.
+    // If all units of a hop are equal, the first 32 continue, in their order. A unit whose score is below the limit
+    // does not continue.
     let wide = uses((2..62).map(|unit| (1, unit)).chain((2..62).map(|unit| (unit, unit + 60))));
     let firsts: Vec<_> = found(world, 130, &wide, 3).into_iter().map(|(unit, ..)| unit).collect();
     assert_eq!(firsts[..32], (2..34).collect::<Vec<_>>());
     let weak = [(1, 2, "uses", 0.05), (1, 3, "uses", 0.5), (3, 4, "uses", 0.1)];
     assert_eq!(found(world, 4, &weak, 3), [(3, 1, 1)]);
 
-    // If two units have several relations, the strongest counts; among equal relations the kind decides.
+    // If two units have several relations, the strongest counts. If they are equally strong, the kind decides.
     let several = [(1, 2, "uses", 0.5), (2, 1, "informed by", 1.0), (1, 2, "implements", 1.0), (1, 3, "up", 0.5)];
     let told: Vec<_> =
         reached(world, 3, &several, &[(1, 1.0)], 1).into_iter().map(|unit| (unit.unit, unit.kind)).collect();
     assert_eq!(told, [(2, "implements".to_owned()), (3, "up".to_owned())]);
 
-    // A kind from a file is only data, even if it looks like Cypher.
+    // The kind comes from a file. It is only data, even if it looks like Cypher.
     let odd = [(1, 2, "a`]->(x) DETACH DELETE x //", 1.0), (2, 3, "größer 'als' \"x\"", 1.0)];
     let kinds: Vec<_> = reached(world, 3, &odd, &[(1, 1.0)], 2).into_iter().map(|unit| unit.kind).collect();
     assert_eq!(kinds, odd.map(|(.., kind, _)| kind));
 }
 
-/// Makes pseudo-random numbers below a limit, the same for the same seed.
+/// Returns a function that makes pseudo-random numbers below a limit. The same seed gives the same numbers.
 fn numbers(mut state: u64) -> impl FnMut(i64) -> i64 {
     move |below| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -127,7 +129,7 @@ fn numbers(mut state: u64) -> impl FnMut(i64) -> i64 {
     }
 }
 
-/// Makes densely linked units with several kinds and weights.
+/// Makes densely linked units, with several kinds and weights of relations.
 fn tangle(seed: u64) -> Vec<Link> {
     let mut number = numbers(seed);
     let kinds = [("uses", 1.0), ("links to", 0.5), ("informed by", 1.0)];
@@ -178,12 +180,12 @@ fn units_that_all_are_linked_with_flood_nothing() {
         let reached = find_related(&IndexRelations(&c), &[(seed, 1.0)], MAX_HOPS, |unit| unit).unwrap();
         assert!(reached.len() <= MAX_HOPS * BEAM);
     }
-    // A walk over all edges takes seconds. Here a hundred limited walks, in an unoptimised build, take less than
-    // five.
+    // A walk over all edges would take seconds. Here a hundred limited walks take less than five seconds, even in an
+    // unoptimised build.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
-/// Tests a server, which `NUDGE_TEST_BOLT` names.
+/// Tests the server that `NUDGE_TEST_BOLT` names.
 #[cfg(feature = "bolt")]
 mod server {
     use std::cell::{Cell, RefCell};
@@ -193,7 +195,7 @@ mod server {
     use crate::bolt::tests::server;
     use crate::mirror::{GraphMirror, GraphPicture, MirrorDifferences, MirrorWalk, read_state};
 
-    /// A server with a new brain for each graph.
+    /// A server that gets a new brain for each graph.
     struct Server(BoltServer, Cell<u32>);
 
     impl World for Server {
@@ -255,7 +257,7 @@ mod server {
             assert_eq!(differences(), None, "not caught up: {change}");
             assert_eq!(follow(), none, "{change}");
         }
-        // Another client has changed the data.
+        // Simulates another client that changes the data on the server.
         let tamper = "CREATE (u:NudgeUnit {key: $brain + ':x', brain: $brain, id: 'x'}) WITH u
                       MATCH (v:NudgeUnit {key: $brain + ':note 4'}) CREATE (u)-[:NUDGE_RELATION {ord: 0}]->(v)
                       SET v.title = 'Other'";

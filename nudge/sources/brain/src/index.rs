@@ -1,5 +1,5 @@
-//! The index of one brain. Before a question it checks each file's stamp, and reads files whose stamp differs. It
-//! never writes a file of the brain.
+//! Keeps the index of one brain. Before a question, the index compares the stamp of each file, and reads the files
+//! whose stamp differs. The index never writes a file of the brain.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -25,54 +25,55 @@ use crate::meaning::IndexMeanings;
 use crate::rows::{self, KnownFile};
 use crate::schema::APP;
 
-/// The files of one transaction; other writers can work between two transactions.
+/// The number of files that one transaction indexes. Other writers can work between two transactions.
 const BATCH: usize = 64;
-/// The additional wait for another thread's scan, beyond the deadline.
+/// The time after the deadline for which a scan still waits for the scan of another thread.
 const OTHER_WAIT: Duration = Duration::from_millis(150);
 
-/// The time that a temporary index is used before the next try to open the lasting one.
+/// The time for which a temporary index is used before the lasting index is tried again.
 const RETRY: Duration = Duration::from_mins(1);
 
 /// The open index of one brain.
 pub struct BrainIndex {
     pub folder: BrainFolder,
-    /// The key of the index among the indexes of all folders.
+    /// The key that distinguishes this index from those of other folders.
     pub key: String,
     pub db: Db,
     pub known: TextIndexCache,
     pub meanings: IndexMeanings,
     pub follow: FolderFollower,
-    /// A folder for the probes of the follower.
+    /// The folder for the probes of `follow`.
     echo: DataDir,
-    /// Is set when the index ends with this process.
+    /// Is set for a temporary index, which is removed when this process ends.
     pub apart: Option<TemporaryIndex>,
     /// The lock of the thread that scans the files.
     scanning: Mutex<()>,
 }
 
-/// A temporary index, used when the index in the cache folder cannot be opened.
+/// Describes a temporary index. It is used when the index in the cache folder cannot be opened.
 #[derive(Debug)]
 pub struct TemporaryIndex {
-    /// The reason, for people.
+    /// The reason why the lasting index cannot be opened, for people.
     pub why: String,
     since: Instant,
-    /// The folder is removed when the index is dropped.
+    /// Holds the folder of the index; the folder is removed when the index is dropped.
     _folder: TempDir,
 }
 
 /// The result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanResult {
-    /// Is true when the index agrees with the files.
+    /// Is true when the index agrees with all files.
     pub is_whole: bool,
-    /// The number of files that were read.
+    /// The number of files that the scan has read.
     pub read: usize,
-    /// The number of files that had another path before.
+    /// The number of files that were renamed since the scan before.
     pub renamed: usize,
 }
 
 impl BrainIndex {
-    /// Opens the index of a folder, and creates it if needed. `cache` is the folder of all indexes.
+    /// Opens the index of a folder. Creates the index if it does not exist. `cache` is the folder that holds all
+    /// indexes.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be opened.
@@ -99,11 +100,11 @@ impl BrainIndex {
         Ok(index)
     }
 
-    /// Opens a temporary index, because the lasting one cannot be opened. Each process builds it again, so answers
-    /// state the reason.
+    /// Opens a temporary index, because the lasting index cannot be opened for the reason `why`. Each process builds a
+    /// temporary index anew, so answers name the reason.
     ///
     /// # Errors
-    /// The reason why the lasting index cannot be opened, if the temporary one cannot be opened either.
+    /// The reason `why`, if the temporary index cannot be opened either.
     pub fn open_apart(folder: BrainFolder, why: Error, clock: &Arc<dyn Clock>, fence: &Arc<dyn Fence>) -> Result<Self> {
         let Ok(place) = tempfile::tempdir() else { return Err(why) };
         let Ok(index) = Self::open(folder, &DataDir::new(place.path()), clock, fence) else { return Err(why) };
@@ -116,7 +117,7 @@ impl BrainIndex {
         self.apart.as_ref().is_some_and(|apart| apart.since.elapsed() > RETRY)
     }
 
-    /// If the chunks are of an older version, marks all files to be read again. Vectors of unchanged texts stay.
+    /// If the chunks are of an older version, marks all files to be read again. The vectors of unchanged texts stay.
     fn check_version(&self) -> Result<()> {
         let version = chunk::VERSION.to_string();
         if self.db.read(|c| rows::read_note(c, "chunks"))?.as_deref() == Some(&version) {
@@ -130,12 +131,12 @@ impl BrainIndex {
         })
     }
 
-    /// Begins to follow the files, unless they are followed already. `stop` is notified of changes.
+    /// Begins to follow the files, if that has not begun yet. A change wakes the thread that waits on `stop`.
     pub fn begin_to_follow(&self, stop: &StopFlag) {
         self.follow.begin(self.folder.path(), &self.echo, stop);
     }
 
-    /// Returns true when all files were read at least once.
+    /// Returns true when all files have been read at least once.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -151,19 +152,19 @@ impl BrainIndex {
         self.db.read(|c| Ok(c.prepare_cached("SELECT 1 FROM unit")?.exists([])?))
     }
 
-    /// Returns true while another call reads the files.
+    /// Returns true while another call scans the files.
     pub fn is_scanned(&self) -> bool {
         self.scanning.is_locked()
     }
 
-    /// Blocks all scans while the guard lives.
+    /// Blocks all scans until the returned guard is dropped.
     #[cfg(test)]
     pub fn hold_scanning(&self) -> parking_lot::MutexGuard<'_, ()> {
         self.scanning.lock()
     }
 
-    /// Reads the files that have changed since the last full scan, if these are few and known to the index. Returns
-    /// true when the index then agrees with the files.
+    /// Reads the changed files, if they are few and the index knows them all. Returns true when the index agrees with
+    /// the files after that.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -185,7 +186,8 @@ impl BrainIndex {
                 |(path, _): &(String, FileStamp)| Ok(rows::read_file(c, path)?.map(|file| (path.clone(), file)));
             files.iter().map(read_entry).collect::<Result<Option<Files>, TransactionFailure>>()
         })?;
-        // An unknown file may be ignored by rules, or may be a renamed one; only a full scan can tell.
+        // A file that the index does not know may be ignored by rules, or may be a renamed file. Only a full scan can
+        // decide that.
         let Some(known) = known.filter(|known| known.values().all(|file| file.id.is_some())) else { return Ok(false) };
         let mut work = ScanWork::new(&[], &known);
         self.index_batch(&files.iter().collect::<Vec<_>>(), &known, &mut work)?;
@@ -196,8 +198,8 @@ impl BrainIndex {
         Ok(true)
     }
 
-    /// Checks all files and reads those that differ, until the deadline. If another thread scans, the call waits a
-    /// little longer for it, because that scan usually reads the same files.
+    /// Checks all files and reads those that differ, until the deadline. If another thread scans already, the call
+    /// waits a little longer for that thread, because its scan usually reads the same files.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -208,7 +210,7 @@ impl BrainIndex {
             None => Some(self.scanning.lock()),
         };
         let Some(_guard) = guard else { return Ok(cut) };
-        // Takes the changes before the walk: a file that is written during the walk then stays unseen.
+        // The changes are taken before the walk begins. So a file that is written during the walk counts as unread.
         let told = self.follow.changes();
         let known = self.db.read(rows::read_files)?;
         let config = BrainConfig::load(self.folder.path());
@@ -233,7 +235,8 @@ impl BrainIndex {
         if !settled || work.has_changed || !gone.is_empty() {
             let renamed: HashSet<&String> = work.renamed.iter().collect();
             self.db.write(|tx| {
-                // After an incomplete scan a missing file may be a renamed one that was not read yet.
+                // After an incomplete scan, a file that seems to be missing may be a renamed file that was not read
+                // yet.
                 for path in gone.iter().filter(|path| is_whole && !renamed.contains(path)) {
                     rows::remove_file(tx, path)?;
                 }
@@ -270,7 +273,7 @@ impl BrainIndex {
                         }
                         work.has_changed |= rows::put_file(tx, path, text, *stamp, hash)?;
                     }
-                    // The file was removed meanwhile; the next scan notices that.
+                    // The file was removed in the meantime. The next scan notices that.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
                         rows::skip_file(tx, path, *stamp, &error.to_string())?;
@@ -282,7 +285,7 @@ impl BrainIndex {
         })
     }
 
-    /// Drops everything except vectors, and reads all files again.
+    /// Deletes the index except for its vectors, and reads all files again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read or written.
@@ -296,7 +299,7 @@ impl BrainIndex {
         self.scan(None)
     }
 
-    /// Indexes one file that a method has just written, in the transaction of that change.
+    /// Indexes a file that a method has just written, in the transaction of the change.
     pub(crate) fn put_written(
         &self,
         tx: &nudge_storage::rusqlite::Connection,
@@ -314,14 +317,14 @@ impl BrainIndex {
     }
 }
 
-/// The files in the index, by their paths.
+/// The files that the index knows, by path.
 type Files = HashMap<String, KnownFile, RandomState>;
 
-/// The state of a scan while files are indexed.
+/// The progress of a scan while it indexes files.
 struct ScanWork {
-    /// The units whose files are missing, by the files' hashes.
+    /// The paths of units whose files are missing, by the hash of the file.
     gone: HashMap<Hash, String, RandomState>,
-    /// The old paths of units that have another path now.
+    /// The old paths of renamed units.
     renamed: Vec<String>,
     has_changed: bool,
 }
@@ -333,7 +336,8 @@ impl ScanWork {
         Self { gone: gone.iter().filter_map(unit).collect(), renamed: Vec::new(), has_changed: false }
     }
 
-    /// Returns the old path of a renamed file: the file is new to the index, and a missing file had the same hash.
+    /// Returns the old path of a renamed file: the index does not know the new path, and a missing file had the same
+    /// hash.
     fn take_rename(&mut self, hash: &Hash, is_known: bool) -> Option<String> {
         let from = self.gone.get(hash).filter(|from| !is_known && !self.renamed.contains(from))?.clone();
         self.renamed.push(from.clone());

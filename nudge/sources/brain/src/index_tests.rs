@@ -1,4 +1,4 @@
-//! Tests that the index equals a new one after any changes of the files and any number of scans between.
+//! Tests that the index equals a newly made index, after any changes of the files and any number of scans.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ fn what_is_held_and_what_is_read_are_of_one_moment() {
         Ok((ids, rows))
     };
     let meanwhile = index.meanings.with_memory(&index.db, None, |c, memory| {
-        // Another writer removes a note at this moment.
+        // At this moment, another writer removes a note.
         index.db.write(|tx| rows::remove_file(tx, "a.md"))?;
         held(c, memory)
     });

@@ -1,8 +1,9 @@
-//! Brain: knowledge in a user's markdown files, found by words, by meaning and by relation.
+//! Brain: the knowledge in a user's markdown files, found by words, by meaning and by relation. The knowledge of one
+//! file is a *unit*.
 //!
-//! The files are the only truth. An index in the cache folder follows them and can be rebuilt at any time. A file is
-//! written only by a call for that purpose, and such a call changes one field or makes one file. [`SOURCE`] registers
-//! the brain as a source.
+//! The files are the only truth. An index in the cache folder follows the files and can be rebuilt at any time. Only a
+//! call that asks for a change writes a file; such a call changes one field or makes one file. [`SOURCE`] registers the
+//! brain as a source.
 //!
 //! | module | what |
 //! |---|---|
