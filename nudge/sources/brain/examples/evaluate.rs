@@ -1,9 +1,9 @@
-//! Measures how well the brain finds units. It puts the questions of an evaluation set (`tests/brain/`) to the source
-//! in each of its modes. It prints the share of right answers, once for the half used for tuning and once for the
-//! held-out half.
+//! Measures how well the brain finds units. The program asks the source the questions of an evaluation set
+//! (`tests/brain/`), in each mode of the source. It prints the share of right answers, once for the half that was used
+//! for tuning, and once for the held-out half.
 //!
-//! For comparison it also runs plain searches of the same texts: FTS5 alone, and vectors alone. With `--check` it
-//! fails when a figure by words alone falls below `tests/brain/floor.json`.
+//! For comparison, the program also runs plain searches of the same texts: FTS5 alone, and vectors alone. With
+//! `--check`, it fails when a figure by words alone falls below the value in `tests/brain/floor.json`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -22,11 +22,11 @@ use nudge_storage::vectors::decode;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The variable that names the folder of a model.
+/// The variable that names the folder of an embedding model.
 const MODEL: &str = "NUDGE_TEST_MODEL_DIR";
-/// The most that a figure may fall by chance, or with a new version of a package.
+/// The most that a figure may fall, because chance or a new version of a package changes it a little.
 const MARGIN: f64 = 0.02;
-/// The number of results that count.
+/// The number of results of each question that count.
 const LIMIT: usize = 10;
 
 fn open(set: &Path, fusion: &str, models: Arc<dyn ModelProvider>) -> Arc<dyn Source> {
@@ -41,7 +41,7 @@ fn call(source: &dyn Source, verb: &str, params: &Value) -> Value {
     serde_json::from_str(answer.get()).unwrap()
 }
 
-/// A question of the set.
+/// A question of the evaluation set.
 struct Question {
     query: String,
     group: String,
@@ -67,7 +67,7 @@ fn questions(set: &Path) -> Vec<Question> {
     text.lines().map(question).collect()
 }
 
-/// The scores of some questions.
+/// The sums over some questions.
 #[derive(Default)]
 struct Score {
     count: f64,
@@ -100,14 +100,14 @@ impl Score {
     }
 }
 
-/// The figures of all questions: nDCG@10 and the share of linked units that were found. Each is for the tuned and the
-/// held-out half.
+/// The figures of all questions, each for the tuned and the held-out half. `gain` is nDCG@10, and `linked` is the share
+/// of linked units that were found.
 struct Figures {
     gain: [f64; 2],
     linked: [f64; 2],
 }
 
-/// Runs all questions through `ask`, which returns ids with the best first, and prints the scores.
+/// Answers all questions with `ask`, and prints the scores. `ask` returns the ids of units, the best first.
 fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -> Vec<String>) -> Figures {
     let (mut halves, mut times) = ([Score::default(), Score::default()], Vec::new());
     let mut linked = [(0.0, 0.0); 2];
@@ -132,7 +132,7 @@ fn evaluate(name: &str, questions: &[Question], mut ask: impl FnMut(&Question) -
     Figures { gain, linked }
 }
 
-/// Returns the ids in a source's answer.
+/// Returns the ids of the units in a source's answer.
 fn ids(source: &dyn Source, question: &Question, hops: usize) -> Vec<String> {
     let params = json!({"task_description": question.query, "limit": LIMIT, "hops": hops, "max_chars": 200});
     let answer = call(source, "context", &params);
@@ -140,7 +140,7 @@ fn ids(source: &dyn Source, question: &Question, hops: usize) -> Vec<String> {
     list_of("units").into_iter().chain(list_of("related")).map(|unit| unit["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Makes all vectors; the server does this in the background.
+/// Makes all vectors. A server does this in the background.
 fn make_vectors(source: &Arc<dyn Source>) {
     let stop = StopFlag::default();
     let worker = {
@@ -160,7 +160,7 @@ fn make_vectors(source: &Arc<dyn Source>) {
     worker.join().unwrap();
 }
 
-/// The index itself, for plain searches of the same texts.
+/// The open database of the index, for plain searches of the same texts.
 struct Plain {
     c: Connection,
     ids: HashMap<i64, String>,
@@ -214,8 +214,8 @@ impl Plain {
     }
 }
 
-/// Prints how many questions get an answer that is not marked as weak, both for questions that the texts answer and
-/// for questions about another manual.
+/// Prints how many questions get an answer that is not marked as weak. Counts the questions that the texts answer, and
+/// the questions about another manual.
 fn gate(source: &dyn Source, questions: &[Question]) {
     let mut kept: BTreeMap<(bool, &str), (usize, usize)> = BTreeMap::new();
     for question in questions.iter().filter(|question| question.group != "git") {
@@ -230,7 +230,8 @@ fn gate(source: &dyn Source, questions: &[Question]) {
     }
 }
 
-/// Compares the figures with those in the tree, from which they may fall only by chance, and with a plain search.
+/// Compares the figures with those in `floor.json` and with a plain search. A figure may be lower by `MARGIN`, because
+/// of chance.
 fn check(any_word: &Figures, words: &Figures, related: &Figures) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/brain/floor.json");
     let floor: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();

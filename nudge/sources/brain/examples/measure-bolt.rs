@@ -1,4 +1,4 @@
-//! Measures the times of a graph server for a brain of 4,180 notes: `tests/brain/bolt --measure`.
+//! Measures how fast a graph server works with a brain of 4,180 notes: `tests/brain/bolt --measure`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use nudge_core::source::{Source, SourceHost, StopFlag};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The numbers of notes and relations in the manuals of the evaluation.
+/// The number of notes in the manuals of the evaluation. `RELATIONS` is the number of relations.
 const NOTES: usize = 4_180;
 const RELATIONS: usize = 1_971;
 /// The number of questions of each kind.
@@ -82,12 +82,13 @@ fn call(source: &dyn Source, verb: &str, params: &Value) -> Result<Value, Box<dy
     Ok(serde_json::from_str(answer.get())?)
 }
 
-/// Returns the milliseconds until the server has all changes of the files.
+/// Returns the time, in milliseconds, until the server has all changes of the files.
 fn follow(source: &Arc<dyn Source>) -> Result<u128, Box<dyn Error>> {
     let (begun, stop) = (Instant::now(), StopFlag::default());
     std::thread::scope(|scope| {
         scope.spawn(|| source.work(&stop));
-        // Waits for the worker: until it has read the files, `check` compares the server with the old state.
+        // The loop waits for the worker. Until the worker has read the files, `check` compares the server with the old
+        // state.
         let changed = || Ok::<_, Box<dyn Error>>(call(&**source, "check", &json!({}))?["problems"] == json!([]));
         let mut is_done = changed();
         while matches!(is_done, Ok(false)) {
@@ -99,7 +100,7 @@ fn follow(source: &Arc<dyn Source>) -> Result<u128, Box<dyn Error>> {
     })
 }
 
-/// Formats the median and the 95th percentile.
+/// Formats the median and the 95th percentile of some times.
 fn told(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
     let percentile = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1_000.0;

@@ -20,7 +20,7 @@ const BEAM: usize = 32;
 /// The share of the score that remains after a hop. `FLOOR` is the lowest score that counts.
 const DAMPING: f64 = 0.5;
 const FLOOR: f64 = 0.02;
-/// With this number of relations, a unit passes on half of its score to each related unit.
+/// With this number of relations, a unit passes half as much of its score to each related unit as with none.
 const MANY: f64 = 8.0;
 
 /// Finds the relations of units: in the index, or on the graph server.

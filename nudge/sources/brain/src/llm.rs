@@ -1,4 +1,4 @@
-//! The language models, each with its own protocol: the user's own agent, an API, a command.
+//! Asks language models, each over its own protocol: the user's own agent, an API, or a command.
 
 mod agent;
 #[cfg(feature = "llm")]
@@ -23,7 +23,7 @@ use serde_json::Value;
 /// The values of the setting `brain.llm`.
 pub const ENGINES: &[&str] = &["auto", "claude", "codex", "anthropic", "openai", "command"];
 
-/// The cost of a call to a model.
+/// The cost of one call to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelCost {
     pub engine: String,
@@ -36,14 +36,14 @@ pub struct ModelCost {
     pub usd: Option<f64>,
 }
 
-/// An answer and its cost.
+/// A model's answer and the cost of the call.
 #[derive(Debug, Default)]
 pub struct ModelAnswer {
     pub value: Value,
     pub cost: ModelCost,
 }
 
-/// The reason why there is no answer. It contains no text of the question or the answer.
+/// The reason why a model gave no answer. The reason contains no text of the question or of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFault {
     pub text: String,
@@ -63,8 +63,9 @@ impl RequestFault {
 
 /// A language model.
 pub trait LanguageModel {
-    /// Returns the text of the request as the model gets it. The user's own agents get each text separately and add
-    /// their own; a server that refuses the form of the answer gets a second request with the form in words.
+    /// Returns the request in the form in which the model gets it. Two cases differ. The user's own agents get each
+    /// text separately and add texts of their own. A server that refuses the demanded form of the answer gets a second
+    /// request, which describes the form in words.
     fn render_request(&self, ask: &ModelRequest) -> String {
         ask.to_sent_text()
     }
@@ -76,23 +77,23 @@ pub trait LanguageModel {
     fn complete(&self, ask: &ModelRequest) -> Result<ModelAnswer, RequestFault>;
 }
 
-/// The resources that an engine uses.
+/// The resources that a model's engine uses.
 pub struct EngineResources<'a> {
     pub settings: &'a SettingValues,
     /// Finds a program by its name.
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// A folder for temporary files.
+    /// The folder for temporary files.
     pub folder: &'a Path,
     /// Is set when this process must end.
     pub stop: &'a StopFlag,
-    /// The upper limit of the time for an answer, whatever the settings say.
+    /// The longest time for an answer, even if the settings allow more.
     pub most: Duration,
 }
 
-/// Makes the engine that the settings name; the default is the user's own Claude Code, if it is installed.
+/// Makes the engine that the settings name. The default is the user's own Claude Code.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` with the remedy when the engine cannot be used.
+/// `E_UNAVAILABLE` or `E_INVALID`, with the remedy, when the engine cannot be used.
 pub fn choose_engine(lent: &EngineResources<'_>) -> Result<Box<dyn LanguageModel>> {
     let text = |name: &str| lent.settings.get_text(name).to_owned();
     let limit = Duration::from_secs(lent.settings.get_count("brain.llm_seconds").clamp(1, 3_600) as u64).min(lent.most);
@@ -120,7 +121,7 @@ pub fn choose_engine(lent: &EngineResources<'_>) -> Result<Box<dyn LanguageModel
     }
 }
 
-/// Finds the JSON in a text: the whole text, or the part between two fences.
+/// Finds the JSON in an answer: the whole text, or the part between two fences.
 fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str::<Value>(text.trim()).ok();
     whole(text).or_else(|| {

@@ -1,4 +1,5 @@
-//! The vectors of chunks: made in the background, stored under the hash of the text, and searched in memory.
+//! Manages the vectors of chunks: makes them in the background, stores them under the hash of the chunk's text, and
+//! searches them in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,37 +17,40 @@ use crate::rows::{build_embedded_text, read_note};
 
 /// The number of chunks that get vectors in one batch.
 const BATCH: i64 = 8;
-/// The most parts of a chunk; each has its own vector. Chunks are cut by an estimate of tokens. For text that the
-/// model has no words for, such as Base64, the estimate is a few times too low.
+/// The most parts of a chunk; each part has its own vector. Chunks are cut by an estimate of their tokens. For text
+/// without words that the model knows, such as Base64, the estimate is a few times too low, so a chunk may need many
+/// parts.
 const MAX_PARTS: usize = 16;
-/// The most bytes of a word that a cut keeps whole.
+/// A cut keeps a word whole if the word ends within this many bytes.
 const LONG_WORD: usize = 48;
 
-/// If more than one in `MANY` units was touched, all are read again, which takes less time than single look-ups.
+/// If more than 1 in `MANY` units changed, all units are read again, which takes less time than to look up each changed
+/// unit.
 const MANY: usize = 4;
 
-/// Chunks without a vector of their own text from this model.
+/// Selects the chunks whose present text has no vector from this model.
 const WITHOUT: &str = "FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash AND v.model = ?1)";
 
-/// The part of the index that is in memory.
+/// The part of the index that memory holds.
 pub struct IndexMemory {
     /// The unit of each chunk.
     pub chunks: HashMap<i64, i64, RandomState>,
     /// The first chunk of each unit.
     pub firsts: HashMap<i64, i64, RandomState>,
-    /// The paths of the units, which decide the order of equal scores.
+    /// The paths of the units. They decide the order of units with equal scores.
     pub paths: HashMap<i64, Arc<str>, RandomState>,
-    /// The vectors of one model, by chunk.
+    /// The vectors of one model, by chunk; `None` before a model is used.
     pub vectors: Option<VectorIndex>,
     /// The hash under which each chunk's vector is stored.
     hashes: HashMap<i64, Hash, RandomState>,
-    /// The id of the index that was read, and the number of the last change that was read.
+    /// The id of the index that was read, and the number of the last change that was read. `None` before the first
+    /// read.
     seen: Option<(Option<String>, i64)>,
-    /// The value of [`Db::read_change_number`] before the last read.
+    /// The value of [`Db::read_change_number`] at the last read.
     changes: Option<i64>,
 }
 
-/// A chunk: its id, its unit, the hash of its meaning, and whether it is the unit's first chunk.
+/// A chunk: its id, its unit, the hash of its vector, and true if it is the unit's first chunk.
 type ChunkRow = (i64, i64, Hash, bool);
 
 impl IndexMemory {
@@ -60,12 +64,12 @@ impl IndexMemory {
         self.chunks.len().saturating_sub(self.vectors.as_ref().map_or(0, VectorIndex::count_texts))
     }
 
-    /// Reads the changes since the last call. It reads only the touched units, or all units if the touched ones are
+    /// Reads the changes since the last call. Reads only the changed units, or all units if the changed ones are
     /// unknown or many.
     fn catch_up(&mut self, c: &Connection) -> Result<(), TransactionFailure> {
         let now = (read_note(c, "index")?, last_touched(c)?);
         let touched = match &self.seen {
-            // An index that was restored from an older copy has another history.
+            // An index that was restored from an older copy has other changes under the same numbers.
             Some((index, seen)) if *index == now.0 && *seen <= now.1 => touched_since(c, *seen)?,
             _ => None,
         };
@@ -84,7 +88,7 @@ impl IndexMemory {
         Ok(())
     }
 
-    /// Reads all units again but keeps the vectors. Returns all chunks.
+    /// Reads all units again, but keeps the vectors. Returns all chunks.
     fn read_all(&mut self, c: &Connection) -> Result<Vec<ChunkRow>, TransactionFailure> {
         let mut statement = c.prepare_cached("SELECT id, path FROM unit")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_str()?.into())))?;
@@ -140,7 +144,7 @@ impl IndexMemory {
         }
     }
 
-    /// Reads the vectors of chunks whose hash has changed.
+    /// Reads the vectors of the chunks whose hash has changed.
     fn read_vectors(&mut self, c: &Connection, rows: &[ChunkRow]) -> Result<(), TransactionFailure> {
         let Some(vectors) = &mut self.vectors else { return Ok(()) };
         let model = vectors.model().to_owned();
@@ -156,7 +160,7 @@ impl IndexMemory {
                     vectors.remove(*id);
                     self.hashes.insert(*id, *hash);
                 }
-                // A broken vector counts as missing.
+                // A vector that cannot be decoded counts as missing.
                 if let Some(vector) = row.get_ref(1)?.as_blob().ok().and_then(decode) {
                     vectors.upsert(*id, row.get(0)?, &vector);
                 }
@@ -166,12 +170,12 @@ impl IndexMemory {
     }
 }
 
-/// Returns the number of the last change that touched a unit; 0 before the first.
+/// Returns the number of the last change; 0 before the first change.
 fn last_touched(c: &Connection) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached("SELECT coalesce(max(seq), 0) FROM touched")?.query_row([], |row| row.get(0))?)
 }
 
-/// Returns the units that were touched since a change. Returns `None` when the list of changes no longer reaches back
+/// Returns the units that changed after the change `seen`. Returns `None` when the list of changes does not reach back
 /// so far.
 fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, RandomState>>, TransactionFailure> {
     let first: i64 = c.prepare_cached("SELECT coalesce(min(seq), 1) FROM touched")?.query_row([], |row| row.get(0))?;
@@ -183,15 +187,15 @@ fn touched_since(c: &Connection, seen: i64) -> Result<Option<HashSet<i64, Random
     Ok(Some(units.collect::<Result<_, _>>()?))
 }
 
-/// The memory of an index: filled on first use, and updated from the database.
+/// Holds a part of the index in memory: reads it on first use, and updates it from the database.
 #[derive(Default)]
 pub struct IndexMeanings(Mutex<Option<IndexMemory>>);
 
 impl IndexMeanings {
-    /// Calls `with` with the database and its memory, with the vectors of a model or without any. Both show the same
-    /// state, even while others write.
+    /// Calls `with` with the database and the memory. The memory has the vectors of `model`, if a model is given.
+    /// Database and memory show the same state, even while others write.
     ///
-    /// # Errors
+    /// The error that `with` returns; `E_UNAVAILABLE` when the database cannot be read.
     /// The error of `with`; `E_UNAVAILABLE` when the database cannot be read.
     pub fn with_memory<T>(
         &self,
@@ -201,7 +205,7 @@ impl IndexMeanings {
     ) -> Result<T> {
         let mut memory = self.0.lock();
         let known = memory.get_or_insert_with(IndexMemory::new);
-        // Without a model the vectors of the last model stay, because that model may come back.
+        // Without a model, the vectors of the last model stay in memory, because that model may be used again.
         if let Some(model) = model
             && known.vectors.as_ref().is_none_or(|vectors| vectors.model() != model.id())
         {
@@ -211,12 +215,12 @@ impl IndexMeanings {
         }
         let before = db.read_change_number()?;
         db.read(|c| {
-            // The rows that are read now are at least as new as `before`. If a write happens meanwhile, the next call
-            // reads again.
+            // The rows that are read now are at least as new as `before`. If a write comes in between, the next call
+            // reads the changes again.
             if known.changes != Some(db.read_change_number()?) {
                 known.changes = None;
                 if let Err(error) = known.catch_up(c) {
-                    // The memory may be half updated.
+                    // The update may have ended in the middle, so the memory starts empty again.
                     *known = IndexMemory::new();
                     return Err(error);
                 }
@@ -232,20 +236,20 @@ impl IndexMeanings {
     }
 }
 
-/// Returns true when some chunk has no vector of its text from any model.
+/// Returns true when the present text of any chunk has no vector from any model.
 pub fn is_any_without(c: &Connection) -> Result<bool, TransactionFailure> {
     let sql = "SELECT 1 FROM chunk c WHERE NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
     Ok(c.prepare_cached(sql)?.exists([])?)
 }
 
-/// Counts the chunks that have a vector of their text from any model.
+/// Counts the chunks whose present text has a vector from any model.
 pub fn count_with(c: &Connection) -> Result<i64, TransactionFailure> {
     let sql = "SELECT count(*) FROM chunk c WHERE EXISTS (SELECT 1 FROM vector v WHERE v.hash = c.hash)";
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Makes vectors for a batch of chunks that have none from this model. Returns true when more such chunks are left.
-/// After the last batch it drops unused vectors.
+/// Makes vectors for a batch of chunks that have no vector from this model. Returns true when there may be more such
+/// chunks. When no such chunk is left, the call deletes the vectors that are not used.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the model or the database fails.
@@ -284,7 +288,7 @@ pub fn make_some(db: &Db, model: &dyn TextEmbedder) -> Result<bool> {
     Ok(true)
 }
 
-/// Drops vectors of other models and of texts that no chunk has.
+/// Deletes the vectors of other models, and the vectors of texts that no chunk has any more.
 fn drop_unused_vectors(db: &Db, model: &dyn TextEmbedder) -> Result<()> {
     let needless = "FROM vector WHERE model <> ?1 OR NOT EXISTS (SELECT 1 FROM chunk c WHERE c.meaning = vector.hash)
                     AND NOT EXISTS (SELECT 1 FROM chunk c WHERE c.hash = vector.hash)";
@@ -294,12 +298,12 @@ fn drop_unused_vectors(db: &Db, model: &dyn TextEmbedder) -> Result<()> {
     Ok(())
 }
 
-/// Splits a chunk into as few texts as possible that fit into the model, each under its headings. A model ignores
-/// text beyond its limit, so without this the end of a long section would not be found.
+/// Splits a chunk into texts that fit into the model, as few as possible. Each text begins with the headings of the
+/// chunk. A model ignores all text beyond its limit, so the end of a longer text would never be found.
 fn split_parts(title: &str, breadcrumb: &str, text: &str, model: &dyn TextEmbedder) -> Vec<String> {
     let room = model.max_tokens().max(1);
     let is_long = model.count_tokens(&build_embedded_text(title, breadcrumb, "")) > room / 2;
-    // Headings that leave too little room for the text are left out.
+    // Headings that would leave too little room for the text are left out.
     let (title, breadcrumb) = if is_long { ("", "") } else { (title, breadcrumb) };
     let fewest = model.count_tokens(&build_embedded_text(title, breadcrumb, text)).div_ceil(room).clamp(1, MAX_PARTS);
     let cut = |count| -> Vec<_> {
@@ -309,8 +313,8 @@ fn split_parts(title: &str, breadcrumb: &str, text: &str, model: &dyn TextEmbedd
     (fewest..MAX_PARTS).map(cut).find(fits).unwrap_or_else(|| cut(MAX_PARTS))
 }
 
-/// Cuts a text into `count` parts of nearly equal length. It cuts after a word if one ends soon, because some scripts
-/// have no spaces.
+/// Cuts a text into `count` parts of nearly equal length. The cut is after a word if the word ends soon. It is inside a
+/// word otherwise, because some scripts have no spaces.
 fn cut_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
     let mut begin = 0;
     let parts = (1..=count).map(move |part| {
@@ -327,7 +331,7 @@ fn cut_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    /// Counts each word as one token.
+    /// A model that counts each word as one token.
     struct Words;
 
     impl TextEmbedder for Words {

@@ -13,7 +13,7 @@ use super::*;
 use crate::folder::BrainFolder;
 use crate::index::BrainIndex;
 
-/// A model whose vectors depend only on a text's length.
+/// A model whose vector for a text depends only on the length of the text.
 struct Lengths;
 
 impl TextEmbedder for Lengths {
@@ -42,7 +42,7 @@ fn index(place: &Path) -> BrainIndex {
     BrainIndex::open(folder, &DataDir::new(place.join("cache")), &clock, &fence).unwrap()
 }
 
-/// The content of the memory, in order.
+/// The content of the memory in a fixed order.
 #[derive(Debug, PartialEq)]
 struct Held {
     chunks: BTreeMap<i64, i64>,
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// After a change of one note only that note is read again.
+/// After a change of one note, only this note is read again.
 ///
 /// Promise: see `held_state_equals_a_fresh_look`.
 #[test]
@@ -147,7 +147,7 @@ fn an_untouched_file_is_not_read_again() {
     let after = paths();
     let again: Vec<_> = after.iter().filter(|(id, path)| !Arc::ptr_eq(path, &before[id])).collect();
     assert_eq!(again.iter().map(|(_, path)| &***path).collect::<Vec<_>>(), ["3.md"]);
-    // If the list of changes no longer contains this change, all units are read again.
+    // When the list of changes no longer contains this change, all units are read again.
     fs::write(root.join("4.md"), text(4, 2)).unwrap();
     index.scan(None).unwrap();
     let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)

@@ -1,4 +1,4 @@
-//! The methods of the brain with their params and results.
+//! Defines the methods of the brain, with their params and results.
 
 use nudge_core::context::ContextSpec;
 use nudge_core::limit::Limit;
@@ -14,12 +14,12 @@ use crate::graph::MAX_HOPS;
 use crate::report;
 use crate::source::BrainSource;
 
-/// The method that an agent calls before it works.
+/// The method that an agent calls before it begins a task.
 pub const CONTEXT: &str = "nudge.brain.context";
 /// The method that returns one whole unit.
 pub const GET: &str = "nudge.brain.get";
 
-/// The command that writes a brain into the user's settings.
+/// The command that writes the folder of a brain into the user's settings.
 pub const USE: MethodSpec = MethodSpec::new(
     "nudge.brain.use",
     "Use a brain",
@@ -130,7 +130,7 @@ pub static TABLE: MethodTable<BrainSource> = MethodTable(&[
     },
 ]);
 
-/// The most characters of all sections of an answer.
+/// The limit of the characters of all sections of an answer.
 pub(crate) type AskedChars = Limit<6_000, 50_000, FEW_CHARS>;
 
 /// Params of `nudge.brain.context`.

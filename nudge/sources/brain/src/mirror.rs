@@ -1,7 +1,8 @@
-//! The mirror of an index on a graph server: holds the units and their relations, and is updated by differences.
+//! Keeps the mirror of an index on a graph server. The mirror holds the units and their relations. An update writes
+//! only the differences.
 //!
-//! All its data on the server has labels with `Nudge` and the key of its brain. Nudge reads and changes nothing else
-//! there.
+//! All data of the mirror has labels that begin with `Nudge` (relations: `NUDGE`), and the key of its brain. Nudge
+//! reads and changes no other data on the server.
 //!
 //! | on the server | properties |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! relations |
 //! | `[:NUDGE_RELATION]` | `ord`, its position in its unit; `kind`, `weight` |
 //!
-//! The kind is a word from a file, so it is a property: a relation's type would be part of the statement's text.
+//! The kind of a relation is a word from a file. So it is stored as a property: as the relation's type, it would be
+//! part of the statement's text.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,18 +29,19 @@ use crate::context::make_safe;
 use crate::graph::{IndexRelations, RelationEdge, UnitGraph};
 use crate::rows;
 
-/// The longest time that all steps of a question wait for the server.
+/// The longest time that all steps of one question together wait for the server.
 pub const WALK_WAIT: Duration = Duration::from_millis(300);
-/// The longest wait for a check that the server answers, outside of a question.
+/// The longest time that a check outside of a question waits for the server.
 const REACH_WAIT: Duration = Duration::from_secs(5);
-/// The longest time of a statement that reads or writes the mirror.
+/// The longest time that a statement may take to read or write the mirror.
 const WRITE_WAIT: Duration = Duration::from_mins(1);
-/// The most rounds of comparing and writing until the server equals the index.
+/// The most rounds of comparing and writing until the server must equal the index.
 const ROUNDS: usize = 4;
-/// The rows that one statement writes.
+/// The number of rows that one statement writes.
 const BATCH: usize = 500;
 
-/// Declarations of a key in the dialects of several servers. A server that refuses all of them works without a key.
+/// Statements that declare a key, in the dialects of several servers. A server that refuses all of them works without a
+/// declared key.
 const KEYS: [&str; 3] = [
     "CREATE CONSTRAINT nudge_unit_key IF NOT EXISTS FOR (u:NudgeUnit) REQUIRE u.key IS UNIQUE",
     "CREATE CONSTRAINT ON (u:NudgeUnit) ASSERT u.key IS UNIQUE",
@@ -57,8 +60,8 @@ const DELETE_RELATIONS: &str =
 const PUT_UNITS: &str = "UNWIND $rows AS row MERGE (u:NudgeUnit {key: row.key})
     SET u.brain = row.brain, u.id = row.id, u.path = row.path, u.title = row.title, u.type = row.type,
         u.domain = row.domain, u.degree = row.degree";
-// The relations do not exist yet, so CREATE is enough. ArcadeDB 26.10 refuses a MERGE that has a unit twice, because
-// it reads the first use as another client's write.
+// At this point the relations do not exist yet, so CREATE is enough. ArcadeDB 26.10 refuses a MERGE in which a unit
+// occurs twice, because it takes the first use for a write of another client.
 const PUT_RELATIONS: &str = "UNWIND $rows AS row MATCH (u:NudgeUnit {key: row.src}) MATCH (v:NudgeUnit {key: row.dst})
     CREATE (u)-[:NUDGE_RELATION {ord: row.ord, kind: row.kind, weight: row.weight}]->(v)";
 const EDGES: &str = "UNWIND $units AS key MATCH (u:NudgeUnit {key: key}) WHERE u.degree <= $limit
@@ -68,33 +71,34 @@ const EDGES: &str = "UNWIND $units AS key MATCH (u:NudgeUnit {key: key}) WHERE u
 #[derive(Clone, Copy)]
 pub struct GraphMirror<'a> {
     pub bolt: &'a BoltServer,
-    /// The brain's key, unique on the server.
+    /// The key of the brain, which is unique on the server.
     pub brain: &'a str,
 }
 
-/// The units and relations of one side, the index or the server.
+/// The units and the relations of the index or of the server, for a comparison.
 #[derive(Debug, Default, PartialEq)]
 pub struct GraphPicture {
-    /// Units by key: id, path, title, type, domain, degree.
+    /// The units by key. A row has id, path, title, type, domain, degree.
     units: BTreeMap<String, Row>,
-    /// Relations by the unit's key and the position in the unit: key of the other unit, kind, weight.
+    /// The relations, by the key of their unit and the position in the unit. A row has the key of the other unit, the
+    /// kind, the weight.
     relations: BTreeMap<(String, i64), Row>,
-    /// The keys of units that occur twice, or that have two relations at one position.
+    /// The keys of the units that occur twice, or that have two relations at the same position.
     doubtful: BTreeSet<String>,
 }
 
 /// The differences between the server and the index.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MirrorDifferences {
-    /// The number of units that the server lacks or has with other values.
+    /// The number of units that are missing on the server or have other values there.
     pub missing: usize,
-    /// The number of units on the server without a file, and of doubtful ones.
+    /// The number of units on the server that have no file or are doubtful.
     pub orphans: usize,
-    /// The number of relations that the server lacks, has with other values, or has without a file.
+    /// The number of relations that are missing on the server, have other values there, or have no file.
     pub relations: usize,
 }
 
-/// The numbers of mirrored units and relations, and the time of the work.
+/// The numbers of mirrored units and relations, and the time that the work took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct MirrorResult {
     pub units: usize,
@@ -102,10 +106,10 @@ pub struct MirrorResult {
     pub ms: u64,
 }
 
-/// The reason for a server that returns fewer answers than questions.
+/// The reason for a failure when the server returns fewer answers than there were questions.
 const UNANSWERED: &str = "the server left a question without an answer";
 
-/// Returns the name of the index's current state.
+/// Returns the name of the index's present state. The name changes with each change of the mirrored data.
 pub fn read_state(c: &Connection) -> Result<String, TransactionFailure> {
     Ok(rows::read_note(c, "graph")?.unwrap_or_default())
 }
@@ -139,10 +143,10 @@ impl GraphPicture {
         Ok(picture)
     }
 
-    /// Builds the picture from a server's rows.
+    /// Builds the picture from the server's rows.
     fn from_rows(units: Vec<Row>, relations: Vec<Row>) -> Self {
         let mut picture = Self::default();
-        // The server's rows are untrusted: rows of another length are skipped.
+        // The server's rows are not trusted. A row of another length is skipped.
         for mut row in units.into_iter().filter(|row| row.len() == 7) {
             let key = to_text(&row.remove(0));
             if picture.units.insert(key.clone(), row).is_some() {
@@ -159,7 +163,7 @@ impl GraphPicture {
         picture
     }
 
-    /// Counts the differences of `other` from this picture.
+    /// Counts the differences between this picture, of the index, and `other`, of the server.
     fn find_differences(&self, other: &Self) -> MirrorDifferences {
         let beyond = other.relations.keys().filter(|key| !self.relations.contains_key(*key)).count();
         MirrorDifferences {
@@ -170,11 +174,11 @@ impl GraphPicture {
         }
     }
 
-    /// Builds the statements that make `other` equal to this picture.
+    /// Builds the statements that make the server's picture `other` equal to this picture.
     fn to_be_done(&self, brain: &str, mut other: Self) -> Vec<CypherQuery> {
         let gone: BTreeSet<String> =
             other.units.keys().filter(|key| !self.units.contains_key(*key)).chain(&other.doubtful).cloned().collect();
-        // Deleting a unit deletes its relations too.
+        // When a unit is deleted, the server deletes its relations too.
         other.units.retain(|key, _| !gone.contains(key));
         other.relations.retain(|(src, _), row| !gone.contains(src) && !gone.contains(&to_text(&row[0])));
         let is_same = |key: &(String, i64), row: &Row| self.relations.get(key) == Some(row);
@@ -209,7 +213,7 @@ impl GraphMirror<'_> {
         Ok(self.bolt.run_queries(vec![new_query(text, params)], wait)?.pop().ok_or(UNANSWERED)?)
     }
 
-    /// Returns the name of the mirrored state; empty when there is none, or during a write.
+    /// Returns the name of the state that the server mirrors; empty when there is no mirror, or during a write.
     fn fetch_state(&self, wait: Duration) -> Result<String, String> {
         let rows = self.ask_one(STATE, &json!({"brain": self.brain}), wait)?;
         Ok(rows.first().and_then(|row| row.first()).map(to_text).unwrap_or_default())
@@ -232,7 +236,8 @@ impl GraphMirror<'_> {
         Ok(GraphPicture::from_rows(units, relations))
     }
 
-    /// Checks that the server has the same state as the index, within the time of a question. Returns the time left.
+    /// Checks that the server mirrors the state of the index, within the time of a question. Returns the time that is
+    /// left.
     pub fn in_step(&self, state: &str) -> Result<Duration, String> {
         let begun = Instant::now();
         if self.bolt.unless_broken(|| self.fetch_state(WALK_WAIT))? == state {
@@ -241,8 +246,8 @@ impl GraphMirror<'_> {
         Err(format!("bolt: {} has not caught up with the files yet", self.bolt.name()))
     }
 
-    /// Updates the server if its state differs. `stop` ends the update between two batches; the next call continues
-    /// it.
+    /// Updates the server if it mirrors another state. When `stop` returns true, the update ends after the present
+    /// batch, and the next call continues it.
     pub fn catch_up(
         &self,
         state: &str,
@@ -267,7 +272,7 @@ impl GraphMirror<'_> {
     }
 
     fn write(&self, state: &str, picture: &GraphPicture, stop: &dyn Fn() -> bool) -> Result<(), String> {
-        // Clears the state first, so that a question during the write sees that the server is behind.
+        // The state is cleared first. So a question that comes during the write sees that the server is behind.
         self.set_state("")?;
         for text in KEYS {
             let _ = self.ask_one(text, &json!({}), WRITE_WAIT);
@@ -275,8 +280,8 @@ impl GraphMirror<'_> {
         for _ in 0..ROUNDS {
             let there = self.fetch_picture()?;
             if there == *picture {
-                // A restarted server is slow at its first question of each kind, so Nudge asks such a question before
-                // a user does.
+                // After a restart, a server answers its first question of each kind slowly. So Nudge asks such a
+                // question here, before a user does.
                 let keys: Vec<&str> = picture.units.keys().take(1).map(String::as_str).collect();
                 self.fetch_edges(&keys, 0, WRITE_WAIT)?;
                 self.set_state(state)?;
@@ -292,7 +297,7 @@ impl GraphMirror<'_> {
         Err(format!("bolt: {} has something else than was written to it", self.bolt.name()))
     }
 
-    /// Counts the differences between the server and the index; returns `None` while the server is behind.
+    /// Counts the differences between the server and the index. Returns `None` while the server is behind.
     pub fn find_differences(&self, state: &str, picture: &GraphPicture) -> Result<Option<MirrorDifferences>, String> {
         let Some(_guard) = self.bolt.writing.try_lock_for(REACH_WAIT) else { return Ok(None) };
         if self.fetch_state(REACH_WAIT)? != state {
@@ -306,16 +311,16 @@ impl GraphMirror<'_> {
     }
 }
 
-/// Walks over the relations on the server. If the server fails, the rest of the walk uses the index.
+/// Walks along the relations on the server. If the server fails, the rest of the walk uses the relations in the index.
 pub struct MirrorWalk<'a> {
-    /// The server, and the time left to wait for it; the time between two hops does not count.
+    /// The server, and the time that is left to wait for it. The time between two hops is not counted.
     mirror: Option<(GraphMirror<'a>, Cell<Duration>)>,
     relations: IndexRelations<'a>,
     why: &'a RefCell<Option<String>>,
 }
 
 impl<'a> MirrorWalk<'a> {
-    /// Makes a walk with a time limit for the server. Writes the reason of a failure into `why`.
+    /// Makes a walk with a time limit for the server. If the server fails, the walk writes the reason into `why`.
     pub fn new(
         c: &'a Connection,
         mirror: Option<(GraphMirror<'a>, Duration)>,
@@ -344,7 +349,7 @@ impl<'a> MirrorWalk<'a> {
         let mut unit = c.prepare_cached("SELECT id FROM unit WHERE uid = ?1")?;
         let mut edges = Vec::with_capacity(rows.len());
         for row in rows {
-            // The server's rows are untrusted: a row of another form is skipped.
+            // The server's rows are not trusted. A row of another form is skipped.
             let [from, to, kind, weight] = &row[..] else { continue };
             let Some(weight) = weight.as_f64() else { continue };
             let mut id = |uid: &Value| -> Result<Option<i64>, TransactionFailure> {

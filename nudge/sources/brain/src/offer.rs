@@ -1,4 +1,5 @@
-//! Makes unasked offers for an agent: units that match a prompt, only if the model confirms the match.
+//! Makes offers for an agent without a request: units that match a prompt. A unit is offered only if the embedding
+//! model confirms the match.
 
 use nudge_core::explain::{MatchExplain, ScoreParts};
 use nudge_core::suggest::{MoreCall, Offer, SourceItem, SourceOffers, SuggestMoment, SuggestRequest};
@@ -16,16 +17,16 @@ use crate::method::GET;
 use crate::retrieve::{BrainQuestion, FLOOR, RetrievedUnits, UnitFilter, find_units, format_reason};
 use crate::source::{BrainSource, SOURCE};
 
-/// The most units for a prompt.
+/// The most units that are offered for a prompt.
 const MOST: usize = 2;
-/// The least content words of a prompt that gets offers.
+/// A prompt with fewer content words gets no offers.
 const MIN_WORDS: usize = 3;
-/// The most characters of a title and of a summary in a line.
+/// The most characters of a title in a line; `SUMMARY_CHARS` is the limit for a summary.
 const TITLE_CHARS: usize = 120;
 const SUMMARY_CHARS: usize = 200;
 
-/// Finds the offers for an event. Only a brain that the user has named makes offers. An agent waits, so the index is
-/// refreshed afterwards.
+/// Finds the offers for an event. Only a brain that the user has named makes offers. The agent is waiting, so the index
+/// is updated only after the answer.
 pub fn find_offers(brains: &BrainSource, request: &SuggestRequest) -> Option<SourceOffers> {
     let is_prompt = match request.moment {
         SuggestMoment::Prompt => true,
@@ -53,7 +54,7 @@ pub fn find_offers(brains: &BrainSource, request: &SuggestRequest) -> Option<Sou
         };
         let RetrievedUnits { units, words, words_asked: word_count, is_weak, .. } =
             find_units(c, &IndexRelations(c), question, UnitFilter::default())?;
-        // A unit that shares only a word or two with the question does not answer it.
+        // A unit that shares only a word or two with the question does not answer the question.
         let units = if is_weak { Vec::new() } else { units };
         let kept = units.iter().zip(words).filter(|(ranked, _)| !is_prompt || ranked.evidence.score_meaning() >= FLOOR);
         let offers = kept.map(|(ranked, words)| build_offer(c, ranked, &words, word_count));
@@ -90,18 +91,18 @@ fn build_offer(
         why: why.clone(),
         explain: MatchExplain { matched: true, score, parts: ranked.score_parts(), reasons: vec![why] },
         parts: ScoreParts::from([("relevance", score)]),
-        // Writing plain texts as JSON cannot fail.
+        // Plain texts always convert to JSON.
         more: MoreCall { method: GET, params: raw_json(&json!({"id": id})) },
         item: SourceItem(raw_json(&json!({"unit": {"id": id, "title": title, "path": path}}))),
         id: id.into(),
     })
 }
 
-/// Returns the first line of a chunk that is not a heading and has words.
+/// Returns the first line of a chunk that is not a heading and contains words; empty without such a line.
 fn first_line(c: &Connection, chunk: i64) -> Result<String, TransactionFailure> {
     let text: String =
         c.prepare_cached("SELECT text FROM chunk WHERE id = ?1")?.query_row([chunk], |row| row.get(0))?;
-    // Skips list items, rules, tables and brackets, which say nothing alone.
+    // List items, rules, tables and brackets are skipped, because they say nothing alone.
     let says = |line: &&str| !line.starts_with(['#', '`', '|', '-']) && line.contains(char::is_alphanumeric);
     let line = text.lines().map(str::trim).find(says);
     Ok(line.unwrap_or_default().to_owned())

@@ -1,41 +1,42 @@
-//! Parses a markdown text into sections under headings, blocks, and links.
+//! Parses a markdown text into sections, blocks and links. A section is the text below a heading.
 
 use std::ops::Range;
 
 use nudge_core::text::{after_mark, before_mark};
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-/// The heading below which the program basic-memory writes the relations of a note.
+/// The heading below which the program basic-memory lists the relations of a note.
 const RELATIONS: &str = "relations";
-/// The most characters of a heading; the rest is cut off.
+/// The most characters of a heading. The rest of a longer heading is cut off.
 const MAX_TITLE_CHARS: usize = 200;
-/// The most characters of a relation's name.
+/// The most characters of a relation's kind.
 const MAX_KIND_CHARS: usize = 40;
 
 /// A parsed text.
 #[derive(Debug, Default)]
 pub struct TextOutline {
-    /// The sections; the first is the text before any heading.
+    /// The sections, in order. The first is the text before any heading.
     pub sections: Vec<OutlineSection>,
-    /// The blocks in order. Each reaches to the start of the next, without the blank lines between.
+    /// The blocks, in order. Each block reaches to the start of the next block, without the blank lines between the
+    /// two.
     pub blocks: Vec<OutlineBlock>,
     /// The links, in order.
     pub links: Vec<OutlineLink>,
 }
 
-/// The text below a heading, up to the next heading.
+/// A section: the text below a heading, up to the next heading.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct OutlineSection {
-    /// The heading's level; 0 for text before any heading.
+    /// The level of the heading; 0 for the text before any heading.
     pub level: u8,
-    /// The headings above the section, and its own heading.
+    /// The titles of the headings above the section, and of its own heading.
     pub path: Vec<String>,
 }
 
-/// A paragraph, a fence, a table, an item of a list, and so on.
+/// A block, such as a paragraph, a fence, a table, or a list item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineBlock {
-    /// The byte range in the text.
+    /// The range of the block in the text, in bytes.
     pub range: Range<usize>,
     /// The index of the block's section.
     pub section: usize,
@@ -48,20 +49,20 @@ pub struct OutlineBlock {
 pub enum BlockForm {
     /// A heading.
     Heading,
-    /// Sentences, which may be cut between.
+    /// Sentences. The block may be cut between two sentences.
     Prose,
-    /// Lines that are not understood alone: a fence, a table, a list item, HTML.
+    /// Lines that cannot be understood alone: a fence, a table, a list item, HTML.
     Whole,
 }
 
 /// A link to another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineLink {
-    /// The title or path to which the link points.
+    /// The title or the path that the link points to.
     pub target: String,
-    /// Is true for `[[target]]`; false for a path.
+    /// Is true for `[[target]]`, and false for a link to a path.
     pub is_wiki: bool,
-    /// The text before the link in a list item below the heading *Relations*.
+    /// The text before the link, in a list item below the heading *Relations*; else `None`.
     pub relation: Option<String>,
 }
 
@@ -77,7 +78,8 @@ impl TextOutline {
             reader.read_event(&event, range);
         }
         let mut outline = reader.outline;
-        // Text without an event, such as the definition of a link, becomes part of the block before it.
+        // The parser makes no event for some text, such as the definition of a link. This text becomes part of the
+        // block before it.
         let mut end = text.len();
         for block in outline.blocks.iter_mut().rev() {
             let begin = block.range.start.min(end);
@@ -96,25 +98,25 @@ impl TextOutline {
         outline
     }
 
-    /// Returns the text of the first heading.
+    /// Returns the title of the first heading; `None` without a heading.
     pub fn first_heading(&self) -> Option<&str> {
         self.sections.iter().find_map(|section| section.path.last()).map(String::as_str)
     }
 }
 
-/// The state of the reader between events.
+/// The state of the parser between two events.
 #[derive(Default)]
 struct OutlineReader {
     outline: TextOutline,
-    /// The levels of the headings above the next text, in increasing order.
+    /// The levels of the headings above the present text, in increasing order.
     above: Vec<u8>,
     /// The number of open elements.
     depth: usize,
-    /// The depth at which list items are blocks; 0 outside a list.
+    /// The depth at which a list item is a block; 0 outside of a list.
     list: usize,
-    /// The text of the open heading.
+    /// The text of the heading that is being read.
     heading: Option<String>,
-    /// The text of a list item before its first link.
+    /// The text of a list item before the item's first link.
     before: Option<String>,
 }
 
@@ -216,7 +218,7 @@ impl OutlineReader {
 mod tests {
     use super::*;
 
-    /// A parser that compares each heading with all earlier ones takes minutes for this text.
+    /// A parser that compares each heading with all earlier headings takes minutes for this text.
     #[test]
     fn as_many_headings_as_a_file_may_have_take_no_longer_each() {
         let text = "# [[a]]\n".repeat(120_000);

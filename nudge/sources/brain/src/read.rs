@@ -1,4 +1,4 @@
-//! Answers from the index and the files: one unit, the list of units, the status, the problems.
+//! Answers questions from the index and the files: one unit, the list of units, the status, the problems.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::mirror::{GraphPicture, MirrorDifferences, MirrorResult, read_state};
 use crate::rows::read_texts;
 use crate::source::BrainSource;
 
-/// The most relations of a unit, and the most problems, in an answer.
+/// The most relations of a unit in an answer, and the most problems.
 const MAX_TOLD: i64 = 500;
 
 /// A unit in a list.
@@ -44,7 +44,7 @@ pub struct UnitEntry {
 #[derive(Debug, Serialize)]
 pub struct UnitDetails {
     pub unit: UnitEntry,
-    /// The hash of the file, for `if_hash`.
+    /// The hash of the file. A caller passes it as `if_hash`.
     pub hash: String,
     pub frontmatter: Map<String, Value>,
     pub body: String,
@@ -64,7 +64,7 @@ pub struct UnitRelation {
 #[derive(Debug, Serialize)]
 pub struct UnitList {
     pub units: Vec<UnitEntry>,
-    /// Every domain of the brain.
+    /// All domains of the brain.
     pub domains: Vec<DomainCount>,
     /// The value of `after` for the next call; absent after the last unit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,19 +85,19 @@ pub struct BrainStatus {
     pub units: i64,
     pub chunks: i64,
     pub relations: i64,
-    /// The state of the model, and the number of chunks with a vector.
+    /// The state of the embedding model. `vectors` is the number of chunks with a vector.
     pub model: &'static str,
     pub vectors: i64,
-    /// Is true when files have changed and some are not read yet.
+    /// Is true when files have changed and some of them are not read yet.
     pub stale: bool,
     /// Says when changes are read.
     pub follows: String,
     pub problems: i64,
-    /// The place of the relations: `index`, or the address of the graph server.
+    /// The place where relations are looked up: `index`, or the address of the graph server.
     pub graph: String,
-    /// The reasons, for people, why answers may be incomplete.
+    /// The reasons why answers may be incomplete, for the user.
     pub degraded: Vec<String>,
-    /// The file of the index.
+    /// The path of the index.
     pub index: String,
 }
 
@@ -105,7 +105,7 @@ pub struct BrainStatus {
 #[derive(Debug, Serialize)]
 pub struct BrainCheck {
     pub problems: Vec<FileProblem>,
-    /// Folders that are not read, because their names show that they hold no notes.
+    /// The folders that are not read, because their names show that they contain no notes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_folders: Vec<String>,
     pub units: i64,
@@ -128,7 +128,7 @@ pub struct BrainRebuild {
     /// The numbers of units and relations that were written to the graph server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<MirrorResult>,
-    /// The parts that failed, with the reasons.
+    /// The reasons why parts of the rebuild failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
 }
@@ -137,7 +137,7 @@ fn count_rows(c: &Connection, sql: &str) -> Result<i64, TransactionFailure> {
     Ok(c.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Finds a unit by its id or its path. Returns its number and its path.
+/// Finds a unit by its id or its path. Returns the number and the path of the unit.
 pub fn unit_of(c: &Connection, id: &str) -> Result<(i64, String), TransactionFailure> {
     let sql = "SELECT id, path FROM unit WHERE uid = ?1 UNION ALL SELECT id, path FROM unit WHERE path = ?1 LIMIT 1";
     let found = c.prepare_cached(sql)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
@@ -159,7 +159,7 @@ fn read_entry(row: &nudge_storage::rusqlite::Row<'_>) -> nudge_storage::rusqlite
     Ok(UnitEntry { id, title, kind, domain, tags, path: row.get(5)?, confidence: row.get(6)? })
 }
 
-/// The columns of a unit in a list.
+/// The columns of a unit that a list shows.
 const ENTRY: &str = "uid, title, kind, domain, tags, path, confidence";
 
 impl BrainSource {
@@ -260,7 +260,7 @@ impl BrainSource {
                 let text = format!("{why}; it is not read");
                 problems.push(FileProblem { path: path.clone(), kind: "frontmatter", text });
             }
-            // Names only the rule, because the text itself would show the secret to the reader.
+            // The answer names only the rule, because the text itself would show the secret to the reader.
             if let Some(rule) = SecretGuard::new().check(None, &read.text) {
                 problems.push(FileProblem { path, kind: "secret", text: format!("may hold a credential ({rule})") });
             }
@@ -303,7 +303,7 @@ impl BrainSource {
         let none = || Error::unavailable("There is no graph server: the setting `brain.bolt` names it.");
         let mirror = if params.graph { Some(self.open_mirror(&index).ok_or_else(none)?) } else { None };
         if let Some(mirror) = mirror {
-            // Checks the server before anything changes.
+            // The server is checked first, before anything changes.
             let advice = "start it and try again, or leave `graph` out";
             mirror.check_reachable().map_err(|why| Error::unavailable(format!("{why}; {advice}.")).about("graph"))?;
         }
@@ -326,7 +326,7 @@ impl BrainSource {
     }
 }
 
-/// Returns the problems that are stored in the index.
+/// Returns the problems that the index stores.
 fn find_problems(index: &BrainIndex) -> Result<Vec<FileProblem>> {
     let sql = "SELECT unit.path, 'frontmatter', p.value FROM unit, json_each(unit.problems) p
         UNION ALL SELECT path, 'skipped', why FROM skipped

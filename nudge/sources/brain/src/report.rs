@@ -1,9 +1,9 @@
-//! Prints the answers of the brain on the command line.
+//! Formats the answers of the brain for the command line.
 
 use nudge_core::report::{AnswerReport, format_value, list_members};
 use serde_json::Value;
 
-/// Reports the units that were found.
+/// Reports the units that a search found.
 pub fn report_found(answer: &Value) -> AnswerReport {
     let mut notes: Vec<_> = list_members(&answer["degraded"]).iter().map(format_value).collect();
     let units = list_members(&answer["units"]);
@@ -89,7 +89,7 @@ pub fn report_unit(answer: &Value) -> AnswerReport {
     AnswerReport { lines, ..AnswerReport::default() }
 }
 
-/// Reports a list.
+/// Reports a list of units.
 pub fn report_list(answer: &Value) -> AnswerReport {
     let units = list_members(&answer["units"]);
     if units.is_empty() {
@@ -145,7 +145,7 @@ pub fn report_set(answer: &Value) -> AnswerReport {
     AnswerReport { lines, ..AnswerReport::default() }
 }
 
-/// Reports a check.
+/// Reports the result of a check.
 pub fn report_check(answer: &Value) -> AnswerReport {
     let problems = list_members(&answer["problems"]);
     let folders: Vec<_> = list_members(&answer["other_folders"]).iter().map(format_value).collect();

@@ -1,4 +1,4 @@
-//! Finds units by words and by meaning, and then by relation in separate slots.
+//! Finds units by words and by meaning. A few more units are found by relation; they get separate slots in the answer.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,27 +17,28 @@ use crate::meaning::IndexMemory;
 use crate::rerank;
 use crate::schema::FULL_TEXT;
 
-/// The chunks nearest in meaning that are examined.
+/// The number of chunks nearest in meaning that are examined.
 const NEAREST: usize = 50;
-/// The share of a question that a model must understand so that meaning alone decides, apart from a small part for
-/// words. Measured on the tuning half of `tests/brain/`: such questions are prose, and for them a larger part for
-/// words makes the order worse.
+/// The share of a question that a model must understand so that meaning decides alone, except for a small part for
+/// words. The value was measured on the tuning half of `tests/brain/`: such questions are prose, and for prose a larger
+/// part for words makes the order worse.
 const MOSTLY: f64 = 0.5;
-/// The chunks with the highest weight of words that are examined if there is no model.
+/// The number of chunks with the highest weight of words that are examined when there is no model.
 const HEAVIEST: usize = 512;
-/// A weight of words below this value shows nothing.
+/// A weight of words below this value counts as zero.
 const LIGHT: f64 = 1e-3;
-/// The number of best units from which relations are followed.
+/// Relations are followed from this many of the best units.
 const SEEDS: usize = 5;
-/// Units that are found by relation get one of this many slots.
+/// At most one in this many results is a unit that was found by relation.
 const SLOTS: usize = 5;
-/// The factor by which relevance increases the score of a related unit. Measured on the same half: most units related
-/// to some unit are so alike that only relevance orders them.
+/// The factor by which relevance increases the score of a related unit. The value was measured on the same half. Most
+/// related units have nearly equal scores, and only relevance puts them in order.
 const RELEVANT: f64 = 2.0;
-/// The relevance that the nearest section needs if the answer is not to be weak; without vectors it is the share of
-/// the question's words in the section. Measured on the tuning half of `tests/brain/`: one in eight questions that
-/// only another manual answers exceeds it, and nine in ten of the questions that have an answer. Values from .575 to
-/// .585 gave the same result, so this is the middle.
+/// The relevance that the nearest section must have, or else the answer is weak. Without vectors, `WORDS_FLOOR` is
+/// used: the share of the question's words that the section must contain. The values were measured on the tuning half
+/// of `tests/brain/`. Above the limit are one in eight of the questions that only another manual answers, and nine in
+/// ten of the questions that have an answer. All values from .575 to .585 gave the same result, so `FLOOR` is the
+/// middle.
 pub const FLOOR: f64 = 0.58;
 const WORDS_FLOOR: f64 = 0.7;
 
@@ -46,19 +47,19 @@ const WORDS_FLOOR: f64 = 0.7;
 pub struct BrainQuestion<'a> {
     pub words: &'a QuestionWords,
     pub known: &'a TextIndexCache,
-    /// The meaning of the question, if a model has computed it.
+    /// The vector of the question; `None` without a model.
     pub thought: Option<&'a QuestionVector>,
     pub memory: &'a IndexMemory,
     pub fusion: RankFusion,
-    /// Units to put before all others, in this order, if they are among the best `MOST`.
+    /// The units that come before all others, in this order, if they are among the best `MOST`.
     pub first: &'a [i64],
-    /// The most results, by question and by relation together.
+    /// The most results, counting units found by relation too.
     pub limit: usize,
-    /// The most steps along relations.
+    /// The most hops along relations.
     pub hops: usize,
 }
 
-/// Limits the search to some units.
+/// Limits a search to some units.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnitFilter<'a> {
     pub domain: Option<&'a str>,
@@ -66,22 +67,23 @@ pub struct UnitFilter<'a> {
     pub tags: &'a [String],
 }
 
-/// The units that were found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct RetrievedUnits {
-    /// The units found by words and meaning, the best first.
+    /// The units that were found by words and by meaning, the best first.
     pub units: Vec<RankedUnit>,
-    /// The units related to these, the best first.
+    /// The units that are related to the found units, the best first.
     pub related: Vec<ReachedUnit>,
-    /// The question's words in each unit's best chunk, and the number of the question's words.
+    /// For each unit, the question's words that its best chunk contains. `words_asked` is the number of words in the
+    /// question.
     pub words: Vec<Vec<String>>,
     pub words_asked: usize,
-    /// Is true when perhaps even the best unit is not about the question.
+    /// Is true when it is uncertain whether even the best unit is about the question.
     pub is_weak: bool,
 }
 
 impl UnitFilter<'_> {
-    /// Returns the units that pass the filter; `None` when all do.
+    /// Returns the units that the filter allows; `None` when it allows all.
     fn find_allowed(&self, c: &Connection) -> Result<Option<HashSet<i64, RandomState>>, TransactionFailure> {
         if self.domain.is_none() && self.tags.is_empty() {
             return Ok(None);
@@ -96,7 +98,7 @@ impl UnitFilter<'_> {
     }
 }
 
-/// Returns true when an answer has a slot for units found by relation.
+/// Returns true when an answer has slots for units that are found by relation.
 pub fn takes_related(limit: usize, hops: usize) -> bool {
     limit >= SLOTS && hops > 0
 }
@@ -104,7 +106,7 @@ pub fn takes_related(limit: usize, hops: usize) -> bool {
 /// Finds the units that are about a question.
 ///
 /// # Errors
-/// The errors of the database and the graph.
+/// The errors of the database and of the graph.
 pub fn find_units(
     c: &Connection,
     graph: &dyn UnitGraph,
@@ -123,7 +125,7 @@ pub fn find_units(
     let mut related = Vec::new();
     if takes_related(limit, question.hops) {
         related = find_related(graph, &seeds, question.hops, order)?;
-        // A unit that the question itself finds does not need a slot.
+        // A unit that the question itself finds needs no slot.
         let shown: HashSet<i64> = units.iter().take(limit).map(|ranked| ranked.unit).collect();
         related.retain(|reached| {
             !shown.contains(&reached.unit) && is_allowed(&reached.unit) && order(reached.unit).is_some()
@@ -138,7 +140,7 @@ pub fn find_units(
         related.truncate(limit / SLOTS);
     }
     units.truncate(limit - related.len());
-    // Takes the best unit by score, because a language model may have put another unit first.
+    // The best unit is taken by score, because a language model may have put another unit first.
     let best = units.iter().max_by(|a, b| a.score.total_cmp(&b.score));
     let is_weak = best.is_none_or(|best| match best.evidence.cosine {
         Some(_) if best.evidence.understood > 0.0 => units.iter().all(|ranked| ranked.score_nearest() < FLOOR),
@@ -154,14 +156,14 @@ pub fn find_units(
     Ok(RetrievedUnits { units, related, words, words_asked: word_count, is_weak })
 }
 
-/// The evidence that chunks match a question.
+/// The evidence for the chunks of one question.
 struct ChunkEvidence<'a> {
     memory: &'a IndexMemory,
     found: FoundTexts,
     cosines: Option<VectorCosines<'a>>,
     understood: f64,
-    /// Is true when words count by their share of the question, else by their weights. Without a model only the
-    /// weights count, because the share in addition makes the order worse.
+    /// Is true when words count by the share of the question that the chunk contains; false when they count by their
+    /// weights. Without a model only the weights count, because the share makes the order worse.
     by_share: bool,
 }
 
@@ -172,7 +174,7 @@ impl<'a> ChunkEvidence<'a> {
         let thought = thought.filter(|thought| thought.understood > 0.0);
         let understood =
             thought.map_or(0.0, |thought| if thought.understood >= MOSTLY { 1.0 } else { thought.understood });
-        // If only meaning counts, the weights of words are skipped: they would take twice as long as the rest.
+        // If only meaning counts, the weights of words are skipped. They would take twice as long as the rest.
         let is_by_meaning =
             question.fusion == RankFusion::Relevance && memory.count_without_vector() == 0 && understood >= 1.0;
         if !is_by_meaning {
@@ -180,12 +182,12 @@ impl<'a> ChunkEvidence<'a> {
         }
         let cosines =
             memory.vectors.as_ref().zip(thought).map(|(vectors, thought)| vectors.compute_cosines(&thought.vector));
-        // In a brain of a few notes every word is common, so all weights are near zero.
+        // In a brain of a few notes every word is common, so all weights are nearly zero. Then the share counts.
         let by_share = thought.is_some() || found.rows.values().all(|held| held.bm25 < LIGHT);
         Ok(Self { memory, found, cosines, understood, by_share })
     }
 
-    /// Returns the chunks with words of the question, and the chunks near to its meaning.
+    /// Returns the chunks that contain words of the question, and the chunks that are near to its meaning.
     fn find_candidates(&self, is_allowed: impl Fn(&i64) -> bool) -> Vec<ChunkCandidate> {
         let unit_of = |chunk: i64| self.memory.chunks.get(&chunk).copied().filter(&is_allowed);
         let near = self.cosines.as_ref().map(|cosines| cosines.top(NEAREST, |chunk| unit_of(chunk).is_some()));
@@ -194,7 +196,8 @@ impl<'a> ChunkEvidence<'a> {
         let weight = |held: &HeldWords| if self.by_share { held.coverage } else { held.bm25 };
         let rows = self.found.rows.iter().filter(|(chunk, _)| unit_of(**chunk).is_some());
         let mut held: Vec<(f64, i64)> = rows.map(|(chunk, held)| (weight(held), *chunk)).collect();
-        // By words alone a unit's score is that of its best chunk, so the best chunks are those of the best units.
+        // Without vectors, the score of a unit is the score of its best chunk. So the best chunks belong to the best
+        // units.
         if self.cosines.is_none() && held.len() > HEAVIEST {
             held.select_nth_unstable_by(HEAVIEST, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             held.truncate(HEAVIEST);
@@ -217,7 +220,7 @@ impl<'a> ChunkEvidence<'a> {
         ChunkCandidate { chunk, unit, evidence, coverage: held.coverage, first }
     }
 
-    /// Returns the relevance of units, including units that the question did not find.
+    /// Returns the relevance of units, even of units that the question did not find.
     fn score_units(&self, units: &HashSet<i64>) -> HashMap<i64, f64> {
         let chunks = self.memory.chunks.iter().filter(|(_, unit)| units.contains(unit));
         let candidates = chunks.map(|(chunk, unit)| self.build_candidate(*chunk, *unit)).collect();
@@ -225,7 +228,7 @@ impl<'a> ChunkEvidence<'a> {
     }
 }
 
-/// Says why a unit was found.
+/// Formats the reason why a unit was found.
 pub fn format_reason(best: &ChunkCandidate, words: &[String], word_count: usize) -> String {
     let near = best.evidence.cosine.map(|cosine| format!("similarity {cosine:.2}"));
     let held = (!words.is_empty() || near.is_none())
@@ -233,16 +236,16 @@ pub fn format_reason(best: &ChunkCandidate, words: &[String], word_count: usize)
     near.into_iter().chain(held).collect::<Vec<_>>().join("; ")
 }
 
-/// The terms of a score and the values behind them.
+/// The terms of a score, and the values from which they are computed.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct ScoreExplanation {
-    /// The named terms; their sum is the score.
+    /// The terms by name. The sum of the terms is the score.
     pub parts: ScoreParts,
-    /// The words of the question that the best chunk holds.
+    /// The words of the question that occur in the best chunk.
     pub words: Vec<String>,
-    /// The number of the question's words.
+    /// The number of words in the question.
     pub of: usize,
-    /// The cosine between the meanings of the chunk and the question.
+    /// The cosine of the chunk's vector and the question's vector; absent without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Reads and writes the rows of the index: indexes a file, and computes the facts that depend on all files.
+//! Reads and writes the rows of the index: indexes one file, and computes the facts that depend on all files.
 
 use std::collections::HashMap;
 
@@ -12,23 +12,23 @@ use sha2::{Digest as _, Sha256};
 use crate::folder::{FileStamp, Hash};
 use crate::unit::{KnowledgeUnit, ParsedRelation, without_ending};
 
-/// The stored facts of a file.
+/// The facts that the index stores about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownFile {
-    /// The unit of the file; `None` when the file is not a unit.
+    /// The number of the file's unit; `None` when the file is not a unit.
     pub id: Option<i64>,
     pub stamp: FileStamp,
     pub hash: Hash,
 }
 
 impl KnownFile {
-    /// Returns true when the file is a unit with these bytes.
+    /// Returns true when the file is a unit and its bytes have this hash.
     pub fn has_hash(&self, hash: &Hash) -> bool {
         self.id.is_some() && self.hash == *hash
     }
 }
 
-/// Selects every file of the index.
+/// Selects all files that the index knows.
 const FILES: &str = "SELECT path, id, size, mtime_ns, inode, hash FROM unit
                      UNION ALL SELECT path, NULL, size, mtime_ns, inode, zeroblob(32) FROM skipped";
 
@@ -37,20 +37,20 @@ fn file_of(row: &Row<'_>) -> nudge_storage::rusqlite::Result<(String, KnownFile)
     Ok((row.get(0)?, KnownFile { id: row.get(1)?, stamp, hash: row.get(5)? }))
 }
 
-/// Returns all files of the index, by their paths.
+/// Returns all files that the index knows, by path.
 pub fn read_files(c: &Connection) -> Result<HashMap<String, KnownFile, RandomState>, TransactionFailure> {
     let mut statement = c.prepare_cached(FILES)?;
     let rows = statement.query_map([], file_of)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Reads the stored facts of one file.
+/// Reads the stored facts of one file; `None` when the index does not know the file.
 pub fn read_file(c: &Connection, path: &str) -> Result<Option<KnownFile>, TransactionFailure> {
     let mut statement = c.prepare_cached(&format!("SELECT * FROM ({FILES}) WHERE path = ?1"))?;
     Ok(statement.query_row([path], file_of).optional()?.map(|(_, file)| file))
 }
 
-/// Reads a named value of the whole index.
+/// Reads a named value about the whole index.
 pub fn read_note(c: &Connection, name: &str) -> Result<Option<String>, TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT value FROM brain WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
@@ -61,14 +61,14 @@ pub fn is_settled(c: &Connection) -> Result<bool, TransactionFailure> {
     Ok(read_note(c, "settled")?.as_deref() == Some("1"))
 }
 
-/// Writes a named value of the whole index.
+/// Writes a named value about the whole index.
 pub fn set_note(c: &Connection, name: &str, value: &str) -> Result<(), TransactionFailure> {
     c.prepare_cached("INSERT INTO brain VALUES(?1, ?2) ON CONFLICT(name) DO UPDATE SET value = ?2")?
         .execute([name, value])?;
     Ok(())
 }
 
-/// Stores that a file is not a unit, and the reason.
+/// Stores that a file is not a unit, and the reason for it.
 pub fn skip_file(c: &Connection, path: &str, stamp: FileStamp, why: &str) -> Result<(), TransactionFailure> {
     remove_file(c, path)?;
     c.prepare_cached("INSERT INTO skipped VALUES(?1, ?2, ?3, ?4, ?5)")?.execute(params![
@@ -88,7 +88,7 @@ pub fn remove_file(c: &Connection, path: &str) -> Result<(), TransactionFailure>
     Ok(())
 }
 
-/// Stores the new stamp of a file whose bytes have not changed.
+/// Stores the new stamp of a file whose bytes are the same as before.
 pub fn touch_file(c: &Connection, path: &str, stamp: FileStamp) -> Result<(), TransactionFailure> {
     c.prepare_cached("UPDATE unit SET size = ?2, mtime_ns = ?3, inode = ?4 WHERE path = ?1")?.execute(params![
         path,
@@ -106,8 +106,8 @@ pub fn rename_file(c: &Connection, from: &str, to: &str) -> Result<(), Transacti
     Ok(())
 }
 
-/// Indexes a file and replaces its old rows. Returns true when a link may now lead to another unit; then
-/// [`settle_index`] must run.
+/// Indexes a file: replaces its old rows. Returns true when a relation may now lead to another unit. Then the caller
+/// must call [`settle_index`].
 pub fn put_file(
     c: &Connection,
     path: &str,
@@ -156,7 +156,7 @@ pub fn put_file(
     Ok(put_relations(c, id, &unit)? || known != Some(names))
 }
 
-/// Writes the relations of a unit, unless they have not changed. Returns whether it wrote.
+/// Writes the relations of a unit if they have changed. Returns true if it has written them.
 fn put_relations(c: &Connection, id: i64, unit: &KnowledgeUnit) -> Result<bool, TransactionFailure> {
     let mut known = c.prepare_cached("SELECT by, target, kind, weight FROM relation WHERE src = ?1 ORDER BY ord")?;
     let known = known.query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
@@ -184,7 +184,7 @@ fn put_relations(c: &Connection, id: i64, unit: &KnowledgeUnit) -> Result<bool, 
 }
 
 fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Result<(), TransactionFailure> {
-    // A new chunk keeps the vector of the old chunk at its position until it has its own vector.
+    // A new chunk uses the vector of the old chunk at the same position until its own vector is made.
     let mut old = c.prepare_cached("SELECT ord, meaning FROM chunk WHERE unit = ?1")?;
     let old: HashMap<i64, Hash, RandomState> =
         old.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
@@ -198,7 +198,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Resu
     let names = unit.join_names();
     for (ord, chunk) in (0_i64..).zip(&unit.chunks) {
         let own = text.get(chunk.range.clone()).expect("a chunk lies within its text");
-        // A chunk may begin before the end of the chunk before it.
+        // A chunk may begin before the end of the previous chunk.
         let (from, to) = (counted.min(chunk.range.start), counted.max(chunk.range.start));
         let between = count_lines(text.get(from..to).expect("a chunk lies within its text"));
         line = if counted <= chunk.range.start { line + between } else { line - between };
@@ -229,7 +229,7 @@ fn put_chunks(c: &Connection, id: i64, unit: &KnowledgeUnit, text: &str) -> Resu
     Ok(())
 }
 
-/// Returns the text from which a chunk's vector is computed.
+/// Returns the text whose vector represents a chunk: the headings and the chunk's text.
 pub fn build_embedded_text(title: &str, breadcrumb: &str, text: &str) -> String {
     let is_told = breadcrumb.starts_with(title);
     let above = [title, breadcrumb]
@@ -250,14 +250,14 @@ fn to_json(texts: &[String]) -> String {
 /// Reads a column that [`to_json`] wrote.
 ///
 /// # Errors
-/// The error of a column that is not a list of texts.
+/// The error for a column that does not hold a list of texts.
 pub fn read_texts(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
     let list: String = row.get(column)?;
     serde_json::from_str(&list)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
-/// The names of a unit, by which relations can refer to it.
+/// The names by which relations can refer to a unit.
 struct NamedUnit {
     id: i64,
     path: String,
@@ -267,8 +267,8 @@ struct NamedUnit {
     aliases: Vec<String>,
 }
 
-/// Computes the facts that depend on all files: the owner of each id, and the target unit of each relation. The
-/// result does not depend on the order in which files were read.
+/// Computes the facts that depend on all files: the id of each unit, and the target unit of each relation. The result
+/// does not depend on the order in which the files were read.
 pub fn settle_index(c: &Connection) -> Result<(), TransactionFailure> {
     let mut statement = c.prepare_cached("SELECT id, path, uid, own_id, title, aliases FROM unit ORDER BY path")?;
     let rows = statement.query_map([], |row| {
@@ -282,7 +282,8 @@ pub fn settle_index(c: &Connection) -> Result<(), TransactionFailure> {
     set_note(c, "settled", "1")
 }
 
-/// If several files have the same id, the first by path gets it, and the others get their path as id.
+/// Gives each unit its id. If several files state the same id, the first file by path gets it. Each of the other files
+/// gets its path as id.
 fn give_ids(c: &Connection, units: &mut [NamedUnit]) -> Result<(), TransactionFailure> {
     let mut owners: HashMap<&str, i64, RandomState> = HashMap::default();
     for unit in units.iter() {
@@ -309,14 +310,14 @@ fn give_ids(c: &Connection, units: &mut [NamedUnit]) -> Result<(), TransactionFa
     Ok(())
 }
 
-/// The owner of a name.
+/// The unit that has a name, or the fact that several units have it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NameOwner {
     One(i64),
     Several,
 }
 
-/// The names of units.
+/// Maps each name to the unit that has it. Upper and lower case count as equal.
 #[derive(Default)]
 struct UnitNames(HashMap<String, NameOwner, RandomState>);
 
@@ -333,8 +334,8 @@ impl UnitNames {
     }
 }
 
-/// Finds the target unit of each relation by id, path, title, alias or file name. A name that several units have has
-/// no target, because a guess could be wrong.
+/// Finds the target unit of each relation by id, path, title, alias or file name. A relation has no target if several
+/// units have the name, because a guess could be wrong.
 fn resolve_relations(c: &Connection, units: &[NamedUnit]) -> Result<(), TransactionFailure> {
     let (mut ids, mut paths, mut titles, mut stems) = <(UnitNames, UnitNames, UnitNames, UnitNames)>::default();
     let mut folders: HashMap<i64, &str, RandomState> = HashMap::default();
@@ -385,8 +386,8 @@ fn resolve_relations(c: &Connection, units: &[NamedUnit]) -> Result<(), Transact
     Ok(())
 }
 
-/// Joins a path to a folder; a leading `/` means the top of the brain. Returns `None` for a path that leads out of
-/// the brain.
+/// Joins a relative path to a folder. A leading `/` means the top of the brain. Returns `None` for a path that leads
+/// out of the brain.
 fn join_path(folder: &str, target: &str) -> Option<String> {
     let from = if target.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = Vec::new();

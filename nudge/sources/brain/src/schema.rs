@@ -1,14 +1,14 @@
-//! The schema of the index, a database that can be rebuilt from the files at any time.
+//! Defines the schema of the index. The index is a database that can be rebuilt from the files at any time.
 
 use nudge_storage::search::FullText;
 use nudge_storage::{DataRetention, DatabaseKind, KEYS, KEYS_IN_ORDER};
 
 /// The tables, and the triggers that update the full-text index.
 ///
-/// `dst` of a relation is its target unit; it is null when no unit or several units have the name. `hash` of a chunk
-/// is the hash of the text for its vector, so a chunk that only moved keeps its vector. `meaning` is the hash of the
-/// vector in use; it is the hash of an older text until the new vector is made. `AUTOINCREMENT` makes sure that the
-/// number of a removed chunk is never used again.
+/// `dst` of a relation is the target unit; it is null when no unit or several units have the name. `hash` of a chunk is
+/// the hash of the text for its vector, so a chunk that only moved keeps its vector. `meaning` is the hash under which
+/// the chunk's present vector is stored. Until the vector of a new text is made, `meaning` is the hash of the older
+/// text. `AUTOINCREMENT` ensures that the number of a removed chunk is never used again.
 const TABLES: &str = "\
 CREATE TABLE brain(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE unit(
@@ -45,8 +45,8 @@ CREATE TRIGGER chunk_delete AFTER DELETE ON chunk BEGIN
   INSERT INTO chunk_fts(chunk_fts, rowid, head, text) VALUES ('delete', old.id, old.head, old.text);
 END;";
 
-/// `graph` in the table `brain` is the name of the state for a graph server. It changes with each change of the
-/// mirrored data.
+/// In the table `brain`, the row `graph` holds the name of the present state, for the graph server. The name changes
+/// with each change of the mirrored data.
 const GRAPH: &str = "\
 INSERT INTO brain VALUES('graph', lower(hex(randomblob(16))));
 CREATE TRIGGER graph_unit_insert AFTER INSERT ON unit BEGIN
@@ -70,16 +70,18 @@ CREATE TRIGGER graph_relation_update AFTER UPDATE ON relation BEGIN
   UPDATE brain SET value = lower(hex(randomblob(16))) WHERE name = 'graph';
 END;";
 
-/// This index has all columns that the memory reads, so filling the memory does not read the pages with texts.
+/// This index contains all columns that the memory reads. So the pages that contain the texts are not read when the
+/// memory is filled.
 const MEMORY: &str = "\
 DROP INDEX chunk_meaning;
 CREATE INDEX chunk_meaning ON chunk(meaning, unit, ord);";
 
-/// Removes the vectors of divided chunks: earlier versions cut parts that did not fit into the model.
+/// Deletes the vectors of chunks that have several parts: earlier versions cut parts that did not fit into the model.
 const PARTS: &str = "DELETE FROM vector WHERE hash IN (SELECT hash FROM vector WHERE part > 0);";
 
-/// `touched` lists the units of each change, in order, so that the memory of the index can follow. It keeps at least
-/// the last 4,096 entries. `index` in `brain` is the name of this index; change numbers are valid only with it.
+/// `touched` lists the units that each change has touched, in order, so that the memory can follow the changes. The
+/// table keeps at least the last 4,096 entries. The row `index` in `brain` holds the name of this index. A number of a
+/// change is valid only in the index with this name.
 const TOUCHED: &str = "\
 INSERT INTO brain VALUES('index', lower(hex(randomblob(16))));
 CREATE TABLE touched(seq INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER NOT NULL) STRICT;
@@ -93,7 +95,7 @@ CREATE TRIGGER touched_chunk_insert AFTER INSERT ON chunk BEGIN INSERT INTO touc
 CREATE TRIGGER touched_chunk_delete AFTER DELETE ON chunk BEGIN INSERT INTO touched(unit) VALUES(old.unit); END;
 CREATE TRIGGER touched_meaning AFTER UPDATE OF meaning ON chunk BEGIN INSERT INTO touched(unit) VALUES(new.unit); END;";
 
-/// The database of one brain.
+/// Describes the database of one brain.
 pub static APP: DatabaseKind = DatabaseKind {
     name: "brain",
     migrations: &[KEYS, TABLES, GRAPH, MEMORY, PARTS, TOUCHED, KEYS_IN_ORDER],
@@ -101,5 +103,5 @@ pub static APP: DatabaseKind = DatabaseKind {
     kept: DataRetention::Cache,
 };
 
-/// The full-text index of the chunks.
+/// The full-text index of the chunks' texts.
 pub static FULL_TEXT: FullText = FullText { table: "chunk_fts", weights: &[1.0, 1.0], vocabulary: Some("chunk_words") };

@@ -1,4 +1,4 @@
-//! The settings of the brain.
+//! Lists the settings of the brain.
 
 use nudge_core::settings::{ServeFlag, Setting, SettingKind};
 

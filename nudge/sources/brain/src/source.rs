@@ -1,4 +1,4 @@
-//! Runs the brain as a source: finds the folder and keeps its index open.
+//! Offers the brain as a source: finds the folder of the caller's brain, and keeps its index open.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,10 +35,10 @@ use crate::offer;
 use crate::rerank::Reranker;
 use crate::settings::SETTINGS;
 
-/// The variable by which a caller names the folder of a brain.
+/// The environment variable with which a caller names the folder of a brain.
 pub(crate) const VARIABLE: &str = "NUDGE_BRAIN";
 
-/// The brain, for the list of sources.
+/// Registers the brain in the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: "brain",
     methods: || TABLE.methods(),
@@ -58,25 +58,26 @@ pub static SOURCE: SourceSpec = SourceSpec {
     open: |host| Ok(Arc::new(BrainSource::open(host))),
 };
 
-/// The longest wait of a question for the scan of the files. After it the index answers without the rest.
+/// The longest time that a question waits for the scan of the files. After that time the index answers without the
+/// files that are not read yet.
 const SCAN_WAIT: Duration = Duration::from_millis(50);
-/// The longest wait of the worker for the model to load.
+/// The longest time that the worker waits until the embedding model is loaded.
 const WORK_WAIT: Duration = Duration::from_secs(30);
-/// The most indexes that stay open.
+/// The most indexes that are open at the same time.
 const MAX_OPEN: usize = 4;
 
-/// The open source. It opens the index of a brain on first use.
+/// The opened source. It opens the index of a brain on first use.
 pub struct BrainSource {
     clock: Arc<dyn Clock>,
     fence: Arc<dyn Fence>,
     changes: Arc<dyn ChangeSink>,
     cache: DataDir,
-    /// The folder of the brain in the settings.
+    /// The folder of the brain that the settings name.
     root: Option<PathBuf>,
     pub(crate) fusion: RankFusion,
-    /// The graph server, if there is one.
+    /// The graph server; `None` if the settings name none.
     bolt: Option<BoltServer>,
-    /// The language model that orders found units, if the settings want one.
+    /// Orders the found units with a language model; `None` if the settings do not want that.
     pub(crate) reranker: Option<Reranker>,
     models: Arc<dyn ModelProvider>,
     /// The open indexes, the most recently used last.
@@ -104,14 +105,14 @@ impl BrainSource {
         }
     }
 
-    /// Returns the folder that the user has named, in the caller's environment or in the settings.
+    /// Returns the folder that the user has named: in the caller's environment, or else in the settings.
     pub(crate) fn find_named(&self, context: &Context) -> Option<PathBuf> {
         let named = context.env(VARIABLE).filter(|root| !root.is_empty()).map(at_home);
         named.filter(|root| root.is_absolute()).or_else(|| self.root.clone())
     }
 
-    /// Opens the caller's brain: the named one, or else the one around the caller's folder. An unnamed brain makes no
-    /// offers, because it may be a clone of a stranger's repository.
+    /// Opens the caller's brain: the brain that the user has named, or else the brain around the caller's folder. A
+    /// brain that the user has not named makes no offers, because it may be a clone of a stranger's repository.
     pub(crate) fn open_brain(&self, context: &Context) -> Result<Arc<BrainIndex>> {
         let here = || {
             let mut folders = Path::new(context.cwd()?).ancestors();
@@ -125,7 +126,7 @@ impl BrainSource {
         self.index(&self.find_named(context).or_else(here).ok_or_else(none)?)
     }
 
-    /// Returns the index of a folder; opens it if it is not open.
+    /// Returns the index of a folder. Opens the index if it is not open.
     pub(crate) fn index(&self, root: &Path) -> Result<Arc<BrainIndex>> {
         let folder = BrainFolder::open(root)?;
         let mut open = self.open.lock();
@@ -145,19 +146,19 @@ impl BrainSource {
         Ok(index)
     }
 
-    /// Updates an index from its files, as far as time allows. Builds a missing index now, because nothing can be
-    /// answered without one. Returns the reasons for people why the index is incomplete.
+    /// Updates an index from its files, as far as time allows. A missing index is built now, because nothing can be
+    /// answered without it. Returns the reasons why the index is incomplete, for the user.
     pub(crate) fn refresh_index(&self, index: &BrainIndex) -> Result<Vec<String>> {
         let stale = match self.look_at_files(index, None) {
-            // Units that were read earlier can still answer.
+            // The units that were read before can still answer.
             Err(error) if !index.has_units()? => return Err(error),
             looked => stale_note(looked),
         };
         Ok(list_degraded(index, stale))
     }
 
-    /// Does the same as [`refresh_index`](Self::refresh_index) for a status: it never waits for another call that
-    /// reads files or writes the index, and it never fails.
+    /// Updates an index like [`refresh_index`](Self::refresh_index), but for a status. It never fails, and it never
+    /// waits for another call that reads the files or writes the index.
     pub(crate) fn refresh_at_once(&self, index: &BrainIndex) -> Vec<String> {
         if index.is_scanned() {
             return list_degraded(index, Some("stale: another call reads the files".to_owned()));
@@ -167,8 +168,8 @@ impl BrainSource {
         list_degraded(index, stale_note(limit.run(|| self.look_at_files(index, Some(end)))))
     }
 
-    /// Updates an index, and returns true if it agrees with the files. `first_end` is the deadline for building a
-    /// missing index.
+    /// Updates an index. Returns true if the index agrees with the files after that. `first_end` is the deadline for
+    /// building a missing index.
     fn look_at_files(&self, index: &BrainIndex, first_end: Option<Instant>) -> Result<bool> {
         let is_made = index.is_made()?;
         let changes = if is_made { index.follow.wait_for_changes() } else { None };
@@ -188,12 +189,12 @@ impl BrainSource {
         Ok(scanned.is_whole)
     }
 
-    /// Returns the mirror of an index on a graph server, if the settings name one.
+    /// Returns the mirror of an index on the graph server; `None` if the settings name no server.
     pub(crate) fn open_mirror<'a>(&'a self, index: &'a BrainIndex) -> Option<GraphMirror<'a>> {
         self.bolt.as_ref().map(|bolt| GraphMirror { bolt, brain: &index.key })
     }
 
-    /// Updates the graph server. Returns true if the server has the state of the index.
+    /// Updates the mirror on the graph server. Returns true if the mirror has the state of the index after that.
     fn keep_mirror(&self, index: &BrainIndex, stop: &StopFlag) -> Result<bool> {
         let Some(mirror) = self.open_mirror(index) else { return Ok(true) };
         let state = index.db.read(mirror::read_state)?;
@@ -202,7 +203,7 @@ impl BrainSource {
         Ok(mirror.bolt.unless_broken(|| mirror.catch_up(&state, picture, &|| stop.is_set())).is_ok())
     }
 
-    /// Makes vectors for about a second, in a process without a worker.
+    /// Makes missing vectors for about a second, in a process that has no worker.
     pub(crate) fn make_up_alone(&self, index: &BrainIndex, model: &dyn TextEmbedder) -> Result<()> {
         self.worker.stand_in(|| Ok(!meaning::make_some(&index.db, model)?))
     }
@@ -219,12 +220,12 @@ impl BrainSource {
         self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Wakes the worker, which reads files and makes vectors.
+    /// Wakes the worker, which reads changed files and makes vectors.
     pub(crate) fn work_on(&self) {
         self.worker.wake();
     }
 
-    /// Reports a file that was written.
+    /// Reports that a method has written a file.
     pub(crate) fn tell_change(&self, caller: Caller<'_>, what: &'static str, id: &str) {
         self.work_on();
         self.changes.tell_changes(&[ChangeEvent {
@@ -237,13 +238,13 @@ impl BrainSource {
         }]);
     }
 
-    /// Waits until no further changes are reported, so that a burst of changes is read in one scan.
+    /// Waits until no change has been reported for a while, so that many changes are read in one scan.
     fn wait_until_settled(&self, stop: &StopFlag) {
         let rest = || self.open.lock().iter().filter_map(|index| index.follow.time_until_look()).min();
         while rest().is_some_and(|rest| !rest.is_zero() && !stop.wait_for_news(rest)) {}
     }
 
-    /// Returns true when some brain has changes and no further ones are reported.
+    /// Returns true when the files of any brain have changed and the changes have settled.
     fn has_files_to_read(&self) -> bool {
         self.open.lock().iter().any(|index| index.follow.time_until_look().is_some_and(|rest| rest.is_zero()))
     }
@@ -263,28 +264,28 @@ impl BrainSource {
             let model = match self.models.for_work(WORK_WAIT, || index.db.read(meaning::is_any_without))? {
                 None => continue,
                 Some(ModelState::Ready(model)) => model,
-                // The loop still reads the files of the other brains.
+                // The loop continues, so that the files of the other brains are read.
                 Some(_) => {
                     is_done = false;
                     continue;
                 }
             };
             while !stop.is_set() && meaning::make_some(&index.db, &*model)? {
-                // Vectors may take hours. If files change meanwhile, the rest of the vectors waits for the next
-                // round.
+                // To make all vectors may take hours. If files change in the meantime, the rest of the vectors is made
+                // in the next round.
                 if self.has_files_to_read() {
                     self.work_on();
                     return Ok(false);
                 }
             }
-            // Loads the vectors now, so that the next prompt need not wait for that.
+            // The vectors are loaded into memory now, so that the next prompt does not have to wait for that.
             index.meanings.with_memory(&index.db, Some(&*model), |_, _| Ok(()))?;
         }
         Ok(is_done)
     }
 }
 
-/// Replaces a leading `~` by the user's home.
+/// Replaces a leading `~` with the user's home directory.
 pub(crate) fn at_home(path: &str) -> PathBuf {
     let home = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     match home.zip(std::env::home_dir()) {
@@ -296,7 +297,7 @@ pub(crate) fn at_home(path: &str) -> PathBuf {
 impl TableService for BrainSource {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // Each change uses `Db::write_once` of its own brain instead.
+    // Each change uses `Db::write_once` of its own brain's index instead.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -357,7 +358,7 @@ impl Source for BrainSource {
     }
 }
 
-/// Says why an index is older than the files, if it is.
+/// Returns the reason why an index is older than the files; `None` if it is not older.
 fn stale_note(looked: Result<bool>) -> Option<String> {
     match looked {
         Ok(true) => None,
@@ -366,7 +367,7 @@ fn stale_note(looked: Result<bool>) -> Option<String> {
     }
 }
 
-/// Lists for people why an index is stale or temporary.
+/// Lists the reasons why an index is temporary or older than the files, for the user.
 fn list_degraded(index: &BrainIndex, stale: Option<String>) -> Vec<String> {
     index.apart.iter().map(|apart| apart.why.clone()).chain(stale).collect()
 }

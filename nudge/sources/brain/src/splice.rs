@@ -1,5 +1,5 @@
-//! Changes one field of a file's frontmatter: replaces the field's lines and keeps every other byte. It makes a
-//! change only if a parser then sees the new value of that field and no other difference.
+//! Changes one field in the frontmatter of a file: replaces the lines of the field, and keeps every other byte. The
+//! change is made only if a parser then sees the new value of this field and no other difference.
 
 use std::fmt::Write as _;
 
@@ -10,24 +10,24 @@ use serde_norway::Value as Yaml;
 
 use crate::front::{FileParts, find_foreign_fields, parse_mapping, split_file};
 
-/// The characters of the new line that an error message shows; the error's data has the whole line.
+/// The most characters of the new line that an error message shows. The data of the error has the whole line.
 const LINE_CHARS: usize = 400;
 
-/// A file with a changed field, and the lines that differ.
+/// The text of a file with a changed field, and the lines that differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplicedFile {
-    /// The text.
+    /// The new text of the file.
     pub text: String,
-    /// The removed and the added lines in the form of a diff.
+    /// The removed and the added lines, in the form of a diff.
     pub diff: String,
 }
 
-/// Sets a top-level field to a text, a number, a truth value, or a list of these. A list item may also be a mapping
-/// of names to texts.
+/// Sets a field at the top level of the frontmatter. The value may be a text, a number, a truth value, or a list of
+/// these. An item of a list may also be a mapping from names to texts.
 ///
 /// # Errors
-/// `E_INVALID` for an unsupported name or value; `E_CONFLICT` when the change cannot be limited to the lines of one
-/// field.
+/// `E_INVALID` for a name or a value that is not supported. `E_CONFLICT` when the change cannot be limited to the lines
+/// of one field.
 ///
 /// ```
 /// use nudge_brain::splice::set_field;
@@ -77,7 +77,7 @@ pub fn set_field(text: &str, name: &str, value: &Value) -> Result<SplicedFile> {
     Ok(SplicedFile { text: [open, &new, close, body].concat(), diff })
 }
 
-/// Returns a value as YAML in one line. A JSON string is a valid double-quoted string of YAML.
+/// Returns a value as one line of YAML. A JSON string is a valid double-quoted string in YAML.
 fn to_flow_yaml(value: &Value) -> Result<String> {
     let refused =
         || Error::invalid("`value` must be a text, a number, true, false, or a list of those.").about("value");
@@ -102,7 +102,7 @@ fn to_flow_yaml(value: &Value) -> Result<String> {
     }
 }
 
-/// Returns a text without quotes if it means the same without them in any position; else with quotes.
+/// Returns a text as a YAML scalar: without quotes if it then means the same text in every position, else with quotes.
 fn to_yaml_scalar(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_alphabetic())
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '/' | '.'))
@@ -111,26 +111,26 @@ fn to_yaml_scalar(text: &str) -> String {
     if is_plain {
         return text.to_owned();
     }
-    // YAML reads some of these characters as ends of lines.
+    // YAML reads some of these characters as the end of a line, so they are escaped.
     escape_hidden(&Value::from(text).to_string(), is_hidden, |out, c| {
         let _ = write!(out, "\\U{:08x}", u32::from(c));
     })
 }
 
-/// The lines of a field.
+/// The lines of a field in the frontmatter.
 struct FieldLines<'a> {
     range: std::ops::Range<usize>,
-    /// The first line, and the offset of the colon in it.
+    /// The first line of the field. `colon` is the offset of the colon in this line.
     first: &'a str,
     colon: usize,
-    /// The comment behind a value of a single line, with the blanks before the comment.
+    /// The comment after a value that has one line, with the blanks before the comment.
     comment: &'a str,
-    /// The end of the last line: `\n`, `\r\n`, or empty at the end of a file.
+    /// The line end of the last line: `\n`, `\r\n`, or empty at the end of the file.
     end: &'a str,
 }
 
-/// Finds a field: its lines reach from its name in column 0 to the next name there. Blank lines and comments in
-/// column 0 count only if more of the value follows.
+/// Finds a field. The lines of a field begin with the name in column 0, and end before the next name in column 0. Blank
+/// lines, and comments in column 0, belong to the field only if more of the value follows.
 fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
     let mut offset = 0;
     let mut found: Option<FieldLines<'a>> = None;
@@ -158,13 +158,13 @@ fn find_field<'a>(yaml: &'a str, name: &str) -> Option<FieldLines<'a>> {
     Some(found)
 }
 
-/// Returns true when a line begins another field: its text starts in column 0 and does not continue a value.
+/// Returns true when a line begins another field: the text starts in column 0 and does not continue a value.
 fn begins_field(line: &str) -> bool {
     let is_item = line == "-" || line.starts_with("- ") || line.starts_with("-\t");
     !line.is_empty() && !line.starts_with([' ', '\t', '#', ']', '}']) && !is_item
 }
 
-/// Finds the colon after a name.
+/// Returns the offset of the colon after a name; `None` if the line does not begin with this name.
 fn colon_of(line: &str, name: &str) -> Option<usize> {
     let quoted = [name.to_owned(), format!("\"{name}\""), format!("'{name}'")];
     quoted.iter().find_map(|key| {
@@ -176,8 +176,8 @@ fn colon_of(line: &str, name: &str) -> Option<usize> {
     })
 }
 
-/// Returns the comment at the end of a value, with the blanks before it. Returns an empty text without a comment, or
-/// if its start is unclear.
+/// Returns the comment at the end of a value, with the blanks before it. Returns an empty text if there is no comment,
+/// or if it is unclear where the comment begins.
 fn find_comment(value: &str) -> &str {
     let trimmed = value.trim_start();
     let closing = match trimmed.chars().next() {
@@ -188,16 +188,16 @@ fn find_comment(value: &str) -> &str {
         }
         _ => find_closing_quote(trimmed),
     };
-    // A quoted text ends at its quote, and a list at its bracket. In any other value a comment begins with a `#`
-    // after a blank.
+    // A quoted text ends at its quote, and a list ends at its bracket. In any other value, a `#` after a blank begins a
+    // comment.
     let from = closing.map_or(0, |offset| value.len() - trimmed.len() + offset + 1);
     let begin = value[from..].match_indices('#').map(|(offset, _)| from + offset);
     let mut begin = begin.filter(|offset| value[..*offset].ends_with([' ', '\t']));
     begin.next().map_or("", |offset| &value[value[..offset].trim_end().len()..])
 }
 
-/// Finds the bracket that ends the list or mapping at the start of the text. Returns `None` when the list goes on in
-/// another line or contains a comment.
+/// Finds the bracket that ends the list or the mapping at the start of the text. Returns `None` when the list continues
+/// in another line or contains a comment.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut is_at_start, mut offset) = (0_usize, true, 0);
     while let Some(sign) = text[offset..].chars().next() {
@@ -216,7 +216,8 @@ fn closing_bracket(text: &str) -> Option<usize> {
     None
 }
 
-/// Finds the quote that ends a quoted text. Inside, a single quote is doubled; a double quote follows a backslash.
+/// Finds the quote that ends a quoted text. Inside the text, a single quote is doubled, and a double quote has a
+/// backslash before it.
 fn find_closing_quote(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
     let mut signs = text.char_indices().skip(1).peekable();
@@ -233,7 +234,7 @@ fn find_closing_quote(text: &str) -> Option<usize> {
     None
 }
 
-/// Checks that a parser sees the change of this field and no other change.
+/// Checks that a parser sees the change of this field, and no other change.
 fn check_change(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
     let refused = || conflict_error(name, flow);
     let read = |text: &str| parse_mapping(text).map_err(|_| refused());
@@ -245,8 +246,8 @@ fn check_change(old: &str, new: &str, name: &str, flow: &str) -> Result<()> {
     if is_set { Ok(()) } else { Err(refused()) }
 }
 
-/// Refuses a file whose fields have another form: a YAML block before them would hide them from the program that uses
-/// them.
+/// Makes the error for a file whose fields have another form. A YAML block before these fields would hide them from the
+/// program that uses them.
 fn foreign_error(name: &str, flow: &str, why: &str) -> Error {
     Error::conflict(format!("The file is left as it is: {why}; set `{name}` there with your editor."))
         .with_data("set", format!("{name}: {flow}"))
@@ -311,7 +312,7 @@ mod tests {
             ("t: {it's: '# [no]', a: [1]} # c\n", "t: [b] # c\n"),
             ("t: [] # c\r\n", "t: [b] # c\r\n"),
             ("t: 'A b'  # c\n", "t: [b]  # c\n"),
-            // The end of the value is unclear here, so the comment is not kept.
+            // It is unclear where this value ends, so the comment is not kept.
             ("t: [x, # c\n  y]\n", "t: [b]\n"),
             ("t: [\"x # c\n  y\"]\n", "t: [b]\n"),
         ] {
@@ -412,7 +413,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any frontmatter, either this one field changes or the file stays the same.
+        /// In any frontmatter, either this one field changes, or the file stays the same.
         #[test]
         fn one_field_changes_or_none(
             lines in proptest::collection::vec("(id|t|tags|note|\"t\"|# c| *- [a-z]|  [a-z]: x|\t|)(:|: )(\\[[a-z, ]*\\]?|[a-z#'\" |>&*{}]{0,8})( # c)?", 0..8),

@@ -1,8 +1,8 @@
-//! Reads one unit of knowledge from its file.
+//! Reads a unit, the knowledge in one file.
 
 use std::collections::HashSet;
 
-/// The known types of a unit. A unit keeps any other type too, and `check` reports it.
+/// The known types of a unit. A unit may have any other type too; then `check` reports it.
 pub use nudge_capture::gate::KINDS;
 use nudge_core::text::{after_mark, before_mark};
 use serde_json::Value;
@@ -11,57 +11,57 @@ use crate::chunk::{self, TextChunk};
 use crate::front::{FileParts, FrontmatterFields, split_file, to_plain_text};
 use crate::outline::{OutlineLink, TextOutline};
 
-/// The weight of a relation with a type, or of one in the field `related`.
+/// The weight of a relation that has a type or stands in the field `related`.
 const TYPED: f64 = 1.0;
-/// The weight of a link without a type.
+/// The weight of a link in the text, which has no type.
 const POINTING: f64 = 0.5;
-/// The kind of relation for a link in the text.
+/// The kind of a relation that is a link in the text.
 const LINKS: &str = "links_to";
-/// The most characters of a title, id, tag or other name; the rest is cut off.
+/// The most characters of a title, an id, a tag or another name. The rest is cut off.
 const MAX_CHARS: usize = 200;
-/// The most relations of a file.
+/// The most relations that are read from a file.
 const MAX_RELATIONS: usize = 2_000;
 
-/// The content of a unit's file.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnowledgeUnit {
-    /// The id in the file's frontmatter, if there is one.
+    /// The id that the frontmatter states; `None` if it states none.
     pub own_id: Option<String>,
-    /// The path without `.md`, which is the id of a file without an own id.
+    /// The path without `.md`. It is the id of a file whose frontmatter states no id.
     pub path_id: String,
     /// The title.
     pub title: String,
-    /// Other titles of the unit.
+    /// Other titles by which links can refer to the unit.
     pub aliases: Vec<String>,
-    /// The summary in a sentence.
+    /// The summary, in one sentence.
     pub summary: Option<String>,
-    /// The type.
+    /// The type, such as `decision`.
     pub kind: Option<String>,
-    /// The subject.
+    /// The domain: the subject that the unit belongs to.
     pub domain: String,
     /// The tags, each once.
     pub tags: Vec<String>,
-    /// The author's confidence in the unit, from 0 to 1.
+    /// The confidence that the author has in the unit, from 0 to 1.
     pub confidence: Option<f64>,
-    /// The origin.
+    /// The origin of the knowledge.
     pub source: Option<String>,
-    /// The times of creation and of the last change, as the file states them.
+    /// The time of creation, as the file states it. `modified` is the time of the last change.
     pub created: Option<String>,
     pub modified: Option<String>,
-    /// The related units.
+    /// The relations to other units.
     pub relations: Vec<ParsedRelation>,
     /// The fields of the frontmatter.
     pub fields: FrontmatterFields,
-    /// The chunks, as ranges in the file.
+    /// The chunks; their ranges are offsets in the whole file.
     pub chunks: Vec<TextChunk>,
     /// The problems that were found in the file.
     pub problems: Vec<String>,
 }
 
-/// A relation to a unit, as the file states it.
+/// A relation to another unit, as the file states it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedRelation {
-    /// The name by which the file refers to the other unit.
+    /// The id, name or path by which the file refers to the other unit.
     pub target: RelationTarget,
     /// The type of the relation, such as `uses`.
     pub kind: String,
@@ -69,10 +69,10 @@ pub struct ParsedRelation {
     pub weight: f64,
 }
 
-/// The way in which a file refers to a unit.
+/// The way in which a file refers to another unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RelationTarget {
-    /// By its id.
+    /// By the id of the unit.
     Id(String),
     /// By a title, an alias or a path, as in `[[target]]`.
     Name(String),
@@ -81,7 +81,7 @@ pub enum RelationTarget {
 }
 
 impl RelationTarget {
-    /// Returns the word for this way.
+    /// Returns the word for the way.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Id(_) => "id",
@@ -90,7 +90,7 @@ impl RelationTarget {
         }
     }
 
-    /// Returns the id, name or path.
+    /// Returns the id, the name or the path.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Id(text) | Self::Name(text) | Self::Path(text) => text,
@@ -99,7 +99,7 @@ impl RelationTarget {
 }
 
 impl KnowledgeUnit {
-    /// Reads a file. It never fails, because any text is a unit.
+    /// Reads a file. The function never fails, because any text is a unit.
     pub fn read(path: &str, text: &str) -> Self {
         let FileParts { open, yaml, close, body } = split_file(text);
         let fields = FrontmatterFields::read(yaml);
@@ -147,7 +147,7 @@ impl KnowledgeUnit {
         }
     }
 
-    /// Joins title, aliases and tags. The index adds them to the first chunk, so that a search finds them.
+    /// Joins the title, the aliases and the tags. The index adds them to the first chunk, so that a search finds them.
     pub fn join_names(&self) -> String {
         let names = [std::slice::from_ref(&self.title), &self.aliases, &self.tags];
         names.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" · ")
@@ -160,7 +160,7 @@ pub fn without_ending(path: &str) -> &str {
     ending.map_or(path, |dot| &path[..dot])
 }
 
-/// Returns the folder below `domains`, or else the first folder of the path.
+/// Returns the domain of a path: the folder below `domains`, or else the first folder.
 fn domain_of(path: &str) -> &str {
     let mut folders = path.split('/');
     folders.next_back();
@@ -170,12 +170,12 @@ fn domain_of(path: &str) -> &str {
     }
 }
 
-/// Joins the lines to one, and cuts it at the limit.
+/// Joins all lines of a text to one line, and cuts it at [`MAX_CHARS`] characters.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_CHARS).collect()
 }
 
-/// Returns the units that a file refers to, each once by target and kind.
+/// Returns the relations that a file states, each pair of target and kind once.
 fn find_relations(fields: &FrontmatterFields, links: &[OutlineLink]) -> Vec<ParsedRelation> {
     let mut relations: Vec<ParsedRelation> = Vec::new();
     let mut seen = HashSet::new();
@@ -215,7 +215,7 @@ fn find_relations(fields: &FrontmatterFields, links: &[OutlineLink]) -> Vec<Pars
     relations
 }
 
-/// Returns the target of a property `[[target|shown]]`. YAML reads it as a list in a list if it has no quotes.
+/// Returns the target of a field value `[[target|shown]]`. Without quotes, YAML reads such a value as a list in a list.
 fn parse_wiki_link(value: &Value) -> Option<String> {
     let inner = match value {
         Value::String(text) => text.trim().strip_prefix("[[")?.strip_suffix("]]")?.to_owned(),
@@ -227,7 +227,7 @@ fn parse_wiki_link(value: &Value) -> Option<String> {
     Some(one_line(target)).filter(|target| !target.is_empty())
 }
 
-/// Decodes percent signs in a path.
+/// Decodes the percent signs in a path, such as `%20`.
 fn decode_path(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -1,4 +1,4 @@
-//! The three methods that write a file: they make a brain, add a unit, or set a field.
+//! Offers the three methods that write a file: make a brain, add a unit, set a field.
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::{Error, Result};
@@ -27,12 +27,13 @@ use crate::source::BrainSource;
 use crate::splice;
 use crate::unit::KINDS;
 
-/// The length of a new unit's title in characters, and the most bytes of its body.
+/// The limits of a new unit's title, in characters. `MAX_BODY_BYTES` limits the body.
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 1..=200;
 const MAX_BODY_BYTES: usize = 256 << 10;
-/// The most characters of a file's name, without its ending.
+/// The most characters of a new file's name, without its ending.
 const MAX_SLUG_CHARS: usize = 80;
-/// The most similar units in an answer, and the share of the new title's words that a similar unit must hold.
+/// The most similar units that an answer lists. A similar unit must contain the share `SIMILAR` of the new title's
+/// words.
 const MAX_SIMILAR: usize = 5;
 const SIMILAR: f64 = 0.7;
 
@@ -40,10 +41,10 @@ const SIMILAR: f64 = 0.7;
 #[derive(Debug, Serialize)]
 pub struct NewBrain {
     pub root: String,
-    /// The parts that were made; empty if all existed before.
+    /// The parts that were made; empty if all parts existed before.
     pub made: Vec<&'static str>,
     pub units: usize,
-    /// Is true when the caller has already named this folder as the brain.
+    /// Is true when the caller has named this folder as the brain.
     pub is_yours: bool,
 }
 
@@ -52,13 +53,13 @@ pub struct NewBrain {
 pub struct AddedUnit {
     pub id: String,
     pub path: String,
-    /// Is true for a new file.
+    /// Is true if the file is new.
     pub created: bool,
-    /// Units that hold most words of the new title.
+    /// The units that contain most words of the new title.
     pub similar: Vec<SimilarUnit>,
 }
 
-/// A unit that may say the same as the new one.
+/// A unit that may say the same as the new unit.
 #[derive(Debug, Serialize)]
 pub struct SimilarUnit {
     pub id: String,
@@ -77,7 +78,7 @@ impl BrainSource {
         let folder = BrainFolder::open(&dir)?;
         let root = folder.path();
         let mut made = Vec::new();
-        // Git comes first, so that its failure leaves nothing half done.
+        // Git runs first: if it fails, nothing is half done.
         if params.git && git::init_repository(root)? {
             made.push(".git");
         }
@@ -94,7 +95,7 @@ impl BrainSource {
         let has_notes = folder
             .list_files(&crate::config::BrainConfig::load(root), None)
             .is_some_and(|walked| !walked.files.is_empty());
-        // A user who has notes already has his own folders for them.
+        // A user who already has notes has folders for them too, so `domains` is not made.
         if !has_notes && !root.join("domains").exists() {
             std::fs::create_dir(root.join("domains")).map_err(failed)?;
             made.push("domains");
@@ -139,7 +140,7 @@ impl BrainSource {
         refusal::check_json("value", &value)?;
         refusal::check_text(Some(&field), &value.to_string(), "value")?;
         let index = open_refreshed(self, context)?;
-        // The command line passes only texts, so a text that reads as a number, a truth value or a list becomes one.
+        // The command line passes only texts. A text that reads as a number, a truth value or a list is converted.
         let value = match &value {
             Value::String(text) => serde_json::from_str(text)
                 .ok()
@@ -207,7 +208,7 @@ impl UnitAddParams {
     }
 }
 
-/// Makes a new unique id.
+/// Makes a new id, which is unique.
 pub fn new_id(now: Millis) -> String {
     let millis = now.max(0).unsigned_abs();
     let nanos = u32::try_from(millis % 1_000 * 1_000_000).expect("less than a second");
@@ -221,7 +222,7 @@ pub fn path_of(domain: &str, title: &str, has_domains: bool) -> String {
     format!("{folder}/{}.md", to_slug(title))
 }
 
-/// Returns the text of a new unit's file.
+/// Returns the text of a new unit's file: the fields as frontmatter, and the body.
 pub fn file_of(body: &str, fields: Vec<(&str, Value)>) -> Result<String> {
     let mut text = format!("---\n---\n{}\n", body.trim_end());
     for (name, value) in fields {
@@ -230,7 +231,7 @@ pub fn file_of(body: &str, fields: Vec<(&str, Value)>) -> Result<String> {
     Ok(text)
 }
 
-/// Makes the name of a file: letters and digits of any script, with `-` between words.
+/// Makes the name of a file from a text: letters and digits of any script, with `-` between words.
 fn to_slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let slug: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(MAX_SLUG_CHARS).collect();
@@ -238,7 +239,7 @@ fn to_slug(text: &str) -> String {
     if slug.is_empty() { "unit".to_owned() } else { slug.to_owned() }
 }
 
-/// Finds the units that hold most words of a title.
+/// Finds the units that contain most words of a title.
 fn find_similar(
     c: &Connection,
     known: &nudge_storage::search::TextIndexCache,

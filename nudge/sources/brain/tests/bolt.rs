@@ -1,7 +1,8 @@
-//! Tests relations by a graph server: with any fault of the server, answers are those without a server, and state the
-//! fault.
+//! Tests relations that come from a graph server. With any fault of the server, the answers are the same as without a
+//! server, and state the fault.
 //!
-//! If `NUDGE_TEST_BOLT` is set, the tests also use a real server; `tests/brain/bolt` starts one.
+//! If `NUDGE_TEST_BOLT` is set, the tests also use a real server. `tests/brain/bolt` starts a server and sets the
+//! variable.
 
 mod kit;
 
@@ -11,10 +12,10 @@ use kit::Desk;
 use nudge_core::embed::NoModels;
 use serde_json::{Value, json};
 
-/// A fixed time, so that two brains have equal answers.
+/// A fixed time of change, so that the answers of two brains are equal.
 const MODIFIED: &str = "last_modified: 2026-11-22T13:43:29Z\n";
 
-/// Writes some notes, each with relations to others.
+/// Writes some notes. Each has relations to other notes.
 fn notes(desk: &Desk, count: usize) {
     desk.write("brain.yaml", "brain: 1\n");
     for number in 0..count {
@@ -37,7 +38,7 @@ fn ask(desk: &Desk, question: &str, limit: usize, hops: usize) -> Value {
     desk.call("context", &json!({"task_description": question, "limit": limit, "hops": hops}))
 }
 
-/// Asks, and repeats the question if the server took longer than a question waits, because the machine was busy.
+/// Asks a question. If the server took too long because the machine was busy, asks again.
 fn ask_patiently(desk: &Desk, question: &str, limit: usize, hops: usize) -> Value {
     for _ in 0..9 {
         let answer = ask(desk, question, limit, hops);
@@ -49,17 +50,17 @@ fn ask_patiently(desk: &Desk, question: &str, limit: usize, hops: usize) -> Valu
     ask(desk, question, limit, hops)
 }
 
-/// Returns the answer's notes about the server.
+/// Returns the messages about the server in an answer.
 fn said(answer: &Value) -> Vec<&str> {
     let degraded = answer["degraded"].as_array().unwrap().iter().filter_map(Value::as_str);
     degraded.filter(|why| why.starts_with("bolt: ")).collect()
 }
 
-/// Asserts that the answers are those of a desk without a server, and that they state the reason `why`.
+/// Asserts that the answers equal those of a desk without a server, and that they state the reason `why`.
 fn answers_without(desk: &Desk, why: &str) {
     let plain = self::desk(Vec::new(), 12);
     if !why.contains("did not answer within") {
-        // Nudge remembers the failure of this question.
+        // The failure of this question begins a pause, so the next questions do not reach the server.
         ask_patiently(desk, "retry", 5, 2);
     }
     for question in ["retry", "linen"] {
@@ -163,7 +164,8 @@ mod failing {
         let desk = desk(settings.map(|(name, text)| (name, text.clone())).into(), 12);
         let answer = ask(&desk, "retry", 5, 2);
         assert!(said(&answer)[0].starts_with(&format!("bolt: {address} ")), "{answer}");
-        // The caller may have stopped waiting while the root certificates were read; Nudge makes the call anyway.
+        // The caller may have stopped waiting while the root certificates were read. Nudge connects to the server
+        // anyway.
         assert!(fake.calls(1) == 1 && !fake.heard(&word));
     }
 
@@ -181,7 +183,7 @@ mod failing {
     }
 }
 
-/// Tests with a real server.
+/// Tests a real server.
 #[cfg(feature = "bolt")]
 mod real {
     use kit::server::{Proxy, settings};
@@ -196,7 +198,7 @@ mod real {
         });
     }
 
-    /// Waits for the same state, and asserts that `check` finds no difference.
+    /// Waits until the server has the state of the index. Asserts that `check` then finds no difference.
     fn catch_up(desk: &Desk) {
         is_in_step(desk);
         assert_eq!(desk.call("check", &json!({}))["problems"], json!([]));
@@ -270,7 +272,7 @@ mod real {
         let proxy = Proxy::start(&settings[0].1);
         settings[0].1 = proxy.address();
         let (desk, plain) = (desk(settings, 300), desk(Vec::new(), 300));
-        // The server's connection ends while the units are written.
+        // The connection to the server ends while the units are written.
         proxy.end_after(20_000);
         let rebuilt = desk.call("rebuild", &json!({"graph": true}));
         assert_eq!((&rebuilt["units"], &rebuilt["graph"]), (&json!(300), &Value::Null));
@@ -282,7 +284,7 @@ mod real {
         let rebuilt = desk.call("rebuild", &json!({"graph": true}));
         assert_eq!(rebuilt["graph"]["units"], 300, "{rebuilt}");
         agree(&desk, &plain);
-        // The open connections end between two questions, and the next question still succeeds.
+        // The open connections end between two questions. The next question still succeeds.
         proxy.end();
         proxy.begin_again();
         agree(&desk, &plain);

@@ -1,4 +1,4 @@
-//! Tests every method from the side of a caller.
+//! Tests every method as a caller uses it.
 
 mod kit;
 
@@ -11,7 +11,7 @@ use nudge_core::embed::{LetterEmbedder, LoadedModel, NoModels};
 use nudge_core::service::Caller;
 use serde_json::json;
 
-/// Makes a brain with a note about retries, the notes that it uses, and an unrelated one.
+/// Makes a brain with a note about retries, the notes that are linked with it, and an unrelated note.
 fn desk() -> Desk {
     let desk = Desk::new();
     desk.write("brain.yaml", "brain: 1\n");
@@ -160,7 +160,7 @@ fn a_unit_is_added_once_and_found_at_once() {
     ] {
         assert_eq!(desk.refused("add", &params).reason(), reason, "{params}");
     }
-    // Any title and domain give a path inside the brain.
+    // Every title and domain give a path inside the brain.
     let odd = desk.call("add", &json!({"title": "../../etc: passwd", "body": "x", "domain": "../.."}));
     assert_eq!(odd["path"], "domains/unit/etc-passwd.md");
 }
@@ -194,12 +194,12 @@ fn a_brain_is_made_where_there_is_none_and_left_as_it_is_else() {
         json!(["brain.yaml"]),
         "notes have folders of their own"
     );
-    // A caller in the folder of a brain uses it, unless the caller has named another.
+    // A caller in the folder of a brain uses this brain, unless the caller has named another brain.
     let here = json!({"context": {"cwd": new.join("domains")}});
     assert_eq!(desk.call("status", &here)["root"], json!(desk.path("").canonicalize().unwrap()));
     let named = json!({"context": {"cwd": "/", "env": {"NUDGE_BRAIN": new}}});
     assert_eq!(desk.call("status", &named)["root"], json!(new.canonicalize().unwrap()));
-    // A library sends only the environment variables that the session asks for.
+    // A library sends only the environment variables that the session requests.
     let asked = desk.by(Caller::with_name("test").asking_env(), "status", &here).unwrap_err();
     assert_eq!(asked.env_names().unwrap().names, ["NUDGE_BRAIN".to_owned()].into_iter().collect());
     let none = json!({"context": {"cwd": new, "env": {"NUDGE_BRAIN": null}}});
@@ -269,7 +269,8 @@ fn a_model_finds_what_means_the_same_and_an_old_vector_answers_until_the_new_one
         answer["units"][0]["explain"]["similarity"].as_f64().is_some_and(|similarity| similarity > 0.9),
         "{answer}"
     );
-    // The other model has no vectors yet. A process alone has no worker, so the question makes them.
+    // The other model has no vectors yet. A process without a session has no worker, so the question itself makes the
+    // vectors.
     desk.work();
     desk.again(Arc::new(LoadedModel(Arc::new(LetterEmbedder("two")))));
     let answer = ask(&desk);

@@ -1,4 +1,4 @@
-//! Tests that reading changes no byte of any file, and that setting a field changes only that field or nothing.
+//! Tests that reading changes no byte of any file. Setting a field changes only this field, or nothing.
 
 mod kit;
 
@@ -7,7 +7,7 @@ use std::fs;
 use kit::Desk;
 use serde_json::json;
 
-/// Files in the forms that people and programs write: name and content.
+/// Files in the forms that people and programs write. Each has a name and a content.
 const FILES: &[(&str, &str)] = &[
     ("plain", "---\nid: one\ntitle: Plain\nconfidence: 0.8\ntags: [a, b]\n---\n# Body\n\n---\n\nno fence\n"),
     ("crlf", "---\r\nid: two\r\nconfidence: 0.8\r\n---\r\nbody\r\n"),
@@ -66,7 +66,7 @@ const FILES: &[(&str, &str)] = &[
     ("directive", "%YAML 1.2\n---\nid: directive\n---\nx\n"),
     ("logseq", "title:: Log\ntags:: a, b\n\n- x\n"),
 ];
-/// The files whose fields cannot be changed one by one.
+/// The names of the files in which a single field cannot be changed.
 const REFUSED: &[&str] =
     &["agent-memory", "twice", "tabs", "json", "marks", "open-fence", "toml", "late", "directive", "logseq"];
 
@@ -89,7 +89,7 @@ fn reading_changes_no_byte() {
     let before = desk.bytes();
     assert!(before.len() >= 32);
     let working = desk.working();
-    // Counts all files but the picture and the settings; two units have the same id.
+    // All files are units, except the picture and the settings. Two units have the same id.
     desk.wait_for("all to be read", |stands| stands["units"] == real + FILES.len());
     for (verb, params) in [
         ("context", json!({"task_description": "retries with jitter"})),
@@ -106,7 +106,7 @@ fn reading_changes_no_byte() {
     while !after.is_null() {
         let listed = desk.call("list", &json!({"after": after, "limit": 1000}));
         let units = listed["units"].as_array().unwrap();
-        // Each answer checks every file, so some of thousands of units are enough.
+        // Each answer checks every file, so the test asks only for some of the units if there are thousands.
         for unit in units.iter().step_by(1 + real / 100) {
             desk.call("get", &json!({"id": unit["id"]}));
         }
@@ -139,7 +139,7 @@ fn setting_a_field_changes_its_lines_or_nothing() {
             assert_eq!(after, before, "{name}");
             continue;
         };
-        // Apart from the removed and the added lines both texts are equal.
+        // Without the removed and the added lines, both texts are equal.
         let diff = set["diff"].as_str().unwrap();
         let without = |bytes: &[u8], sign: char| {
             let mut gone: Vec<&str> = diff.lines().filter_map(|line| line.strip_prefix(sign)).collect();

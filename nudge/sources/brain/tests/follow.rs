@@ -1,4 +1,4 @@
-//! Tests that changed files are read while a session runs, before any question.
+//! Tests that changed files are read while a session runs, before any question comes.
 
 mod kit;
 
@@ -23,7 +23,7 @@ fn what_changes_is_read_before_anybody_asks() {
     units(4);
     fs::remove_file(desk.path("a.md")).unwrap();
     units(3);
-    // Another folder then gets the same name.
+    // After that, another folder gets the same name.
     fs::rename(desk.path("new"), desk.path(".hidden")).unwrap();
     units(1);
     desk.write("new/e.md", "# E\n");
@@ -43,7 +43,7 @@ fn what_is_of_no_interest_is_passed_over() {
     desk.write(".obsidian/app.json", "{}");
     let _working = desk.working();
     desk.wait_for("the unit", |stands| stands["units"] == 1);
-    // Files that are not units are never read. The unit is written last, so its arrival shows that the others were
+    // Files that are not units are never read. The unit is written last. So when it appears, the other files have been
     // handled.
     for round in 0..50 {
         desk.write(".obsidian/x.md", format!("# {round}\n"));
@@ -56,7 +56,7 @@ fn what_is_of_no_interest_is_passed_over() {
     assert_eq!(desk.call("check", &json!({}))["problems"], json!([]));
 }
 
-/// Repeats a question until the answer is not stale, because a busy machine may have no time to read the files.
+/// Repeats a question until the answer is not stale. A busy machine may have no time to read the files at once.
 fn fresh(desk: &Desk, question: &str) -> Vec<String> {
     loop {
         let answer = desk.call("context", &json!({"task_description": question}));
@@ -67,7 +67,7 @@ fn fresh(desk: &Desk, question: &str) -> Vec<String> {
     }
 }
 
-/// An answer is never older than the files, although a question does not check all of them.
+/// An answer is never older than the files, although a question does not check all files.
 #[test]
 fn what_was_saved_a_moment_ago_is_in_the_answer() {
     let desk = Desk::new();
@@ -97,7 +97,8 @@ fn what_was_saved_a_moment_ago_is_in_the_answer() {
     }
 }
 
-/// The system does not report a change through another name of a file. The next scan of all files finds it.
+/// The system does not report a change that is made through another name of a file. The next scan of all files finds
+/// the change.
 #[cfg(target_os = "linux")]
 #[test]
 fn where_the_system_tells_who_asks_looks_at_no_file() {
@@ -108,7 +109,7 @@ fn where_the_system_tells_who_asks_looks_at_no_file() {
     let _working = desk.working();
     desk.wait_for("the unit", |stands| stands["units"] == 1);
     let mut rounds = 0..1_000;
-    // The first scans may still run, so the test repeats the question until an answer comes without a scan.
+    // The first scans may still be running. So the test repeats the question until an answer comes without a scan.
     let word = loop {
         let round = rounds.next().expect("no question was answered without a look");
         let word = format!("unseen{round}word");

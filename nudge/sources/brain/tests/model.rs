@@ -1,4 +1,4 @@
-//! Tests with the weights of a real model, if `NUDGE_TEST_MODEL_DIR` names their folder.
+//! Tests a real model, if `NUDGE_TEST_MODEL_DIR` names the folder of its weights.
 
 mod kit;
 
@@ -18,7 +18,7 @@ fn what_stands_at_the_end_of_a_long_section_is_found_by_meaning() {
     let model = SentenceModel::load(folder.as_ref(), Precision::default()).unwrap();
     let desk = Desk::with(Arc::new(LoadedModel(Arc::new(model))));
     let tail = "Descale the espresso machine with citric acid twice a month.";
-    // Words of no language take many tokens of a model.
+    // Words that exist in no language take many tokens of a model.
     let letter = |number: usize| char::from(b"bcdfghjkmnpqrstvwxz"[number % 19]);
     let word = |number: usize| (1..7).map(|part| letter(number * part + number / 19 + part)).collect::<String>();
     let names: String = (0..420).map(|number| word(number) + if number % 30 == 29 { "\n\n" } else { " " }).collect();

@@ -1,4 +1,4 @@
-//! Tests the unasked offers to an agent.
+//! Tests the offers that an agent gets without a request.
 
 mod kit;
 
@@ -46,10 +46,10 @@ fn a_prompt_draws_what_means_the_same_and_nothing_else() {
         drawn(&desk, &*model, "silent tinsel inlets", here()),
         ["note listen (listen.md): silent tinsel inlets enlist"]
     );
-    // A line of punctuation marks is skipped.
+    // A line that has only punctuation marks is skipped.
     assert_eq!(drawn(&desk, &*model, "cold scold clod", here()), ["note help (help.md): cold scold clod"]);
     assert_eq!(drawn(&desk, &*model, "qqq www kkk", here()), [""; 0]);
-    // Without a model there are no offers, and neither for a prompt of two words.
+    // There are no offers without a model, and none for a prompt of two words.
     assert_eq!(drawn(&desk, &NoModels, "silent tinsel inlets", here()), [""; 0]);
     assert_eq!(drawn(&desk, &*model, "silent tinsel", here()), [""; 0]);
 }

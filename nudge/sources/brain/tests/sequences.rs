@@ -1,6 +1,6 @@
-//! Runs random sequences of calls that write, list and find units. Meanwhile other programs write, change and remove
-//! files, and processes end. The results must follow section 19 of the semantics. `PROPTEST_CASES=10000` runs more
-//! cases.
+//! Runs random sequences of calls that write, list and find units. Between the calls, other programs write, change and
+//! remove files, and processes end. The results must follow section 19 of the semantics. `PROPTEST_CASES=10000` runs
+//! more cases.
 
 mod kit;
 
@@ -17,20 +17,20 @@ use proptest::test_runner::Config as Cases;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use serde_json::{Value, json};
 
-/// Titles, and the names of their files.
+/// Titles, each with the name of its file.
 const TITLES: [(&str, &str); 3] =
     [("Retries with jitter", "retries-with-jitter"), ("Rate limits: 429", "rate-limits-429"), ("Größe", "größe")];
 const DOMAINS: [&str; 2] = ["coding", "general"];
 const BODIES: [&str; 2] = ["Full jitter, at most 30 s.", "# Part\n\ntext [[Retries with jitter]]\n"];
-/// The index of the title to which the second body links, and the index of that body.
+/// The index of the title that the second body links to. `LINKING` is the index of the second body.
 const LINKED: usize = 0;
 const LINKING: usize = 1;
 const CONFIDENCES: [&str; 2] = ["0.25", "0.9"];
 
-/// The score of a unit from which its related units must be in the answer.
+/// If a unit has at least this score, the answer must contain the units related to it.
 const GOOD: f64 = 0.3;
 
-/// A file, by the indexes of its domain and title.
+/// A file, as the indexes of its domain and its title.
 type At = (usize, usize);
 
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ enum Step {
         at: At,
         confidence: usize,
     },
-    /// Writes the file with another program.
+    /// Another program writes the file.
     Write {
         at: At,
         title: usize,
@@ -88,7 +88,7 @@ struct Plain {
     refused: Option<&'static str>,
 }
 
-/// Returns the words of a text in lower case.
+/// Returns the words of a text, in lower case.
 fn words(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
@@ -101,8 +101,8 @@ impl Unit {
 }
 
 impl Plain {
-    /// Returns the units related to a unit, in either direction. A link leads to the only unit with its title, or to
-    /// none if several have it.
+    /// Returns the units that are related to a unit, in both directions. A link leads to the only unit with its title,
+    /// and nowhere if several units have this title.
     fn related(&self, key: At) -> Vec<At> {
         let mut named = self.units.iter().filter(|(_, unit)| unit.title == LINKED).map(|(key, _)| *key);
         let Some(target) = named.next().filter(|_| named.next().is_none()) else { return Vec::new() };
@@ -113,7 +113,7 @@ impl Plain {
         links(&key).then_some(target).into_iter().collect()
     }
 
-    /// Returns the units within `hops` steps, each with its least number of steps.
+    /// Returns the units that can be reached within `hops` relations, each with its least number of relations.
     fn reached(&self, from: &BTreeSet<At>, hops: usize) -> BTreeMap<At, usize> {
         let mut reached: BTreeMap<_, _> = from.iter().map(|key| (*key, 0)).collect();
         for hop in 1..=hops {
@@ -231,8 +231,8 @@ impl Run {
         assert_eq!(listed, wanted, "{params}");
     }
 
-    /// Asks a question. Each unit with a word of it must be found with its current text, and so must related units,
-    /// but no others.
+    /// Asks a question. The answer must contain each unit that has a word of the question, with its present text, and
+    /// the units related to these. It must contain no other unit.
     fn ask(&self, plain: &Plain, title: usize, domain: Option<usize>, hops: usize) {
         let question = json!({"task_description": TITLES[title].0, "domain": domain.map(|index| DOMAINS[index]), "hops": hops, "limit": 20});
         let answer = self.desk.call("context", &question);
@@ -260,7 +260,7 @@ impl Run {
         let mut reached = plain.reached(&found, hops);
         reached.retain(|key, _| is_asked(key) && !found.contains(key));
         let related = answer["related"].as_array().unwrap();
-        // A unit that is related only to units of low score may be missing.
+        // The answer may leave out a unit that is related only to units with a low score.
         let is_good = |unit: &&Value| unit["score"].as_f64().is_some_and(|score| score >= GOOD);
         let of_good = plain.reached(&units.iter().filter(is_good).map(key_of).collect(), hops.min(1));
         let told: BTreeSet<_> = related.iter().map(key_of).collect();
@@ -286,7 +286,7 @@ impl Run {
     }
 }
 
-/// Returns the sections of a found unit, or the one section of a related unit.
+/// Returns the sections of a found unit, or the only section of a related unit.
 fn sections(unit: &Value) -> impl Iterator<Item = &Value> {
     unit["sections"].as_array().into_iter().flatten().chain(unit.get("section"))
 }
@@ -349,7 +349,7 @@ impl StateMachineTest for Run {
         run
     }
 
-    /// Asserts that the files are exactly the expected ones.
+    /// Asserts that the brain has exactly the expected files.
     fn check_invariants(run: &Self, plain: &Plain) {
         run.list(plain, None);
         let files = run.desk.bytes();

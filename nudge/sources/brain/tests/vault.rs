@@ -1,5 +1,5 @@
-//! Asks questions of a vault of 4,000 notes while its files change. No note may be rewritten, and each section of an
-//! answer must have been in its file at some time.
+//! Asks questions about a brain of 4,000 notes while its files change. Nudge must not rewrite any note. Each section of
+//! an answer must be a text that its file had at some time.
 
 mod kit;
 
@@ -15,20 +15,20 @@ const NOTES: usize = 4_000;
 const CHANGES: usize = 120;
 const WORDS: [&str; 8] = ["anchor", "barley", "cobalt", "dahlia", "ember", "fjord", "garnet", "harbor"];
 
-/// Every text that each file has had; the last is the current one.
+/// All texts that each file has had. The last text is the present one.
 type Versions = Mutex<HashMap<String, Vec<String>>>;
 
 fn word(number: usize) -> &'static str {
     WORDS[number % WORDS.len()]
 }
 
-/// Notes the new text first and then writes the file, so that an answer never has an unknown text.
+/// Records the new text first, and then writes the file. So an answer never contains a text that was not recorded.
 fn write(desk: &Desk, versions: &Versions, path: &str, text: String, in_place: bool) {
     versions.lock().unwrap().entry(path.to_owned()).or_default().push(text.clone());
     if in_place {
         return desk.write(path, text);
     }
-    // Most editors replace the file like this.
+    // Most editors replace a file in this way.
     desk.write(".new", text);
     fs::create_dir_all(desk.path(path).parent().unwrap()).unwrap();
     fs::rename(desk.path(".new"), desk.path(path)).unwrap();
@@ -41,7 +41,7 @@ fn note(number: usize, version: usize) -> String {
     )
 }
 
-/// Changes files in the ways that people do, in a fixed sequence.
+/// Changes a file in one of the ways that people use. The sequence is fixed.
 fn change(desk: &Desk, versions: &Versions, paths: &[String], step: usize) {
     let path = &paths[step * 7919 % paths.len()];
     let old = versions.lock().unwrap().get(path).and_then(|all| all.last().cloned()).unwrap_or_default();
@@ -59,14 +59,14 @@ fn change(desk: &Desk, versions: &Versions, paths: &[String], step: usize) {
             write(desk, versions, path, format!("# Again {step}\n\n{}\n", word(step)), false);
         }
         _ => {
-            // Writes half of the text, and then the whole text.
+            // Writes half of the text first, and then the whole text.
             write(desk, versions, path, old.chars().take(old.len() / 2).collect(), true);
             write(desk, versions, path, old, true);
         }
     }
 }
 
-/// Checks that each section of an answer was in its file at some time. Returns the number of sections.
+/// Checks that each section of an answer is a text that its file had at some time. Returns the number of sections.
 fn quoted(versions: &Versions, answer: &Value) -> usize {
     let sections_of = |unit: &Value| match &unit["sections"] {
         Value::Array(all) => all.clone(),
@@ -78,7 +78,7 @@ fn quoted(versions: &Versions, answer: &Value) -> usize {
         let path = unit["path"].as_str().unwrap();
         for section in sections_of(unit) {
             let text = section["text"].as_str().unwrap().trim_end_matches('…').trim_end();
-            // Manuals contain examples of credentials, which are withheld.
+            // Manuals contain examples of credentials, so these sections are withheld.
             if text.starts_with("[withheld: ") {
                 continue;
             }
@@ -135,7 +135,7 @@ fn answers_quote_what_the_files_said_and_no_file_is_rewritten() {
             .collect();
         for step in 0..CHANGES {
             change(&desk, &versions, &paths, step);
-            // Makes several changes between two answers.
+            // Several changes are made between two answers.
             if step % 4 == 3 {
                 answers.recv().unwrap();
             }
@@ -144,7 +144,7 @@ fn answers_quote_what_the_files_said_and_no_file_is_rewritten() {
         askers.into_iter().map(|asker| asker.join().unwrap()).sum::<usize>()
     });
     let now = desk.bytes();
-    // The worker reads all files without a question, and each file has the text that was written last.
+    // The worker reads all files without a question. Each file has the text that was written last.
     desk.wait_for("every file", |stands| stands["units"] == now.len());
     for (path, text) in &now {
         let path = path.strip_prefix(&root).unwrap().to_str().unwrap();

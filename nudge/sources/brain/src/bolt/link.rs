@@ -1,5 +1,5 @@
-//! Connects to the server, and runs the threads that wait for it. A server that accepts a question and never answers
-//! blocks the asking thread without limit, so the caller's thread never asks itself.
+//! Connects to the graph server. A server may accept a question and never answer it. So a question is sent on a thread
+//! of its own, and the caller's thread waits only for a limited time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, mpsc};
@@ -17,23 +17,24 @@ use serde_json::Value;
 
 use super::{BoltEndpoint, CypherQuery, Row};
 
-/// The longest time to connect and log in.
+/// The longest time to connect to the server and to log in.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The interval of TCP keep-alive probes.
+/// The time between two TCP keep-alive probes.
 const ALIVE: Duration = Duration::from_secs(30);
-/// The most threads that may wait for the server.
+/// The most threads that may wait for the server at the same time.
 const MAX_WAITING: usize = 8;
-/// The pauses, in milliseconds, before the retries of a statement that conflicts with another transaction.
+/// The pauses, in milliseconds, before the retries of a statement. A statement is retried when it conflicts with
+/// another transaction.
 const PAUSES: [u64; 8] = [5, 11, 23, 47, 97, 199, 401, 809];
-/// The most characters of the server's messages.
+/// The most characters of a server's message that are shown.
 const SAID_CHARS: usize = 160;
 
-/// The connections to a server.
+/// The connection to a server.
 pub struct BoltLink {
     place: Arc<BoltEndpoint>,
-    /// Is made on first use, and again after a failure.
+    /// The driver. It is made on first use, and made again after a failure.
     driver: Mutex<Option<Arc<Driver>>>,
-    /// Counts the waiting threads: each holds a clone of this `Arc`.
+    /// Counts the waiting threads: each thread holds a clone of this `Arc`.
     waiting: Arc<()>,
 }
 
@@ -55,7 +56,7 @@ impl BoltLink {
                 let answer = run_statements(&driver, &place, &queries)?;
                 Ok((answer, driver))
             });
-            // The send fails if the caller has stopped waiting.
+            // The send fails if the caller waits no longer.
             drop(tell.send(answer));
             drop(waiting);
         };
@@ -73,7 +74,7 @@ impl BoltLink {
     }
 }
 
-/// Makes the driver for a server without opening a connection.
+/// Makes the driver of a server. This opens no connection yet.
 fn new_driver(place: &BoltEndpoint) -> Result<Arc<Driver>, String> {
     let connection = ConnectionConfig::new(Address::from((&*place.host, place.port))).with_routing(false);
     let connection = if place.is_encrypted {
@@ -90,7 +91,7 @@ fn new_driver(place: &BoltEndpoint) -> Result<Arc<Driver>, String> {
         .with_auth(Arc::new(login))
         .with_connection_timeout(CONNECT)
         .with_connection_acquisition_timeout(CONNECT)
-        // Tests each idle connection before its use: the server may have been restarted.
+        // Each idle connection is tested before it is used, because the server may have been restarted.
         .with_idle_time_before_connection_test(Duration::ZERO)
         .with_keep_alive(KeepAliveConfig::CustomTime(ALIVE))
         .with_telemetry(false);
@@ -119,12 +120,12 @@ fn run_statements(driver: &Driver, place: &BoltEndpoint, queries: &[CypherQuery]
     Ok(answers)
 }
 
-/// Returns true when another transaction interfered and the statement had no effect.
+/// Returns true when the statement had no effect because of another transaction, so that a retry may succeed.
 fn is_in_the_way(error: &Neo4jError) -> bool {
     matches!(error, Neo4jError::ServerError { error, .. } if error.code().contains(".TransientError."))
 }
 
-/// Converts a JSON value into a value of the protocol.
+/// Converts a JSON value to a value of the Bolt protocol.
 fn to_bolt_value(value: &Value) -> ValueSend {
     match value {
         Value::Null => ValueSend::Null,
@@ -151,8 +152,8 @@ fn from_bolt_value(value: ValueReceive) -> Value {
     }
 }
 
-/// Describes the error in a clause that follows the name of the server. The server's own message comes from a
-/// stranger, so it is cut to one line.
+/// Describes an error in a clause that follows the name of the server. The server's own message comes from a stranger,
+/// so it is cut to one line.
 fn describe_error(error: &Neo4jError) -> String {
     match error {
         Neo4jError::Disconnect { source: Some(error), .. } => match error.kind() {

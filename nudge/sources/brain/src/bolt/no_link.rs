@@ -1,10 +1,10 @@
-//! Replaces the connection in builds without the feature `bolt`.
+//! Replaces the connection to the server in builds without the feature `bolt`.
 
 use std::time::Duration;
 
 use super::{BoltEndpoint, CypherQuery, Row};
 
-/// A link that cannot exist.
+/// A link that is never made.
 pub enum BoltLink {}
 
 impl BoltLink {

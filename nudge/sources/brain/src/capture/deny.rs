@@ -1,14 +1,14 @@
-//! Denies the capture of sessions in some folders. A folder has several names because of links and `..`, and a
-//! session may name several folders. The check compares every name of every folder.
+//! Denies the capture of sessions that name certain folders. A folder has several names, because of links and `..`, and
+//! a session may name several folders. So the check compares every name of every folder.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::source::at_home;
 
-/// The longest path that is resolved on the disk; no system has longer ones.
+/// The most bytes of a path that is resolved on the disk. No system has longer paths.
 const MAX_BYTES: usize = 4_096;
 
-/// Returns true when one of the folders is denied or lies in a denied one.
+/// Returns true when any of the folders is a denied folder, or is inside one.
 pub fn is_denied<'a>(denied: &[String], folders: impl IntoIterator<Item = &'a Path>) -> bool {
     let denied: Vec<_> = denied.iter().map(|folder| at_home(folder)).filter(|folder| folder.is_absolute()).collect();
     if denied.is_empty() {
@@ -20,8 +20,8 @@ pub fn is_denied<'a>(denied: &[String], folders: impl IntoIterator<Item = &'a Pa
     folders.into_iter().any(is_in)
 }
 
-/// Returns two names of a folder: the written one without `..`, and the real one without links. For a missing folder
-/// the real one is resolved as far as it exists.
+/// Returns two names of a folder: the written name without `..`, and the real name without links. If the folder is
+/// missing, its real name is resolved as far as the path exists.
 fn list_names(folder: &Path) -> [PathBuf; 2] {
     let mut written = PathBuf::new();
     for part in folder.components() {
@@ -35,7 +35,7 @@ fn list_names(folder: &Path) -> [PathBuf; 2] {
     [written, real]
 }
 
-/// Resolves links in the part of a path that exists.
+/// Resolves the links in the part of a path that exists.
 fn resolve_links(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;

@@ -1,13 +1,13 @@
-//! Tests faults of the user's own agents, which small programs imitate here. Each fault is described in a sentence
-//! and leaves no branch. Nudge tries again only if the fault may pass.
+//! Tests the faults of the user's own agents. Small programs imitate the agents here. Nudge describes each fault in a
+//! sentence, and makes no branch. Nudge tries again only if another try may succeed.
 
 use std::io::Write as _;
 use std::process::Stdio;
 
 use super::*;
 
-/// Makes a program from a script. Another process writes the file: if this process had it open, a child of another
-/// test could inherit it, and the system runs no file that is open for writing.
+/// Makes a program from a script. Another process writes the file. If this process had the file open, a child of
+/// another test could inherit the open file, and the system does not run a file that is open for writing.
 pub fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
     let path = desk.path(name);
     let mut shell = Command::new("sh");
@@ -18,7 +18,7 @@ pub fn fake(desk: &Desk, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// Works on a job. `script` becomes the program of this engine; with `None` the engine has no program.
+/// Works on a job. `script` becomes the program of this engine; with `None`, the program is missing.
 fn work_with(desk: &Desk, id: &str, engine: &str, script: Option<&str>) -> CaptureJob {
     let path = script.map(|script| fake(desk, engine, script));
     let stop = StopFlag::default();
@@ -28,7 +28,7 @@ fn work_with(desk: &Desk, id: &str, engine: &str, script: Option<&str>) -> Captu
     held.job.clone()
 }
 
-/// The beginning of a script that writes to the file in which Codex must put its answer.
+/// The beginning of a script that writes its answer to the file that `-o` names, as Codex does.
 const TO_FILE: &str = "while [ \"$1\" != -o ]; do shift; done; cat >/dev/null; ";
 
 #[test]
@@ -58,7 +58,7 @@ fn faults_of_the_users_own_agents() {
             ("sleep 600 & sleep 600".to_owned(), "1", format!("{engine} gave no answer in 1 s")),
             (format!("exec {huge}"), "20", format!("{engine} answered")),
         ];
-        // Nudge stops reading as soon as an answer is too long.
+        // Nudge stops reading when an answer is too long.
         for (script, seconds, said) in
             ended.into_iter().take(if engine == "claude" { 4 } else { 3 }).chain(faults(engine))
         {
@@ -74,7 +74,7 @@ fn faults_of_the_users_own_agents() {
         let id = desk.session("s-1", "hello").id;
         let job = work_with(&desk, &id, engine, None);
         assert!(job.note.unwrap().contains(&format!("There is no {engine} in PATH")));
-        // A program that appears in PATH later is used then.
+        // When the program appears in PATH later, Nudge uses it.
         let answer = json!({"units": [unit("Retry with full jitter", BODY)]}).to_string();
         let script = match engine {
             "claude" => format!(

@@ -1,5 +1,6 @@
-//! Jobs: each end of a session makes one file in a private folder of the user. The process that works on a job holds
-//! the job's lock and rewrites the file after every step, so another process can continue after a kill.
+//! Manages capture jobs. Each end of a session makes one job, which is a file in a private folder of the user. The
+//! process that works on a job holds the job's lock, and rewrites the file after every step. So another process can
+//! continue after a kill.
 
 use std::fs;
 use std::io;
@@ -21,54 +22,54 @@ use sha2::{Digest as _, Sha256};
 
 use crate::llm::ModelCost;
 
-/// The folder of the jobs, inside the sources' data folder.
+/// The folder of the jobs, inside the data folder of the sources.
 const FOLDER: &str = "capture";
-/// The longest file of a job, and the most jobs that are kept.
+/// The most bytes of a job's file. `MAX_JOBS` is the number of jobs that are kept.
 const MAX_BYTES: u64 = 4 << 20;
 const MAX_JOBS: usize = 500;
-/// The most tries of a job.
+/// The most tries of one job.
 pub const MAX_TRIES: u32 = 3;
-/// The most jobs of one session; each end of the session makes one.
+/// The most jobs of one session, because each end of the session makes a job.
 const MAX_ENDS: usize = 100;
 
-/// The state of a job: the last step that was done.
+/// The state of a job: the last step that is finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Some requests to a model are still open.
+    /// The model has not answered all requests yet.
     Waiting,
-    /// The files to write are known.
+    /// The units to write are known.
     Asked,
     /// The commit exists.
     Committed,
     /// The branch exists.
     Branched,
-    /// The branch is at the remote.
+    /// The remote has the branch.
     Pushed,
     /// The pull request exists.
     Proposed,
-    /// The branch is at the remote, but no pull request could be made.
+    /// The remote has the branch, but no pull request could be made.
     Remote,
-    /// The branch exists only in the local repository.
+    /// Only the local repository has the branch.
     Local,
-    /// The branch was merged, or removed.
+    /// A person has merged or removed the branch.
     Reviewed,
-    /// The session had nothing worth keeping.
+    /// The model proposed nothing worth keeping.
     Empty,
-    /// The session was too short, or ran in a project that must not be captured.
+    /// The session was too short, or named a folder that must not be captured.
     Skipped,
-    /// Nudge has given the job up.
+    /// Nudge does not try the job again.
     Failed,
 }
 
 impl JobState {
-    /// Returns true when nothing is left to do.
+    /// Returns true when no step is left.
     pub const fn is_done(self) -> bool {
         !matches!(self, Self::Waiting | Self::Asked | Self::Committed | Self::Branched | Self::Pushed)
     }
 }
 
-/// A file that the job will write.
+/// A unit that the job will write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitDraft {
     pub id: String,
@@ -82,10 +83,10 @@ pub struct UnitDraft {
     pub confidence: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<ProposedRelation>,
-    /// The id of the unit that this text extends; then it gets no file of its own.
+    /// The id of the unit that this text extends; then the text gets no file of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<String>,
-    /// The text. It is emptied when the job ends, unless it failed.
+    /// The text. It is removed when the job ends, unless the job failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
     /// The path of the written file.
@@ -93,16 +94,16 @@ pub struct UnitDraft {
     pub path: String,
 }
 
-/// A job.
+/// A capture job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaptureJob {
-    /// The name of the job's file, without its ending.
+    /// The id of the job: the name of the job's file without its ending.
     pub id: String,
     pub session: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<TranscriptClient>,
     pub transcript: PathBuf,
-    /// The part of the transcript that the job covers, in bytes.
+    /// The range of the transcript that the job covers, in bytes: from `from` to `to`.
     pub from: u64,
     pub to: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,17 +112,17 @@ pub struct CaptureJob {
     pub brain: PathBuf,
     pub created: Millis,
     pub state: JobState,
-    /// The state in which the job was given up.
+    /// The state in which the job failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_in: Option<JobState>,
     #[serde(default)]
     pub tries: u32,
     #[serde(default)]
     pub tried_at: Millis,
-    /// The reason of the current state.
+    /// The reason for the present state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The number of answered requests, and the costs of the calls.
+    /// The number of requests that the model has answered. `calls` holds the cost of each call.
     #[serde(default)]
     pub parts_done: usize,
     #[serde(default)]
@@ -136,7 +137,7 @@ pub struct CaptureJob {
     pub branch: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The branch that the pull request goes to.
+    /// The branch into which the pull request merges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,23 +177,23 @@ impl CaptureJob {
     }
 }
 
-/// The end of a session, as a client reports it.
+/// The end of a session, as the client's hook reports it.
 #[derive(Debug, Clone)]
 pub struct SessionEnd {
-    /// The client's id of the session; empty when it is unknown.
+    /// The id that the client gives the session; empty when it is unknown.
     pub session: String,
-    /// The client's file of the session.
+    /// The file in which the client keeps the session.
     pub transcript: PathBuf,
-    /// The folder that the agent worked in.
+    /// The folder in which the agent worked.
     pub cwd: Option<PathBuf>,
 }
 
-/// The jobs of a user.
+/// The folder that holds the jobs of a user.
 #[derive(Debug, Clone)]
 pub struct JobFolder(PathBuf);
 
 impl JobFolder {
-    /// Opens the jobs in the folder of the sources' files, and makes the folder.
+    /// Opens the folder of the jobs inside the data folder. Makes it if it does not exist.
     ///
     /// # Errors
     /// The errors of [`DataDir::create_folder`].
@@ -200,12 +201,12 @@ impl JobFolder {
         DataDir::new(data.path().join(FOLDER)).create_folder().map(Self)
     }
 
-    /// Returns the folder, which also holds temporary files of the work.
+    /// Returns the path of the folder. The folder also holds temporary files of the captures.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a job for the end of a session. Returns `None` when earlier jobs cover the whole transcript.
+    /// Writes a job for the end of a session. Returns `None` when earlier jobs cover the whole transcript already.
     ///
     /// # Errors
     /// `E_NOT_FOUND` without a transcript; `E_UNAVAILABLE` when the job's file cannot be written.
@@ -234,7 +235,7 @@ impl JobFolder {
         while number <= MAX_ENDS {
             let id = if number == 1 { session.clone() } else { format!("{session}.{number}") };
             if let Some(known) = self.read(&id) {
-                // Two hooks may report the same end.
+                // Two hooks may report the same end of a session.
                 if known.to >= to {
                     return Ok(None);
                 }
@@ -244,8 +245,8 @@ impl JobFolder {
             let job = CaptureJob::new(id, &session, end, (from, to), brain, now);
             match keep(&job) {
                 Ok(()) => return Ok(Some(job)),
-                // Another hook has written this job first, so the loop reads it next. A file that is not a job stays,
-                // and the next number is tried.
+                // Another hook wrote this job first; the loop reads the job next. If the file is not a job, the loop
+                // tries the next number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     number += usize::from(self.read(&job.id).is_none());
                 }
@@ -255,13 +256,13 @@ impl JobFolder {
         Err(Error::unavailable("This session has ended too often to be captured again."))
     }
 
-    /// Reads a job.
+    /// Reads a job; `None` if it does not exist or cannot be read.
     pub fn read(&self, id: &str) -> Option<CaptureJob> {
         let text = foreign::read_text(&self.job_path(id), LinkPolicy::Refused, MAX_BYTES).ok()?;
         serde_json::from_str(&text).ok().filter(|job: &CaptureJob| job.id == id)
     }
 
-    /// Returns every job, the oldest first.
+    /// Returns all jobs, the oldest first.
     pub fn read_all(&self) -> Vec<CaptureJob> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let ids = names.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned()));
@@ -270,12 +271,13 @@ impl JobFolder {
         jobs
     }
 
-    /// Returns true when an unfinished job was not touched since `since`.
+    /// Returns true when there is an unfinished job that no process has touched since `since`.
     pub fn has_unfinished_since(&self, since: Millis) -> bool {
         self.read_all().iter().any(|job| !job.state.is_done() && job.created.max(job.tried_at) < since)
     }
 
-    /// Locks a job for this process and reads it. Returns `None` when another process holds it.
+    /// Locks a job for this process and reads it. Returns `None` when another process holds the lock, or when the job
+    /// cannot be read.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the job's lock cannot be opened.
@@ -287,7 +289,7 @@ impl JobFolder {
         }
     }
 
-    /// Removes the oldest finished jobs when there are too many, and files that killed processes have left.
+    /// Removes the oldest finished jobs when there are too many. Also removes the temporary files of killed processes.
     pub fn remove_old(&self) {
         self.remove_leftovers();
         let all = self.read_all();
@@ -300,8 +302,8 @@ impl JobFolder {
         }
     }
 
-    /// Removes old temporary files; their names begin with a dot. No engine runs longer than half of this time, so
-    /// the files are not in use.
+    /// Removes old temporary files, whose names begin with a dot. No engine runs longer than half of `OLD`, so these
+    /// files are not in use.
     fn remove_leftovers(&self) {
         const OLD: Duration = Duration::from_hours(2);
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
@@ -322,11 +324,11 @@ impl JobFolder {
         self.0.join(format!("{id}.lock"))
     }
 
-    /// Writes a job as a whole: a reader never sees half a file.
+    /// Writes the whole file of a job. A reader never sees a part of it.
     fn write(&self, job: &CaptureJob, is_new: bool) -> io::Result<()> {
         let (text, name) = (serde_json::to_vec(job)?, format!("{}.json", job.id));
-        // A new job is not flushed, because the hook must not wait for the disk. Later steps are flushed, because
-        // repeating them costs money or time.
+        // A new job is not flushed to the disk, because the hook must not wait for the disk. Later steps are flushed,
+        // because to repeat them costs money or time.
         let sync = if is_new { DiskSync::Unflushed } else { DiskSync::Flushed };
         let folder = HeldFolder::open(&self.0)?;
         let fresh = folder.write_fresh(&text, FileRights::Private, sync)?;
@@ -339,7 +341,7 @@ impl JobFolder {
     }
 }
 
-/// A job that this process works on and holds locked.
+/// A job that this process has locked and works on.
 pub struct LockedJob<'a> {
     jobs: &'a JobFolder,
     pub job: CaptureJob,
@@ -347,22 +349,23 @@ pub struct LockedJob<'a> {
 }
 
 impl LockedJob<'_> {
-    /// Saves the job in its current state.
+    /// Saves the present state of the job.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when the file cannot be written.
     pub fn save(&self) -> Result<()> {
         self.jobs.write(&self.job, false).map_err(|error| self.jobs.write_error(&error))
     }
 
-    /// Allows a job that was given up to be tried again, from its last state. A finished job stays finished.
+    /// Lets a job be tried again from the last step that worked, if the job failed, or if its branch was not pushed or
+    /// has no pull request. A job that has finished in any other way stays finished.
     ///
     /// # Errors
     /// The errors of [`save`](Self::save).
     pub fn allow_retry(&mut self) -> Result<()> {
         let job = &mut self.job;
         job.state = match job.state {
-            // Answered requests are not sent again.
+            // The job keeps the answers that it has, so these requests are not sent again.
             JobState::Failed => job.failed_in.take().unwrap_or(JobState::Waiting),
             JobState::Local => JobState::Branched,
             JobState::Remote => JobState::Pushed,
@@ -384,7 +387,7 @@ impl LockedJob<'_> {
         self.job.state = state;
         self.job.note = note.map(str::to_owned);
         if state.is_done() && state != JobState::Failed {
-            // The text is in the repository or was not wanted, so the job does not keep a copy.
+            // The texts are in the repository or were not wanted, so the job keeps no copy.
             self.job.units.iter_mut().for_each(|unit| unit.body.clear());
         }
         self.save()
@@ -397,7 +400,7 @@ fn file_length(path: &Path) -> Result<u64> {
     there.ok_or_else(none)
 }
 
-/// Returns the name of a session's jobs: the client's id if it is valid as a file name.
+/// Returns the name for the jobs of a session: the client's id of the session, if that is valid as a file name.
 fn name(end: &SessionEnd) -> String {
     let is_name = |text: &str| {
         (1..=80).contains(&text.len())

@@ -1,4 +1,5 @@
-//! Tests the job files: each end of a session makes one job, no matter which processes write, read and lock it.
+//! Tests the files of jobs. Each end of a session makes one job, no matter which processes write, read and lock the
+//! jobs.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Finds units of a brain that are similar to a text: units to list in a request, and a unit that says the same as a
-//! proposal.
+//! Finds the units of a brain that are similar to a text. A request to a model lists similar units. A proposal is
+//! compared with a unit that says the same.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -25,16 +25,16 @@ use crate::source::{BrainSource, VARIABLE};
 
 /// The most units that a request lists.
 const TOLD: usize = 20;
-/// The most bytes at the end of a transcript that are used to find these units.
+/// The bytes at the end of a transcript with which these units are found.
 const ASKED_BYTES: usize = 60 << 10;
-/// The lowest values at which two units count as the same: the share of words that both have, weighted by rarity, and
-/// the cosine.
+/// A unit says the same as a proposal if it contains this share of the proposal's words, weighted by rarity, or if the
+/// cosine is at least `COSINE`.
 const COVER: f64 = 0.8;
 const COSINE: f32 = 0.9;
-/// The wait for the model is long, because no user waits for a capture.
+/// The longest time to wait until the embedding model is loaded. It is long because no user waits for a capture.
 const MODEL_WAIT: Duration = Duration::from_secs(30);
 
-/// The index of a brain, for the capture of one session.
+/// Looks up the units of a brain during the capture of one session.
 pub struct UnitLookup<'a> {
     brains: &'a BrainSource,
     root: &'a Path,
@@ -42,10 +42,10 @@ pub struct UnitLookup<'a> {
 }
 
 impl<'a> UnitLookup<'a> {
-    /// Opens the index of a brain.
+    /// Opens the index of a brain, and updates it from the files.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` without the folder; the errors of the index.
+    /// `E_NOT_FOUND` when the folder does not exist; else the errors of the index.
     pub fn open(brains: &'a BrainSource, root: &'a Path) -> Result<Self> {
         let index = brains.index(root)?;
         index.scan(None)?;
@@ -85,7 +85,7 @@ impl<'a> UnitLookup<'a> {
         self.find_path(id).is_some()
     }
 
-    /// Returns the path of a unit's file.
+    /// Returns the path of a unit's file; `None` if there is no such unit.
     pub fn find_path(&self, id: &str) -> Option<String> {
         let path = self.index.db.read(|c| {
             Ok(c.prepare_cached("SELECT path FROM unit WHERE uid = ?1")?
@@ -95,7 +95,7 @@ impl<'a> UnitLookup<'a> {
         path.ok().flatten()
     }
 
-    /// Finds a unit that says the same by words or by meaning, and returns its id.
+    /// Finds a unit that says the same, by words or by meaning. Returns the unit's id.
     pub fn find_same(&self, title: &str, body: &str) -> Option<String> {
         let text = format!("{title}\n{body}");
         let unit_of = |chunk: i64| {
@@ -126,7 +126,7 @@ impl<'a> UnitLookup<'a> {
     }
 }
 
-/// Finds a draft of the same session that says the same as a proposal, and returns its id.
+/// Finds a draft of the same session that says the same as a proposal. Returns the draft's id.
 pub fn same_draft(drafts: &[UnitDraft], title: &str, body: &str) -> Option<String> {
     let stems = |title: &str, body: &str| {
         split_words(title).into_iter().chain(split_words(body)).map(|word| word.stem).collect::<HashSet<_>>()
@@ -134,7 +134,7 @@ pub fn same_draft(drafts: &[UnitDraft], title: &str, body: &str) -> Option<Strin
     let own = stems(title, body);
     let is_same = |draft: &&UnitDraft| {
         let theirs = stems(&draft.title, &draft.body);
-        // Compares in integers: eight of ten words must be equal.
+        // Compares whole numbers: eight of ten words must be equal.
         own.intersection(&theirs).count() * 10 >= own.len() * 8
     };
     drafts.iter().find(is_same).map(|draft| draft.id.clone())

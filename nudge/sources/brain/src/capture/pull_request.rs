@@ -1,5 +1,5 @@
-//! Makes the pull request for a branch by the command `gh`, or else by GitHub's API. If neither works, the branch
-//! stays for a later review.
+//! Makes the pull request for a branch with the command `gh`, or else with GitHub's API. If neither works, the branch
+//! waits for a later review.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::repo::BrainRepo;
 use crate::llm::web;
 use crate::llm::{RequestFault, program};
 
-/// The data of a pull request.
+/// The data from which a pull request is made.
 pub struct PullRequest<'a> {
     pub repo: &'a BrainRepo,
     pub head: &'a str,
@@ -31,20 +31,20 @@ pub struct PullRequest<'a> {
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Returns the title of a session's commit and pull request: `Knowledge from session 2026-11-22 13:43`.
+/// Returns the title of a capture's commit and pull request: `Knowledge from session 2026-11-22 13:43`.
 pub fn format_title(job: &CaptureJob) -> String {
     let minute: String = rfc3339::format_time(job.created).chars().take("2026-11-22T13:43".len()).collect();
     format!("Knowledge from session {}", minute.replace('T', " "))
 }
 
-/// Renders the text for the reviewer.
+/// Formats the text that the reviewer reads.
 pub fn render_body(job: &CaptureJob) -> String {
     let mut out = String::from(
         "What a session was worth keeping, as a model proposes it. Nothing of it is in the brain before you merge.\n",
     );
     for UnitDraft { title, kind, domain, path, updates, .. } in &job.units {
         let what = if updates.is_some() { "adds to" } else { "new" };
-        // Writing to a string cannot fail.
+        // Writing to a string never fails.
         let _ = write!(out, "\n- **{title}** ({kind}, {domain}; {what} `{path}`)");
     }
     let proposed = render_proposed_changes(job);
@@ -56,8 +56,8 @@ pub fn render_body(job: &CaptureJob) -> String {
     view::withhold_secrets(&out, &mut 0)
 }
 
-/// Renders the texts that may extend existing units; the reviewer copies the new parts. The files of the branch hold
-/// none of these texts, because no measure can decide safely that two units are the same.
+/// Formats the texts that may extend existing units. The reviewer copies the new parts by hand. The files on the branch
+/// contain none of these texts, because no measure can decide safely that two units say the same.
 pub fn render_proposed_changes(job: &CaptureJob) -> String {
     let mut out = String::new();
     for RejectedProposal { title, of: unit, text, .. } in &job.rejected {
@@ -65,7 +65,7 @@ pub fn render_proposed_changes(job: &CaptureJob) -> String {
         if out.is_empty() {
             out += "Proposed as changes of units that are there. Merging changes none of them:\n";
         }
-        // A fence disables mentions and links. It is longer than any fence in the text.
+        // The fence keeps mentions and links in the text from working. The fence is longer than any fence in the text.
         let longest = text.split(|c| c != '~').map(str::len).fold(2, usize::max);
         let fence = "~".repeat(longest + 1);
         let _ = write!(out, "\n**{title}**, like `{unit}`:\n\n{fence}\n{text}\n{fence}\n");
@@ -74,11 +74,10 @@ pub fn render_proposed_changes(job: &CaptureJob) -> String {
 }
 
 impl PullRequest<'_> {
-    /// Makes the pull request, or finds an existing one. Returns its address.
+    /// Makes the pull request, or finds the existing one. Returns the address of the pull request.
     ///
     /// # Errors
-    /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE` with the reason of the
-    /// failure.
+    /// `E_SECRET_REJECTED` for a text that looks like a credential; else `E_UNAVAILABLE` with the reason.
     pub fn create(&self, gh: Option<PathBuf>) -> Result<String> {
         view::refuse_secrets("The pull request", &format!("{}\n{}", self.title, self.body))?;
         let by_command = gh.map(|gh| self.by_command(&gh));
@@ -111,7 +110,7 @@ impl PullRequest<'_> {
             |said: &str| said.split_whitespace().rev().find(|word| word.starts_with("http")).map(str::to_owned);
         match made {
             Ok(said) => address(&said).ok_or_else(|| RequestFault::new_lasting("gh names no pull request")),
-            // An interrupted try may have made the pull request already.
+            // An earlier try that was interrupted may have made the pull request already.
             Err(fault) => match run(&["pr", "view", head, "--json", "url", "--jq", ".url"], "") {
                 Ok(said) => address(&said).ok_or(fault),
                 Err(_) => Err(fault),
@@ -147,7 +146,7 @@ impl PullRequest<'_> {
     }
 }
 
-/// A project on GitHub, reached by the API.
+/// A project on GitHub that is reached through the API.
 #[cfg(feature = "llm")]
 pub struct GithubProject<'a> {
     pub url: &'a str,
@@ -158,7 +157,7 @@ pub struct GithubProject<'a> {
 
 #[cfg(feature = "llm")]
 impl GithubProject<'_> {
-    /// Makes a pull request, or finds the existing one of the branch.
+    /// Makes a pull request, or finds the existing pull request of the branch.
     pub fn create_pull_request(
         &self,
         request: &serde_json::Value,
@@ -187,7 +186,7 @@ impl GithubProject<'_> {
 }
 
 #[cfg(any(feature = "llm", test))]
-/// Splits the address of a remote into host, owner and name of the project.
+/// Splits the address of a remote into the host, the owner and the name of the project.
 fn parse_remote(remote: &str) -> Option<(String, String, String)> {
     let (host, path) = match remote.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?,

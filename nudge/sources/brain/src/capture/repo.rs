@@ -1,6 +1,6 @@
-//! Commits by git's low-level commands with a separate index. The user's checkout, index, stash and configuration
-//! stay unchanged, even when several captures run at once. The user's own settings decide how git reaches the remote.
-//! Hooks, filters and helpers of the brain's repository do not run ([`nudge_git`]).
+//! Makes commits with git's low-level commands and a separate index. So the user's checkout, index, stash and
+//! configuration stay unchanged, even when several captures run at once. The user's own settings decide how git reaches
+//! the remote. Hooks, filters and helpers that the brain's repository names do not run ([`nudge_git`]).
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use nudge_os::process::ChildProgram;
 
 use crate::git::to_git_error;
 
-/// The limits of a git call; the time allows for a slow remote.
+/// The limits of one git command. The time is long enough for a slow remote.
 const LIMITS: CallLimits = CallLimits { time: Duration::from_mins(1), output_bytes: 16 << 20 };
 
 /// The repository that contains a brain.
@@ -21,34 +21,34 @@ pub struct BrainRepo {
     repository: GitRepository,
 }
 
-/// The commit from which a branch starts.
+/// The branch from which a capture's branch starts.
 pub struct BranchBase {
-    /// The branch into which the pull request merges.
+    /// The name of this branch. The pull request merges into it.
     pub name: String,
-    /// `None` in a repository without any commit.
+    /// The commit from which the branch starts; `None` in a repository without a commit.
     pub commit: Option<String>,
 }
 
 /// The prefix of the remote's branches in the local repository.
 const REMOTE: &str = "refs/remotes/origin/";
 
-/// A file to commit.
+/// A file that a commit contains.
 pub struct CommitFile {
-    /// The path below the brain's folder.
+    /// The path of the file, relative to the brain's folder.
     pub path: String,
     pub text: String,
-    /// Is true when the file exists and gets an addition.
+    /// Is true when the file exists already and gets an addition.
     pub is_there: bool,
 }
 
-/// The parts of a commit.
+/// The input of a new commit.
 pub struct NewCommit<'a> {
     pub base: Option<&'a str>,
     pub files: &'a [CommitFile],
     pub message: &'a str,
-    /// Seconds since 1970. The time is an input, so a repeated commit has the same hash.
+    /// The time of the commit, in seconds since 1970. The time is an input, so a repeated commit has the same hash.
     pub unix_seconds: i64,
-    /// The path of the separate index.
+    /// The path of the separate index file.
     pub index: &'a Path,
 }
 
@@ -56,7 +56,7 @@ impl BrainRepo {
     /// Opens the repository of a brain.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` without a repository or without git.
+    /// `E_UNAVAILABLE` when the brain is in no repository, or when git is missing.
     pub fn open(root: &Path) -> Result<Self> {
         let none = || {
             Error::unavailable(format!(
@@ -71,10 +71,10 @@ impl BrainRepo {
         Ok(Self { repository })
     }
 
-    /// Finds the start of a branch. With a remote it is a branch of the remote, so that a push sends nothing else.
-    /// Without a remote it is the wanted branch or the checkout.
+    /// Finds the commit from which a new branch starts. If there is a remote, it is a commit of a remote branch, so
+    /// that a push sends nothing else. Without a remote, it is the wanted branch, or else the checkout.
     ///
-    /// # Errors
+    /// `E_UNAVAILABLE` when no branch of the remote is known.
     /// `E_UNAVAILABLE` when no branch of the remote is known.
     pub fn find_base(&self, wanted: Option<&str>) -> Result<BranchBase> {
         let wanted = wanted.filter(|name| is_ref(name)).map(str::to_owned);
@@ -108,7 +108,7 @@ impl BrainRepo {
         Some(name.to_owned()).filter(|name| is_ref(name))
     }
 
-    /// Returns the upstream branch of the checkout, or else the branch of the remote with the same name.
+    /// Returns the upstream branch of the checkout, or else the remote branch with the same name.
     fn find_upstream(&self) -> Option<String> {
         let followed = self.run_git(&["rev-parse", "--symbolic-full-name", "@{upstream}"]).ok();
         let followed = followed.and_then(|full| full.strip_prefix(REMOTE).map(str::to_owned));
@@ -117,18 +117,18 @@ impl BrainRepo {
         followed.or_else(same)
     }
 
-    /// Returns the branch to which a symbolic name points.
+    /// Returns the branch that a symbolic name points to.
     fn named_by(&self, name: &str, before: &str) -> Option<String> {
         let full = self.run_git(&["symbolic-ref", "--quiet", name]).ok()?;
         full.strip_prefix(before).map(str::to_owned)
     }
 
-    /// Returns the commit to which a name points.
+    /// Returns the commit that a name points to; `None` if there is none.
     pub fn commit_of(&self, name: &str) -> Option<String> {
         self.run_git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]).ok()
     }
 
-    /// Returns true when a commit is contained in the checkout or in a branch of the remote.
+    /// Returns true when the checkout contains a commit, or when the remote branch `into` contains it.
     pub fn is_merged(&self, commit: &str, into: Option<&str>) -> bool {
         let remote = into.map(|name| format!("{REMOTE}{name}"));
         ["HEAD"].into_iter().chain(remote.as_deref()).any(|name| {
@@ -136,20 +136,20 @@ impl BrainRepo {
         })
     }
 
-    /// Returns the text of a file in a commit.
+    /// Returns the text of a file in a commit; `None` if the commit does not have the file.
     pub fn read_file(&self, commit: &str, path: &str) -> Option<String> {
         self.run_git_raw(&["cat-file", "blob", &format!("{commit}:{}{path}", self.repository.prefix())], "", &[]).ok()
     }
 
-    /// Returns true when a commit has a file of this path.
+    /// Returns true when a commit has a file with this path.
     pub fn has_file(&self, commit: &str, path: &str) -> bool {
         self.run_git(&["cat-file", "-e", &format!("{commit}:{}{path}", self.repository.prefix())]).is_ok()
     }
 
-    /// Makes a commit that is on no branch yet.
+    /// Makes a commit that belongs to no branch yet. Returns the hash of the commit.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when git fails.
     pub fn create_commit(&self, commit: &NewCommit<'_>) -> Result<String> {
         let NewCommit { base, files, message, unix_seconds: time, index } = *commit;
         let date = format!("@{time} +0000");
@@ -165,7 +165,7 @@ impl BrainRepo {
         }
         let tree = self.run_git_raw(&["write-tree"], "", &own_index)?;
         let mut env = vec![("GIT_AUTHOR_DATE", OsStr::new(&date)), ("GIT_COMMITTER_DATE", OsStr::new(&date))];
-        // Git needs a name and an address; these are for users who have set none.
+        // Git needs a name and an address for the author. These are used if the user has set none.
         for (role, words) in [("AUTHOR", "GIT_AUTHOR_IDENT"), ("COMMITTER", "GIT_COMMITTER_IDENT")] {
             if self.run_git(&["var", words]).is_err() {
                 let names = if role == "AUTHOR" {
@@ -181,10 +181,10 @@ impl BrainRepo {
         Ok(self.run_git_raw(&words, message, &env)?.trim().to_owned())
     }
 
-    /// Makes the branch for a commit. Returns false when a branch of this name points to another commit.
+    /// Makes the branch for a commit. Returns false when a branch with this name points to another commit.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when git fails.
     pub fn create_branch(&self, name: &str, commit: &str) -> Result<bool> {
         let full = format!("refs/heads/{name}");
         let made = self.run_git(&["update-ref", &full, commit, ""]);
@@ -194,7 +194,7 @@ impl BrainRepo {
         }
     }
 
-    /// Returns the address of the remote, as the configuration has it.
+    /// Returns the address of the remote from git's configuration; `None` without a remote.
     pub fn remote(&self) -> Option<String> {
         self.repository.remote().map(str::to_owned)
     }
@@ -202,18 +202,18 @@ impl BrainRepo {
     /// Pushes a commit to a branch of the remote.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when git fails or the remote refuses the push.
     pub fn push_commit(&self, name: &str, commit: &str) -> Result<()> {
         self.ask_remote(RemoteVerb::Push, &[&format!("{commit}:refs/heads/{name}")]).map(drop)
     }
 
-    /// Lets a child program use the repository's git by itself.
+    /// Lets a child program run git in this repository by itself.
     pub fn lend_to(&self, program: &mut ChildProgram) {
         self.repository.lend_to(program);
     }
 
     #[cfg(feature = "llm")]
-    /// Returns the password that the user's own git helpers have for an address, if there is one.
+    /// Returns the password that the user's own git helpers have for a host; `None` if they have none.
     pub fn find_credential(&self, host: &str) -> Option<String> {
         let asked = format!("protocol=https\nhost={host}\n\n");
         let (words, reach) = (["credential", "fill"], CallReach::Remote);
@@ -222,10 +222,10 @@ impl BrainRepo {
         said.lines().find_map(|line| line.strip_prefix("password=").map(str::to_owned))
     }
 
-    /// Returns the text of a branch's proposals, and its changes as a diff.
+    /// Returns the texts that a branch proposes, and the changes of the branch as a diff.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when git fails.
     pub fn diff_branch(&self, branch: &str) -> Result<String> {
         let (since, branch) = (self.find_merge_base(branch)?.0, format!("refs/heads/{branch}"));
         let said = self.run_git_raw(&["log", "-1", "--format=%b", &branch, "--"], "", &[])?;
@@ -234,20 +234,21 @@ impl BrainRepo {
         Ok(said + &self.run_git_raw(&words, "", &[])?)
     }
 
-    /// Finds the common ancestor of a branch and the checkout, and returns true with it if it exists. A capture into
-    /// a repository without commits has no ancestor in common with later commits; the result is the empty tree then.
+    /// Finds the common ancestor of a branch and the checkout, and returns it with true. If there is no common
+    /// ancestor, returns the empty tree with false. This happens when the capture came before the first commit of the
+    /// repository.
     fn find_merge_base(&self, branch: &str) -> Result<(String, bool)> {
         if let Ok(commit) = self.run_git(&["merge-base", "HEAD", &format!("refs/heads/{branch}")]) {
             return Ok((commit, true));
         }
-        // Computes the hash of the empty tree, which depends on the repository's kind of hash.
+        // Git computes the hash of the empty tree, because the hash depends on the repository's kind of hash.
         Ok((self.run_git_raw(&["hash-object", "-t", "tree", "--stdin"], "", &[])?.trim_end().to_owned(), false))
     }
 
-    /// Lists the branches with this prefix that are not merged into the checkout, the oldest first.
+    /// Lists the branches that begin with this prefix and are not merged into the checkout, the oldest first.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when git fails.
     pub fn list_unmerged(&self, prefix: &str) -> Result<Vec<String>> {
         let pattern = format!("refs/heads/{}", prefix.trim_end_matches('/'));
         let mut words = vec!["for-each-ref", "--sort=committerdate", "--format=%(refname:lstrip=2)"];
@@ -260,10 +261,10 @@ impl BrainRepo {
         Ok(self.run_git_raw(&words, "", &[])?.lines().map(str::to_owned).collect())
     }
 
-    /// Merges a branch into the checkout, if the checkout has no uncommitted changes at the paths of the branch.
+    /// Merges a branch into the checkout. The checkout must have no uncommitted changes in the files of the branch.
     ///
     /// # Errors
-    /// `E_CONFLICT` for such changes, for a checkout without a branch, for an unfinished merge or rebase, and for a
+    /// `E_CONFLICT` for such changes, for a checkout that is on no branch, for an unfinished merge or rebase, and for a
     /// merge that fails. `E_UNAVAILABLE` when another git command fails.
     pub fn merge_branch(&self, branch: &str) -> Result<()> {
         if self.named_by("HEAD", "refs/heads/").is_none() {
@@ -300,12 +301,12 @@ impl BrainRepo {
         })
     }
 
-    /// Runs git and returns its output without blanks at the end.
+    /// Runs git. Returns the output without blanks at its end.
     fn run_git(&self, words: &[&str]) -> std::result::Result<String, GitFailure> {
         self.call(words, "", &[]).map(|text| text.trim_end().to_owned())
     }
 
-    /// Runs git and returns its output.
+    /// Runs git. Returns the whole output.
     fn run_git_raw(&self, words: &[&str], input: &str, variables: &[(&str, &OsStr)]) -> Result<String> {
         self.call(words, input, variables).map_err(|failure| to_git_error(&failure))
     }
@@ -327,7 +328,7 @@ impl BrainRepo {
     }
 }
 
-/// Returns true when a text is valid as a branch name and cannot be read as anything else.
+/// Returns true when a text is a valid branch name and git cannot take it for anything else.
 pub fn is_ref(name: &str) -> bool {
     (1..=100).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,4 +1,5 @@
-//! Tests captures in different repositories: the start of a branch, its review, and the state after a killed worker.
+//! Tests captures in different repositories: the start of a branch, the review of a branch, and the state after a
+//! worker was killed.
 
 use super::*;
 
@@ -6,7 +7,7 @@ fn one_unit() -> Desk {
     Desk::new(&saying(&[unit("Retry with full jitter", BODY)]))
 }
 
-/// Returns the paths that the first branch of the remote adds to `before`.
+/// Returns the paths that the only branch of the remote adds to the commit `before`.
 fn brought(desk: &Desk, before: &str) -> String {
     let [branch] = &desk.branches("remote.git")[..] else { panic!("one branch") };
     git(&desk.path("remote.git"), &["diff", "--name-only", before, branch])
@@ -52,8 +53,8 @@ fn a_remote_without_branches_is_told_of_and_gets_none() {
     assert_eq!((job.state, job.calls.len()), (JobState::Remote, 1), "{job:?}");
 }
 
-/// A capture into a repository without commits can be shown and merged, with both kinds of hash; a second capture
-/// too.
+/// A capture into a repository without commits can be reviewed and merged, with both kinds of hash. After that, a
+/// second capture can be merged too.
 #[test]
 fn a_repository_without_commits_is_reviewed() {
     for format in ["sha1", "sha256"] {
@@ -103,7 +104,7 @@ fn a_lock_that_was_left_behind_is_in_nobodys_way() {
     assert!(path_of(".new.tmp").exists(), "another process may be writing it");
 }
 
-/// A model's answer is kept when a later step fails, and the model is not asked again.
+/// If a later step fails, the job keeps the model's answer and does not ask the model again.
 #[test]
 fn what_was_answered_is_not_asked_again() {
     let desk = one_unit();
@@ -121,7 +122,7 @@ fn what_was_answered_is_not_asked_again() {
     assert_eq!((job.state, job.calls.len()), (JobState::Remote, 1), "{job:?}");
 }
 
-/// A worker that was killed in each push still leaves a branch to review.
+/// If the worker is killed during each push, the branch still exists and can be reviewed.
 #[test]
 fn a_branch_that_is_there_is_no_failure() {
     let desk = one_unit();
@@ -140,7 +141,7 @@ fn a_branch_that_is_there_is_no_failure() {
 }
 
 /// A brain from a stranger may name programs: a file monitor, filters, hooks, a transport to the remote. Capture and
-/// review succeed without running any of them.
+/// review succeed, and none of these programs runs.
 #[cfg(unix)]
 #[test]
 fn no_program_that_a_brain_names_is_run() {
@@ -175,7 +176,7 @@ fn no_program_that_a_brain_names_is_run() {
     repo.merge_branch(&branch).unwrap();
     assert!(brain.join("domains/coding/retry-with-full-jitter.md").is_file());
     assert!(!used.exists(), "a program was run");
-    // With other remotes no program runs either.
+    // No program runs for other kinds of remotes either.
     git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "protocol.ext.allow", "always"]);
     for url in [format!("ext::{}", evil.display()), "ssh://nobody@localhost:1/x.git".to_owned()] {
         git(desk.place.path(), &["config", "--file", settings.to_str().unwrap(), "remote.origin.url", &url]);
@@ -195,7 +196,7 @@ fn at_no_branch_nothing_is_merged() {
     assert_eq!(repo.merge_branch(&job.branch.unwrap()).unwrap_err().reason(), "E_CONFLICT");
 }
 
-/// A note whose name looks like a credential is not listed in the request. The capture still works without it.
+/// The name of a note looks like a credential. The request does not list this note, and the capture works without it.
 #[test]
 fn a_note_called_by_hex_digits_is_left_out() {
     let place = tempfile::tempdir().unwrap();
@@ -215,15 +216,15 @@ fn a_note_called_by_hex_digits_is_left_out() {
     assert!(!error.message().contains("allow_secret"), "{error:?}");
 }
 
-/// If a proposal says the same as a unit, the reviewer reads the new text, and the unit's file stays unchanged. A
-/// proposal without new text makes no branch.
+/// A proposal says the same as an existing unit. The reviewer reads the new text, and the unit's file stays unchanged.
+/// A proposal without new text makes no branch.
 #[test]
 fn a_duplicate_is_proposed_as_a_change_in_words() {
     let known = "Each pause is twice the last, up to forty seconds, and a random part of it is taken so that clients \
                  spread over the whole of it.";
     let news = "Each pause is twice the last, up to forty seconds; a random part of it is taken, so that clients spread \
                 over the whole of it.";
-    // In a brain of a few units every word is common.
+    // In a brain of a few units, every word is common.
     let desk = |said: &str| {
         let desk = Desk::new(&saying(&[unit("Exponential backoff", said)]));
         let note = |name: &str, text: &str| {

@@ -1,5 +1,5 @@
-//! Runs the steps of a job: asks models, decides on files, commits, pushes, makes the pull request. Each step is
-//! saved before the next begins and can be repeated, so a killed process leaves nothing half done.
+//! Runs the steps of a job: asks models, decides which files to write, commits, pushes, makes the pull request. Each
+//! step is saved before the next one begins, and can be repeated. So a killed process leaves nothing half done.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -27,9 +27,9 @@ use crate::llm::{self, EngineResources, LanguageModel, ModelRequest};
 use crate::source::BrainSource;
 use crate::write::{file_of, new_id, path_of};
 
-/// The most bytes of a transcript that are read, from its end.
+/// The most bytes of a transcript that are read. A longer transcript is read from its end.
 const MAX_TRANSCRIPT: u64 = 64 << 20;
-/// The longest file of a unit.
+/// The most bytes of a unit's file.
 const MAX_UNIT: u64 = 1 << 20;
 /// The most names that are tried for a branch or a file.
 const MAX_NAMES: usize = 100;
@@ -41,27 +41,27 @@ pub struct CaptureWorker<'a> {
     pub settings: &'a SettingValues,
     pub clock: &'a dyn Clock,
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// Is set when this process must end; finished steps are kept.
+    /// Is set when this process must end. The finished steps stay saved.
     pub stop: &'a StopFlag,
-    /// Folders whose sessions are never sent.
+    /// The folders whose sessions are never sent to a model.
     pub denied: &'a [String],
 }
 
-/// The session in the form that is sent, or the reason why no model is asked.
+/// The session in the form that is sent, or the reason why nothing is sent.
 type Left = std::result::Result<RenderedSession, &'static str>;
 
 /// The texts that a job would send to a model.
 pub struct JobPreview {
-    /// The requests without an answer so far.
+    /// The requests that the model has not answered yet.
     pub requests: Vec<String>,
-    /// The number of answered requests.
+    /// The number of requests that the model has answered.
     pub done: usize,
     pub withheld: usize,
-    /// The reason why nothing would be sent now.
+    /// The reason why nothing would be sent now; `None` if the requests would be sent.
     pub blocked: Option<String>,
 }
 
-/// The failure of a step, and whether a later try may succeed.
+/// The failure of a step. `may_pass` is true when a later try may succeed.
 struct StepFailure {
     error: Error,
     may_pass: bool,
@@ -69,7 +69,7 @@ struct StepFailure {
 
 impl From<Error> for StepFailure {
     fn from(error: Error) -> Self {
-        // Errors of texts or settings would occur again; only `E_UNAVAILABLE` may pass.
+        // Only `E_UNAVAILABLE` may pass. An error of a text or a setting would occur again.
         Self { may_pass: error.kind() == ErrorKind::Unavailable, error }
     }
 }
@@ -77,7 +77,7 @@ impl From<Error> for StepFailure {
 impl CaptureWorker<'_> {
     /// Runs the remaining steps of a job, and saves the result in the job.
     ///
-    /// # Errors
+    /// The error when the job itself cannot be saved.
     /// The reason why the job itself cannot be saved.
     pub fn run_job(&self, held: &mut LockedJob<'_>) -> Result<()> {
         held.job.tries += 1;
@@ -104,7 +104,7 @@ impl CaptureWorker<'_> {
         Ok(())
     }
 
-    /// Runs the next step and saves it.
+    /// Runs the next step of a job, and saves the job.
     fn run_step(&self, held: &mut LockedJob<'_>) -> Result<(), StepFailure> {
         match held.job.state {
             JobState::Waiting => self.ask_models(held),
@@ -115,10 +115,10 @@ impl CaptureWorker<'_> {
         }
     }
 
-    /// Returns the texts that a job in this state would send.
+    /// Returns the requests that this job would send now.
     ///
     /// # Errors
-    /// The reason why the texts cannot be made.
+    /// The reason why the requests cannot be made.
     pub fn preview_job(&self, job: &mut CaptureJob) -> Result<JobPreview> {
         let none = |why: &str| JobPreview { requests: Vec::new(), done: 0, withheld: 0, blocked: Some(why.to_owned()) };
         if job.state != JobState::Waiting {
@@ -139,9 +139,9 @@ impl CaptureWorker<'_> {
         Ok(JobPreview { requests, done: job.parts_done, withheld, blocked })
     }
 
-    /// Renders the session of a job, or returns the reason why no model may be asked about it.
+    /// Formats the session of a job for a model, or returns the reason why no model may be asked about it.
     fn render_session(&self, job: &mut CaptureJob) -> Result<Left> {
-        // If the hook's folder is denied, the transcript is not even read.
+        // If the folder that the hook reported is denied, the transcript is not even read.
         let cwd = job.cwd.clone();
         if is_denied(self.denied, cwd.as_deref().map(Path::new)) {
             return Ok(Err(DENIED));
@@ -156,7 +156,7 @@ impl CaptureWorker<'_> {
         Ok(Ok(view::render_session(&transcript)))
     }
 
-    /// Chooses the model to ask. Checks first that the brain is in a repository, because otherwise a paid request
+    /// Chooses the model to ask. First checks that the brain is in a repository: otherwise the answer to a paid request
     /// would be lost.
     fn choose_engine(&self, brain: &Path) -> Result<Box<dyn LanguageModel>> {
         BrainRepo::open(brain)?;
@@ -202,7 +202,7 @@ impl CaptureWorker<'_> {
         Ok(held.save_state(state, note.as_deref())?)
     }
 
-    /// Passes each proposal through the gates and notes the result in the job.
+    /// Checks each proposal, and adds it to the job as a draft or as a rejected proposal.
     fn judge_proposals(
         &self,
         job: &mut CaptureJob,
@@ -232,7 +232,8 @@ impl CaptureWorker<'_> {
                 Err(mut rejected) => {
                     let unit_path = rejected.of.as_deref().and_then(|id| near.find_path(id));
                     let told = job.rejected.iter().filter(|earlier| earlier.text.is_some()).count();
-                    // The text is dropped after `MAX_UNITS` such texts, and if the unit contains it already.
+                    // The job keeps the text of at most `MAX_UNITS` rejected proposals. It does not keep a text that
+                    // the unit contains already.
                     let is_news = unit_path.as_ref().is_some_and(|path| {
                         let there = foreign::read_text(&job.brain.join(path), LinkPolicy::Refused, MAX_UNIT);
                         let holds = |text: &str| {
@@ -261,17 +262,18 @@ impl CaptureWorker<'_> {
             let file = build_addition(unit, &repo, base.as_deref(), &near, &files)
                 .map_or_else(|| new(unit, &repo, base.as_deref(), &job.brain, &files, (&time, &source)), Ok)?;
             unit.path.clone_from(&file.path);
-            // The new text already includes an earlier addition to the same file, so it replaces that entry.
+            // The new text of the file includes earlier additions to the same file, so it replaces the earlier entry.
             files.retain(|known| known.path != file.path);
             files.push(file);
         }
-        // The gates have checked the text that is added to a file; the rest is in the repository already.
+        // An addition to an existing file was checked as a proposal, and the rest of that file is in the repository
+        // already. So only new files are checked here.
         for file in files.iter().filter(|file| !file.is_there) {
             view::refuse_secrets("A unit", &file.text)?;
         }
         let message = format!("{}\n\n{}", pull_request::format_title(job), pull_request::render_proposed_changes(job));
         view::refuse_secrets("The commit", &message)?;
-        // Uses a new folder each time: a killed process may have left a lock on the index.
+        // The folder is new each time, because a killed process may have left a lock on the index of an earlier one.
         let place = tempfile::Builder::new().prefix(".commit-").tempdir_in(self.jobs.path());
         let place = place.map_err(|error| Error::unavailable(format!("There is no room for an index ({error}).")))?;
         let index = place.path().join("index");
@@ -327,8 +329,8 @@ impl CaptureWorker<'_> {
     }
 }
 
-/// Returns the final state of a job that is given up. A commit on a branch can be reviewed even when the remote
-/// refuses it.
+/// Returns the last state of a job that Nudge does not try again. If the commit is on a branch, it can be reviewed even
+/// when the remote refuses it.
 const fn given_up(state: JobState) -> JobState {
     match state {
         JobState::Branched => JobState::Local,
@@ -337,35 +339,35 @@ const fn given_up(state: JobState) -> JobState {
     }
 }
 
-/// The default prefix of the branches of captures.
+/// The default prefix of the names of capture branches.
 pub const PREFIX: &str = "nugget/";
 
-/// Opens the repository of a job, and returns it with the job's branch and commit.
+/// Opens the repository of a job. Returns the repository, and the job's branch and commit.
 fn open_repo(job: &CaptureJob) -> Result<(BrainRepo, String, String), Error> {
     let lost = || Error::invalid("The job has lost its branch; `nudge brain jobs --retry` begins anew.");
     let (Some(name), Some(commit)) = (&job.branch, &job.commit) else { return Err(lost()) };
     Ok((BrainRepo::open(&job.brain)?, name.clone(), commit.clone()))
 }
 
-/// The reason for skipping a session of a denied folder.
+/// The reason for skipping a session that names a denied folder.
 const DENIED: &str = "A folder that the session names is in `capture_deny`.";
 
-/// Lists the titles that earlier parts of the session have brought.
+/// Lists the titles of the units that earlier parts of the session have given.
 fn list_titles(job: &CaptureJob) -> Vec<String> {
     job.units.iter().map(|unit| unit.title.clone()).collect()
 }
 
-/// Builds a request, and lets the secret guard check it as a whole.
+/// Builds a request. The secret guard checks the whole request.
 fn build_guarded_request(near: &UnitLookup<'_>, found: &[String], part: &str) -> Result<ModelRequest> {
     let mut known = near.find_near(part)?;
-    // A note's name may look like a credential; then only this note is left out.
+    // The name of a note may look like a credential. Then only this note is left out.
     known.retain(|unit| view::refuse_secrets("A note", &unit.to_line()).is_ok());
     let ask = prompt::build_request(&known, found, part);
     view::refuse_secrets("The request", &ask.to_sent_text())?;
     Ok(ask)
 }
 
-/// Reads the transcript of a job, and notes the client and the folder in the job.
+/// Reads the transcript of a job, and stores the client and the folder of the session in the job.
 fn read(job: &mut CaptureJob) -> Result<Transcript> {
     let unreadable = |what: &str| Error::invalid(format!("The transcript {} {what}.", job.transcript.display()));
     let failed = |error: std::io::Error| unreadable(&format!("cannot be read ({error})"));
@@ -387,7 +389,7 @@ fn read_bytes(file: &mut File, from: u64, count: u64) -> std::io::Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Returns the names of a session's project: of its folder, and of the repository around it.
+/// Returns the names of a session's project: the name of its folder, and the name of the repository around it.
 fn find_project_names(cwd: Option<&str>) -> Vec<String> {
     let Some(cwd) = cwd.map(Path::new) else { return Vec::new() };
     let top = cwd.ancestors().find(|folder| folder.join(".git").exists());
@@ -403,8 +405,8 @@ fn to_draft(proposal: UnitProposal, id: String) -> UnitDraft {
     UnitDraft { id, title, kind, domain, tags, confidence, related, updates, body, path: String::new() }
 }
 
-/// Builds the file of the unit that a draft extends, with the addition at its end. Returns `None` when the draft
-/// extends none.
+/// Builds the file of the unit that a draft extends, with the addition at the end. Returns `None` when the draft does
+/// not extend a unit.
 fn build_addition(
     unit: &UnitDraft,
     repo: &BrainRepo,
@@ -459,12 +461,12 @@ fn new(
     Ok(CommitFile { path, text: file_of(&unit.body, fields)?, is_there: false })
 }
 
-/// Returns the beginning of a session's id.
+/// Returns the first letters and digits of a session's id.
 fn shorten_session(session: &str) -> String {
     session.chars().filter(char::is_ascii_alphanumeric).take(8).collect::<String>().to_lowercase()
 }
 
-/// Formats a time for the name of a branch: `20261122T134329Z`.
+/// Formats a time for the name of a branch, such as `20261122T134329Z`.
 fn format_stamp(time: Millis) -> String {
     let text = rfc3339::format_time(time);
     let digits: String = text.get(..19).unwrap_or(&text).chars().filter(|c| !matches!(c, '-' | ':')).collect();

@@ -1,5 +1,5 @@
-//! Tests a session from its end to a branch: the files that are written, those that stay unchanged, and the state
-//! after a killed worker.
+//! Tests a capture from the end of a session to the branch: the files that are written, the files that stay unchanged,
+//! and the state after a worker was killed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Makes a desk with a shell command as the model.
+    /// Makes a desk whose model is a shell command.
     fn new(command: &str) -> Self {
         Self::with(&[("brain.llm", "command"), ("brain.llm_command", command), ("brain.llm_seconds", "20")])
     }
@@ -61,7 +61,7 @@ impl Desk {
         self.place.path().join(path)
     }
 
-    /// Makes a session that is long enough to be captured, with `more` as an additional text.
+    /// Makes a session that is long enough for a capture, with the additional text `more`.
     fn session(&self, name: &str, more: &str) -> CaptureJob {
         let transcript = self.path(&format!("{name}.jsonl"));
         let said = |role: &str, text: &str| {
@@ -86,8 +86,8 @@ impl Desk {
         CaptureWorker { jobs, brains, settings, clock: &SystemClock, program: &|_| None, stop, denied: &[] }
     }
 
-    /// Locks a job, and retries: a child process that another test starts briefly inherits this process's open files,
-    /// and with them the lock.
+    /// Locks a job, and retries if the lock is held. A child process that another test starts inherits this process's
+    /// open files, and so the lock, for a moment.
     fn take(&self, id: &str) -> LockedJob<'_> {
         loop {
             if let Some(held) = self.jobs.lock_job(id).unwrap() {
@@ -109,7 +109,7 @@ impl Desk {
         all.lines().map(str::to_owned).collect()
     }
 
-    /// Reads every file of the checkout that a capture must not change.
+    /// Reads all files in the checkout that a capture must not change.
     fn untouched(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let brain = self.path("brain");
         let kept = |path: &Path| {
@@ -140,7 +140,7 @@ fn unit(title: &str, body: &str) -> Value {
     })
 }
 
-/// Makes a command that answers with these units.
+/// Makes a command that answers with these units, whatever the request is.
 fn saying(units: &[Value]) -> String {
     let answer = json!({"units": units}).to_string();
     assert!(!answer.contains('\''));
@@ -212,7 +212,7 @@ fn without_a_repository_or_a_model_nobody_is_asked() {
     assert!(job.note.unwrap().contains("There is no claude in PATH"));
 }
 
-/// Ends ten sessions at once, and does that ten times.
+/// Ten sessions end at the same time, and this happens ten times.
 #[test]
 fn a_hundred_captures_lose_nothing_and_touch_nothing() {
     let desk = Desk::new(&saying(&[unit("Retry with full jitter", BODY)]));
@@ -243,7 +243,7 @@ fn a_hundred_captures_lose_nothing_and_touch_nothing() {
     assert!(left.iter().all(is_of_a_job), "{left:?}");
 }
 
-/// A worker may be killed after a step's work and before or after the step is saved: the next worker gets the same
+/// A worker may be killed after the work of a step, before or after the step is saved. The next worker gets the same
 /// result.
 #[test]
 fn a_killed_worker_leaves_nothing_half_done() {
@@ -259,7 +259,8 @@ fn a_killed_worker_leaves_nothing_half_done() {
     }
     assert_eq!(desk.jobs.read(&id).unwrap().state, JobState::Pushed, "asked, committed, branched, pushed");
     let first = desk.branches("brain");
-    // The first two steps have no commit yet. A repeated request may return another unit, and so make another branch.
+    // The first two saved states have no commit yet. From there, the repeated request may return another unit, which
+    // leads to another branch.
     for (step, bytes) in kept.iter().enumerate().skip(2) {
         fs::write(&file, bytes).unwrap();
         let job = desk.work(&id);
@@ -320,7 +321,7 @@ fn no_secret_of_a_session_leaves() {
     let token = ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat();
     let leaky = unit("Retry with full jitter", &format!("{BODY} Use TOKEN_HERE for it."));
     let answer = json!({"units": [leaky]}).to_string();
-    // The model puts the token together from two halves.
+    // The model joins the token from two halves.
     let (first, second) = token.split_at(9);
     let command = format!("cat >> '{}'; printf %s '{answer}' | sed s/TOKEN_HERE/{first}{second}/", log.display());
     let desk = Desk::new(&command);
@@ -334,9 +335,9 @@ fn no_secret_of_a_session_leaves() {
     assert!(!file.contains(second));
 }
 
-/// Uses sixty proposals: twenty good ones, and forty that are chatter, about one project, invented, or in the brain
-/// already. The author of the gates wrote them too, so they show that each gate works, not the quality of a real
-/// model's proposals.
+/// Uses sixty proposals. Twenty are good. Forty must be refused: they are chatter, about one project, invented, or in
+/// the brain already. The author of the checks wrote the proposals too. So they show that each check works, and not how
+/// good a real model's proposals are.
 #[test]
 fn of_sixty_planted_units_the_good_ones_pass() {
     let planted: Value = serde_json::from_str(include_str!("planted.json")).unwrap();
@@ -367,9 +368,9 @@ fn of_sixty_planted_units_the_good_ones_pass() {
     println!("good kept {} of 20, others refused {} of 40", passed.len(), 40 - wrong.len());
 }
 
-/// Plants credentials of known kinds into sessions: as a user pastes them, as a tool prints them, and as JSON over
-/// several lines. `NUDGE_TEST_SECRETS` names a file with a JSON object on each line: `value`, `label` (whether it is
-/// a credential), `kind`.
+/// Puts credentials of known kinds into sessions: as a user pastes them, as a tool prints them, and as JSON over
+/// several lines. `NUDGE_TEST_SECRETS` names a file with a JSON object on each line: `value`, `label` (true for a
+/// credential), `kind`.
 #[test]
 fn planted_credentials_are_withheld() {
     let Some(file) = std::env::var_os("NUDGE_TEST_SECRETS") else {

@@ -1,4 +1,4 @@
-//! Asks the user's own agents, or any shell command.
+//! Asks the user's own agents, or a shell command.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::{LanguageModel, ModelAnswer, ModelCost, ModelRequest, RequestFault, j
 const BUDGET_USD: &str = "0.50";
 const MAX_OUTPUT: u64 = 4 << 20;
 
-/// Claude Code with the user's account, without tools, servers and hooks. The session leaves no trace.
+/// Claude Code with the user's account. It runs without tools, servers and hooks, and stores no session.
 pub struct ClaudeEngine {
     pub program: PathBuf,
     pub model: Option<String>,
@@ -58,7 +58,7 @@ impl LanguageModel for ClaudeEngine {
     }
 }
 
-/// Codex with the user's account. It keeps its tools, in a sandbox that cannot write.
+/// Codex with the user's account. It keeps its tools, but runs in a sandbox that cannot write.
 pub struct CodexEngine {
     pub program: PathBuf,
     pub model: Option<String>,
@@ -94,7 +94,7 @@ impl LanguageModel for CodexEngine {
     }
 }
 
-/// A command of the user: gets the request as JSON on stdin and prints the units as JSON on stdout.
+/// A command of the user. It gets the request as JSON on stdin, and prints the units as JSON on stdout.
 pub struct ShellEngine {
     pub command: String,
     pub limit: Duration,

@@ -1,4 +1,4 @@
-//! Asks the APIs of models: Anthropic's Messages, and the chat completions that many servers offer.
+//! Asks models through their APIs: Anthropic's Messages API, and the chat completions API that many servers offer.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use super::{LanguageModel, ModelAnswer, ModelCost, ModelRequest, RequestFault, j
 const MAX_TOKENS: u32 = 8_000;
 const TOOL: &str = "answer";
 
-/// Opens the API with this name. The key comes from this process's environment and goes only to the API.
+/// Opens the API with this name. The key comes from the environment of this process, and is sent only to this API.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` without a key; `E_INVALID` for an address that would send the key unencrypted.
+/// `E_UNAVAILABLE` without a key. `E_INVALID` for an address to which the key would be sent unencrypted.
 pub fn open_api(name: &str, url: &str, model: Option<String>, limit: Duration) -> Result<Box<dyn LanguageModel>> {
     let key = |variable: &str| std::env::var(variable).ok().filter(|key| !key.is_empty());
     let given = |usual: &str| if url.is_empty() { usual.to_owned() } else { url.trim_end_matches('/').to_owned() };
@@ -92,7 +92,7 @@ struct OpenAi {
     limit: Duration,
 }
 
-/// The way to demand an answer in JSON, the strictest first.
+/// The way in which a request demands an answer in JSON, the strictest first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnswerForm {
     Schema,
@@ -128,8 +128,8 @@ impl LanguageModel for OpenAi {
         let since = Instant::now();
         let headers: Vec<_> = self.key.iter().map(|key| ("authorization", format!("Bearer {key}"))).collect();
         let mut refused = RequestFault::new_lasting("the server takes no request");
-        // A server that does not know a form answers with status 400. In the last form the schema is part of the
-        // text.
+        // A server that does not know a way answers with status 400; then the next way is tried. In the last way, the
+        // text of the request contains the schema.
         for form in [AnswerForm::Schema, AnswerForm::Object, AnswerForm::Words] {
             let request = self.build_body(ask, form);
             let left = self.limit.saturating_sub(since.elapsed());

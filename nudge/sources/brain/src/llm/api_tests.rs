@@ -1,4 +1,4 @@
-//! Tests the APIs against small servers that record the requests.
+//! Tests the APIs with small servers that record the requests.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,7 +10,7 @@ use super::*;
 /// The path, the headers and the body of a request.
 type Asked = (String, Vec<String>, Value);
 
-/// A server that gives these answers in order, and then repeats the last one. It records the requests.
+/// A server that gives these answers in order, and then repeats the last answer. It records the requests.
 struct Fake {
     url: String,
     asked: Arc<Mutex<Vec<Asked>>>,

@@ -1,4 +1,4 @@
-//! Runs a program that answers a text with a text, within a time limit.
+//! Runs a program that gets a text and answers with a text, within a time limit.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::RequestFault;
 /// The most bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// Variables that an agent sets for its children. They are removed, so that a child agent does not run as a part of
-/// its parent.
+/// The environment variables that an agent sets for its children. They are removed, so that a child agent does not run
+/// as a part of the parent agent.
 const OF_THE_CALLER: [&str; 5] = [
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -20,8 +20,8 @@ const OF_THE_CALLER: [&str; 5] = [
     "CLAUDE_CODE_SESSION_ATTENDED",
 ];
 
-/// Runs a program and returns its output. The variable `NUDGE_CAPTURE=0` keeps the program's own hooks from capturing
-/// its session.
+/// Runs a program, and returns its output. The variable `NUDGE_CAPTURE=0` keeps Nudge's hooks from capturing the
+/// session of this program.
 pub fn run_program(
     program: &mut ChildProgram,
     name: &str,

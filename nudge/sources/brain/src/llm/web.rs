@@ -1,4 +1,4 @@
-//! Sends requests over HTTP with limits of time, size and tries. A key goes only to its own server.
+//! Sends requests over HTTP, with limits of time, size and tries. A key is sent only to the server that it belongs to.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::RequestFault;
 
 const TRIES: u32 = 3;
-/// The longest pause between tries that a server may demand.
+/// The longest pause before the next try that a server may demand.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 const MAX_ANSWER: u64 = 4 << 20;
 
@@ -31,10 +31,10 @@ pub fn is_local(url: &str) -> bool {
     matches!(host, Some("127.0.0.1" | "localhost" | "::1"))
 }
 
-/// Refuses an address that would send a key unencrypted to another machine.
+/// Refuses an address to which a key would be sent unencrypted over the network.
 ///
 /// # Errors
-/// `E_INVALID`.
+/// `E_INVALID` for such an address.
 pub fn check_url(url: &str) -> Result<()> {
     if url.starts_with("https://") || (url.starts_with("http://") && is_local(url)) {
         return Ok(());
@@ -42,13 +42,13 @@ pub fn check_url(url: &str) -> Result<()> {
     Err(Error::invalid("The address must begin with https://; http:// is for this machine alone."))
 }
 
-/// Returns true when a request may use the environment's proxy: it has TLS and leaves this machine. A proxy could
-/// read all other requests.
+/// Returns true when a request may use the proxy that the environment names: the request is encrypted and leaves this
+/// machine. A proxy could read any other request.
 fn may_use_proxy(url: &str) -> bool {
     url.starts_with("https://") && !is_local(url)
 }
 
-/// Sends one request: POST with a body, GET without one.
+/// Sends one request: with POST if there is a body, else with GET.
 ///
 /// # Errors
 /// The reason why there is no answer.
@@ -64,7 +64,7 @@ pub fn send_request(
         .proxy(proxy)
         .timeout_global(Some(limit))
         .http_status_as_error(false)
-        // A redirect would send the key to another server.
+        // A redirect would send the key to another server, so none is followed.
         .max_redirects(0)
         .user_agent(concat!("nudge/", env!("CARGO_PKG_VERSION")))
         .build()
@@ -88,7 +88,8 @@ pub fn send_request(
     Ok(WebResponse { status, body, pause: pause.map(Duration::from_secs) })
 }
 
-/// Sends a request to a model's API. Retries a fault that may pass, after the pause that the server demands.
+/// Sends a request to the API of a model. Retries after a fault that may pass, when the pause that the server demands
+/// is over.
 ///
 /// # Errors
 /// The reason why there is no answer.
@@ -118,7 +119,7 @@ pub fn ask_api(
                     std::thread::sleep(pause);
                 }
             }
-            // A failed connection or a timeout is not tried again.
+            // After a failed connection or a timeout there is no retry.
             Err(fault) => return Err(fault),
         }
     }
@@ -138,7 +139,8 @@ pub fn fault_from_status(who: &str, status: u16) -> RequestFault {
 mod tests {
     use super::*;
 
-    /// A test cannot change the environment of its own process, so it starts itself again with another environment.
+    /// A test cannot change the environment of its own process. So the test starts itself again with another
+    /// environment.
     #[test]
     fn no_proxy_hears_of_calls_to_this_machine() {
         let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -151,7 +153,7 @@ mod tests {
             tests.args(["--exact", "llm::web::tests::a_process_of_its_own_asks", "--ignored"]);
             tests.env_remove("NO_PROXY").env_remove("no_proxy");
             let mut tests = tests.env(name, &proxy_url).env("NUDGE_TEST_URL", &url).spawn().unwrap();
-            // If the request goes elsewhere, the other process ends without a request here.
+            // If the other process connects to the proxy, or ends, no request can arrive here any more.
             let heard = loop {
                 match server.recv_timeout(Duration::from_millis(20)).unwrap() {
                     Some(request) => break Some(request),

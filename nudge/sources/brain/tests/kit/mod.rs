@@ -25,7 +25,7 @@ pub struct Desk {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
     pub source: Arc<dyn Source>,
-    /// The settings besides the brain's folder.
+    /// The settings other than the folder of the brain.
     settings: Vec<(&'static str, String)>,
 }
 
@@ -42,7 +42,7 @@ impl Desk {
         Self::at(tempfile::tempdir().unwrap(), models, settings)
     }
 
-    /// Makes a desk in a memory file system if there is one, because flushing to a disk is slow.
+    /// Makes a desk on a file system in memory if there is one, because a flush to a disk is slow.
     pub fn in_memory() -> Self {
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         Self::at(folder, Arc::new(NoModels), Vec::new())
@@ -55,7 +55,7 @@ impl Desk {
         Self { folder, clock, source, settings }
     }
 
-    /// Opens the brain as another process, with the given models.
+    /// Opens the brain again, as another process would, with the given models.
     pub fn again(&mut self, models: Arc<dyn ModelProvider>) {
         self.source.close();
         self.source = open(&self.folder, &self.clock, models, &self.settings);
@@ -84,13 +84,13 @@ impl Desk {
         self.by(Caller::with_name("test"), verb, params).unwrap_err()
     }
 
-    /// Returns the ids that a question finds, and those found by relation.
+    /// Returns the ids of the units that a question finds, and the ids of the units that are found by relation.
     pub fn found(&self, question: &str) -> (Vec<String>, Vec<String>) {
         let answer = self.call("context", &json!({"task_description": question}));
         (ids(&answer["units"]), ids(&answer["related"]))
     }
 
-    /// Runs the worker until all vectors are made.
+    /// Runs the worker until all vectors exist.
     pub fn work(&self) {
         self.work_until(|| {
             let stands = &self.source.report_status()["brain"];
@@ -105,14 +105,14 @@ impl Desk {
         self.wait_for("the end of the work", |_| is_so());
     }
 
-    /// Runs the worker until the returned value is dropped.
+    /// Runs the worker until the caller drops the returned value.
     pub fn working(&self) -> Working {
         let (source, stop) = (Arc::clone(&self.source), StopFlag::default());
         let until = stop.clone();
         Working(stop, Some(std::thread::spawn(move || source.work(&until))))
     }
 
-    /// Waits until the status meets a condition. The status checks no file.
+    /// Waits until the status meets a condition. To read the status checks no file.
     #[track_caller]
     pub fn wait_for(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
         let until = Instant::now() + Duration::from_mins(2);
@@ -137,8 +137,8 @@ impl Desk {
         all
     }
 
-    /// Copies the notes of the brain that `NUDGE_TEST_BRAIN` names into this one. Returns their number; 0 without the
-    /// variable.
+    /// Copies the notes of the brain that `NUDGE_TEST_BRAIN` names into this brain. Returns the number of copied notes;
+    /// 0 without the variable.
     pub fn copy_real(&self) -> usize {
         let Some(from) = std::env::var_os("NUDGE_TEST_BRAIN").map(PathBuf::from) else { return 0 };
         let (mut folders, mut count) = (vec![from.clone()], 0);
@@ -156,7 +156,7 @@ impl Desk {
     }
 }
 
-/// A running worker, which ends on drop.
+/// A running worker. It ends when this value is dropped.
 pub struct Working(StopFlag, Option<JoinHandle<()>>);
 
 impl Drop for Working {

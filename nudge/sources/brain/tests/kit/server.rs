@@ -1,4 +1,4 @@
-//! Servers with different faults, and a proxy to a real server that can be cut off.
+//! Servers with different faults, and a proxy to a real server. A test can cut the connections of the proxy.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -7,24 +7,24 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The behaviour of a fake server.
+/// The way in which a fake server behaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     /// No server listens.
     Away,
     /// Accepts connections and sends nothing.
     Silent,
-    /// Agrees on a version, and closes the connection.
+    /// Agrees on a version, and then closes the connection.
     HangsUp,
-    /// Answers like a web server.
+    /// Answers as a web server would.
     OfTheWeb,
     /// Refuses every login.
     Refuses,
-    /// Accepts every login, and answers no question.
+    /// Accepts every login, and then answers no question.
     FallsSilent,
 }
 
-/// A server on this machine.
+/// A fake server on this machine.
 pub struct Fake {
     port: u16,
     calls: Arc<(Mutex<Vec<TcpStream>>, Condvar)>,
@@ -56,8 +56,8 @@ impl Fake {
         format!("bolt://127.0.0.1:{}", self.port)
     }
 
-    /// Waits for at least `at_least` connections, at most a minute, and returns their number. A caller may give up
-    /// before the server has accepted its connection.
+    /// Waits for at least `at_least` connections, at most a minute, and returns the number of connections. The wait is
+    /// needed because a caller may give up before the server has accepted its connection.
     pub fn calls(&self, at_least: usize) -> usize {
         let (calls, more) = &*self.calls;
         let few = |calls: &mut Vec<TcpStream>| calls.len() < at_least;
@@ -85,9 +85,9 @@ fn serve(mut call: TcpStream, manner: Manner, heard: &Mutex<Vec<u8>>) -> io::Res
         let message = message(&mut call)?;
         heard.lock().unwrap().extend(&message);
         match message.get(1) {
-            // HELLO
+            // The message HELLO.
             Some(0x01) => answer(&mut call, 0x70, &[("server", "Fake/1"), ("connection_id", "1")])?,
-            // LOGON
+            // The message LOGON.
             Some(0x6a) if manner == Manner::Refuses => {
                 let code = "Neo.ClientError.Security.Unauthorized";
                 answer(&mut call, 0x7f, &[("code", code), ("message", "Who are you?")])?;
@@ -98,7 +98,7 @@ fn serve(mut call: TcpStream, manner: Manner, heard: &Mutex<Vec<u8>>) -> io::Res
     }
 }
 
-/// Reads a message from its chunks.
+/// Reads a message, which comes in chunks.
 fn message(call: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut message = Vec::new();
     loop {
@@ -114,7 +114,7 @@ fn message(call: &mut TcpStream) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Sends a message with a map of short texts.
+/// Sends a message that contains a map of short texts.
 fn answer(call: &mut TcpStream, tag: u8, map: &[(&str, &str)]) -> io::Result<()> {
     let length = |text: &str| u8::try_from(text.len()).unwrap();
     let mut message = vec![0xb1, tag, 0xa0 + u8::try_from(map.len()).unwrap()];
@@ -128,7 +128,8 @@ fn answer(call: &mut TcpStream, tag: u8, map: &[(&str, &str)]) -> io::Result<()>
     call.write_all(&chunk)
 }
 
-/// Returns the settings for the real server if the environment names one; the address comes first.
+/// Returns the settings for the real server that the environment names; `None` without one. The first setting is the
+/// address.
 pub fn settings() -> Option<Vec<(&'static str, String)>> {
     let Ok(address) = env::var("NUDGE_TEST_BOLT") else {
         eprintln!("skipped: NUDGE_TEST_BOLT names no server; tests/brain/bolt starts one");
@@ -143,7 +144,7 @@ pub fn settings() -> Option<Vec<(&'static str, String)>> {
     ])
 }
 
-/// A proxy to another server; a test can cut its connections.
+/// A proxy to another server. A test can cut its connections.
 pub struct Proxy {
     port: u16,
     to: String,
@@ -153,7 +154,7 @@ pub struct Proxy {
 
 #[derive(Default)]
 struct Cut {
-    /// The number of bytes that may still reach the server.
+    /// The number of bytes that may still reach the server; `None` for no limit.
     left: Option<usize>,
     open: Vec<TcpStream>,
     is_over: bool,
@@ -165,7 +166,7 @@ impl Cut {
         for stream in self.open.drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Connects once, so that the waiting listener wakes and sees the end.
+        // The listener is waiting. This connection wakes it, so that it sees the end.
         drop(TcpStream::connect(("127.0.0.1", port)));
     }
 }
@@ -188,7 +189,7 @@ impl Proxy {
         format!("bolt://127.0.0.1:{}", self.port)
     }
 
-    /// Cuts all connections after this number of bytes to the server.
+    /// Cuts all connections after so many more bytes have gone to the server.
     pub fn end_after(&self, bytes: usize) {
         self.state.lock().unwrap().left = Some(bytes);
     }
@@ -221,7 +222,7 @@ impl Proxy {
     }
 }
 
-/// Copies bytes from one end to the other until the connection or the limit ends.
+/// Copies bytes from one connection to the other, until a connection ends or the limit is reached.
 fn pass(mut from: TcpStream, mut to: TcpStream, port: u16, state: Option<Arc<Mutex<Cut>>>) {
     thread::spawn(move || {
         let mut bytes = [0; 4096];
