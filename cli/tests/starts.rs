@@ -1,6 +1,6 @@
-//! Fifty agents start at once: one becomes PRIMARY, and all are served.
+//! Starts fifty agents at once: one becomes PRIMARY, and all are served.
 //!
-//! The long form: `NUDGE_ROUNDS=200 cargo test -p nudge-cli --test starts -- --nocapture`
+//! Run it longer with: `NUDGE_ROUNDS=200 cargo test -p nudge-cli --test starts -- --nocapture`
 #![cfg(unix)]
 
 mod kit;
@@ -17,7 +17,7 @@ use kit::wait_for;
 use serde_json::json;
 
 const AGENTS: usize = 50;
-/// The time for fifty processes on a busy machine.
+/// The time limit for fifty processes on a busy machine.
 const PATIENT: Duration = Duration::from_mins(1);
 
 /// Promise (session): Fifty processes that start at once get one primary, and all are served.
@@ -52,7 +52,7 @@ fn one_round(number: usize) {
                 scope.spawn(move || {
                     let (key, value) = (format!("k{}", agent.pid), format!("of {}", agent.pid));
                     let served = agent.greet().and_then(|_| agent.tool("nudge_set_hint", &set(&key, &value), PATIENT));
-                    // An agent that fails first lets the others pass the barrier.
+                    // Waits at the barrier before it panics: otherwise the other threads would wait forever.
                     all_set.wait();
                     let stored = served.unwrap_or_else(|why| panic!("{}: {why:?}: {}", agent.pid, agent.stderr()));
                     assert_eq!(stored["hint"]["version"], 1);
@@ -70,10 +70,10 @@ fn one_round(number: usize) {
         let status = session.status();
         let told = [&status["role"], &status["pid"]];
         assert_eq!(told, [&json!("PRIMARY"), &json!(named.first().unwrap())]);
-        // By now each PROXY has made a call.
+        // Each PROXY has made a call by now, so the PRIMARY counts it.
         assert_eq!(status["members"], AGENTS, "{status}");
     });
-    // The session ends by `nudge stop` in every second round, otherwise because each client closes stdin.
+    // In every second round `nudge stop` ends the session. In the other rounds the clients close stdin.
     if number.is_multiple_of(2) {
         assert!(session.nudge(&["stop"]).status.success());
     } else {
@@ -86,8 +86,8 @@ fn one_round(number: usize) {
     assert_nothing_left(&session.runtime);
 }
 
-/// Returns all process ids that `server.pid` names. Asserts meanwhile that no other process listens or holds the
-/// lock.
+/// Returns all process ids that `server.pid` names until `over` is set. Meanwhile asserts that at most one process
+/// listens and at most one holds the lock.
 fn watch(session: &Session, pids: &[u32], over: &AtomicBool) -> BTreeSet<u32> {
     let mut named = BTreeSet::new();
     let dir = wait_for("the runtime directory", LONG, || nudge_client::RuntimeDir::open(Some(&session.runtime)).ok());

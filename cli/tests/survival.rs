@@ -1,8 +1,9 @@
-//! Thirty-two clients continue while the test kills their PRIMARY every two seconds. No acknowledged change is lost,
-//! and all answers fit one store.
+//! Kills the PRIMARY of thirty-two clients every two seconds. No acknowledged change may be lost, and all answers must
+//! fit a single store.
 //!
-//! The long form also requires a rate of calls and a time to fail over: `NUDGE_SURVIVAL_SECONDS=1800 cargo test -p
-//! nudge-cli --test survival -- --nocapture`. `NUDGE_SEED` repeats the decisions of a run, but not its timing.
+//! The long run also requires a minimal rate of calls and a maximal time to fail over: `NUDGE_SURVIVAL_SECONDS=1800
+//! cargo test -p nudge-cli --test survival -- --nocapture`. `NUDGE_SEED` repeats the decisions of a run, but not its
+//! timing.
 #![cfg(unix)]
 
 #[path = "kit/client.rs"]
@@ -30,11 +31,11 @@ const STDIO_CLIENTS: u16 = 16;
 const HTTP_CLIENTS: u16 = 10;
 const COMMAND_LINES: u16 = 6;
 const PERIOD: Duration = Duration::from_secs(2);
-/// A server that is suspended for longer may lead to refused calls.
+/// If a PRIMARY is suspended for longer than this, its clients' calls may fail.
 const LONG_STOP: Duration = Duration::from_secs(5);
 const MIN_CALLS_A_SECOND: f64 = 500.0;
 const MAX_FAIL_OVER: Duration = Duration::from_millis(500);
-/// The limits are large, because clients leave keys behind whose state they do not know.
+/// Large limits: after a change with an unknown outcome a client takes a new key and leaves the old one in the store.
 const ROOM: [(&str, &str); 2] = [("NUDGE_MAX_HINTS", "1000000"), ("NUDGE_MAX_HINTS_PER_COMPONENT", "100000")];
 
 /// Promise (session): A session loses no acknowledged call, runs none twice and answers none out of order while its
@@ -56,7 +57,8 @@ fn nothing_acknowledged_is_lost_while_one_serve_lives() {
     };
     let duration = Duration::from_secs(seconds.unwrap_or(20));
     let (mut notes, killed) = thread::scope(|scope| {
-        // If an assertion fails here, this ends the other threads, for which the scope waits.
+        // Ends the other threads when an assertion of this scope fails. Otherwise the scope would wait for them
+        // forever.
         let _over = Over(&world.over);
         let (world, session) = (&world, &session);
         let mut clients = Vec::new();
@@ -102,7 +104,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Ends the PRIMARY again and again.
+/// Kills, ends or suspends the PRIMARY again and again.
 struct Disturbance<'a> {
     world: &'a World,
     session: &'a Session,
@@ -110,14 +112,14 @@ struct Disturbance<'a> {
     long: bool,
 }
 
-/// The times at which a PRIMARY was killed.
+/// The times at which the test killed a PRIMARY.
 type Killed = Vec<Nanos>;
 
 impl Disturbance<'_> {
     fn run(mut self, duration: Duration) -> Killed {
         let mut killed = Killed::new();
         let mut next = PERIOD / 2;
-        // The last disturbance comes early enough for the test to see its effects.
+        // The last kill comes half a period before the end, so that the test sees its effects.
         while next + PERIOD / 2 < duration && !self.world.is_over() {
             thread::sleep(next.saturating_sub(self.world.begun.elapsed()));
             self.once(&mut killed);
@@ -134,7 +136,7 @@ impl Disturbance<'_> {
         if stopped {
             self.stop_for_a_while(&agent);
         }
-        // A suspension does not always end with a death.
+        // Resumes the PRIMARY in half of these cases: not every suspension ends with a kill.
         if stopped && before.is_none() && self.rng.below(2) == 0 {
             agent.resume();
             let file = self.session.primary(|_| true);
@@ -153,12 +155,13 @@ impl Disturbance<'_> {
             }
             _ => {
                 agent.signal(Signal::KILL);
-                // Takes the time after the signal: an answer of the dying PRIMARY says nothing about the next one.
+                // Takes the time after the signal, because the dying PRIMARY may still answer before it.
                 killed.push(self.world.now());
                 agent.ended(PATIENCE);
             }
         }
-        // The new agent may start while there is no PRIMARY, and may become PRIMARY itself.
+        // Without a replacement so far, starts the new agent now: no PRIMARY may exist, and the new agent may become
+        // PRIMARY.
         let after = before.unwrap_or_else(|| {
             if self.rng.below(2) == 0 {
                 thread::sleep(self.rng.millis(1, 300));
@@ -168,7 +171,7 @@ impl Disturbance<'_> {
         *locked(&self.world.slots[slot]) = after;
     }
 
-    /// Returns the agent that `server.pid` names, which must be one of the test's, and its slot.
+    /// Returns the agent that `server.pid` names, and its slot. The agent must belong to the test.
     fn primary(&self) -> (usize, Arc<Agent>) {
         let slots = &self.world.slots;
         let mut named = 0;
@@ -182,7 +185,7 @@ impl Disturbance<'_> {
 
     fn another(&self) -> Arc<Agent> {
         let agent = Arc::new(Agent::spawn(self.session.command()));
-        // The system may give the process id of an ended agent to a new one.
+        // Forgets this process id as a former PRIMARY: the system may reuse the id of an ended agent.
         locked(&self.world.past).remove(&u64::from(agent.pid));
         agent
     }
@@ -193,7 +196,7 @@ impl Disturbance<'_> {
         } else {
             self.rng.millis(50, 3_000)
         };
-        // The suspension counts as endless until its end is known.
+        // Notes the suspension as endless, until its end is known.
         locked(&self.world.stops).push((self.world.now(), Nanos::MAX));
         agent.stop();
         thread::sleep(patience);
@@ -201,10 +204,10 @@ impl Disturbance<'_> {
     }
 }
 
-/// Asserts meanwhile that at most one process listens and holds the lock, and that a replaced PRIMARY never answers
-/// again.
+/// Asserts until the end of the run that at most one process listens, at most one holds the lock, and no former PRIMARY
+/// answers again.
 fn watch(world: &World, session: &Session, id: &Value) {
-    // A failed assertion here ends the other threads at once.
+    // Ends the other threads when an assertion of this function fails.
     let _over = Over(&world.over);
     let mut raw = session.raw();
     raw.patience = Duration::from_millis(200);
@@ -213,7 +216,8 @@ fn watch(world: &World, session: &Session, id: &Value) {
     while !world.is_over() {
         let pids: Vec<_> = world.slots.iter().map(|slot| locked(slot).pid).collect();
         let many = |who: Option<Vec<u32>>| who.filter(|who| who.len() > 1);
-        // Checks twice, because a check of all processes is not a single moment.
+        // Checks a second time before it fails: the first check looks at the processes one after the other, and the
+        // PRIMARY may change meanwhile.
         if many(listening(&pids)).is_some() || many(holders(&pids, &lock)).is_some() {
             let again = (many(listening(&pids)), many(holders(&pids, &lock)));
             assert_eq!(again, (None, None), "two listen, or hold the lock");
@@ -232,7 +236,7 @@ fn watch(world: &World, session: &Session, id: &Value) {
     }
 }
 
-/// Reads the final state over each agent, plain HTTP and the command line, after the last write.
+/// Reads all keys after the last write: through each agent, over plain HTTP and by the command line.
 fn read_at_the_end(world: &World, session: &Session) -> Notes {
     let hows = (0..AGENTS).map(How::Stdio).chain([How::Http(session.raw()), How::CommandLine]);
     let mut all = Notes::default();
@@ -259,7 +263,8 @@ fn judge(world: &World, notes: Vec<Notes>, killed: &[Nanos], elapsed: Duration, 
     let excused = |begin: Nanos, end: Nanos| {
         let long = Nanos::try_from(LONG_STOP.as_nanos()).unwrap();
         let stops = stops.iter().filter(|(from, to)| to - from > long);
-        // The call after an unanswered one has less patience.
+        // Also excuses a call up to `LONG_STOP` after the suspension: after an unanswered call, the next try has a
+        // shorter time limit.
         stops.into_iter().any(|(from, to)| begin <= to + long && end >= *from)
     };
     failures.retain(|(begin, end, _)| !excused(*begin, *end));
@@ -317,12 +322,12 @@ fn first<T>(all: &[T]) -> &[T] {
     &all[..all.len().min(10)]
 }
 
-/// Returns a percentile of sorted times.
+/// Returns the `part`-th percentile of sorted times; `None` if there are none.
 fn at(times: &[Duration], part: usize) -> Option<&Duration> {
     times.get((times.len() * part / 100).min(times.len().saturating_sub(1)))
 }
 
-/// Returns, for the calls that were running at a death, the time from the death to the answer.
+/// Returns the time from the kill to the answer, for each call that was running at a kill.
 fn in_flight(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<Duration> {
     let waited = |killed: &Nanos| {
         let killed = *killed;
@@ -332,18 +337,18 @@ fn in_flight(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<Duration> {
     killed.iter().flat_map(waited).collect()
 }
 
-/// Returns true when the next PRIMARY was suspended before it could answer. The time then says nothing about the
-/// fail-over, unless it was already too long.
+/// Returns true if the test suspended the next PRIMARY before it could answer. The measured time then says nothing
+/// about the fail-over. Only suspensions within `MAX_FAIL_OVER` after the kill count.
 fn is_stopped_first(stops: &[(Nanos, Nanos)], killed: Nanos, time: Duration) -> bool {
     let within = killed..killed + Nanos::try_from(time.min(MAX_FAIL_OVER).as_nanos()).unwrap();
     stops.iter().any(|(from, _)| within.contains(from))
 }
 
-/// Returns for each death the time until a later call was answered.
+/// Returns, for each kill, the time until the first answer to a call that began after the kill.
 fn fail_over(calls: &[(Nanos, Nanos)], killed: &[Nanos]) -> Vec<(Nanos, Duration)> {
     let mut calls = calls.to_vec();
     calls.sort_unstable();
-    // Sets each end to the earliest end of this and all later calls.
+    // Replaces each end by the earliest end of this call and all calls that began later.
     let mut earliest = Nanos::MAX;
     for (_, end) in calls.iter_mut().rev() {
         earliest = earliest.min(*end);

@@ -1,9 +1,9 @@
-//! The whole output of the command line: the test types `tests/cmd/*.md` into a shell as they are. `TRYCMD=overwrite
-//! cargo test -p nudge-cli --test transcripts` writes the present output into the files.
+//! Tests the whole output of the command line: runs the commands of `tests/cmd/*.md` and compares their output with the
+//! files. `TRYCMD=overwrite cargo test -p nudge-cli --test transcripts` writes the present output into the files.
 
 mod kit;
 
-// The pages show the output on Linux, and use its paths and tools.
+// The pages of the documentation show output, paths and tools of Linux.
 #[cfg(target_os = "linux")]
 #[path = "transcripts/docs.rs"]
 mod docs;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use kit::{Serve, home};
 use trycmd::TestCases;
 
-/// Returns the cases, which run in a home of their own.
+/// Returns the test cases; their commands run in a new home.
 fn cases(home: &Path) -> TestCases {
     let nudge = Path::new(env!("CARGO_BIN_EXE_nudge"));
     let path = std::env::join_paths(
@@ -23,7 +23,7 @@ fn cases(home: &Path) -> TestCases {
     cases.env("PATH", path.unwrap().to_str().unwrap());
     cases.env("HOME", home.to_str().unwrap());
     cases.env("NUDGE_RUNTIME_DIR", home.join("run").to_str().unwrap());
-    // The folder for temporary files lies in the home, so drafts of `nudge edit` are removed with it.
+    // Puts temporary files into the home, so that the drafts of `nudge edit` are removed with it.
     cases.env("TMPDIR", home.to_str().unwrap());
     for name in ["VISUAL", "NUDGE_TOKEN", "CLAUDE_PROJECT_DIR"] {
         cases.env(name, "");
@@ -37,7 +37,7 @@ fn typed(file: &str) {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let cases = cases(home.path());
-    // The commands run in a repository.
+    // The commands run in a repository, whose hints would otherwise apply only there.
     cases.env("NUDGE_DEFAULT_REACH", "everywhere");
     let word = |text: &str| text.to_owned();
     cases.insert_var("[PORT]", word(&serve.file.port.to_string())).unwrap();
@@ -53,7 +53,7 @@ fn verbs() {
     typed("tests/cmd/verbs.md");
 }
 
-/// Stops the server that a file may have started, even if the test fails early.
+/// Stops the server that a file of commands may have started, even if the test panics.
 struct Ending(PathBuf);
 
 impl Drop for Ending {

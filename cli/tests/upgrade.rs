@@ -1,5 +1,5 @@
-//! Different builds of Nudge: builds of the same protocol share a session, and a build of another protocol says so
-//! and ends.
+//! Tests different builds of Nudge in one session. Builds with the same protocol share the session. A build with
+//! another protocol reports this and ends.
 //!
 //! `tests/upgrade` makes the other builds and runs these tests.
 #![cfg(unix)]
@@ -16,10 +16,10 @@ use kit::agent::{Agent, LONG};
 use kit::session::{Session, set, shown};
 use serde_json::{Value, json};
 
-/// The time for a server that tries for a while before it gives up.
+/// The time limit for a server that retries for a while before it gives up.
 const PATIENT: Duration = Duration::from_secs(15);
 
-/// Returns the command that starts an agent of the session with another binary.
+/// Returns the command that starts an agent of the session with the binary that `variable` names.
 fn by(variable: &str, session: &Session) -> Command {
     let template = session.command();
     let mut command = Command::new(std::env::var(variable).expect("run tests/upgrade"));
@@ -37,9 +37,9 @@ fn by(variable: &str, session: &Session) -> Command {
     command
 }
 
-/// The variable with the next version, of the same protocol.
+/// The environment variable with the path of the next version's binary, which has the same protocol.
 const NEXT: &str = "NUDGE_NEXT_BIN";
-/// The variable with a version of another protocol.
+/// The environment variable with the path of a binary that has another protocol.
 const OTHER: &str = "NUDGE_OTHER_BIN";
 
 fn join(session: &mut Session, variable: &str) -> Arc<Agent> {
@@ -53,7 +53,7 @@ fn versions(session: &Session) -> (Value, Value) {
     (status["version"].clone(), status["pid"].clone())
 }
 
-/// Asserts that each agent can change a hint and sees the hints of all.
+/// Asserts that each agent can set a hint and sees the hints of all agents.
 fn all_serve(session: &Session, round: &str) {
     for agent in &session.agents {
         agent.result("nudge_set_hint", &set(&format!("{round}-{}", agent.pid), "x"));
@@ -65,7 +65,7 @@ fn all_serve(session: &Session, round: &str) {
     }
 }
 
-/// Returns the messages for people: from stderr, and from the log that is used while stdout belongs to MCP.
+/// Returns the messages for people, from the agent's stderr and from `server.log`.
 fn told(session: &Session, agent: &Agent) -> String {
     agent.stderr() + &fs::read_to_string(session.runtime.join("server.log")).unwrap_or_default()
 }
@@ -105,7 +105,7 @@ fn an_upgrade_one_by_one_keeps_everything() {
     let mut session = Session::start(2);
     join(&mut session, NEXT);
     all_serve(&session, "first");
-    // Each old agent ends as if its client restarted, and a new one joins.
+    // Replaces each old agent with a new one, as when a client restarts.
     for round in 0..3 {
         let before = shown(&session.agents[1]);
         let old = session.agents.remove(0);
@@ -158,7 +158,7 @@ fn a_start_beside_members_of_another_protocol_leaves_the_session_alone() {
     session.agents[1].stop();
     session.agents[0].kill();
     let other = Agent::launch(by(OTHER, &session));
-    // The server gives up, or waits for one that can serve the session.
+    // The server reports the protocol, and then ends or continues to wait for a PRIMARY of its own protocol.
     let patience = std::time::Instant::now() + PATIENT;
     while other.is_running() && std::time::Instant::now() < patience {
         thread::sleep(Duration::from_millis(20));

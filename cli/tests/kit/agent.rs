@@ -1,4 +1,5 @@
-//! An agent: a `nudge serve` of either role with MCP on its stdio. Many threads may use it at once.
+//! Runs an agent of the tests: a `nudge serve`, PRIMARY or PROXY, that speaks MCP on its stdio. Many threads may use
+//! one agent at the same time.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use super::mcp::{LEGACY, request};
 use super::{PATIENCE, wait_for};
 
-/// A time longer than any call that is refused because no server answers.
+/// A time limit for calls. It is longer than the server takes to refuse a call because no PRIMARY answers.
 pub const LONG: Duration = Duration::from_secs(20);
 
 /// The reason why a call has no result.
@@ -48,16 +49,16 @@ pub struct Agent {
     child: Mutex<Child>,
     stdin: Mutex<Option<ChildStdin>>,
     heard: Arc<Heard>,
-    /// Messages that are no answers.
+    /// The messages from the server that answer no request, such as notifications.
     unasked: Mutex<Receiver<Value>>,
     last_id: AtomicU64,
-    /// True when the test ends or long suspends the agent; a missing answer then proves nothing.
+    /// True when the test ends the agent or suspends it for long. A missing answer then shows no fault of the server.
     pub doomed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Heard {
-    /// The calls that wait for an answer; `None` after stdout is closed.
+    /// The calls that wait for an answer, by request id; `None` after stdout is closed.
     waiting: Mutex<Option<HashMap<u64, Sender<Value>>>>,
     stderr: Mutex<String>,
     /// True when stderr has ended.
@@ -66,7 +67,7 @@ struct Heard {
     nonsense: Mutex<Option<String>>,
 }
 
-/// A call whose answer is expected.
+/// A call that waits for its answer.
 pub struct Pending(Receiver<Value>);
 
 impl Pending {
@@ -94,7 +95,7 @@ impl Pending {
 }
 
 impl Agent {
-    /// Starts an agent and greets it, so that it has a client.
+    /// Starts an agent and sends it the greeting of an MCP client.
     #[track_caller]
     pub fn start(runtime: &Path, args: &[&str]) -> Self {
         let mut command = super::command(runtime);
@@ -148,7 +149,7 @@ impl Agent {
         }
     }
 
-    /// Sends the greeting of a client of 2025.
+    /// Sends the greeting (`initialize`) of a client that uses the MCP protocol of 2025.
     pub fn greet(&self) -> Result<Value, Failure> {
         let hello = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
         let answer = self.ask("initialize", hello, LONG)?;
@@ -186,7 +187,7 @@ impl Agent {
         })
     }
 
-    /// Returns the next message that is no answer.
+    /// Returns the next message that answers no request; `None` if none comes within `patience`.
     pub fn unasked(&self, patience: Duration) -> Option<Value> {
         locked(&self.unasked).recv_timeout(patience).ok()
     }
@@ -194,11 +195,11 @@ impl Agent {
     fn write(&self, message: &Value) -> Result<(), Failure> {
         let mut stdin = locked(&self.stdin);
         let Some(pipe) = stdin.as_mut() else { return Err(Failure::Unsent) };
-        // A part of the line may already be written.
+        // The error is not `Unsent`, because a part of the line may have reached the agent.
         pipe.write_all(format!("{message}\n").as_bytes()).map_err(|_| Failure::Gone)
     }
 
-    /// Closes stdin, as when the agent's client ends.
+    /// Closes stdin, as a client does when it ends.
     pub fn close(&self) {
         drop(locked(&self.stdin).take());
     }
@@ -211,14 +212,14 @@ impl Agent {
         }
     }
 
-    /// Kills the agent and waits for its end, after which its locks are free.
+    /// Kills the agent and waits for its end. The kernel has then released the agent's locks.
     #[track_caller]
     pub fn kill(&self) {
         self.signal(Signal::KILL);
         self.ended(PATIENCE);
     }
 
-    /// Suspends the agent; after the return it does nothing more.
+    /// Suspends the agent. Where `/proc` exists, waits until the agent is suspended.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
         let stat = format!("/proc/{}/stat", self.pid);
@@ -251,7 +252,7 @@ impl Agent {
         true
     }
 
-    /// Waits for the agent's end; all its stdout must have been JSON.
+    /// Waits for the agent's end. Panics if a line of its stdout is not JSON.
     #[track_caller]
     pub fn ended(&self, patience: Duration) -> ExitStatus {
         let what = format!("the end of {}", self.pid);
@@ -272,7 +273,7 @@ impl Heard {
     fn dispatch(&self, message: Value, unasked: &Sender<Value>) {
         let asked = || locked(&self.waiting).as_mut()?.remove(&message["id"].as_u64()?);
         match asked() {
-            // The caller may have stopped waiting.
+            // Ignores a failed send: the caller has stopped waiting.
             Some(sender) => drop(sender.send(message)),
             None => drop(unasked.send(message)),
         }

@@ -1,4 +1,4 @@
-//! Clients of a session that read and change hints at random, and record the answers.
+//! Simulates clients of a session: they read and change hints at random, and record the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use crate::kit::rng::Rng;
 use crate::kit::session::run;
 use crate::kit::system::nudge;
 
-/// The keys that all clients use.
+/// The number of keys that all clients share.
 pub const KEYS: u16 = 16;
-/// A time longer than any suspension.
+/// The time limit of a call, longer than any suspension of a PRIMARY.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The state shared by the clients and the threads that disturb them.
+/// The state that the clients share with the threads that kill and suspend agents.
 pub struct World {
     pub runtime: PathBuf,
     /// The agents; a new agent replaces one that ends.
     pub slots: Vec<Mutex<Arc<Agent>>>,
     pub begun: Instant,
     pub over: AtomicBool,
-    /// The times at which a PRIMARY was suspended, each with its end.
+    /// The begin and the end of each suspension of a PRIMARY.
     pub stops: Mutex<Vec<(Nanos, Nanos)>>,
-    /// The processes that were PRIMARY and no longer are.
+    /// The process ids of former PRIMARYs.
     pub past: Mutex<BTreeSet<u64>>,
     pub seed: u64,
 }
@@ -47,7 +47,7 @@ impl World {
 
 /// The way in which a client calls.
 pub enum How {
-    /// Over the stdio of the agent in a slot; other clients use it too.
+    /// Over the stdio of the agent in a slot. Several clients may share an agent.
     Stdio(usize),
     Http(Raw),
     CommandLine,
@@ -56,11 +56,11 @@ pub enum How {
 #[derive(Default)]
 pub struct Notes {
     pub events: Vec<Event>,
-    /// Failed calls that a living server should have answered.
+    /// The failed calls with begin, end and reason, if no kill or suspension by the test explains the failure.
     pub failures: Vec<(Nanos, Nanos, String)>,
-    /// Contradictions that one client alone can see.
+    /// The wrong answers that a client notices by itself, without the answers of other clients.
     pub wrong: Vec<String>,
-    /// The begin and end of each acknowledged call, of all kinds.
+    /// The begin and the end of each acknowledged call, whatever its method.
     pub calls: Vec<(Nanos, Nanos)>,
 }
 
@@ -71,9 +71,9 @@ pub struct Client<'a> {
     pub rng: Rng,
     pub notes: Notes,
     last_value: u64,
-    /// The last version seen of each key.
+    /// The last version that this client has seen of each key.
     seen: BTreeMap<u16, u32>,
-    /// The key that only this client uses, and its value.
+    /// The number of the key that only this client uses, and the value that it must have.
     own: (u32, Option<String>),
 }
 
@@ -103,7 +103,7 @@ impl<'a> Client<'a> {
                 90..95 => self.read_all(),
                 _ => self.own(),
             }
-            // Sets the pace, so that the load is the same on every machine that is fast enough.
+            // Pauses between calls. The load is then the same on every machine that is fast enough.
             let (from, to) = if matches!(self.how, How::CommandLine) { (150, 350) } else { (5, 25) };
             thread::sleep(self.rng.millis(from, to));
         }
@@ -175,8 +175,8 @@ impl<'a> Client<'a> {
         self.note(key, Kind::Bump, begin, 0, outcome);
     }
 
-    /// Sets, deletes and reads a key that only this client uses; it must always see the last change. After a change
-    /// with an unknown outcome, it chooses another key.
+    /// Reads the key that only this client uses, and sets or deletes it. The read must show this client's last change.
+    /// If the outcome of a change is unknown, the client continues with a new key.
     fn own(&mut self) {
         let name = json!({"component": format!("own{}", self.number), "key": format!("k{}", self.own.0)});
         let (_, told) = self.call("get_hint", &name);
@@ -240,7 +240,8 @@ impl<'a> Client<'a> {
                 (result, agent.doomed.load(Ordering::Relaxed))
             }
             How::Http(raw) => {
-                // Sends the call a second time before the first try is answered, for every eighth call.
+                // Limits the first try of every eighth call to 100 ms. The client then sends the call again before the
+                // first answer.
                 raw.patience = Duration::from_millis(if number.is_multiple_of(8) { 100 } else { 3_000 });
                 raw.long = PATIENCE;
                 let key = format!("{}-{number:x}", self.number);

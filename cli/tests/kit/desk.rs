@@ -1,4 +1,4 @@
-//! A checkout of a repository, and a runtime directory whose session need not run.
+//! Makes a desk: a checkout of a repository and a runtime directory, in which the test may start a session.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Makes a checkout of `acme/shop`.
+    /// Makes a desk with a checkout of `acme/shop` and without a session.
     pub fn new() -> Self {
         let home = home();
         let (runtime, checkout) = (home.path().join("run"), home.path().join("checkout"));
@@ -30,7 +30,7 @@ impl Desk {
         Self { home, runtime, checkout }
     }
 
-    /// Sets the variables and the folder that keep a command inside the test's files.
+    /// Sets the environment variables and the current folder, so that the command uses only files of the test.
     fn place(&self, command: &mut Command) {
         command.env("NUDGE_DATA_DIR", self.home.path().join("data"));
         command.env("NUDGE_CACHE_DIR", self.home.path().join("caches"));
@@ -74,22 +74,22 @@ impl Desk {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Runs a hook in an agent's environment; returns the text for the model.
+    /// Runs a hook with these environment variables; returns its text for the model.
     pub fn hook(&self, env: &[(&str, &str)], event: &Value) -> String {
         Self::told_by(self.spawn_hook(env, event))
     }
 
-    /// Starts a hook that has received its event.
+    /// Starts a hook and writes the event to its stdin.
     pub fn spawn_hook(&self, env: &[(&str, &str)], event: &Value) -> Child {
         let mut hook = self.nudge(&["hook"]);
-        // The time limit is long, so that a busy machine does not silence the hook.
+        // The time limit is long, because a hook prints nothing after its limit, and the machine may be busy.
         hook.env("NUDGE_HOOK_MS", "5000").envs(env.iter().copied());
         let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
         child
     }
 
-    /// Waits for the end of a hook; returns the text for the agent.
+    /// Waits for the end of a hook; returns its text for the model.
     pub fn told_by(hook: Child) -> String {
         let output = hook.wait_with_output().unwrap();
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

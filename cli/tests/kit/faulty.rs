@@ -1,4 +1,5 @@
-//! A disk that fails under a part of a command's files while it is armed.
+//! Simulates a disk that fails. While the disk is armed, it fails for those files of a command whose path contains a
+//! text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,15 +8,15 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// The kinds of faults in `faulty.c`.
+/// The kinds of faults in `faulty.c`: the letter that arms the disk, and a name for messages.
 pub const FAULTS: [(&str, &str); 5] =
     [("e", "EIO"), ("s", "no space"), ("t", "half of a write"), ("r", "read-only"), ("f", "no flush")];
 
-/// The kind of a file system without locks, on which nothing else fails.
+/// The letter of a file system that refuses locks; no other operation fails.
 pub const NO_LOCKS: &str = "l";
 
-/// Returns the library of the failing disk. It is built once for all tests, by the compiler that the build needs
-/// anyway.
+/// Builds the library of the failing disk, once for all tests, and returns its path. The C compiler is there, because
+/// the build of Nudge needs it too.
 fn library() -> PathBuf {
     static MADE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -30,24 +31,24 @@ fn library() -> PathBuf {
     made.1.clone()
 }
 
-/// A disk that fails while it is armed.
+/// The failing disk. Its switch is a file: while the file exists, the disk fails.
 pub struct Disk {
     armed: PathBuf,
 }
 
 impl Disk {
-    /// Makes a disk with its switch in a folder that no command writes to.
+    /// Makes a disk whose switch lies in this folder; no command may write there.
     pub fn new(folder: &Path) -> Self {
         Self { armed: folder.join("armed") }
     }
 
-    /// Puts the disk under those files of a command whose path contains `beneath`.
+    /// Lets the disk fail for the command's files whose path contains `beneath`.
     pub fn place(&self, command: &mut Command, beneath: &str) {
         command.env("LD_PRELOAD", library()).env("FAULT_IN", beneath).env("FAULT_ARMED", &self.armed);
         command.env("RUST_BACKTRACE", "0");
     }
 
-    /// Returns the path of the switch: a file whose first letter is the fault.
+    /// Returns the path of the switch. The first letter in the file is the kind of fault.
     pub fn armed(&self) -> &Path {
         &self.armed
     }
@@ -61,7 +62,7 @@ impl Disk {
     }
 }
 
-/// Returns the advice about a fault in the refusal of a command that only writes.
+/// Returns the advice in the error message of a command that only writes, for this fault.
 pub fn advice(fault: &str) -> &'static str {
     match fault {
         "s" => "free some space",
@@ -70,7 +71,7 @@ pub fn advice(fault: &str) -> &'static str {
     }
 }
 
-/// Asserts that a text is one sentence in words for people.
+/// Asserts that a text is one line and no panic.
 #[track_caller]
 pub fn assert_sentence(said: &str, what: &str) {
     let said = said.trim_end();

@@ -1,9 +1,9 @@
-//! Checks the answers that clients got about shared hints: could one store have given them all, in the order of the
-//! versions? Such a history is linearizable.
+//! Checks the answers that clients got about shared hints. The history is linearizable if a single store could have
+//! given all answers in the order of the versions.
 //!
-//! A hint has two counters. Each set raises the version by one. Each bump raises the use count by one, and each set
-//! resets it, because every set of these tests has a new value. So the version only grows, and so does the pair of
-//! version and count. Every answer contains both. The checks therefore need no search for an order, and each rule
+//! A hint has two counters. Each set raises the version by one. Each bump raises the use count by one. Each set resets
+//! the use count, because every set of these tests has a new value. So the version never falls, and the pair of version
+//! and count never falls. Every answer contains both. The checks therefore need no search for an order, and each rule
 //! compares two events.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub enum Kind {
     Bump,
 }
 
-/// The state of a hint in an answer; all zero when there is no hint.
+/// The state of a hint in an answer. All fields are zero when the hint does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     pub version: u32,
@@ -32,9 +32,9 @@ pub struct Sight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done(Sight),
-    /// The server promises that nothing has changed; it may also report the hint's state.
+    /// The server refused the call and promises that it changed nothing. The answer may contain the hint's state.
     Refused(Option<Sight>),
-    /// The call may have taken effect, or may still take effect.
+    /// The client got no answer. The call has taken effect, will take effect, or never will.
     Unsure,
 }
 
@@ -52,31 +52,31 @@ pub struct Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// An answer shows an older state than an answer from before the call began: an acknowledged write is lost or
-    /// hidden, or a version falls.
+    /// An answer shows an older state than an answer that came before its call began. So an acknowledged write is lost
+    /// or hidden, or a version has fallen.
     Falls,
-    /// Two acknowledged writes have the same number.
+    /// Two acknowledged writes got the same version, or the same pair of version and count.
     Shared,
-    /// The same set has two versions.
+    /// Two answers show different versions for the value of one set.
     Twice,
-    /// The same version shows two values.
+    /// Two answers show different values for one version.
     TwoValues,
-    /// An answer contains a value that no set stores, or the answer to a set contains another set's value.
+    /// An answer contains a value that no client has set, or the answer to a set contains the value of another set.
     Invented,
-    /// An answer shows a set that was refused.
+    /// An answer shows the value of a set that was refused.
     Refused,
-    /// An answer shows a set that began after the answer arrived.
+    /// An answer shows the value of a set that began after this answer.
     Future,
-    /// The counter is larger than the number of writes begun.
+    /// The counter is larger than the number of writes that had begun.
     TooMany,
 }
 
-/// A broken rule, with its place in the history.
+/// A broken rule, and the event that breaks it.
 #[derive(Debug)]
 pub struct Violation {
     pub rule: Rule,
     pub key: u16,
-    /// The approximate time of the violation.
+    /// The time of the event that breaks the rule.
     pub at: Nanos,
     what: String,
 }
@@ -144,7 +144,8 @@ impl Event {
         }
     }
 
-    /// Returns the number from the answer that writes of this kind raise.
+    /// Returns the counter that writes of this kind raise: for a set the version, for a bump the version and the count
+    /// in one number. `None` if the event has no such answer.
     fn number(&self, counter: Kind) -> Option<u64> {
         let sight = self.sight()?;
         let version = u64::from(sight.version);
@@ -200,7 +201,7 @@ fn values(events: &[&Event]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Checks that each acknowledged write has a number of its own.
+/// Checks that no two acknowledged writes got the same number.
 fn distinct(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     let mut numbers = BTreeMap::new();
     for event in events.iter().filter(|event| event.acknowledged(counter)) {
@@ -211,7 +212,7 @@ fn distinct(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Checks that no answer counts more writes than had begun by then.
+/// Checks that no answer counts more writes than had begun before this answer.
 fn bounded(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     let counts = |event: &&&Event| event.kind == counter && !matches!(event.outcome, Outcome::Refused(_));
     let mut begun: Vec<_> = events.iter().filter(counts).map(|event| event.begin).collect();
@@ -225,8 +226,8 @@ fn bounded(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Checks that no answer shows an older state than an answer from before its call began, and that a write has a newer
-/// one.
+/// Checks that no answer shows an older state than an answer from before its call began. A write must show a newer
+/// state than such an answer.
 fn ordered(events: &[&Event], counter: Kind) -> Result<(), Violation> {
     struct Told<'a> {
         number: u64,
@@ -238,7 +239,7 @@ fn ordered(events: &[&Event], counter: Kind) -> Result<(), Violation> {
         events.iter().filter_map(|event| told(event).map(|(number, write)| Told { number, write, event })).collect();
     let mut begun: Vec<_> = ended.iter().map(|told| Told { ..*told }).collect();
     if counter == Kind::Set {
-        // Adds the sets whose outcome is unknown, if an answer shows their value.
+        // Adds the sets without an answer whose value appears in another answer.
         let seen: BTreeMap<_, _> =
             ended.iter().filter_map(|told| Some((told.event.sight()?.value?, told.number))).collect();
         let unsure = events.iter().filter(|event| event.kind == Kind::Set && event.outcome == Outcome::Unsure);
@@ -268,14 +269,14 @@ mod tests {
     use super::*;
     use crate::kit::rng::Rng;
 
-    /// Simulates a correct store with clients whose calls overlap. A few of them never get the answer.
+    /// Simulates a correct store with clients whose calls overlap. A few calls get no answer.
     fn run(seed: u64, clients: u16, calls: u64) -> Vec<Event> {
         let mut rng = Rng::new(seed);
         let mut state: BTreeMap<u16, (u32, u32, u64)> = BTreeMap::new();
         let mut busy: Vec<Nanos> = vec![0; usize::from(clients)];
         let mut out = Vec::new();
         for number in 1..=calls {
-            // Each call takes effect at its number times a thousand, between its begin and its end.
+            // The call with number N takes effect at the time N × 1,000, which is between its begin and its end.
             let (time, client) = (number * 1_000, rng.below(u64::from(clients)));
             let free = busy[usize::try_from(client).unwrap()];
             if free >= time {
@@ -317,7 +318,8 @@ mod tests {
         violation.rule
     }
 
-    /// Makes a call of one client after another's; `told` is version, count and value.
+    /// Makes a call. It begins at `begin`, after the call of another client; `told` is version, count and value of its
+    /// answer.
     fn call(begin: Nanos, kind: Kind, value: u64, told: Option<(u32, u32, u64)>) -> Event {
         let sight = |(version, count, value)| Sight { version, count: Some(count), value: Some(value) };
         let outcome = told.map_or(Outcome::Unsure, |told| Outcome::Done(sight(told)));
@@ -334,7 +336,8 @@ mod tests {
             let events = run(seed, 8, 400);
             check(&events).unwrap_or_else(|violation| panic!("seed {seed}: {}", violation.tell(&events)));
         }
-        // Overlapping calls may be answered in either order. An unsure call may take effect late, once or never.
+        // Overlapping calls may take effect in either order. A call without an answer may take effect late, once or
+        // never.
         let (set, read) = (Kind::Set, Kind::Read);
         check(&[call(0, set, 1, Some((2, 0, 1))), call(3, set, 2, Some((1, 0, 2)))]).unwrap();
         check(&[call(0, read, 0, Some((1, 0, 1))), call(3, set, 1, Some((1, 0, 1)))]).unwrap();
@@ -357,7 +360,7 @@ mod tests {
         let bump = call(20, Bump, 0, Some((2, 1, 2)));
         check(&[first, two, bump]).unwrap();
         let unsure = call(0, Set, 9, None);
-        // The unsure set begins after an answer with version 3, but a long read shows it as version 2.
+        // The set without an answer begins after an answer with version 3. A long read shows it as version 2.
         let long = Event { end: 30, ..call(12, Read, 0, Some((2, 0, 9))) };
         let past = vec![first, call(0, Set, 4, None), call(10, Set, 3, Some((3, 0, 3))), call(20, Set, 9, None), long];
         for (what, rule, events) in [
@@ -415,7 +418,7 @@ mod tests {
                 .collect();
             let chosen = acked[usize::try_from(rng.below(acked.len() as u64)).unwrap()];
             let mut lost = events.clone();
-            // Adds a read that begins long after, but shows an older version.
+            // Adds a read that begins much later and shows an older version.
             let Outcome::Done(sight) = lost[chosen].outcome else { unreachable!() };
             let late = Event { kind: Kind::Read, begin: 1 << 40, end: 1 << 41, ..lost[chosen] };
             let older = Sight { version: sight.version - 1, value: None, ..sight };

@@ -11,7 +11,7 @@ pub const LEGACY: &str = "2025-11-25";
 pub const MODERN: &str = "2026-07-28";
 pub const META: &str = "io.modelcontextprotocol";
 
-/// Makes a request of either protocol; `modern` is 2026.
+/// Makes a request. With `modern` it follows the protocol of 2026, otherwise the protocol of 2025.
 pub fn request(modern: bool, id: u64, method: &str, mut params: Value) -> Value {
     if modern {
         params["_meta"] = json!({
@@ -35,7 +35,7 @@ impl<'a> Http<'a> {
         Self { serve, modern: true, session: None }
     }
 
-    /// Sends the greeting of 2025, which opens a session.
+    /// Connects as a client of 2025: its greeting opens an MCP session.
     pub fn legacy(serve: &'a Serve) -> Self {
         let mut client = Self { serve, modern: false, session: None };
         let hello = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
@@ -69,7 +69,7 @@ impl<'a> Http<'a> {
         Incoming::request(self.serve, "POST /mcp", &self.headers(message), &message.to_string())
     }
 
-    /// Opens the stream of a session.
+    /// Opens the stream of events of the MCP session.
     pub fn get(&self) -> Incoming {
         Incoming::request(self.serve, "GET /mcp", &self.headers(&Value::Null), "")
     }
@@ -84,7 +84,7 @@ pub struct Stdio<'a> {
     pub serve: &'a mut Serve,
     pub modern: bool,
     pub id: u64,
-    /// Messages that are no answers.
+    /// The received messages that do not answer the awaited request.
     pub heard: VecDeque<Value>,
 }
 
@@ -96,7 +96,8 @@ impl<'a> Stdio<'a> {
         Self { serve, modern, id: 0, heard: VecDeque::new() }
     }
 
-    /// Continues after another client of the same protocol, with new ids.
+    /// Continues on a connection on which an earlier client of the same protocol has sent its greeting. The ids begin
+    /// with 1,001, so that they are new.
     pub fn again(serve: &'a mut Serve, modern: bool) -> Self {
         Self { serve, modern, id: 1_000, heard: VecDeque::new() }
     }
@@ -114,7 +115,7 @@ impl<'a> Stdio<'a> {
 }
 
 pub trait Client {
-    /// Returns the whole answer.
+    /// Sends a request; returns its whole answer, a result or an error.
     fn ask(&mut self, method: &str, params: Value) -> Value;
 
     fn result(&mut self, method: &str, params: Value) -> Value {
@@ -143,7 +144,7 @@ impl Client for Stdio<'_> {
     }
 }
 
-/// Runs a check over both transports with both protocols, each time on a new server.
+/// Runs a check four times: over HTTP and over stdio, with each protocol. Each protocol has a new server.
 pub fn everywhere(runtime: &Path, prepare: impl Fn(&Serve), check: impl Fn(&mut dyn Client, bool)) {
     for modern in [false, true] {
         let mut serve = Serve::start(runtime);

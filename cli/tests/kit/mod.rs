@@ -1,4 +1,4 @@
-//! Runs a real `nudge serve` in a private runtime directory, and talks to it on the level of bytes.
+//! Runs a real `nudge serve` in a private runtime directory, and exchanges raw bytes with it.
 
 #![allow(dead_code)]
 
@@ -29,17 +29,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// The time limit for an answer: a test build takes seconds for a large import, and longer beside other tests.
+/// The time limit for an answer. A test build needs seconds for a large import, and more while other tests run.
 const ANSWER: Duration = Duration::from_secs(40);
 /// The pause between two polls.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The factor by which a wait may exceed its patience.
+/// The factor by which a wait may exceed its time limit on a busy machine.
 const MAX_STRETCH: u32 = 6;
 
-/// Polls until `probe` returns a value, for as many pauses as fit into `patience`. On a busy machine each pause takes
-/// longer, and so does the process under test. A slow probe, such as a command, ends the wait by time, after
-/// [`MAX_STRETCH`] times the patience.
+/// Polls until `probe` returns a value; panics with `what` if it never does. The limit counts the pauses between two
+/// polls, not the elapsed time: on a busy machine the process under test gets more time. If the probe itself is slow,
+/// such as a command, the wait ends after [`MAX_STRETCH`] times `patience`.
 #[track_caller]
 pub fn wait_for<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
     let (begun, mut slept) = (Instant::now(), Duration::ZERO);
@@ -68,16 +68,16 @@ pub fn clean(command: &mut Command) {
         }
     }
     command.env_remove("DUDE_PORT");
-    // The settings file of the person who runs the tests does not count either.
+    // Hides the settings file of the person who runs the tests.
     command.env("XDG_CONFIG_HOME", std::env::temp_dir().join("nudge-tests-have-no-settings"));
-    // Indexes of tests stay in a temporary folder.
+    // Keeps the indexes of tests in a temporary folder.
     command.env("NUDGE_CACHE_DIR", std::env::temp_dir().join("nudge-tests-cache"));
-    // Cargo runs tests in a repository. Nudge would index its code, and would limit hints to it.
+    // Leaves the repository in which Cargo runs tests. Nudge would index its code and limit hints to it.
     let nowhere = std::env::temp_dir();
     command.env("PWD", &nowhere).current_dir(nowhere);
 }
 
-/// Returns a command of the binary with the demo source, which cargo builds beside the tests.
+/// Returns a command of the binary `nudge-demo`, which has the demo source. Cargo builds this binary beside the tests.
 pub fn with_demo(runtime: &Path, data: &Path, args: &[&str]) -> Command {
     let binary = Path::new(env!("CARGO_BIN_EXE_nudge")).with_file_name("examples").join("nudge-demo");
     assert!(binary.exists(), "{} is built by `cargo test` and `cargo build --examples`", binary.display());
@@ -93,10 +93,10 @@ pub fn command(runtime: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nudge"));
     command.arg("serve");
     clean(&mut command);
-    // Keeps data beside the session, outside the folders of the person who runs the tests.
+    // Keeps the data beside the runtime directory, not in the home of the person who runs the tests.
     command.env("NUDGE_RUNTIME_DIR", runtime).env("NUDGE_DATA_DIR", runtime.with_file_name("data"));
-    // Gives each session a state folder of its own: a session compares its clock with the times that earlier ones
-    // left in this folder.
+    // Gives each session its own state folder. A session compares its clock with the times that earlier sessions left
+    // in that folder.
     command.env("XDG_STATE_HOME", runtime.with_file_name("state"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -135,7 +135,7 @@ impl Serve {
         Self::attach_to(child, runtime, file)
     }
 
-    /// Wraps a server, and sends HTTP calls to the server of `file`, which may be another one.
+    /// Wraps a server. HTTP calls go to the server that `file` names, which may be another process.
     pub fn attach_to(mut child: Child, runtime: &Path, file: ServerFile) -> Self {
         let (sender, lines) = channel();
         let stdout = child.stdout.take().unwrap();
@@ -149,8 +149,8 @@ impl Serve {
         Self { stdin: child.stdin.take(), child, lines, file, runtime: runtime.to_owned() }
     }
 
-    /// Starts a further server with this command. Waits until the PRIMARY of the session reports it, since
-    /// `server.pid` does not.
+    /// Starts a PROXY with this command. Waits until the PRIMARY's status counts it, because `server.pid` names only
+    /// the PRIMARY.
     pub fn stand_by(mut command: Command, runtime: &Path) -> Self {
         let child = command.spawn().unwrap();
         let pid = child.id();
@@ -183,7 +183,7 @@ impl Serve {
         stream
     }
 
-    /// Sends bytes, and reads until the server closes or one whole response has arrived.
+    /// Sends bytes; reads until one whole response has arrived or the server closes the connection.
     pub fn raw(&self, request: impl AsRef<[u8]>) -> Response {
         let mut stream = self.connect();
         stream.write_all(request.as_ref()).unwrap();
@@ -215,14 +215,14 @@ impl Serve {
 
     pub fn ask(&mut self, message: &Value) -> Value {
         self.send(&message.to_string());
-        // Skips notifications that come first.
+        // Skips the notifications before the answer.
         let answer =
             wait_for("the answer", PATIENCE, || Some(self.receive()).filter(|said| said.get("method").is_none()));
         assert_eq!(answer["id"], message["id"], "{answer}");
         answer
     }
 
-    /// Sends the greeting of a client of 2025.
+    /// Sends the greeting (`initialize`) of a client that uses the MCP protocol of 2025.
     pub fn initialize(&mut self, version: &str) -> Value {
         let params =
             json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
@@ -236,7 +236,7 @@ impl Serve {
         self.ask(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}))
     }
 
-    /// Waits for the end of the process; all further lines on stdout must be JSON too.
+    /// Waits for the end of the process. Panics if a further line of its stdout is not JSON.
     pub fn end(&mut self, patience: Duration) -> ExitStatus {
         let status = wait_for("the end of the server", patience, || self.child.try_wait().unwrap());
         loop {
@@ -248,7 +248,7 @@ impl Serve {
         }
     }
 
-    /// Closes stdin and waits for a clean end within a second.
+    /// Closes stdin and waits until the server ends without an error within a second; returns its stderr.
     pub fn close(mut self) -> String {
         drop(self.stdin.take());
         let status = self.end(Duration::from_secs(1));
@@ -284,7 +284,8 @@ impl Response {
             }
             match stream.read(&mut buffer) {
                 Ok(read) if read > 0 => bytes.extend_from_slice(&buffer[..read]),
-                // The system interrupts a read with a timeout when the test process was stopped for a moment.
+                // Reads again. The system interrupts a read that has a timeout when the test process was suspended for
+                // a moment.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 end => panic!("no whole response ({end:?}): {}", String::from_utf8_lossy(&bytes)),
             }
@@ -303,7 +304,7 @@ impl Response {
         (body.len() >= length.unwrap_or(0)).then(|| Self { status, head: head.clone(), body: body.to_owned() })
     }
 
-    /// Returns the JSON-RPC error that every refusal contains.
+    /// Returns the JSON-RPC error in the response; every refusal has one.
     pub fn error(&self) -> Value {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body));
         assert_eq!(body["jsonrpc"], "2.0");
@@ -350,7 +351,7 @@ impl Incoming {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// Returns the next message; `None` at the end.
+    /// Returns the next message; `None` at the end of the answer.
     pub fn message(&mut self) -> Option<Value> {
         if self.header("content-type") == Some("application/json") {
             let mut text = String::new();

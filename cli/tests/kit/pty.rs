@@ -1,4 +1,4 @@
-//! A terminal whose other end belongs to the test.
+//! Simulates a terminal and the person who uses it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// The person's end of the terminal, which reads all output.
+/// The end of the terminal that belongs to the person. A thread reads and keeps all output.
 pub struct Pty {
     person: File,
     said: Arc<Mutex<Vec<u8>>>,
@@ -23,7 +23,7 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// Opens a new terminal; also returns the programs' end.
+    /// Opens a new terminal. Also returns the other end, which the programs use.
     pub fn open() -> (Self, OwnedFd) {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         fcntl_setfd(&person, FdFlags::CLOEXEC).unwrap();
@@ -39,7 +39,7 @@ impl Pty {
             let moment = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
             while !stop.load(Ordering::SeqCst) {
                 let waiting = poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&moment)).unwrap_or(0);
-                // The read fails when no program has the terminal open any more.
+                // The read fails after the last program has closed the terminal.
                 match if waiting == 0 { continue } else { from.read(&mut buffer) } {
                     Ok(read @ 1..) => memory.lock().unwrap().extend_from_slice(&buffer[..read]),
                     _ => return,
@@ -55,12 +55,12 @@ impl Pty {
         tcsetwinsize(&self.person, size).unwrap();
     }
 
-    /// Returns the text on the terminal, with the line ends that programs wrote.
+    /// Returns all output so far, with the line ends that the programs wrote.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.said.lock().unwrap()).replace("\r\n", "\n")
     }
 
-    /// Waits until the text appears on the terminal.
+    /// Waits until the output contains the text; returns all output so far.
     pub fn wait_for(&self, text: &str) -> String {
         super::wait_for(text, super::PATIENCE, || Some(self.said()).filter(|said| said.contains(text)))
     }
@@ -69,7 +69,7 @@ impl Pty {
         self.person.write_all(keys).unwrap();
     }
 
-    /// Closes the terminal, as a person closes a window.
+    /// Closes the terminal, as when a person closes the window.
     pub fn close(self) {
         self.closing.store(true, Ordering::SeqCst);
         self.reader.join().unwrap();
@@ -82,8 +82,8 @@ impl Pty {
     }
 }
 
-/// Runs a command with a terminal for all its streams, and presses the keys after each question. Returns true if the
-/// command succeeded, and its output.
+/// Runs a command with a terminal for all its streams. After each question in `answers`, presses the keys beside it.
+/// Returns true if the command succeeded, and its output.
 pub fn asked(mut command: Command, answers: &[(&str, &str)]) -> (bool, String) {
     let (mut terminal, end) = Pty::open();
     command.stdin(end.try_clone().unwrap()).stdout(end.try_clone().unwrap()).stderr(end);
@@ -96,12 +96,12 @@ pub fn asked(mut command: Command, answers: &[(&str, &str)]) -> (bool, String) {
     (child.wait().unwrap().success(), terminal.finish())
 }
 
-/// Runs a command with a terminal as stdout and stderr; stdin stays as it is.
+/// Runs a command with a terminal for stdout and stderr. The caller has chosen stdin.
 pub fn on_terminal(command: Command) -> (ExitStatus, String) {
     on_terminal_of(command, None)
 }
 
-/// Runs a command in the same way, with a terminal of this many columns.
+/// Runs a command as [`on_terminal`] does, on a terminal of this many columns.
 pub fn on_terminal_of(mut command: Command, columns: Option<u16>) -> (ExitStatus, String) {
     let (pty, end) = Pty::open();
     if let Some(columns) = columns {
@@ -109,13 +109,13 @@ pub fn on_terminal_of(mut command: Command, columns: Option<u16>) -> (ExitStatus
     }
     command.stdout(Stdio::from(end.try_clone().unwrap())).stderr(Stdio::from(end));
     let mut child = command.spawn().unwrap();
-    // Drops the command's copies of the terminal, because the reader waits until all are closed.
+    // Drops the command's own descriptors of the terminal: the reader ends only when all are closed.
     drop(command);
     (child.wait().unwrap(), pty.finish())
 }
 
-/// Returns a command in a session of its own, with stdin as its controlling terminal. Prints the reason and returns
-/// `None` if the system has no suitable `setsid`.
+/// Returns a command that runs `program` in a new session, with stdin as its controlling terminal. Prints the reason
+/// and returns `None` if the system has no suitable `setsid`.
 pub fn with_terminal(program: &Command, end: &OwnedFd) -> Option<Command> {
     let help = Command::new("setsid").arg("--help").output();
     if !help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--ctty")) {

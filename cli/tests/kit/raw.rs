@@ -1,4 +1,5 @@
-//! A plain HTTP caller that keeps its connection open, and connects to the next PRIMARY after the death of one.
+//! Calls a session over plain HTTP on a connection that stays open. After the death of a PRIMARY, connects to the next
+//! one.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,9 +17,9 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub struct Raw {
     dir: RuntimeDir,
     kept: Option<(TcpStream, ServerFile)>,
-    /// The time limit of one try; a call may take several tries.
+    /// The time limit of one try. A call may need several tries.
     pub patience: Duration,
-    /// The time limit of a call.
+    /// The time limit of a call with all its tries.
     pub long: Duration,
 }
 
@@ -28,7 +29,7 @@ impl Raw {
         Self { dir, kept: None, patience: Duration::from_secs(2), long: LONG }
     }
 
-    /// Repeats a call until an answer comes, always with the same key.
+    /// Sends a call again until an answer comes, each time with the same key. `E_UNAVAILABLE` is no answer.
     pub fn call(&mut self, method: &str, params: &Value, key: Option<&str>) -> Result<Value, Failure> {
         let deadline = Instant::now() + self.long;
         loop {
@@ -51,7 +52,7 @@ impl Raw {
         self.call(method, params, None).unwrap_or_else(|why| panic!("{}: {method} {params}: {why:?}", why.reason()))
     }
 
-    /// Makes one try and returns the whole answer.
+    /// Sends the call once; returns the whole answer.
     pub fn attempt(&mut self, method: &str, params: &Value, key: Option<&str>) -> Result<Value, String> {
         let (mut stream, server) = match self.kept.take() {
             Some(kept) => kept,
@@ -66,13 +67,12 @@ impl Raw {
         let server = self.dir.read_server_file().ok_or("no server.pid")?;
         let stream = TcpStream::connect(("127.0.0.1", server.port)).map_err(|error| error.to_string())?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        // A PRIMARY that died before this connect may have left its port to a stranger: sends the token only while
-        // `primary.lock` is held.
+        // Checks the lock before the token is sent: the PRIMARY may have died, and a foreign process may have its port.
         if self.dir.is_held() { Ok((stream, server)) } else { Err("nobody is PRIMARY".into()) }
     }
 }
 
-/// Makes one call over a connection; returns the whole answer.
+/// Makes one call over a connection; returns the whole answer, a result or an error.
 pub fn ask(
     stream: &mut TcpStream,
     server: &ServerFile,

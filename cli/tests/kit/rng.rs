@@ -1,4 +1,4 @@
-//! Random decisions that can be repeated from a seed.
+//! Makes random decisions that a seed can repeat.
 
 /// A generator of the kind `SplitMix64`.
 pub struct Rng(u64);

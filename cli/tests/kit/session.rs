@@ -1,4 +1,4 @@
-//! A session: several `nudge serve` processes of one runtime directory, one of them PRIMARY.
+//! Runs a session: several `nudge serve` processes with one runtime directory. One of them is PRIMARY.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use super::agent::{Agent, LONG};
 use super::raw::Raw;
 use super::{PATIENCE, wait_for};
 
-/// The files that may stay in a runtime directory after a session.
+/// The files that a session may leave in its runtime directory.
 const STAYS: [&str; 4] = ["members.lock", "primary.lock", "server.log", "server.log.1"];
 
 pub struct Session {
@@ -31,7 +31,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a session; the first agent is PRIMARY.
+    /// Starts a session with one PRIMARY, the first agent, and this many PROXYs.
     #[track_caller]
     pub fn start(proxies: usize) -> Self {
         Self::with(&[], proxies)
@@ -51,7 +51,7 @@ impl Session {
         Self { home: Some(home), ..session }
     }
 
-    /// Makes a session as [`empty`](Self::empty) does, in a directory that the caller removes.
+    /// Makes a session without members in this directory, which the caller removes.
     pub fn at(runtime: &Path, variables: &[(&str, &str)]) -> Self {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self {
@@ -96,14 +96,14 @@ impl Session {
         RuntimeDir::open(Some(&self.runtime)).unwrap()
     }
 
-    /// Waits until `server.pid` is as `awaited` demands; returns its content.
+    /// Waits for a `server.pid` that fulfils `awaited`; returns its content.
     #[track_caller]
     pub fn primary(&self, awaited: impl Fn(&ServerFile) -> bool) -> ServerFile {
         let dir = wait_for("the runtime directory", PATIENCE, || RuntimeDir::open(Some(&self.runtime)).ok());
         wait_for("server.pid", LONG, || dir.read_server_file().filter(|file| awaited(file)))
     }
 
-    /// Waits for the PRIMARY that follows another.
+    /// Waits until another process than `last` is PRIMARY.
     #[track_caller]
     pub fn next_primary(&self, last: u32) -> ServerFile {
         let file = self.primary(|file| file.pid != last);
@@ -119,7 +119,7 @@ impl Session {
         self.raw().result("nudge.status", &json!({}))
     }
 
-    /// Runs a command of this session.
+    /// Runs a `nudge` command in this session.
     pub fn nudge(&self, args: &[&str]) -> Output {
         run(super::system::nudge(&self.runtime, args), LONG)
     }
@@ -147,7 +147,7 @@ impl Session {
     }
 }
 
-/// Asserts that an ended session has left only locks and logs.
+/// Asserts that an ended session has left no files but locks and logs.
 #[track_caller]
 pub fn assert_nothing_left(runtime: &Path) {
     let left: Vec<_> = names(runtime).into_iter().filter(|name| !STAYS.contains(&&**name)).collect();
@@ -161,8 +161,8 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns a port that the system never chooses by itself, followed by free ones. A next PRIMARY therefore finds the
-/// port free, whatever connections exist.
+/// Returns a free port from a range that the system never gives to other connections. Each call begins 32 ports higher,
+/// so a next PRIMARY finds a free port too.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let by_process = u16::try_from(std::process::id() % 250).unwrap() * 64;
@@ -195,7 +195,7 @@ pub fn run(mut command: Command, patience: Duration) -> Output {
     Output { status, stdout, stderr }
 }
 
-/// Returns the processes that listen on a port at this moment; `None` if the system does not report it.
+/// Returns those of the processes that listen on a port now; `None` if the system does not report it.
 pub fn listening(pids: &[u32]) -> Option<Vec<u32>> {
     let table = fs::read_to_string("/proc/net/tcp").ok()?;
     let listening: BTreeSet<_> = table
@@ -212,7 +212,8 @@ pub fn listening(pids: &[u32]) -> Option<Vec<u32>> {
     Some(pids.iter().copied().filter(listens).collect())
 }
 
-/// Returns the processes that hold a lock file exclusively, as the kernel reports.
+/// Returns those of the processes that hold an exclusive lock on the file, as the kernel reports; `None` if it does
+/// not.
 pub fn holders(pids: &[u32], lock: &Path) -> Option<Vec<u32>> {
     let inode = fs::metadata(lock).ok()?.ino();
     let marks = [" WRITE ".to_owned(), format!(":{inode} ")];
@@ -234,14 +235,14 @@ pub fn get(key: &str) -> Value {
     json!({"component": "c", "key": key})
 }
 
-/// Returns the values of all hints of the component `c`, read through an agent of the session.
+/// Returns key and value of each hint of the component `c`, as this agent reads them.
 #[track_caller]
 pub fn shown(agent: &Agent) -> Vec<(String, String)> {
     let found = agent.result("nudge_query", &json!({"component": "c", "limit": 1000}));
     hints(&found)
 }
 
-/// Returns key and value of each hint of a query, by key.
+/// Returns key and value of each hint in the result of a query, sorted by key.
 pub fn hints(found: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned();
     let rows = found["hints"].as_array().unwrap_or_else(|| panic!("no rows: {found}"));

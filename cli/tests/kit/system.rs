@@ -1,5 +1,5 @@
-//! Helpers of the security checklist for the system: the command line, other users, private mounts, a foreign process
-//! on a port, and processes seen from outside.
+//! Helps the security checklist with the system: runs commands, acts as another user, makes private mounts, puts a
+//! foreign process on a port, and observes processes from outside.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,11 +9,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The id of another user of the machine: `nobody`.
+/// The user id of `nobody`, who plays another user of the machine.
 #[cfg(unix)]
 pub const STRANGER: u32 = 65_534;
 
-/// Returns a nudge command with a clean environment and an empty stdin.
+/// Returns a `nudge` command with a clean environment and an empty stdin.
 pub fn nudge(runtime: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nudge"));
     super::clean(&mut command);
@@ -21,7 +21,7 @@ pub fn nudge(runtime: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Returns the error sentence of a failed command, which has printed nothing on stdout and one line on stderr.
+/// Returns the error sentence of a failed command. Asserts that stdout is empty and stderr has only this line.
 pub fn sentence(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && output.status.code().is_some(), "{output:?}");
@@ -30,7 +30,7 @@ pub fn sentence(output: &Output) -> String {
     stderr
 }
 
-/// Accepts every connection, answers nothing and remembers the received bytes.
+/// A foreign process on a port. It accepts every connection, answers nothing and remembers the received bytes.
 pub struct Squatter {
     pub port: u16,
     heard: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -62,13 +62,13 @@ impl Squatter {
         Self { port, heard }
     }
 
-    /// Returns what each caller has sent, as lossy text.
+    /// Returns the bytes of each connection, as text with replacement characters.
     pub fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap().iter().map(|said| String::from_utf8_lossy(said).into_owned()).collect()
     }
 
-    /// Asserts that no process has connected. It first connects itself and waits for that connection, so it has seen
-    /// every earlier caller.
+    /// Asserts that no process has connected. First it connects itself and waits until the squatter has counted this
+    /// connection; by then the squatter has counted every earlier one.
     pub fn assert_lonely(&self, when: &str) {
         TcpStream::connect(("127.0.0.1", self.port)).unwrap().write_all(b"probe").unwrap();
         super::wait_for("the squatter", super::PATIENCE, || {
@@ -80,7 +80,7 @@ impl Squatter {
     }
 }
 
-/// Passes connections on to a server, and remembers the bytes from the callers.
+/// Forwards connections to a server, and remembers the bytes that the callers send.
 pub struct Relay {
     pub port: u16,
     heard: Arc<Mutex<Vec<u8>>>,
@@ -104,7 +104,7 @@ impl Relay {
         Self { port, heard }
     }
 
-    /// Returns all bytes from callers, as lossy text.
+    /// Returns the bytes of all callers, as text with replacement characters.
     pub fn heard(&self) -> String {
         String::from_utf8_lossy(&self.heard.lock().unwrap()).into_owned()
     }
@@ -113,7 +113,7 @@ impl Relay {
 fn pass(mut from: TcpStream, mut to: TcpStream, note: impl Fn(&[u8])) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
-        // Notes the bytes before it passes them on, so that a test that has the answer finds the question too.
+        // Notes the bytes before it forwards them. A test that has an answer then also finds its request in the notes.
         note(&buffer[..read]);
         if to.write_all(&buffer[..read]).is_err() {
             return;
@@ -122,7 +122,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, note: impl Fn(&[u8])) {
     let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
-/// Returns a number in KiB from `/proc/PID/status`; `None` if the system has none.
+/// Returns a number in KiB from `/proc/PID/status`; `None` if the system has no such file.
 pub fn status_kib(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status
@@ -132,7 +132,7 @@ pub fn status_kib(pid: u32, name: &str) -> Option<u64> {
         .ok()
 }
 
-/// Asserts that the peak memory of a process is below the checklist's 200 MiB.
+/// Asserts that the peak memory of a process is below 200 MiB, the limit of the checklist.
 pub fn assert_modest(pid: u32) {
     if let Some(kib) = status_kib(pid, "VmHWM") {
         assert!(kib < 200 << 10, "{kib} KiB");
@@ -164,8 +164,8 @@ pub fn signal(pid: u32, name: &str) {
     assert!(sent.success());
 }
 
-/// Makes a folder that every user may enter, with a copy of the binary, for running programs as [`STRANGER`]. Prints
-/// the reason and returns `None` if this user cannot become another.
+/// Makes a folder that every user may enter, with a copy of the binary. Another user can run that copy; see
+/// [`STRANGER`]. Prints the reason and returns `None` if this user cannot run programs as another user.
 #[cfg(unix)]
 pub fn stage() -> Option<(tempfile::TempDir, PathBuf)> {
     use std::os::unix::fs::PermissionsExt;
@@ -176,8 +176,8 @@ pub fn stage() -> Option<(tempfile::TempDir, PathBuf)> {
     let home = super::home();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = home.path().join("nudge-of-everybody");
-    // Lets another process copy the binary. The system runs no file that is open for writing, and a child that
-    // another test starts meanwhile would inherit our open file.
+    // Lets another process copy the binary. The system runs no file that is open for writing, and a child of a parallel
+    // test could inherit such a descriptor from this process.
     assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_nudge")).arg(&binary).status().unwrap().success());
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
     let mut probe = as_stranger(&binary);
@@ -194,9 +194,9 @@ pub fn as_stranger(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Returns `nudge serve` behind a script with mounts of its own. In the script, `$1` is the given folder.
-/// `/proc/self/fd/9` is the binary, which stays reachable even if its folder is mounted over. Prints the reason and
-/// returns `None` if mounting is not permitted.
+/// Returns `nudge serve` behind a shell script with private mounts. In the script, `$1` is the folder, and
+/// `/proc/self/fd/9` is the binary, which stays reachable even if a mount hides its folder. Prints the reason and
+/// returns `None` if this user may not mount.
 #[cfg(unix)]
 pub fn with_mounts(folder: &Path, script: &str) -> Option<Command> {
     let mut probe = Command::new("unshare");
@@ -212,7 +212,7 @@ pub fn with_mounts(folder: &Path, script: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Returns the path of a folder as a process with mounts of its own sees it.
+/// Returns the path by which this process reaches a folder that only the mounts of process `pid` show.
 #[cfg(unix)]
 pub fn seen_by(pid: u32, folder: &Path) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join("root").join(folder.strip_prefix("/").unwrap())
@@ -227,8 +227,8 @@ fn can(what: &str, mut probe: Command) -> bool {
     done
 }
 
-/// Runs `run` and asserts that the process needs less than a second for it. The limit applies to processor time if
-/// the system reports it, because a busy machine must not count; otherwise to elapsed time.
+/// Runs `run` and asserts that process `pid` needs less than a second for it. The limit is processor time, because the
+/// machine may be busy. If the system does not report processor time, the limit is elapsed time.
 pub fn assert_quick<T>(pid: u32, what: &str, run: impl FnOnce() -> T) -> T {
     let (begun, used) = (std::time::Instant::now(), processor_seconds(pid));
     let done = run();
@@ -241,7 +241,8 @@ pub fn assert_quick<T>(pid: u32, what: &str, run: impl FnOnce() -> T) -> T {
 }
 
 fn processor_seconds(pid: u32) -> Option<f64> {
-    // The times are in hundredths of a second on every Linux. The name in the second field may contain any character.
+    // The times are in hundredths of a second on every Linux. The second field, the process name, may contain spaces,
+    // so the parse begins after its last bracket.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks: f64 = fields.get(11..13)?.iter().filter_map(|ticks| ticks.parse::<f64>().ok()).sum();

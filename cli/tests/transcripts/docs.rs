@@ -1,6 +1,6 @@
-//! Runs the pages of `nudge/docs/` from beginning to end. The test types every block marked `console` into one bash,
-//! in a new home with a clone of `acme/shop` and without a server. (trycmd, which runs `tests/cmd` and the README,
-//! has no shell: no `cd`, no pipe.)
+//! Runs the commands of the pages in `nudge/docs/`. The test types every block marked `console` into one bash, in a new
+//! home with a clone of `acme/shop` and without a server. (trycmd, which runs `tests/cmd` and the README, has no shell:
+//! it knows no `cd` and no pipe.)
 //!
 //! In a block, `$ ` starts a command, `> ` its next line, and `? ` an exit code other than 0. The other lines are the
 //! output on stdout or stderr. `…` and `[..]` match any characters, a line `...` matches any lines. `UPDATE=1 cargo
@@ -16,10 +16,10 @@ use snapbox::filter::NormalizeToExpected;
 
 use crate::kit::home;
 
-/// Separates the outputs of two commands; no command of a page prints it.
+/// Separates the outputs of two commands in the output of bash. No page prints it.
 const MARK: &str = "\u{1}typed";
 
-/// The clone in which a page begins.
+/// Makes the clone of `acme/shop` in which a page begins.
 const SHOP: &str = "
 git config --global user.name Ada && git config --global user.email ada@example.org
 git config --global init.defaultBranch main && git config --global advice.detachedHead false
@@ -63,7 +63,7 @@ fn typed(page: &str) -> Vec<Typed> {
     all
 }
 
-/// Stops the server that a page may have started, even if the test fails early.
+/// Stops the server that a page may have started, even if the test panics.
 struct Ending(PathBuf);
 
 impl Drop for Ending {
@@ -75,7 +75,7 @@ impl Drop for Ending {
 /// Runs the commands; returns the exit code and output of each, in the format of a page.
 fn printed(commands: &[Typed]) -> Vec<String> {
     let home = home();
-    // The commands print the real path of the home.
+    // Resolves links in the path of the home, because the commands print the resolved path.
     let root = home.path().canonicalize().unwrap();
     let _ending = Ending(root.join("run"));
     let typed =
@@ -84,8 +84,8 @@ fn printed(commands: &[Typed]) -> Vec<String> {
     let nudge = Path::new(env!("CARGO_BIN_EXE_nudge")).parent().unwrap().to_owned();
     let path = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
     let mut bash = Command::new("bash");
-    // Clears the environment, because a reader of the page does not have the tester's variables: with `CI` set, other
-    // scopes would apply.
+    // Clears the environment: a reader of the page does not have the tester's variables. With `CI` set, for example,
+    // other scopes would apply.
     bash.env_clear().arg("--noprofile").arg("--norc").current_dir(&root).env("PWD", &root).env("HOME", &root);
     bash.env("PATH", std::env::join_paths(std::iter::once(nudge).chain(path)).unwrap());
     bash.env("NUDGE_RUNTIME_DIR", root.join("run"))
@@ -113,7 +113,7 @@ fn fits(printed: &str, written: &str) -> bool {
     let written = written.replace('…', "[..]");
     let lines = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     let written = lines(&written).into_data();
-    // Keeps each backslash as it is; otherwise the filter could read it as a slash.
+    // Compares without a filter for paths, which would turn each backslash into a slash.
     NormalizeToExpected::new().redact().normalize(lines(printed).into_data(), &written) == written
 }
 
@@ -146,7 +146,7 @@ fn follow(name: &str) {
     }
 }
 
-/// Makes a test for each page, and a test that the list has every page with commands.
+/// Makes one test for each page, and one test that every page with commands is in this list.
 macro_rules! pages {
     ($($test:ident: $page:literal,)*) => {
         $(#[test]
