@@ -1,5 +1,5 @@
-//! Capture as a user sees it, from the event of a session's end to a branch: the hook, the worker behind it, the
-//! commands.
+//! Tests capture as a user sees it: from the event at the end of a session to a branch in the brain. Covers the hook,
+//! the worker process and the commands.
 #![cfg(unix)]
 
 #[cfg(target_os = "linux")]
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const BODY: &str = "Clients that fail together must not retry together. Wait a random time between zero and a growing \
 ceiling, and cap the ceiling; the load of a whole fleet then spreads by itself.";
 
-/// A user with a brain in a repository, and a command in place of a model.
+/// A user with a brain in a repository. A shell command takes the place of the model.
 struct User {
     home: TempDir,
     env: Vec<(&'static str, String)>,
@@ -83,7 +83,7 @@ impl User {
         self.command(args).output().unwrap()
     }
 
-    /// Writes the transcript of a session that is worth capturing.
+    /// Writes the transcript of a session that is long enough to be captured; returns its path.
     fn session(&self, name: &str) -> PathBuf {
         let file = self.path(&format!("{name}.jsonl"));
         let said = |role: &str, text: &str| json!({"type": role, "sessionId": name, "cwd": self.path("work"), "message": {"role": role, "content": text}});
@@ -121,7 +121,7 @@ impl User {
             .collect()
     }
 
-    /// Waits until a session's job is in a state.
+    /// Waits until the job of a session has a state; returns the job.
     fn until(&self, session: &str, state: &str) -> Value {
         wait_for(state, PATIENCE * 3, || {
             let jobs = self.jobs();
@@ -185,7 +185,8 @@ fn a_session_that_is_off_or_denied_or_the_engines_own_is_never_noted() {
         assert_eq!(user.hook(&json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": user.path("work"), "source": "startup"})), "");
         assert!(user.jobs().is_empty() && !user.path("data/capture/s-1.json").exists());
     }
-    // Nudge must not capture the session of the engine itself; it would do so again and again.
+    // The model's command itself ends a session. Capturing that session would start the model again, and so without
+    // end.
     let user = User::new();
     let inner = user.path("inner.json");
     fs::write(&inner, user.end("inner", &user.session("inner")).to_string()).unwrap();
@@ -213,7 +214,7 @@ fn the_start_of_a_session_tells_its_user_once_and_goes_on_with_what_was_left() {
     for source in ["resume", "compact", "clear"] {
         assert_eq!(start(source), "");
     }
-    // Makes an unfinished job from an hour ago.
+    // Makes a job that failed an hour ago, so that a retry is due.
     let away = user.path("away");
     fs::rename(user.path("answer.json"), &away).unwrap();
     user.hook(&user.end("s-1", &user.session("s-1")));
@@ -280,7 +281,7 @@ fn init_switches_it_on_where_there_is_a_brain() {
     assert!(refused.contains("`nudge brain use DIR` names yours first"), "{refused}");
 }
 
-/// The dry run prints the request, sends nothing, and leaves every file as it was.
+/// A dry run prints the request, sends nothing, and changes no file.
 #[test]
 fn a_dry_run_of_what_waits_sends_nothing_and_changes_nothing() {
     let user = User::new();
@@ -307,7 +308,7 @@ fn a_dry_run_of_what_waits_sends_nothing_and_changes_nothing() {
     let shown: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(user.nudge(&["brain", "capture"]).status.success());
     assert_eq!(shown["bytes"].as_str().unwrap(), fs::read_to_string(&log).unwrap(), "what is shown is what is sent");
-    // A session that would not be sent is not shown as a request.
+    // A session that is too short to be sent has no request to show.
     let short = user.path("short.jsonl");
     fs::write(&short, json!({"type": "user", "sessionId": "x", "message": {"content": "hello there"}}).to_string())
         .unwrap();
@@ -316,7 +317,7 @@ fn a_dry_run_of_what_waits_sends_nothing_and_changes_nothing() {
     assert!(told.contains("nothing would be sent") && told.contains("too short") && !told.contains("hello"), "{told}");
 }
 
-/// A folder is the same under each of its names, and a session belongs to each folder that its transcript names.
+/// A denied folder is denied under each of its names. A session belongs to each folder that its transcript names.
 #[test]
 fn a_denied_folder_is_never_sent_by_any_name() {
     let user = User::new();
@@ -369,8 +370,8 @@ fn a_denied_folder_is_never_sent_by_any_name() {
     assert_eq!(user.times_asked(), 0);
 }
 
-/// Kills a worker twice at random moments; the third worker finishes the jobs. There is never a branch without its
-/// files, the checkout does not change, and each session has one branch here and at the remote.
+/// Kills two workers of each job at random moments; a third worker finishes the job. At no time does a branch lack its
+/// files. The checkout does not change, and in the end each session has one branch, here and at the remote.
 #[test]
 fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
     const JOBS: usize = 12;
@@ -399,7 +400,8 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
         )
     };
     let before = kept();
-    // The first job also builds the index of the brain; the second takes as long as the later ones.
+    // Measures the second job, because the first job also builds the index of the brain. The later jobs take as long as
+    // the second.
     let [_, usual] = ["k-a", "k-b"].map(|name| {
         let (transcript, since) = (user.session(name), std::time::Instant::now());
         assert!(user.nudge(&["brain", "capture", "--transcript", transcript.to_str().unwrap()]).status.success());
@@ -413,7 +415,7 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
             let words = ["brain", "capture", "--transcript", transcript.to_str().unwrap()];
             let mut worker = user.command(if attempt == 0 { &words } else { &words[..2] });
             let mut worker = worker.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            // The kill comes at a random moment.
+            // Waits for a random time of at most one job, then kills the worker.
             std::thread::sleep(rng.millis(0, usual.max(2)));
             killed += usize::from(worker.try_wait().unwrap().is_none());
             let _ = worker.kill();
@@ -421,7 +423,7 @@ fn a_worker_that_is_killed_anywhere_leaves_nothing_half_done() {
             whole(&user.path("brain"));
             whole(&remote);
         }
-        // Children of the killed worker may hold its files for a moment.
+        // Tries again until the job is done: for a moment, children of the killed worker may still hold its files.
         wait_for("the end of the job", PATIENCE, || {
             user.nudge(&["brain", "capture", "--transcript", transcript.to_str().unwrap()]);
             user.nudge(&["brain", "capture"]);

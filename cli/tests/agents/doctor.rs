@@ -1,5 +1,5 @@
-//! `nudge doctor` in a home of its own: its findings, its advice, and that it leaves nothing behind and changes
-//! nothing.
+//! Tests `nudge doctor` in a new home: its findings and its advice. The command changes nothing and leaves no file and
+//! no process behind.
 #![cfg(unix)]
 
 mod home;
@@ -57,7 +57,7 @@ fn the_report_has_this_shape() {
     assert_eq!(fields(&report), ["binary", "session", "data", "clients"]);
     assert_eq!(report["binary"], json!({"path": BINARY, "version": env!("CARGO_PKG_VERSION")}));
     assert_eq!(report["session"], json!({"ok": null, "detail": "none runs; the first agent starts one"}));
-    // The user has no kept hints yet.
+    // The report names no kept hints, because the user has none.
     let model = "none; things are found by words alone (`nudge model add`)";
     assert_eq!(report["data"], json!([{"ok": null, "detail": model, "name": "model"}]));
     assert_eq!(fields(&report["clients"][0]), ["client", "title", "checks"]);
@@ -83,7 +83,7 @@ fn a_missing_part_is_told_with_its_fix() {
     assert!(told.contains("SessionStart") && told.contains("PostToolUseFailure"), "{told}");
     assert_eq!(fix, "nudge init claude");
 
-    // Following the advice repairs the fault.
+    // The advice repairs the fault.
     let home = Home::with(&["claude"]);
     home.change(".claude/settings.json", |settings| {
         drop(settings["hooks"].as_object_mut().unwrap().remove("PostToolUse"));
@@ -150,7 +150,7 @@ fn a_binary_that_is_something_else_is_told_by_what_it_says() {
     let output = home.run(&["claude"]);
     assert!(String::from_utf8(output.stdout).unwrap().contains("\\u{1b}[31mred"), "nothing steers the terminal");
 
-    // The entry starts another server, or another version of this one.
+    // The entry starts a server with another name, then a server with another version.
     for (name, version) in [("hammer", env!("CARGO_PKG_VERSION")), ("nudge", "0.0.7")] {
         let serve = format!(
             "exec {BINARY} \"$@\" | sed -u 's/\"serverInfo\":{{\"name\":\"nudge\"/\"serverInfo\":{{\"name\":\"{name}\"/; s/\"version\":\"{}\"/\"version\":\"{version}\"/'",
@@ -192,7 +192,7 @@ fn the_users_session_is_asked_and_not_touched() {
     let home = Home::at(Some(&session.runtime));
     let init = home.command(&["init", "claude", "cursor", "zed", "--yes"]).output().unwrap();
     assert!(init.status.success(), "{init:?}");
-    // The settings name the runtime directory of the session too, and one client's settings name another.
+    // The entries of all three clients lead to the user's session; Cursor's entry names its directory.
     home.change(".cursor/mcp.json", |settings| {
         settings["mcpServers"]["nudge"]["env"] = json!({"NUDGE_RUNTIME_DIR": session.runtime});
     });
@@ -266,7 +266,7 @@ fn a_hook_that_tells_nothing_or_something_else_proves_nothing() {
             assert_eq!(fix, format!("nudge init {client}"));
         }
     }
-    // If the handlers differ, not all of them are Nudge's.
+    // Two handlers with different commands: the doctor takes only one of them for Nudge's.
     let hook = home.path("bin/hooks/nudge");
     home.change(".claude/settings.json", |settings| {
         settings["hooks"]["SessionStart"][0]["hooks"][0]["command"] = json!(BINARY);
@@ -328,14 +328,14 @@ fn codex_asks_until_its_leave_is_noted() {
 #[test]
 fn codex_passes_a_session_on_only_when_told_to() {
     let home = Home::with(&[]);
-    // After `nudge init` alone, the server would run in another session than the hooks.
+    // After `nudge init` alone, Codex would start the server in another session than its hooks use.
     assert!(home.command(&["init", "codex", "--yes"]).output().unwrap().status.success());
     let (told, fix) = home.report(&["codex"]).fails("codex", "proof");
     assert!(told.starts_with("Codex keeps NUDGE_RUNTIME_DIR from the server"), "{told}");
     let line = format!("env = {{ NUDGE_RUNTIME_DIR = \"{}\" }}", home.runtime.display());
     let file = home.path(".codex/config.toml");
     assert_eq!(fix, format!("put `{line}` under [mcp_servers.nudge] in {}", file.display()));
-    // Following the advice repairs the fault, and so does passing the variable on.
+    // The advice repairs the fault. The settings that pass the variable on repair it too.
     let whole = home.read(".codex/config.toml");
     for line in [line.as_str(), "env_vars = [\"NUDGE_RUNTIME_DIR\"]", "env_vars = [{ name = \"NUDGE_RUNTIME_DIR\" }]"] {
         home.write(
@@ -349,7 +349,7 @@ fn codex_passes_a_session_on_only_when_told_to() {
     // The same advice corrects an entry with another value.
     home.write(".codex/config.toml", &(whole.clone() + "env = { NUDGE_RUNTIME_DIR = \"/elsewhere\" }\n"));
     assert!(home.report(&["codex"]).fails("codex", "proof").1.contains(&line));
-    // The client withholds only variables that exist.
+    // The client withholds only a variable that is set.
     home.write(".codex/config.toml", &whole);
     let mut command = home.command(&["doctor", "codex"]);
     command.env_remove("NUDGE_RUNTIME_DIR").env("XDG_RUNTIME_DIR", home.path("tmp"));
@@ -415,7 +415,7 @@ fn a_client_that_asks_before_each_tool_is_told_of_with_its_fix() {
     for client in ["cursor", "vscode"] {
         report.says(client, "allowed", None);
     }
-    // A single missing permission is enough: a client without a user refuses that tool.
+    // A single missing permission is a fault: a client that runs without a user would refuse that tool.
     home.change(".claude/settings.json", |settings| {
         settings["permissions"]["allow"].as_array_mut().unwrap().pop();
     });
@@ -424,7 +424,7 @@ fn a_client_that_asks_before_each_tool_is_told_of_with_its_fix() {
     let report = home.report(&["claude", "codex"]);
     let (told, fix) = report.fails("claude", "allowed");
     assert!(told.contains("asks before it uses the tools") && fix == "nudge init claude", "{told} {fix}");
-    // `nudge init` does not change what the user has set there.
+    // `nudge init` leaves this setting as the user wrote it, so the advice names the line to change.
     let (_, fix) = report.fails("codex", "allowed");
     assert!(fix.contains("mcp_servers.nudge.default_tools_approval_mode = \"approve\""), "{fix}");
 }

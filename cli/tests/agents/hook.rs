@@ -1,4 +1,4 @@
-//! `nudge hook` as the clients call it: an event on stdin, the text for the model on stdout.
+//! Tests `nudge hook` as clients call it: an event on stdin, the text for the model on stdout.
 #![cfg(unix)]
 
 use crate::kit;
@@ -54,27 +54,27 @@ impl Workspace {
     }
 }
 
-/// Runs a hook, which must end with 0 and print nothing on stderr; returns its output.
+/// Runs a hook; returns its stdout. Asserts that it exits with 0 and prints nothing on stderr.
 #[track_caller]
 fn says(runtime: &Path, given: &[u8]) -> String {
     says_within(runtime, given, 2_000)
 }
 
-/// Runs a hook with another limit of bytes.
+/// Runs a hook as [`says`] does, with this limit of bytes.
 #[track_caller]
 fn says_within(runtime: &Path, given: &[u8], bytes: usize) -> String {
     let mut hook = nudge(runtime, &["hook"]);
-    // The time limit is long enough for a busy machine.
+    // The time limit is long, because a hook prints nothing after its limit, and the machine may be busy.
     hook.env("NUDGE_HOOK_MS", "20000").env("NUDGE_HOOK_BYTES", bytes.to_string());
     let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A hook whose time is over may have ended already.
+    // Ignores a failed write: a hook may end before it has read all its input.
     let _ = child.stdin.take().unwrap().write_all(given);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the text that reaches the model, or nothing.
+/// Returns the text for the model in a hook's output; empty if the hook prints nothing.
 #[track_caller]
 fn told(session: &Session, event: &Value) -> String {
     let said = says(&session.runtime, event.to_string().as_bytes());
@@ -108,7 +108,7 @@ fn input_that_is_no_event_is_answered_with_nothing() {
     for given in [&b""[..], b"x", b"{", b"[1]", b"null", b"\xff\xfe", &vec![b'['; 100_000], &vec![b' '; 9 << 20]] {
         assert_eq!(says(&session.runtime, given), "");
     }
-    // Unknown flags are a mistake in the settings, and must not fail the agent.
+    // An unknown flag is a mistake in the client's settings. It must not fail the agent's command.
     let output = nudge(&session.runtime, &["hook", "--bogus"]).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
     session.end();
@@ -120,13 +120,13 @@ fn it_does_not_wait_for_an_event_that_does_not_come() {
     let session = Session::start(0);
     let mut hook = nudge(&session.runtime, &["hook"]);
     let mut child = hook.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    // Stdin stays open.
+    // Keeps stdin open without an event.
     let ended = kit::wait_for("the hook to end by itself", kit::PATIENCE, || child.try_wait().unwrap());
     assert!(ended.success());
     session.end();
 }
 
-/// A hook that is late whatever the machine: its event does not come.
+/// Runs a hook that is late on every machine: it gets no event, and its stdin stays open.
 #[track_caller]
 fn be_late(session: &Session, limit_ms: Option<&str>) {
     let mut hook = nudge(&session.runtime, &["hook"]);
@@ -167,7 +167,7 @@ fn hooks_that_come_too_late_are_counted_and_told() {
         assert!(said.contains("3 of the last 5 hooks came too late"), "{verb}: {said}");
         assert!(said.contains("the setting hook.ms = "), "{verb}: {said}");
     }
-    // An event on which Nudge never says anything is not counted as a hook.
+    // Nudge has no text for this event, so it does not count the hook.
     says(&session.runtime, br#"{"hook_event_name":"Notification"}"#);
     assert_eq!(hooks()["count"], 5);
     session.end();
@@ -207,7 +207,8 @@ fn a_session_is_told_at_its_start_or_at_the_first_prompt() {
     let prompt = |who: &str, text: &str| work.event("UserPromptSubmit", who, &json!({"prompt": text}));
     assert_eq!(told(&session, &prompt("s", "please build the api")), "", "it knows that");
 
-    // No server ran when this session began. Any later prompt brings the digest, once.
+    // When this client session began, no server ran. The first prompt with a server brings the digest, later ones do
+    // not.
     let text = told(&session, &prompt("late", "hello"));
     assert!(text.contains("make api"), "{text}");
     assert_eq!(told(&session, &prompt("late", "hello again")), "");
@@ -266,7 +267,7 @@ fn outcomes_of_commands_are_counted_where_the_client_tells_them() {
     );
     assert_eq!(hint()["failure_count"], 3, "not found, so it does not work here");
     let before = hint();
-    // Codex reports no exit code, so Nudge guesses nothing.
+    // Codex reports no exit code, so Nudge counts no outcome.
     told(
         &session,
         &bash("PostToolUse", "cargo test -p api --locked", &json!({"tool_response": "error: no lock file"})),
@@ -298,7 +299,7 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
         };
         let worked = json!({"tool_response": {"interrupted": false}});
         let failed = json!({"error": "Exit code 2\nno rule"});
-        // The last id makes no valid key, so its outcome counts each time.
+        // The last id has a character that a key must not contain. The calls then have no key, and each counts.
         for (id, uses) in [("toolu_1", 1), ("toolu_1", 1), ("toolu_2", 2), ("é", 3), ("é", 4)] {
             ran("PostToolUse", id, &worked);
             assert_eq!(hint()["use_count"], uses, "{who}: {id}");
@@ -307,7 +308,7 @@ fn hooks_that_stand_twice_count_an_outcome_once() {
             ran("PostToolUseFailure", id, &failed);
             assert_eq!(hint()["failure_count"], failures, "{who}: {id}");
         }
-        // If an answer depends on the environment, the server first asks the hook for the variables.
+        // With this hint, an answer depends on the environment. The server then first asks the hook for its variables.
         let other =
             json!({"component": "api", "key": "other", "value": "x", "meta": {"scope": {"env_required": ["CI"]}}});
         session.raw().result("nudge.set_hint", &other);
@@ -382,7 +383,7 @@ fn secrets_and_excess_stay_away() {
         "the cut is announced: {text}"
     );
 
-    // The failure still has its own budget of bytes.
+    // The text after a failure has its own budget of bytes.
     set(&session, &["api", "fix", "cargo test --locked", "--priority", "1"]);
     let failed = work.shell("PostToolUseFailure", "s", "cargo test", &json!({"error": "Exit code 1\nlock"}));
     let text = told(&session, &failed);
@@ -399,7 +400,7 @@ fn a_value_does_not_end_what_a_client_wraps_it_in() {
     session.end();
 }
 
-/// The folder's name is not allowed in a context. Hints that apply everywhere apply there too.
+/// A context must not contain the folder's name. Hints that apply everywhere still apply in this folder.
 #[test]
 fn a_folder_with_an_odd_name_gets_what_applies_everywhere() {
     let (session, home) = (Session::start(0), kit::home());

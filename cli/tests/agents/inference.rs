@@ -1,4 +1,5 @@
-//! The context that a server fills in for its stdio client, and the fields that it leaves to the service.
+//! Tests the context that Nudge infers: a server infers it for its stdio client, a command and a hook for themselves.
+//! Also tests how malformed params are refused.
 #![cfg(unix)]
 
 use crate::kit;
@@ -49,7 +50,7 @@ fn what_has_no_form_is_told_so() {
     serve.close();
 }
 
-/// A hook ends within milliseconds, and would leave a hanging git behind.
+/// A hook must end within milliseconds. A git that hangs would stay behind after it.
 #[test]
 fn a_hook_never_runs_git() {
     let home = home();
@@ -67,7 +68,7 @@ fn a_hook_never_runs_git() {
     serve.close();
 }
 
-/// Puts a git with this script first in PATH. `GIT_DIR` makes git's files unreliable, so that Nudge runs git.
+/// Puts a script named `git` first in PATH. `GIT_DIR` makes git's files unreliable, so that Nudge must run git.
 fn with_git(command: &mut Command, home: &Path, script: &str) {
     let git = home.join("git");
     fs::write(&git, format!("#!/bin/sh\ntouch '{}'\n{script}\n", home.join("asked").display())).unwrap();
@@ -76,7 +77,7 @@ fn with_git(command: &mut Command, home: &Path, script: &str) {
     command.env("GIT_DIR", "/nowhere").env("PATH", path).current_dir(home);
 }
 
-/// The test does not wait until git ends by itself, nor for the processes that an ended git leaves behind.
+/// Nudge ends a git that hangs. It does not wait for processes that git leaves behind.
 #[test]
 fn a_git_that_hangs_is_ended() {
     let home = home();

@@ -1,4 +1,4 @@
-//! `nudge init` in a home of its own: the files that it writes, that a second run changes nothing, and that `--undo`
+//! Tests `nudge init` in a new home: which files it writes, that a second run changes nothing, and that `--undo`
 //! restores every byte.
 #![cfg(unix)]
 
@@ -26,7 +26,7 @@ struct Home {
 }
 
 impl Home {
-    /// Makes a home with traces of every client, and settings of some.
+    /// Makes a home with traces of every client, and with settings of some clients.
     fn new() -> Self {
         let dir = kit::home();
         for folder in [
@@ -64,7 +64,7 @@ impl Home {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    /// Returns the command; only programs in `bin` can be found.
+    /// Returns the command `nudge init`, which finds only the programs in `bin`.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.arg("init").args(args).env_clear().env("HOME", self.dir.path()).env("PATH", self.path("bin"));
@@ -86,13 +86,13 @@ impl Home {
         output
     }
 
-    /// Adds a program to the folder of programs.
+    /// Adds a program to `bin`.
     fn program(&self, name: &str, script: &str) {
         let text = format!("#!/bin/sh\n{script}\n");
         by_another("printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", &self.path("bin").join(name), &text);
     }
 
-    /// Runs the command on a terminal, and presses the keys after each question.
+    /// Runs the command on a terminal; after each question, presses the keys beside it.
     fn asked(&self, args: &[&str], answers: &[(&str, &str)]) -> (bool, String) {
         pty::asked(self.command(args), answers)
     }
@@ -115,8 +115,8 @@ impl Home {
     }
 }
 
-/// Lets another process write a program. A file that this process has written could still be open in a child, and the
-/// system does not run such a file.
+/// Lets another process write a program. The system runs no file that is open for writing, and a child of a parallel
+/// test could inherit such a descriptor from this process.
 fn by_another(script: &str, path: &Path, argument: &str) {
     let status = Command::new("sh").args(["-c", script]).arg(path).arg(argument).status().unwrap();
     assert!(status.success());
@@ -220,7 +220,7 @@ fn after_the_binary_has_moved_the_paths_are_corrected() {
         assert_eq!(new[path], text.replace(from, to), "{}", path.display());
     }
     assert_eq!(home.init(&["--all", "--yes"]), "nothing to change\n");
-    // A field that the user adds to Nudge's entry stays.
+    // `nudge init` keeps a field that the user has added to Nudge's entry.
     let mut entry = home.json(".claude.json");
     entry["mcpServers"]["nudge"]["env"]["NUDGE_MAX_HINTS"] = json!("10");
     home.write(".claude.json", &entry.to_string());
@@ -279,7 +279,7 @@ fn a_command_that_writes_the_file_of_the_hooks_too_loses_nothing() {
     assert_eq!(home.init(&["gemini", "--yes"]), "nothing to change\n");
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.files(), before);
-    // The client's own command does nothing and reports success.
+    // The client's own command reports success and adds no server, so `nudge init` writes the entry itself.
     home.program("gemini", "");
     home.init(&["gemini", "--yes"]);
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["args"], json!(["serve"]));
@@ -296,7 +296,7 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     }
     let home = Home::new();
     home.program("systemctl", "echo \"$@\" >> \"$HOME/asked\"");
-    // Kept hints outlive the agents without a server at login.
+    // Switches keeping off: with kept hints, no server at login is needed.
     fs::create_dir_all(home.path(".config/nudge")).unwrap();
     home.write(".config/nudge/config.toml", "keep = false\nrecords.on = false\n");
     let before = home.files();
@@ -323,7 +323,7 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     assert_eq!(home.read("asked"), "--user enable --now nudge.service\n--user disable --now nudge.service\n");
     fs::remove_file(home.path("asked")).unwrap();
     assert_eq!(home.files(), before);
-    // The user was not asked, so init only prints a note.
+    // With `--yes` the user is not asked about the login. The command only prints a note.
     let output = home.command(&["codex", "--yes"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("`nudge init --login`"), "{output:?}");
     assert!(!home.path(UNIT).exists());
@@ -342,7 +342,7 @@ fn what_the_plugin_brings_is_not_put_in_twice() {
             .output()
             .unwrap()
     };
-    // The plugin provides everything except the permission, which no plugin can give itself.
+    // The plugin provides everything except the permission, because a plugin cannot allow its own tools.
     let said = String::from_utf8_lossy(&init().stdout).into_owned();
     assert_eq!(
         said.lines().filter(|line| line.contains("ready")).collect::<Vec<_>>(),
@@ -406,7 +406,7 @@ fn a_link_in_path_is_what_is_registered() {
         home.json(".cursor/mcp.json")["mcpServers"]["nudge"]["command"],
         home.path("bin/nudge").to_str().unwrap()
     );
-    // The folder's name has characters that are special in a shell.
+    // The path of the binary contains characters that a shell interprets.
     let odd = home.path("a $HOME `id` 'x");
     fs::create_dir(&odd).unwrap();
     fs::remove_file(home.path("bin/nudge")).unwrap();

@@ -1,4 +1,4 @@
-//! Coding agents: the changes of `nudge init` and `nudge doctor` in their settings, the texts of hooks, and the
+//! Tests Nudge with coding agents: `nudge init` and `nudge doctor` on their settings, the texts of hooks, and the
 //! inferred context.
 
 #[path = "../kit/mod.rs"]

@@ -1,4 +1,4 @@
-//! Reach (semantics section 12): a hint stored without a scope from inside a repository is limited to that
+//! Tests reach (semantics section 12): a hint that is stored without a scope inside a repository applies only in that
 //! repository.
 #![cfg(unix)]
 
@@ -42,7 +42,7 @@ impl Place {
 
     fn run(&self, cwd: &Path, env: &[(&str, &str)], words: &[&str]) -> Output {
         let mut nudge = with_reach(kit::command(&self.home.path().join("run")));
-        // The kit's command is `serve`; this one runs another command in the same environment.
+        // The kit's command is `nudge serve`. Copies its environment to another command.
         let mut told = Command::new(nudge.get_program());
         for (name, value) in nudge.get_envs() {
             match value {
@@ -92,7 +92,7 @@ fn two_repositories_with_the_same_key_do_not_meet() {
     assert_eq!(place.value(&bank, "api", "test").as_deref(), Some("cargo test"));
     assert_eq!(place.value(&place.folder("none"), "api", "test"), None);
 
-    // The hint applies in a folder below and in a linked worktree.
+    // The hint also applies in a folder of the repository and in a linked worktree.
     let below = shop.join("web");
     std::fs::create_dir(&below).unwrap();
     assert_eq!(place.value(&below, "api", "test").as_deref(), Some("npm test"));
@@ -131,7 +131,7 @@ fn a_scope_that_is_given_is_taken_as_it_is() {
     let glob = format!("{}/**", shop.display());
     assert_eq!(scope(&shop, &["k5", "--here"]), json!({"cwd_glob": [glob], "repo": ["host.example/org/shop"]}));
     assert_eq!(scope(&none, &["k6"]), Value::Null);
-    // An empty variant names the hint without a scope, so the scope stays empty.
+    // The empty variant is the hint without a scope. So this call changes that hint and adds no scope.
     assert_eq!(scope(&shop, &["k6", "--variant", ""]), Value::Null);
     let odd = place.folder("a[b]{c}*");
     assert_eq!(scope(&odd, &["k7", "--here"])["cwd_glob"].as_array().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! `nudge seed`: agents are told the commands that a clone's own files name, and the hints follow the files.
+//! Tests `nudge seed`: agents are told the commands that a clone's own files name, and the hints change with the files.
 #![cfg(unix)]
 
 use crate::kit;
@@ -14,7 +14,7 @@ fn event(desk: &Desk, name: &str, session: &str, more: &Value) -> Value {
     event
 }
 
-/// Runs the first hook of a client's session; returns its text.
+/// Runs the first hook of a client session; returns its text for the model.
 fn start(desk: &Desk, session: &str) -> String {
     desk.hook(&[], &event(desk, "SessionStart", session, &json!({"source": "startup"})))
 }
@@ -29,7 +29,7 @@ fn write(desk: &Desk, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Lists the keys and values of a component.
+/// Lists key and value of each hint of a component.
 fn listed(desk: &Desk, component: &str) -> Vec<String> {
     let all = desk.run(&["ls", component]);
     let hints = all["hints"].as_array().unwrap().iter();
@@ -181,7 +181,7 @@ fn what_cannot_be_done_says_what_to_do() {
     serve.close();
 }
 
-/// A session that keeps, once it has read the files.
+/// Starts a session that keeps hints, and waits until it has read the clone's files.
 fn serve_keeping(desk: &Desk, hints: usize) -> kit::Serve {
     let mut server = desk.server();
     server.env("NUDGE_KEEP", "1");
@@ -194,7 +194,7 @@ fn until_listed(desk: &Desk, hints: usize) {
     kit::wait_for("the hints of the files", kit::PATIENCE, || (listed(desk, "shop").len() == hints).then_some(()));
 }
 
-/// The keys of the kept file.
+/// Lists the keys in the file of kept hints.
 fn kept(desk: &Desk) -> Vec<String> {
     let file = desk.home.path().join("state/nudge/kept.json");
     let kept: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
@@ -202,7 +202,7 @@ fn kept(desk: &Desk) -> Vec<String> {
     hints.into_iter().flatten().map(|(key, _)| key.clone()).collect()
 }
 
-/// Returns the text of `nudge stop`; the server is gone then.
+/// Runs `nudge stop`; returns its result.
 fn stop(desk: &Desk, serve: kit::Serve) -> Value {
     let said = desk.run(&["stop"]);
     drop(serve);
@@ -257,7 +257,7 @@ fn a_session_that_keeps_reads_the_files_again() {
     stop(&desk, serve);
 }
 
-/// A tool that changes a hint may keep the name of its author.
+/// A changed seed is kept like other hints, even if the tool that changed it left the author's name.
 #[test]
 fn a_seed_that_was_changed_is_kept() {
     let desk = Desk::new();

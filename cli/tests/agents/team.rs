@@ -1,4 +1,5 @@
-//! `.nudge.json` between three people: the changes and deletions of each reach the others, and nothing else does.
+//! Tests `.nudge.json` with three people: the changes and deletions of each person reach the others, and no other hint
+//! does.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 const FILE: &str = ".nudge.json";
 
-/// A person with their own home, clone and session.
+/// A person with a home, a clone and a session.
 struct TeamMember {
     desk: Desk,
     serve: Serve,
@@ -31,7 +32,7 @@ fn git(folder: &Path, words: &[&str]) {
 }
 
 impl TeamMember {
-    /// Makes a member with a clone of the shared repository.
+    /// Makes a person with a clone of the shared repository and a running session.
     fn with_clone_of(origin: &Path) -> Self {
         let desk = Desk::new();
         fs::remove_dir_all(&desk.checkout).unwrap();
@@ -50,7 +51,7 @@ impl TeamMember {
         self.run(&["set", "shop", key, value]);
     }
 
-    /// Returns the value of a hint, as this member's agents get it.
+    /// Returns the value of a hint for this person's agents; `None` if there is none.
     fn value(&self, key: &str) -> Option<String> {
         let output = self.desk.nudge(&["get", "shop", key, "--value"]).output().unwrap();
         output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
@@ -76,7 +77,7 @@ impl TeamMember {
         self.run(&["trust", "--yes"])
     }
 
-    /// Ends the session and starts another one.
+    /// Ends the person's session and starts a new one.
     fn begin_again(self) -> Self {
         let Self { desk, serve } = self;
         serve.close();
@@ -85,7 +86,7 @@ impl TeamMember {
     }
 }
 
-/// Makes an origin with one commit, and three members.
+/// Makes an origin with one commit, and three people with a clone each.
 fn make_team(origin: &Path) -> [TeamMember; 3] {
     git(origin, &["init", "--quiet", "--bare", "."]);
     let first = tempfile::tempdir().unwrap();
@@ -112,7 +113,7 @@ fn what_each_changes_and_deletes_reaches_the_others() {
     assert_eq!(ben.pull_and_trust()["set"], 2);
     assert_eq!(eve.pull_and_trust()["set"], 2);
 
-    // Ada deletes and adds hints, while Ben has a private experiment.
+    // Ada deletes and adds hints. Ben has a hint that he does not want to share.
     ada.run(&["delete", "shop", "deploy"]);
     ada.set("lint", "make lint");
     ada.set("test", "make test -j2");
@@ -136,8 +137,8 @@ fn what_each_changes_and_deletes_reaches_the_others() {
     assert_eq!((&saved["private"], &saved["hints"]), (&json!(["shop mine"]), &json!(2)), "{saved}");
     assert_eq!(ben.file(), pulled, "nothing is lost, brought back or published");
 
-    // A deleted hint disappears from the file and from the other sessions. A hint that another member has changed
-    // stays there.
+    // A hint that Ben deletes disappears from the file and from the other sessions. If another person has changed the
+    // hint, it stays.
     ben.run(&["delete", "shop", "test"]);
     assert_eq!(ben.run(&["save"])["removed"], json!(["shop test"]));
     ben.push();
@@ -147,7 +148,7 @@ fn what_each_changes_and_deletes_reaches_the_others() {
     assert_eq!(eve.value("deploy").as_deref(), Some("make deploy REGION=eu"), "it was changed here");
     assert_eq!(eve.run(&["save"])["private"], json!(["shop deploy"]), "and is no team's any more");
 
-    // Ada and Eve change the same hint. Each keeps her own value until one of them saves it, and the load reports the
+    // Ada and Eve change the same hint. Each keeps her own value until one of them saves, and the load reports the
     // difference.
     ada.pull_and_trust();
     ada.set("lint", "make lint --fix");
@@ -230,7 +231,7 @@ fn a_session_begins_with_what_was_trusted_and_members_of_others_stay() {
     ben.run(&["delete", "shop", "soon"]);
     assert_eq!(ben.run(&["save"])["removed"], json!([]), "what ends by itself was not deleted by anybody");
 
-    // The next session gets the trusted text, although the file has changed.
+    // The file changes without a review. The next session still gets the trusted text.
     let ben = ben.begin_again();
     ada.run(&["delete", "shop", "run"]);
     ada.run(&["save"]);
@@ -242,7 +243,7 @@ fn a_session_begins_with_what_was_trusted_and_members_of_others_stay() {
     assert_eq!(ben.run(&["trust", "--yes"])["deleted"], 1);
     assert_eq!(ben.value("run"), None);
 
-    // A shared hint without a repository is also stored for this repository in each clone.
+    // A hint without a repository is shared. In each clone it is stored for that clone's repository.
     ben.run(&["set", "shop", "editor", "vim", "--everywhere"]);
     assert_eq!(ben.run(&["save"])["private"], json!([]));
     assert_eq!(ben.run(&["save", "shop", "editor"])["added"], json!(["shop editor"]));

@@ -1,4 +1,4 @@
-//! `nudge save` and `nudge trust`: hints that are committed with a repository, and loaded only after the user has
+//! Tests `nudge save` and `nudge trust`: a repository's file brings hints, and Nudge loads them only after the user has
 //! reviewed them.
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const FILE: &str = ".nudge.json";
 
-/// Runs the first hook of a client's session; returns the text for the model and the text for the user.
+/// Runs the first hook of a client session; returns its text for the model and its text for the user.
 fn start(desk: &Desk, session: &str) -> (String, String) {
     use std::io::Write as _;
     let event =
@@ -81,7 +81,7 @@ fn saved_hints_are_read_by_people_and_told_after_a_look() {
     serve.close();
 }
 
-/// A hint in the file whose scope names another repository is stored for this repository, not for the other one.
+/// The scope in the file names another repository. Nudge replaces it with the repository that has the file.
 #[test]
 fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
     let desk = Desk::new();
@@ -112,7 +112,7 @@ fn hints_stay_in_their_repository_and_secrets_out_of_the_file() {
     serve.close();
 }
 
-/// The author of a repository may want to harm a user who opens it.
+/// An attacker may have written the file. Nudge limits its size and shows its texts without control characters.
 #[test]
 fn the_file_of_a_stranger_has_a_size_limit_and_is_shown_without_control_characters() {
     let desk = Desk::new();

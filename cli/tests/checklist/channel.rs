@@ -1,4 +1,4 @@
-//! The security checklist, rows 23 and 24: which callers may connect, and how many. `main.rs` lists all rows.
+//! Tests rows 23 and 24 of the security checklist: which callers may connect, and how many. `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;
@@ -17,7 +17,7 @@ use kit::{PATIENCE, Response, Serve, command, home, wait_for};
 use nudge_client::{RuntimeDir, ServerFile};
 use serde_json::json;
 
-/// Runs `nudge serve` in a process that may open this many files.
+/// Runs `nudge serve` in a process that may open this many file descriptors.
 fn with_files(runtime: &Path, files: usize) -> Serve {
     let serve = command(runtime);
     let mut limited = Command::new("sh");
@@ -33,7 +33,7 @@ fn with_files(runtime: &Path, files: usize) -> Serve {
     Serve::spawn(limited, runtime)
 }
 
-/// Asserts that this user's callers get answers: commands, a server that joins, and a program with the token.
+/// Asserts that this user's callers still get answers: commands, a new PROXY, and a program with the token.
 fn assert_served(serve: &Serve, runtime: &Path) {
     let begun = Instant::now();
     for args in [&["set", "a", "b", "c"][..], &["get", "a", "b"], &["status"]] {
@@ -45,7 +45,7 @@ fn assert_served(serve: &Serve, runtime: &Path) {
     proxy.initialize("2025-11-25");
     let told = proxy.tool("nudge_get_hint", &json!({"component": "a", "key": "b"}));
     assert_ne!(told["result"]["isError"], true, "{told}");
-    // The limit is far below the 15 seconds of a silent connection.
+    // The limit is far below the 15 seconds after which the server closes a silent connection.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     drop(proxy.stdin.take());
     assert!(proxy.end(Duration::from_secs(2)).success());
@@ -57,8 +57,8 @@ fn row_23_silent_strangers_lock_no_client_out() {
         let home = home();
         let runtime = home.path().join("run");
         let serve = with_files(&runtime, files);
-        // A part of the strangers sends nothing, another part never finishes a request, and all connect again when
-        // the server closes them.
+        // Half of the strangers send nothing, and the other half never finish a request. When the server closes their
+        // connections, they connect again.
         let port = serve.file.port;
         let mut idle = Vec::new();
         for number in 0..strangers {
@@ -111,7 +111,7 @@ fn row_23_a_silent_client_is_sent_away_and_a_known_one_stays() {
     wait_for("the descriptors to be as before", PATIENCE, || {
         before.is_none_or(|before| descriptors(serve.child.id()) == Some(before)).then_some(())
     });
-    // Hundreds of later connections do not take the place of the connection with a token.
+    // Hundreds of later connections do not displace the connection that has sent a token.
     let crowd: Vec<_> = (0..600).map(|_| serve.connect()).collect();
     assert_eq!(ask(&mut friend), 200);
     drop(crowd);
@@ -124,7 +124,7 @@ fn row_23_a_name_for_this_machine_leads_to_no_other() {
         eprintln!("skipped: this machine has no ::1");
         return;
     }
-    // A stranger listens on the other address of `localhost`.
+    // A stranger listens on the other address of `localhost`, `::1`.
     let stranger = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
     let port = stranger.local_addr().unwrap().port();
     let runtime = home.path().join("run");
@@ -132,7 +132,7 @@ fn row_23_a_name_for_this_machine_leads_to_no_other() {
     there.args(["-p", &port.to_string()]);
     let serve = Serve::spawn(there, &runtime);
     assert_ne!(serve.file.port, port);
-    // The server has both addresses on its own port.
+    // The server listens on both addresses of its own port.
     for name in ["127.0.0.1", "::1"] {
         let mut stream = TcpStream::connect((name, serve.file.port)).unwrap();
         let request = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\n\r\n", serve.file.port);
@@ -186,10 +186,10 @@ fn row_24_commands_need_no_port() {
     let home = home();
     let runtime = home.path().join("run");
     let serve = Serve::start(&runtime);
-    // A client that used the port would reach the relay.
+    // `server.pid` names the port of a relay. A client that used the port would reach the relay.
     let relay = Relay::to(serve.file.port);
     let elsewhere = serde_json::to_vec(&ServerFile { port: relay.port, ..serve.file.clone() }).unwrap();
-    // The server restores the file every few seconds.
+    // Writes the file again before each command, because the server restores the file every few seconds.
     let mislead = || fs::write(runtime.join("server.pid"), &elsewhere).unwrap();
     for args in [&["set", "a", "b", "c"][..], &["get", "a", "b"], &["query"], &["status"]] {
         mislead();
@@ -197,7 +197,7 @@ fn row_24_commands_need_no_port() {
         assert!(output.status.success(), "{args:?}: {output:?}");
     }
     assert_eq!(relay.heard(), "");
-    // A client uses the port if the user names it.
+    // A client uses the port if the user names the port.
     wait_for("a call by the port", PATIENCE, || {
         mislead();
         drop(nudge(&runtime, &["get", "a", "b", "-p", &relay.port.to_string()]).output().unwrap());
@@ -205,10 +205,10 @@ fn row_24_commands_need_no_port() {
     });
 }
 
-/// The variable with the path of the socket for [`ask`].
+/// The environment variable with the path of the socket that [`ask`] connects to.
 const SOCKET: &str = "SOCKET_TO_ASK";
 
-/// Prints the server's answer on the local channel.
+/// Sends a request over the local channel and prints the server's answer.
 #[test]
 #[ignore = "another test runs it as another user"]
 fn ask() {
@@ -224,7 +224,7 @@ fn row_24_another_user_is_turned_away() {
     let Some((home, _)) = stage() else { return };
     let runtime = home.path().join("run");
     let serve = Serve::start(&runtime);
-    // Opens the directory to all users, so that only the socket's own check protects the server.
+    // Opens the directory to all users. Now only the server's check of the caller's user protects the server.
     let socket = runtime.join("server.sock");
     fs::set_permissions(&runtime, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
@@ -258,7 +258,7 @@ fn row_24_a_file_in_the_place_of_the_socket_is_replaced_or_done_without() {
     };
     let mut serve = Serve::start(&runtime);
     assert!(is_socket());
-    // The socket belongs to a killed server, and no process listens on it.
+    // The socket of a killed server remains, and no process listens on it.
     serve.child.kill().unwrap();
     serve.child.wait().unwrap();
     assert!(is_socket());
@@ -276,7 +276,7 @@ fn row_24_a_file_in_the_place_of_the_socket_is_replaced_or_done_without() {
     assert!(is_socket() && fs::read_to_string(&victim).unwrap() == "theirs");
     serve.close();
 
-    // If the server cannot replace the file, it stays, and clients use the port.
+    // The server cannot replace this directory. The directory stays, and clients use the port.
     fs::create_dir(&socket).unwrap();
     let serve = Serve::start(&runtime);
     works("a directory");

@@ -1,4 +1,4 @@
-//! Rows 20 and 21 of the security checklist: scopes that are legal and costly to compare, and memory.
+//! Tests rows 20 and 21 of the security checklist: scopes that are legal but costly to compare, and memory.
 
 use crate::kit;
 
@@ -12,18 +12,18 @@ use kit::system::status_kib;
 use kit::{Response, Serve, command, home};
 use serde_json::{Map, Value, json};
 
-/// Returns a folder of 4 KiB with as many segments as possible.
+/// Returns the path of a folder with as many segments as 4 KiB allow.
 fn deep() -> String {
     "/x".repeat(2_000)
 }
 
-/// Returns a folder of 4 KiB that is a single segment.
+/// Returns the path of a folder that is a single segment of 4 KiB.
 fn long() -> String {
     format!("/{}", "a ".repeat(2_000))
 }
 
-/// Makes the contents of two attacks: 2,500 hints of 16 globs each, and a key with 199 variants whose globs have
-/// multiplying braces.
+/// Makes the hints of two attacks: 2,500 hints of 16 globs each, and a key with 199 variants. Braces multiply the globs
+/// of these variants.
 fn costly() -> Value {
     let globs = |n: usize| (0..16).map(|g| format!("**/x{n}y{g}/**/z*")).collect::<Vec<_>>();
     let mut components = Map::new();
@@ -62,7 +62,7 @@ fn attacks() -> [(&'static str, Value); 8] {
     ]
 }
 
-/// While a client makes each of these calls again and again, other callers get their answers as fast as before.
+/// A client repeats each of these costly calls without a pause. Other callers must still get their answers in time.
 #[test]
 fn row_20_costly_scopes_hold_up_no_other_call() {
     let (_home, serve) = start();
@@ -102,7 +102,8 @@ fn row_20_costly_scopes_hold_up_no_other_call() {
     }
 }
 
-/// The server refuses a call of too many steps, changes nothing, and answers a narrower call.
+/// The server refuses a call that would take too many steps, and changes nothing. It answers a call that compares fewer
+/// hints.
 #[test]
 fn row_20_a_call_of_too_many_steps_is_refused_and_changes_nothing() {
     let (_home, mut serve) = start();
@@ -120,14 +121,14 @@ fn row_20_a_call_of_too_many_steps_is_refused_and_changes_nothing() {
     assert_eq!(store(), before);
     let near = json!({"component": "c0", "context": {"cwd": "/work/x3y5/a/z"}});
     assert_eq!(serve.call("nudge.query", &near)["result"]["hints"].as_array().unwrap().len(), 1);
-    // The server also refuses the call over stdio.
+    // The server refuses the call over stdio too.
     serve.initialize("2025-11-25");
     let refused = serve.tool("nudge_query", &json!({"context": {"cwd": deep()}}));
     assert!(refused["result"]["isError"] == true && refused.to_string().contains("E_QUOTA"), "{refused}");
 }
 
-/// Waits until the resident memory is at most `most` KiB, and returns it; after 30 seconds it returns the larger
-/// value. Returns `None` if the system does not report it.
+/// Waits until the server's resident memory is at most `most` KiB, but at most 30 seconds; returns the memory in KiB.
+/// Returns `None` if the system does not report it.
 fn settled(serve: &Serve, most: u64) -> Option<u64> {
     let resident = || status_kib(serve.child.id(), "VmRSS");
     let begun = Instant::now();
@@ -137,8 +138,8 @@ fn settled(serve: &Serve, most: u64) -> Option<u64> {
     resident()
 }
 
-/// Makes a call with a large answer and reads it to the end of the connection: `Response::read` would parse all bytes
-/// again after each read.
+/// Makes a call with a large answer and reads until the server closes the connection; returns the number of bytes.
+/// `Response::read` would be slow, because it parses all bytes again after each read.
 fn large(serve: &Serve, method: &str, params: &Value) -> usize {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let mut stream = serve.connect();
@@ -150,10 +151,10 @@ fn large(serve: &Serve, method: &str, params: &Value) -> usize {
     answer.len()
 }
 
-/// Makes the hint of a number.
+/// Makes the hint with this number.
 type Hint = fn(usize) -> Value;
 
-/// Lists kinds of contents that take the most memory for their size: each is a name and a function that makes the
+/// Lists the kinds of hints that take the most memory for their stored bytes: a name, and a function that makes the
 /// hint with a number.
 fn contents() -> [(&'static str, Hint); 6] {
     fn scoped(scope: &Value) -> Value {
@@ -185,8 +186,9 @@ fn contents() -> [(&'static str, Hint); 6] {
     ]
 }
 
-/// Fills the store to its limit, then replaces everything, so that the remembered deletions are as large as they can
-/// be. The test compares the memory with that of the same server when it was used and empty.
+/// Fills the store to its limit, then replaces all hints, so that the store also remembers as many deletions as
+/// possible. Asserts that the memory has then grown by at most three times the limit. The growth counts from the same
+/// server after a first use, with an empty store.
 fn memory_is_at_most(limit: u64, contents: &[(&str, Hint)]) {
     for (name, hint) in contents {
         let home = home();
@@ -234,8 +236,8 @@ fn row_21_memory_is_at_most_three_times_the_default_limit() {
     memory_is_at_most(24 << 20, &contents()[..3]);
 }
 
-/// Calls of 20 MB leave no memory behind, over HTTP and over stdio. The test compares the memory with that of the
-/// server after small calls of each kind, because the system loads a program's pages as it runs.
+/// Calls of 20 MB over HTTP and stdio leave no memory behind. The test first makes small calls of each kind and
+/// measures the memory after them, because the system loads a program's pages as the program runs.
 #[test]
 fn row_21_memory_of_large_calls_is_given_back() {
     let home = home();
@@ -260,7 +262,7 @@ fn row_21_memory_of_large_calls_is_given_back() {
     let components: Map<_, _> = (0..8).map(|n| (format!("c{n}"), component(n))).collect();
     let payload = json!({"payload": {"components": components}});
     let bytes = 800 * text.len() as u64;
-    // The limit is the stored bytes, a fifth more for the gaps between them, and 4 MiB.
+    // The limit in KiB: the stored bytes, a fifth of them for the gaps between them, and 4 MiB.
     let most = at_start + (bytes + bytes / 5) / 1024 + (4 << 10);
     let given_back = |serve: &Serve, what: &str, most: u64| {
         let resident = settled(serve, most).unwrap();
@@ -279,7 +281,7 @@ fn row_21_memory_of_large_calls_is_given_back() {
         serve.tool(tool, arguments);
         given_back(&serve, tool, most);
     }
-    // After a hundred more deletions the store forgets the deletion of everything.
+    // After a hundred more deletions, the store no longer remembers the deletions of the import.
     serve.call("nudge.import", &json!({"payload": {"components": {}}, "mode": "replace"}));
     for n in 0..100 {
         let name = json!({"component": "a", "key": format!("k{n}"), "value": "v"});

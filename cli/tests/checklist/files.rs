@@ -1,4 +1,5 @@
-//! The security checklist, rows 5 to 8: the runtime directory, its files and other users. `main.rs` lists all rows.
+//! Tests rows 5 to 8 of the security checklist: the runtime directory, its files and other users. `main.rs` lists all
+//! rows.
 #![cfg(unix)]
 
 use crate::kit;
@@ -21,7 +22,7 @@ fn private(path: &Path) {
     fs::DirBuilder::new().mode(0o700).create(path).unwrap();
 }
 
-/// Starts a server, which must be PRIMARY within the checklist's 4 seconds.
+/// Starts a server. Asserts that it is PRIMARY within 4 seconds, the limit of the checklist.
 fn starts(runtime: &Path, after: &str) -> Serve {
     let begun = Instant::now();
     let serve = Serve::start(runtime);
@@ -30,7 +31,7 @@ fn starts(runtime: &Path, after: &str) -> Serve {
     serve
 }
 
-/// Runs a server that must soon refuse to start; returns its sentence.
+/// Runs a server that must refuse to start soon; returns its error sentence.
 fn refuses(runtime: &Path, after: &str) -> String {
     let begun = Instant::now();
     let said = sentence(&run_to_end(command(runtime)));
@@ -38,12 +39,12 @@ fn refuses(runtime: &Path, after: &str) -> String {
     said
 }
 
-/// An unrelated process.
+/// A process that has nothing to do with Nudge, and that no server may harm.
 struct Innocent(Child);
 
 impl Innocent {
     fn new() -> Self {
-        // The process ends with the test, however the test ends.
+        // `cat` ends when this test ends, because its stdin then closes.
         Self(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
     }
 
@@ -69,7 +70,7 @@ fn row_5_another_user_reads_no_token_and_gets_no_answer() {
     let read = as_stranger("cat").arg(&file).output().unwrap();
     assert!(!read.status.success() && read.stdout.is_empty(), "{read:?}");
 
-    // All users of the machine can connect to the port.
+    // The port accepts connections of every user of the machine.
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"nudge.list_components"}"#;
     let length = body.len();
     for authorization in ["", "Authorization: Bearer\r\n", "Authorization: Bearer 0\r\n"] {
@@ -88,7 +89,7 @@ fn row_5_another_user_reads_no_token_and_gets_no_answer() {
         assert!(answer.starts_with("HTTP/1.1 401 ") && !answer.contains(serve.token()), "{answer}");
     }
 
-    // The command line does not help the stranger either.
+    // The stranger cannot reach the server by the command line either.
     for args in [&["status"][..], &["stop"], &["get", "a", "b"], &["serve"]] {
         let said = sentence(&as_stranger(&binary).args(args).env("NUDGE_RUNTIME_DIR", &runtime).output().unwrap());
         assert!(said.contains("belongs to another user"), "{said}");
@@ -96,7 +97,7 @@ fn row_5_another_user_reads_no_token_and_gets_no_answer() {
     assert_eq!(serve.call("nudge.status", &json!({}))["result"]["role"], "PRIMARY");
 }
 
-/// Returns a command that runs with a umask that removes no permission.
+/// Returns a command that runs with umask 0: new files then get all permissions that the program asks for.
 fn with_empty_umask(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
@@ -110,7 +111,7 @@ fn with_empty_umask(command: &Command) -> Command {
     shell
 }
 
-/// Lists the files and folders below a folder that another user may read or write, whatever the folders above permit.
+/// Lists the files and folders below a folder whose own permissions let another user read or write them.
 fn open_to_others(folder: &Path) -> Vec<String> {
     let mut open = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -211,7 +212,7 @@ fn row_6_a_directory_open_to_others_is_refused() {
     assert_eq!(fs::read_to_string(victim.join("server.pid")).unwrap(), "precious");
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
 
-    // A new directory belongs to this user alone.
+    // A new directory belongs to this user, and no other user may enter it.
     let serve = starts(&home.path().join("deep/er/run"), "a fresh directory");
     assert_eq!(fs::metadata(&serve.runtime).unwrap().permissions().mode() & 0o7777, 0o700);
 }
@@ -219,7 +220,7 @@ fn row_6_a_directory_open_to_others_is_refused() {
 #[test]
 fn row_6_a_directory_made_by_another_user_is_refused() {
     let Some((home, binary)) = stage() else { return };
-    // Makes a shared folder like /tmp: every user may create files, and only their owner may remove them.
+    // Makes a shared folder like `/tmp`: every user may create files there, and only the owner of a file may remove it.
     let shared = home.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -239,7 +240,7 @@ fn row_6_a_directory_made_by_another_user_is_refused() {
         assert_eq!(fs::read_dir(place).unwrap().count(), 0);
     }
 
-    // The stranger tries to use this user's directory.
+    // The stranger starts a server in this user's directory.
     let ours = shared.join("ours");
     private(&ours);
     for (place, reason) in [(ours.clone(), "belongs to another user"), (home.path().join("new"), "Permission denied")] {
@@ -247,7 +248,7 @@ fn row_6_a_directory_made_by_another_user_is_refused() {
         assert!(said.contains(reason), "{said}");
     }
     assert!(!home.path().join("new").exists());
-    // Makes a directory of the stranger that is not writable.
+    // The stranger starts a server in a directory of their own that they must not write to.
     fs::set_permissions(&theirs, fs::Permissions::from_mode(0o500)).unwrap();
     let said = sentence(&as_stranger(&binary).arg("serve").env("NUDGE_RUNTIME_DIR", &theirs).output().unwrap());
     assert!(said.contains("Permission denied"), "{said}");
@@ -255,8 +256,8 @@ fn row_6_a_directory_made_by_another_user_is_refused() {
 
 #[test]
 fn row_6_a_foreign_usual_place_is_stepped_around() {
-    // Each row has the script that plants a directory in a private /tmp, the server's command, and the directory that
-    // the server then uses.
+    // Each row has three parts: commands that plant a directory in a private `/tmp`, the server's command, and the
+    // directory that the server must use.
     let plant = "mkdir -m 700 /tmp/nudge && chown 65534 /tmp/nudge";
     let link = "mkdir -m 700 /tmp/real && ln -s /tmp/real /tmp/nudge && chown -h 65534 /tmp/nudge";
     let ours = "mkdir -m 700 /tmp/nudge";
@@ -281,7 +282,7 @@ fn row_6_a_foreign_usual_place_is_stepped_around() {
         assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o700, "{script}");
         assert_eq!(fs::read_dir(place.with_file_name("real")).map_or(0, Iterator::count), 0, "{script}");
         let mut serve = Serve { stdin: None, lines: std::sync::mpsc::channel().1, file, runtime: place, child };
-        // The command line chooses the same directory.
+        // The command line chooses the same directory as the server.
         let pid = serve.child.id().to_string();
         if run == root {
             let mut there = nudge(&serve.runtime, &[]);
@@ -301,7 +302,7 @@ fn row_6_a_foreign_usual_place_is_stepped_around() {
         drop(serve.child.stdin.take());
         assert!(serve.child.wait().unwrap().success());
     }
-    // No directory is left, so the server refuses in one sentence.
+    // Neither directory can be used, so the server refuses to start with one sentence.
     for plant in [
         format!("{plant} && mkdir -m 700 /tmp/nudge-{us} && chown 65534 /tmp/nudge-{us}"),
         format!("{plant} && ln -s /tmp/nudge /tmp/nudge-{us}"),
@@ -317,7 +318,8 @@ fn row_6_a_foreign_usual_place_is_stepped_around() {
 #[test]
 fn row_6_a_full_disk_is_told_and_survived() {
     let home = home();
-    // The disk is full from the start: first without room for the file name, then for the content.
+    // The disk is full before the server starts: in the first case it has no room for another file, in the second for
+    // content.
     for (options, fill) in [
         ("mode=700,nr_inodes=2", "touch \"$1\"/filler"),
         ("mode=700,size=4k", "dd if=/dev/zero of=\"$1\"/filler bs=4k count=1 2>/dev/null"),
@@ -330,7 +332,7 @@ fn row_6_a_full_disk_is_told_and_survived() {
         assert!(said.contains("No space left"), "{options}: {said}");
     }
 
-    // The disk becomes full later.
+    // The disk becomes full while the server runs.
     let script =
         "mount -t tmpfs -o mode=700,size=64k tmpfs \"$1\" && NUDGE_RUNTIME_DIR=\"$1\" exec /proc/self/fd/9 serve -p 0";
     let Some(mut full) = with_mounts(home.path(), script) else { return };
@@ -342,7 +344,7 @@ fn row_6_a_full_disk_is_told_and_survived() {
     let filler = fs::write(runtime.join("filler"), vec![0; 1 << 20]);
     assert_eq!(filler.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     for number in 1..200 {
-        // The server stores the hint, or refuses it in one sentence.
+        // The server stores the hint, or refuses it with one sentence.
         let answer = serve.call("nudge.set_hint", &set(number));
         let said = answer["error"]["message"].as_str().map(str::to_owned);
         assert!(answer["result"].is_object() || said.is_some_and(|said| said.lines().count() == 1), "{answer}");
@@ -353,13 +355,13 @@ fn row_6_a_full_disk_is_told_and_survived() {
     assert!(serve.end(PATIENCE).success());
 }
 
-/// Writes a file as a server would, but with another mode.
+/// Writes a file with this content and mode.
 fn with_mode(path: &Path, content: &str, mode: u32) {
     fs::write(path, content).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Puts another kind of file in the place of an expected file.
+/// Puts something else in the place of a file.
 type Plant<'a> = &'a dyn Fn(&Path);
 
 #[test]
@@ -414,7 +416,7 @@ fn row_7_links_pipes_and_directories_in_the_place_of_files() {
     assert!(!home.path().join("made-by-link").exists());
 }
 
-/// Lists contents of a `server.pid` that no living server wrote.
+/// Lists contents of `server.pid` that no living server wrote: a name for messages, and the bytes.
 fn bodies(pid: u32, port: u16) -> Vec<(&'static str, Vec<u8>)> {
     let text = |name, text: &str| (name, text.as_bytes().to_vec());
     let file = |name, pid: Value, port: Value| {

@@ -1,5 +1,5 @@
-//! The security checklist, row 19: foreign files that change while they are read, or that are of the wrong kind.
-//! `main.rs` lists all rows.
+//! Tests row 19 of the security checklist: foreign files that change while Nudge reads them, or that are of the wrong
+//! kind. `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;
@@ -14,7 +14,7 @@ use kit::desk::Desk;
 use kit::{Serve, command, home, wait_for};
 use serde_json::{Value, json};
 
-/// The time of the test; with a reader that waits, the server hung within a second.
+/// The duration of the attack. A reader that waits for a pipe made the server hang within a second.
 const LONG_ENOUGH: Duration = Duration::from_secs(6);
 
 fn pipe(path: &Path) {
@@ -30,8 +30,8 @@ fn repository(folder: &Path) {
     fs::write(folder.join(".git/config"), "[core]\n").unwrap();
 }
 
-/// Another user of the machine owns a folder above. The user replaces one of git's files with a pipe between Nudge's
-/// check and its opening, and nothing ever writes to the pipe.
+/// The attacker owns a folder above and replaces one of git's files with a pipe. The pipe appears between Nudge's check
+/// of the file and its opening. No process ever writes to the pipe.
 #[test]
 fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
     let home = home();
@@ -41,8 +41,7 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
     fs::copy(top.join(".git/HEAD"), &file).unwrap();
     pipe(&pipe_path);
     let mut command = command(&home.path().join("run"));
-    // Nudge learns nothing about a repository whose file is a pipe. The hints apply everywhere, so they are found all
-    // the same.
+    // From a pipe Nudge learns nothing about the repository. So hints get no scope here, and every call must find them.
     command.env("NUDGE_DEFAULT_REACH", "everywhere").current_dir(&top);
     let mut serve = Serve::spawn(command, &home.path().join("run"));
     serve.initialize("2025-11-25");
@@ -58,7 +57,7 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
             }
         });
         let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            // If the files do not say enough, Nudge runs git, which hangs at the pipe until Nudge ends it.
+            // If git's files do not say enough, Nudge runs git. Git hangs at the pipe until Nudge ends it.
             let end = Instant::now() + LONG_ENOUGH;
             while Instant::now() < end {
                 let got = serve.tool("nudge_get_hint", &json!({"component": "a", "key": "k"}));
@@ -77,7 +76,7 @@ fn row_19_a_file_that_turns_into_a_pipe_holds_up_no_call() {
 /// Makes something in the place of a file.
 type MakeFile = fn(&Path);
 
-/// Lists the things that a clone or an unpacked folder may have in the place of a file with rules.
+/// Lists what a clone or an unpacked folder may have in the place of a `.gitignore`.
 fn hostile_rules() -> [(&'static str, MakeFile); 4] {
     [
         ("a link to a device", |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()),
@@ -113,8 +112,8 @@ fn row_19_rules_that_are_no_file_are_passed_over_by_the_brain() {
     }
 }
 
-/// A coverage file has a view without an end instead of a table. This call still gets its answer, and so does every
-/// other caller.
+/// The coverage file has a view in the place of a table, and the view never ends. This call must still get its answer,
+/// and so must every other caller.
 #[test]
 #[cfg(feature = "code")]
 fn row_19_a_hostile_file_of_coverage_holds_up_no_call() {
@@ -122,7 +121,7 @@ fn row_19_a_hostile_file_of_coverage_holds_up_no_call() {
     fs::write(desk.checkout.join("a.py"), "def f(x):\n    return x\n").unwrap();
     let made = Command::new("python3").args(["-c", HOSTILE_COVERAGE]).arg(desk.checkout.join(".coverage")).status();
     assert!(made.unwrap().success());
-    // On a busy machine, a command may end before it has read the file.
+    // Repeats the command: on a busy machine it may end before it has read the file.
     let alone = wait_for("the file to be read", Duration::from_mins(1), || {
         let asked = desk.nudge(&["code", "node", "f", "--json"]).output().unwrap();
         asked.status.success().then(|| serde_json::from_slice::<Value>(&asked.stdout).unwrap())

@@ -1,5 +1,5 @@
-//! Rows 12 and 13 of the security checklist, the greedy half: peers that read no answers, and calls that would keep
-//! the server busy.
+//! Tests parts of rows 12 and 13 of the security checklist: clients that read no answers, and calls that keep the
+//! server busy.
 
 use crate::kit;
 
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use kit::{PATIENCE, Response, Serve, home, wait_for};
 use serde_json::{Value, json};
 
-/// Returns the number of open descriptors of a process, if the system reports it.
+/// Returns the number of open descriptors of a process; `None` if the system does not report it.
 fn descriptors(pid: u32) -> Option<usize> {
     Some(fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count())
 }
 
-/// Sends a request again and again without reading, until the pipe is full or closed.
+/// Sends a request again and again without reading an answer, until the connection is full or closed.
 fn flood(mut stream: TcpStream, request: &str) -> TcpStream {
     stream.set_nonblocking(true).unwrap();
     for _ in 0..200_000 {
@@ -51,7 +51,7 @@ fn row_12_a_client_that_takes_no_answers_is_cut_off() {
         before.is_none_or(|before| descriptors(serve.child.id()) == Some(before)).then_some(())
     });
     eprintln!("all were cut off after {:?}", begun.elapsed());
-    // The server closes a connection without a token after one request.
+    // The server answers one request without a token, then closes the connection.
     let mut stream = serve.connect();
     stream.write_all(stranger.repeat(2).as_bytes()).unwrap();
     let mut all = String::new();
@@ -59,12 +59,12 @@ fn row_12_a_client_that_takes_no_answers_is_cut_off() {
     assert_eq!(all.matches("HTTP/1.1 ").count(), 1, "{all}");
 }
 
-/// Searches a nearly full store for a pattern that is slow in every engine.
+/// Searches a nearly full store for a pattern that is slow in every regex engine.
 #[test]
 fn row_13_a_slow_search_holds_up_no_other_call() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // Makes a text whose parts all differ, so that the engine cannot reuse what it has cached.
+    // Makes a text without repeated parts, so that the engine's cache of states does not help.
     let mut state = 7_u32;
     let mut random = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -95,7 +95,7 @@ fn row_13_a_slow_search_holds_up_no_other_call() {
     let refused: Value = serde_json::from_str(&Response::read(&mut slow).body).unwrap();
     assert_eq!(refused["error"]["code"], 40001, "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("simpler"), "{refused}");
-    // A running search does not keep the server from ending.
+    // The server can end while a search runs.
     let mut serve = serve;
     serve.initialize("2025-11-25");
     serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge_query","arguments":{"regex":"[ab]*a[ab]{120}c"}}}"#);

@@ -1,6 +1,6 @@
-//! Row 22 of the security checklist: hooks run while the PRIMARY is suspended now and then, so a part of them ends
-//! without any output. Later hooks tell the lines that were not told. The long form: `NUDGE_HOOKS=1000 cargo test -p
-//! nudge-cli --test checklist hooks:: -- --nocapture`
+//! Tests row 22 of the security checklist. Hooks run while the test suspends the PRIMARY now and then, so a part of
+//! them ends without output. Later hooks must tell the lines that these hooks lost. Run it longer with:
+//! `NUDGE_HOOKS=1000 cargo test -p nudge-cli --test checklist hooks:: -- --nocapture`
 #![cfg(unix)]
 
 use crate::kit;
@@ -17,20 +17,20 @@ use kit::session::Session;
 use kit::system::{nudge, signal};
 use serde_json::{Value, json};
 
-/// The most milliseconds that a hook takes: the default of `NUDGE_HOOK_MS`.
+/// The time limit of a hook in milliseconds: the default of `NUDGE_HOOK_MS`.
 const PATIENCE_MS: u64 = 45;
-/// The first hooks of a client session, which run with the default time. Each further group of `TRIES` hooks gets 45
-/// ms more: on a busy machine no hook may finish in 45 ms.
+/// The number of hooks of a client session that run with the default limit. Each further group of `TRIES` hooks gets 45
+/// ms more, because on a busy machine no hook may finish in 45 ms.
 const TRIES: usize = 50;
-/// The number of threads that run hooks at the same time; each runs one client session after the other.
+/// The number of threads that run hooks. Each thread runs one client session after another.
 const WORKERS: usize = 4;
-/// The most hooks of one client session. A line that a hook got and never confirmed is free again after
-/// [`PATIENCE_MS`]; a few dozen hooks run in that time.
+/// The most hooks of one client session. A line that a hook got and did not confirm stays reserved for [`PATIENCE_MS`],
+/// while a few dozen hooks run.
 const MAX_TRIES: usize = 400;
 const HINTS: [(&str, &str); 3] =
     [("build", "cargo build --workspace"), ("test", "cargo test --workspace"), ("lint", "cargo clippy --workspace")];
 
-/// Makes the events of a client session, in a cycle.
+/// Makes the event with this number: a start, a prompt and a failed command in turn.
 fn event(client: &str, number: usize) -> Value {
     let mut event = json!({"session_id": client, "cwd": "/"});
     let more = match number % 3 {
@@ -43,7 +43,7 @@ fn event(client: &str, number: usize) -> Value {
     event
 }
 
-/// Runs a hook; returns its output, which may be empty.
+/// Runs a hook whose time limit is `more` times 45 ms longer than the default; returns its output, which may be empty.
 fn hook(runtime: &Path, event: &Value, more: usize) -> String {
     let mut hook = nudge(runtime, &["hook"]);
     if more > 0 {
@@ -51,14 +51,14 @@ fn hook(runtime: &Path, event: &Value, more: usize) -> String {
     }
     hook.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = hook.spawn().unwrap();
-    // A hook whose time is over may have ended already.
+    // Ignores a failed write: a hook may end before it has read its input.
     let _ = child.stdin.take().unwrap().write_all(event.to_string().as_bytes());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs hooks of one client session until it has been told every hint. Returns how many hooks ran, and how often each
+/// Runs hooks of one client session until they have told every hint. Returns the number of hooks, and how often each
 /// hint was told.
 fn until_all_is_told(runtime: &Path, client: &str, first: usize) -> (usize, BTreeMap<&'static str, usize>) {
     let mut told = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The security checklist, rows 9 and 18: which process is PRIMARY, and which one callers take for it. `main.rs` lists
-//! all rows.
+//! Tests rows 9 and 18 of the security checklist: which process is PRIMARY, and which process callers take for the
+//! PRIMARY. `main.rs` lists all rows.
 #![cfg(unix)]
 
 use crate::kit;
@@ -82,7 +82,7 @@ fn row_18_of_fifty_starts_one_holds_the_lock() {
     let mut servers: Vec<_> = (0..50).map(|_| quiet().spawn().unwrap()).collect();
     let dir = wait_for("the runtime directory", PATIENCE, || RuntimeDir::open(Some(&runtime)).ok());
     let first = wait_for("a PRIMARY", PATIENCE, || dir.read_server_file());
-    // The first server is PRIMARY from now on, and the others are PROXYs.
+    // The first server stays PRIMARY, and the others become PROXYs.
     let params = to_raw_value(&json!({})).unwrap();
     let status = || -> Option<Value> {
         let answer = RemoteServer::connect(&dir).and_then(|remote| remote.call("nudge.status", &params));
@@ -116,7 +116,7 @@ fn row_18_a_stopped_primary_stays_the_only_one() {
     let first = Serve::start(&runtime);
     first.call("nudge.set_hint", &json!({"component": "a", "key": "b", "value": "c"}));
     signal(first.child.id(), "STOP");
-    // Runs the commands at the same time, because each waits for its whole time limit.
+    // Runs the commands at the same time, because each waits for its full time limit.
     let begun = Instant::now();
     let second = command(&runtime).stdin(Stdio::piped()).spawn().unwrap();
     let callers = [&["get", "a", "b"][..], &["query"], &["status"], &["call", "nudge.export"]]
@@ -148,7 +148,7 @@ fn programs_that_clear_tmp_pass_a_living_session_by() {
     let runtime = home.path().join("tmp/nudge");
     std::fs::create_dir_all(runtime.parent().unwrap()).unwrap();
     let serve = Serve::spawn(command(&runtime), &runtime);
-    // Takes the lock that systemd-tmpfiles takes before it cleans a directory (tmpfiles.d(5), "Age").
+    // Tries the lock that systemd-tmpfiles takes before it cleans a directory (tmpfiles.d(5), "Age").
     let directory = File::open(&runtime).unwrap();
     assert!(matches!(directory.try_lock(), Err(TryLockError::WouldBlock)), "a living session keeps its directory");
     let names = || {
@@ -163,7 +163,7 @@ fn programs_that_clear_tmp_pass_a_living_session_by() {
     let conf = home.path().join("tmpfiles.conf");
     let user = rustix::process::geteuid().as_raw();
     std::fs::write(&conf, format!("d {} 0700 {user} - 1s\n", runtime.parent().unwrap().display())).unwrap();
-    // A file that belongs to no session shows when all files are old enough to be cleared.
+    // Waits until systemd-tmpfiles removes a file of no session. By then the session's files are old enough too.
     wait_for("files to be cleared", PATIENCE, || {
         let Ok(done) = std::process::Command::new("systemd-tmpfiles").arg("--clean").arg(&conf).status() else {
             eprintln!("skipped: there is no systemd-tmpfiles");
@@ -176,6 +176,6 @@ fn programs_that_clear_tmp_pass_a_living_session_by() {
     let stored = serve.call("nudge.set_hint", &json!({"component": "a", "key": "k", "value": "x"}));
     assert!(stored.get("error").is_none(), "{stored}");
     serve.close();
-    // After the end of the session, nothing protects the remaining files.
+    // After the end of the session, no lock protects its remaining files.
     directory.try_lock().unwrap();
 }

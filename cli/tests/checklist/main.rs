@@ -66,8 +66,8 @@ fn row_10_floods_are_bounded() {
     let announced = serve.raw(format!("{}Content-Length: 1073741824\r\n\r\n", serve.head()));
     assert_eq!(announced.status, 413);
 
-    // Sends 64 MiB without announcing the size. A client that does not read while it sends may find the connection
-    // reset.
+    // Sends 64 MiB without a length. The test reads while it sends: otherwise the connection may be reset before the
+    // answer arrives.
     let stream = serve.connect();
     let mut writer = stream.try_clone().unwrap();
     let head = format!("{}Transfer-Encoding: chunked\r\n\r\n", serve.head());
@@ -79,7 +79,7 @@ fn row_10_floods_are_bounded() {
     assert_eq!(Response::read(&mut { stream }).status, 413);
     assert!(sender.join().unwrap() >= 32, "refused before the limit");
 
-    // Sends a head without an end, and a head of many lines.
+    // Sends headers without an end: first one endless line, then endlessly many lines.
     for line in [&"a".repeat(1000)[..], "X: y\r\n"] {
         let mut stream = serve.connect();
         stream.write_all(serve.head().as_bytes()).unwrap();
@@ -95,8 +95,8 @@ fn row_10_no_request_hides_behind_another() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
     let hidden = format!("{}Content-Length: {}\r\n\r\n{SET}", serve.head(), SET.len());
-    // Sends lengths that two readers may understand in different ways. A complete request follows, which is a second
-    // request only for a reader that chose the wrong length.
+    // Sends two lengths that contradict each other, and then a complete request. Only a reader that believes the wrong
+    // length takes these bytes for a second request.
     let both = [
         format!("Content-Length: {}\r\nTransfer-Encoding: chunked", hidden.len() + 5),
         format!("Transfer-Encoding: chunked\r\nContent-Length: {}", hidden.len() + 5),
@@ -131,7 +131,7 @@ fn row_10_no_request_hides_behind_another() {
         assert!(!answer.contains(" 200 ") && !answer.contains(" 202 "), "{lengths}: {answer}");
         assert_empty(&serve);
     }
-    // Sends chunks of wrong sizes.
+    // Sends chunks whose sizes are wrong.
     for chunk in ["zz\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "5\r\n{}\r\n0\r\n\r\n"] {
         let mut stream = serve.connect();
         let head = serve.head();
@@ -176,7 +176,7 @@ fn row_11_a_session_survives_bad_lines() {
         serve.send(line);
     }
     serve.stdin.as_mut().unwrap().write_all(b"\xff\xfe\x80\n").unwrap();
-    // Sends a line that is longer than a body may be.
+    // Sends a line that is longer than the limit of a body.
     let mib = vec![b'x'; 1 << 20];
     for _ in 0..33 {
         serve.stdin.as_mut().unwrap().write_all(&mib).unwrap();
@@ -199,7 +199,7 @@ fn row_11_a_session_survives_bad_lines() {
     serve.close();
 }
 
-/// Makes one call on a connection that stays open.
+/// Makes one call on an open connection; returns the time until the answer.
 fn ask(serve: &Serve, kept: &mut TcpStream) -> Duration {
     let begun = Instant::now();
     kept.write_all(format!("{}Content-Length: {}\r\n\r\n{CALL}", serve.head(), CALL.len()).as_bytes()).unwrap();
@@ -207,7 +207,7 @@ fn ask(serve: &Serve, kept: &mut TcpStream) -> Duration {
     begun.elapsed()
 }
 
-/// Sends a byte now and then on each connection until the server closes them all; returns the time that this took.
+/// Sends a byte on each connection every 100 ms until the server has closed all; returns the elapsed time.
 fn dribble(mut slow: Vec<TcpStream>, begun: Instant) -> Duration {
     let mut buffer = [0; 4096];
     while !slow.is_empty() {
@@ -223,7 +223,7 @@ fn dribble(mut slow: Vec<TcpStream>, begun: Instant) -> Duration {
                 Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
             }
         });
-        // The slow pace is the attack.
+        // Waits, because the attack is the slow pace.
         std::thread::sleep(Duration::from_millis(100));
         assert!(begun.elapsed() < Duration::from_secs(31), "{} are still connected", slow.len());
     }
@@ -240,7 +240,7 @@ fn row_12_slow_clients_are_cut_off_and_hold_up_no_other() {
     let begun = Instant::now();
     let slow = (0..200).map(|number| {
         let mut stream = serve.connect();
-        // Stops in the first line, in the headers, in a body of known length and in one of unknown length.
+        // Stops in the first line, in the headers, in a body of known length, or in a body of unknown length.
         let head = serve.head();
         let start = match number % 4 {
             0 => "POST /".to_owned(),
@@ -269,7 +269,7 @@ fn row_12_slow_clients_are_cut_off_and_hold_up_no_other() {
     assert_modest(serve.child.id());
 }
 
-/// Makes a call and asserts that its answer comes quickly, whatever the answer is.
+/// Makes a call and asserts that the answer comes quickly, even if it is an error; returns the answer.
 fn quick(serve: &Serve, method: &str, params: &Value) -> Value {
     let shown: String = params.to_string().chars().take(120).collect();
     assert_quick(serve.child.id(), &shown, || serve.call(method, params))
@@ -378,7 +378,7 @@ fn row_13_no_path_climbs() {
     }
     for cwd in ["x", "../x", "/a/../b", "/a/..", "", "/a\0b", r"C:\a\..\b", r"\\host\share\..\x", "~"] {
         let answer = quick(&serve, "nudge.query", &json!({"context": {"cwd": cwd}}));
-        // An empty cwd may count as absent.
+        // The server may treat an empty `cwd` as absent.
         let refused = answer["error"]["code"] == 40001;
         assert!(refused || cwd.is_empty(), "{cwd:?}: {answer}");
     }
@@ -389,7 +389,7 @@ fn row_13_no_path_climbs() {
 fn row_14_memory_is_bounded() {
     let home = home();
     let runtime = home.path().join("run");
-    // Switches the secret guard off: a test build takes milliseconds to search each value for credentials.
+    // Switches the secret guard off: in a test build it needs milliseconds for each value.
     let mut unguarded = command(&runtime);
     unguarded.arg("--no-secret-guard");
     let serve = Serve::spawn(unguarded, &runtime);
@@ -407,7 +407,8 @@ fn row_14_memory_is_bounded() {
         };
         serve.post(&(first..first + 100).map(call).collect::<Value>().to_string())
     };
-    // Only the calls beyond the limit have an id, and so get an answer.
+    // These calls are notifications without an answer. Only the calls beyond the limit have an id, and their answers
+    // show the refusal.
     assert!((0..50).all(|number| batch(number * 100).status == 202));
     assert_eq!(serve.call("nudge.status", &json!({}))["result"]["hints"], 5000);
     for first in (5000..6000).step_by(100) {
@@ -418,7 +419,8 @@ fn row_14_memory_is_bounded() {
         }
     }
 
-    // Sends a value above its limit, then an import above the limits, which must import everything or nothing.
+    // Sends a value above the limit of a value, then an import above the limits of the store. The import must store all
+    // its hints or none.
     let large =
         serve.call("nudge.set_hint", &json!({"component": "a", "key": "b", "value": "x".repeat((64 << 10) + 1)}));
     assert_eq!(large["error"]["code"], 40001);

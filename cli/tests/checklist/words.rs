@@ -1,4 +1,4 @@
-//! The security checklist, rows 15 to 17: which texts are shown, and to whom. `main.rs` lists all rows.
+//! Tests rows 15 to 17 of the security checklist: which texts Nudge shows, and to whom. `main.rs` lists all rows.
 
 use crate::kit;
 
@@ -12,15 +12,15 @@ use kit::{PATIENCE, Serve, command, home, wait_for};
 use nudge_client::{RuntimeDir, ServerFile};
 use serde_json::{Value, json};
 
-/// Returns true for a character that must not reach a terminal: any control except the line feed, and any that
-/// reorders or hides text.
+/// Returns true for a character that must not reach a terminal: a control character other than a line feed, or a
+/// character that reorders or hides text.
 fn steers(c: char) -> bool {
     let hidden = ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}'].contains(&c)
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e0000}'..='\u{e007f}');
     c != '\n' && (c.is_control() || hidden)
 }
 
-/// Runs a command; returns its output on both streams, which a terminal may show.
+/// Runs a command; returns its output and the text of both streams. Asserts that the text has no such character.
 fn shown(mut command: Command) -> (Output, String) {
     let output = command.output().unwrap();
     let text = [&output.stdout[..], &output.stderr].concat();
@@ -30,13 +30,13 @@ fn shown(mut command: Command) -> (Output, String) {
     (output, text)
 }
 
-/// A text that writes to the clipboard, sets colours (C0 and C1), rings, deletes a character, changes the direction,
-/// and has invisible characters.
+/// A hostile text. It writes to the clipboard, sets colours (C0 and C1), rings, deletes a character, changes the
+/// direction, and has invisible characters.
 const HOSTILE: &str = "\u{1b}]52;c;Y3VybA==\u{7}\u{1b}[31m\u{9b}2J\u{9d}0;t\u{9c}\u{8}\r\t\u{7f}\u{85}\
     \u{202e}\u{2066}\u{200b}\u{200f}\u{feff}\u{ad}\u{2028}\u{2060}\u{e0041}";
-/// The characters of this text that are allowed in a name.
+/// A hostile text for names: it has only characters that names may contain.
 const UNSEEN: &str = "x\u{202e}y\u{200b}\u{2066}\u{feff}\u{e0041}";
-/// [`UNSEEN`] as people should see it.
+/// [`UNSEEN`] as Nudge must show it to people.
 const SEEN: &str = r"x\u{202e}y\u{200b}\u{2066}\u{feff}\u{e0041}";
 
 fn set(serve: &Serve, key: &str, value: &Value, meta: &Value) {
@@ -70,9 +70,10 @@ fn row_15_nothing_stored_steers_a_terminal() {
         let text = run(&["get", UNSEEN, key]);
         assert!(text.starts_with("value: ") && text.contains(r"\u{202e}"), "{text}");
         let text = run(&["set", UNSEEN, key, HOSTILE, "--tags", UNSEEN]);
-        // The line about the replaced hint shows as much of the value as fits.
+        // Ignores the line about the replaced hint, which shows only a part of the value.
         let (stored, _) = text.split_once("  replaced: ").unwrap_or((&text, ""));
-        // The text shows the component, the key and the tag, and the component again in the line about a start.
+        // The rest of the text has the component, the key and the tag, and once more the component in the line about a
+        // start.
         assert_eq!(stored.matches(SEEN).count(), 4, "{text}");
     }
     assert_eq!(run(&["query"]).matches(&format!("{SEEN}/")).count(), keys.len());
@@ -85,7 +86,7 @@ fn row_15_nothing_stored_steers_a_terminal() {
     assert!(run(&["undo"]).contains(SEEN));
 }
 
-/// Reasons, rows that do not match, and errors repeat the texts of scopes.
+/// Reasons, errors, and the rows of hints that do not match repeat the texts of scopes.
 #[test]
 fn row_15_nor_do_reasons_and_errors() {
     let home = home();
@@ -127,7 +128,7 @@ fn row_15_nor_do_events_that_are_told_as_they_happen() {
     let name = "x\u{202e}y\u{200b}";
     let params =
         json!({"component": name, "key": name, "value": "\u{1b}]52;c;\u{7}", "meta": {"added_by": "\u{9b}2J"}});
-    // `nudge watch` reports no change from before it listens, and does not say when it begins to listen.
+    // Repeats the change: `nudge watch` does not say when it begins to listen, and reports no earlier change.
     let line = wait_for("a change to be told", PATIENCE, || {
         serve.call("nudge.set_hint", &params);
         lines.try_recv().ok()
@@ -151,7 +152,7 @@ fn row_15_programs_get_it_as_it_is() {
     assert_eq!(over_http["result"]["hint"], hint);
 }
 
-/// Asserts that no output, answer or file of a server contains a text.
+/// Asserts that no output, no answer and no file in the folder contains a text.
 fn assert_unknown(text: &str, folder: &Path, said: &[String]) {
     for said in said {
         assert!(!said.contains(text), "{said}");
@@ -161,7 +162,7 @@ fn assert_unknown(text: &str, folder: &Path, said: &[String]) {
     }
 }
 
-/// Asserts that the log has its most detailed level.
+/// Asserts that the server's log has its most detailed level.
 fn assert_talkative(runtime: &Path) {
     let log = std::fs::read_to_string(runtime.join("server.log")).unwrap();
     assert!(log.contains("DEBUG") && log.contains("nudge.set_hint"), "{log}");
@@ -187,7 +188,8 @@ fn row_16_the_environment_stays_where_it_is() {
     let mut serve = Serve::spawn(talkative, &runtime);
     let mut said = Vec::new();
 
-    // The scopes need a variable's name, a variable's value, and a variable that does not exist.
+    // Makes three scopes: one needs a variable to be set, one needs a variable's value, one needs a variable that is
+    // not set.
     for (key, scope) in [
         ("needs", json!({"env_required": ["CANARY_ASKED"]})),
         ("matches", json!({"env_match": {"STAGE": ["dev", "prod"]}})),
@@ -213,7 +215,7 @@ fn row_16_the_environment_stays_where_it_is() {
     said.push(serve.tool("nudge_query", &json!({"include_ineligible": true})).to_string());
     said.push(serve.tool("nudge_export", &json!({})).to_string());
 
-    // The relay records what a command line with the same environment sends to the server.
+    // A relay in front of the server records what a command with the same environment sends.
     let relay = Relay::to(serve.file.port);
     let between = RuntimeDir::create(Some(&home.path().join("between"))).unwrap();
     let lock = between.try_lock().unwrap().unwrap();
@@ -245,12 +247,13 @@ fn row_16_the_environment_stays_where_it_is() {
     assert_unknown(&canary, home.path(), &[stderr]);
 }
 
-/// Makes a credential that does not exist. The parts are joined here, so that no file contains it.
+/// Makes a text with the form of a credential. The parts are joined at run time, so that this file contains no
+/// credential.
 fn made_up() -> String {
     ["gh", "p_", "a1B2c3D4e5F6g7H8i9J0", "k1L2m3N4o5P6q7R8"].concat()
 }
 
-/// Lists params of `set_hint` that contain a text in a wrong place, or in a place where it is refused.
+/// Lists params of `set_hint` that have the text in a wrong field, or in a field that refuses it.
 fn wrong_sets(text: &str) -> Vec<Value> {
     let set = |component: &str, key: &str, value: Value, meta: Value| json!({"component": component, "key": key, "value": value, "meta": meta});
     let with = |meta: Value| set("a", "b", json!("x"), meta);
@@ -295,7 +298,7 @@ fn wrong_sets(text: &str) -> Vec<Value> {
     ]
 }
 
-/// Lists such params for the other methods, and the text as a method's name.
+/// Lists wrong params for the other methods that contain the text, and a call that has the text as its method.
 fn wrong_calls(text: &str) -> Vec<(&str, Value)> {
     vec![
         ("nudge.get_hint", json!({"component": text, "key": text})),
@@ -425,7 +428,7 @@ fn row_17_a_hint_marked_secret_is_not_shown() {
     for text in &shown {
         assert!(!text.contains(&secret), "{}", text.replace(&secret, "SECRET"));
     }
-    // The value is shown in full if the caller asks for it.
+    // The server shows the value in full if the caller asks for it.
     assert!(run(&["--json", "get", "a", "s"]).contains(&secret));
     assert!(serve.call("nudge.export", &json!({"include_secrets": true})).to_string().contains(&secret));
     let deleted = serve.call("nudge.delete_hint", &bump).to_string();

@@ -1,5 +1,5 @@
-//! A disk that fails under the jobs, or under the repository of the brain. A session's job is complete or absent, and
-//! no branch lacks its files. When the disk works again, the session is captured, once.
+//! Tests capture on a disk that fails under the jobs or under the brain's repository. A session's job is complete or
+//! absent, and no branch lacks its files. After the disk works again, Nudge captures the session exactly once.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ use crate::kit::faulty::{Disk, FAULTS, advice, assert_sentence};
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum When {
     Before,
-    /// The disk fails after the model has answered.
+    /// After the model has answered.
     Answered,
 }
 
@@ -27,7 +27,7 @@ impl Lab {
         let user = User::new();
         let disk = Disk::new(user.home.path());
         let usual = user.env.iter().find(|(name, _)| *name == "NUDGE_BRAIN_LLM_COMMAND").unwrap().1.clone();
-        // The disk fails once, from this moment. A later try finds a working disk.
+        // The model's command arms the disk once, after its answer. A later try finds a working disk.
         let (armed, once) = (disk.armed().display().to_string(), user.path("once").display().to_string());
         let failing = format!("{usual}; [ -e {once} ] || {{ echo {fault} > {armed}; touch {once}; }}");
         let user = if when == When::Answered { user.with("NUDGE_BRAIN_LLM_COMMAND", &failing) } else { user };
@@ -44,7 +44,7 @@ impl Lab {
         self.command(beneath, args).output().unwrap()
     }
 
-    /// Asserts that every branch of a capture has its file; returns the number of branches.
+    /// Asserts that every branch of a capture contains its file; returns the number of branches.
     fn branches(&self, what: &str) -> usize {
         let refs = self.user.git(&["for-each-ref", "--format=%(refname)", "refs/heads/nugget"]);
         for name in refs.lines() {
@@ -54,7 +54,7 @@ impl Lab {
         refs.lines().count()
     }
 
-    /// Returns the jobs; asserts that each file of a job can be read.
+    /// Returns the jobs. Asserts that each job's file is valid JSON.
     fn jobs(&self, what: &str) -> Vec<Value> {
         let names = fs::read_dir(self.user.path("data/capture")).into_iter().flatten().flatten();
         let files = names.filter(|entry| entry.path().extension().is_some_and(|kind| kind == "json"));
@@ -85,7 +85,7 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
             let branches = lab.branches(&what);
             let jobs = lab.jobs(&what);
             if done.status.success() {
-                // Git need not flush its files. The job has the error of a step that failed.
+                // Git need not flush its files, so it may have succeeded. If a step failed, the job contains the error.
                 let job = jobs.first().unwrap_or_else(|| panic!("{what}: {done:?}"));
                 let is_done = job["state"] == "local";
                 assert_eq!(branches, usize::from(is_done), "{what}: {job}");
@@ -98,7 +98,7 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
                 assert!(said.contains(advice(fault)), "{what}: it says what to do: {said}");
                 assert!(jobs.iter().all(|job| job["state"] != "local"), "{what}: {jobs:?}");
             }
-            // The disk works again. A session with a job gets no second job, and its capture continues.
+            // The disk works again. The session gets no second job, and its capture continues.
             lab.run(beneath, &words);
             lab.run(beneath, &["brain", "jobs", "--retry"]);
             let again = lab.run(beneath, &["brain", "capture"]);
@@ -111,8 +111,8 @@ fn a_session_is_captured_whole_and_once_however_the_disk_fails_meanwhile() {
     }
 }
 
-/// The hook of a session's end cannot report an error. The session's job is complete or absent, and the next event
-/// makes an absent one.
+/// The hook at the end of a session cannot report an error. It writes a complete job or none. If it wrote none, the
+/// next event writes the job.
 #[test]
 fn the_hook_of_an_end_notes_a_whole_job_or_none() {
     for (fault, kind) in FAULTS {
@@ -128,7 +128,7 @@ fn the_hook_of_an_end_notes_a_whole_job_or_none() {
         lab.disk.arm(fault);
         hook();
         let noted = lab.jobs(kind).len();
-        // The hook flushes nothing, because it has no time for that.
+        // The hook has no time to flush the file. So a failing flush (fault `f`) does not stop it.
         assert_eq!(noted, usize::from(fault == "f"), "{kind}");
         lab.disk.disarm();
         hook();

@@ -1,4 +1,4 @@
-//! A test home, and the report of `nudge doctor` on it.
+//! Makes a home for tests, and runs `nudge doctor` in it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// Makes a home with Nudge in these clients.
+    /// Makes a home in which `nudge init` has set up these clients.
     pub fn with(clients: &[&str]) -> Self {
         let home = Self::at(None);
         if !clients.is_empty() {
@@ -26,7 +26,7 @@ impl Home {
             assert!(init.status.success(), "{init:?}");
         }
         if clients.contains(&"codex") {
-            // Codex does not pass the environment to servers.
+            // Passes the runtime directory in the entry: Codex does not pass the environment to servers.
             let line = format!("[mcp_servers.nudge]\nenv = {{ NUDGE_RUNTIME_DIR = \"{}\" }}\n", home.runtime.display());
             let config = home.read(".codex/config.toml");
             home.write(".codex/config.toml", &config.replace("[mcp_servers.nudge]\n", &line));
@@ -34,7 +34,7 @@ impl Home {
         home
     }
 
-    /// Makes a home whose session is in `runtime`, or in a folder of its own.
+    /// Makes a home without clients. Its session uses `runtime`, or a new directory.
     pub fn at(runtime: Option<&Path>) -> Self {
         let dir = kit::home();
         let runtime = runtime.map_or_else(|| dir.path().join("run"), Path::to_owned);
@@ -57,7 +57,7 @@ impl Home {
         command
     }
 
-    /// Runs the doctor, and asserts that it leaves nothing behind.
+    /// Runs the doctor. Asserts that it leaves no file and no process behind.
     #[track_caller]
     pub fn run(&self, args: &[&str]) -> Output {
         let output = self.command(&[&["doctor"], args].concat()).output().unwrap();
@@ -67,8 +67,8 @@ impl Home {
         output
     }
 
-    /// Asserts that no process of the doctor still runs. The variable with the folder for temporary files identifies
-    /// them. A killed process may need a moment to end.
+    /// Asserts that no process of the doctor still runs. The variable `TMPDIR` identifies these processes. Waits,
+    /// because a killed process may need a moment to end.
     #[track_caller]
     fn assert_no_process(&self) {
         let mark = format!("TMPDIR={}", self.path("tmp").display());
@@ -82,7 +82,7 @@ impl Home {
         });
     }
 
-    /// Returns the report, and checks that its exit code agrees with it.
+    /// Returns the doctor's report as JSON. Asserts that the exit code agrees with it.
     #[track_caller]
     pub fn report(&self, args: &[&str]) -> Report {
         let output = self.run(&[args, &["--json"]].concat());
@@ -103,15 +103,15 @@ impl Home {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Changes the JSON of a file.
+    /// Changes the JSON in a file of the home.
     pub fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut value = serde_json::from_str(&self.read(name)).unwrap();
         change(&mut value);
         self.write(name, &value.to_string());
     }
 
-    /// Lets another process write a program. A file that this process has written could still be open in a child, and
-    /// the system does not run such a file.
+    /// Lets another process write a program. The system runs no file that is open for writing, and a child of a
+    /// parallel test could inherit such a descriptor from this process.
     pub fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.path("bin").join(name);
         let make = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\"";
@@ -119,12 +119,12 @@ impl Home {
         path
     }
 
-    /// Puts a link to the binary into a folder of PATH.
+    /// Links the binary into a folder of PATH.
     pub fn link(&self) {
         symlink(BINARY, self.path("bin/nudge")).unwrap();
     }
 
-    /// Sets the program that a client's server entry starts.
+    /// Replaces the program in Claude Code's server entry.
     pub fn serve_by(&self, program: &Path) {
         self.change(".claude.json", |settings| settings["mcpServers"]["nudge"]["command"] = json!(program));
     }
@@ -148,7 +148,7 @@ impl Report {
         check["detail"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the detail of a failed check and its fix.
+    /// Asserts that a check has failed; returns its detail and its fix.
     #[track_caller]
     pub fn fails(&self, client: &str, name: &str) -> (String, String) {
         let detail = self.says(client, name, Some(false));

@@ -1,4 +1,5 @@
-//! Anyone may have written a project's settings: which of their commands the doctor starts, and which not.
+//! Tests the doctor on a project's settings, which anyone may have written: it starts only commands that are plainly
+//! Nudge.
 
 use std::fs;
 
@@ -60,7 +61,7 @@ fn a_server_of_a_project_is_started_when_it_is_plainly_nudge() {
     home.link();
     let touch = format!("touch {}; exec {BINARY} \"$@\"", home.path("PWNED").display());
     let script = home.program("other", &touch);
-    // The program lies in the project, under a correct name.
+    // The project contains a script named `nudge`.
     home.project("other/nudge", "");
     fs::rename(&script, home.path("work/other/nudge")).unwrap();
     fs::copy(home.path("work/other/nudge"), home.path("work/nudge")).unwrap();
@@ -206,7 +207,7 @@ fn hooks_of_the_user_and_of_the_project_are_told() {
     let report = home.report(&clients);
     let fix = report.check("claude", "hook")["fix"].as_str().unwrap_or_default();
     assert!(!fix.contains("also in"), "{fix}");
-    // In the user's home, the user's file is also the project's.
+    // In the home itself, the user's file and the project's file are the same.
     let mut command = home.command(&["doctor", "claude", "--project", "--json"]);
     let output = command.current_dir(home.path("")).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
@@ -218,7 +219,7 @@ fn hooks_of_the_user_and_of_the_project_are_told() {
     let fix = &report.check("claude", "hook")["fix"];
     assert_eq!(*fix, "nudge init claude --project --undo: the plugin brings the hooks, too");
     assert!(home.report(&["codex", "--project"]).check("codex", "hook").get("fix").is_none());
-    // A report about the project does not cover the user's broken file.
+    // A report about the project does not read the user's broken file.
     home.write(".claude/settings.json", "[");
     home.report(&["claude", "--project"]).says("claude", "hook", Some(true));
 }

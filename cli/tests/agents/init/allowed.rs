@@ -1,4 +1,4 @@
-//! The tools that `nudge init` lets clients use without asking, and the settings that it writes for the user.
+//! Tests which tools `nudge init` allows without a question, and which settings it writes for the user.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{CODEX, Home};
 
-/// Returns for each client if its settings allow the tool.
+/// Returns for each client whether its settings allow the tool.
 fn allowed(home: &Home, tool: &str) -> [bool; 5] {
     let has = |list: &Value, name: String| list.as_array().is_some_and(|list| list.contains(&json!(name)));
     let zed = home.json(".config/zed/settings.json");
@@ -43,7 +43,7 @@ fn every_tool_is_allowed_by_its_name_and_undo_takes_just_these_away() {
     assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n\n[records]\non = true\n");
     assert_eq!(home.init(&["--yes"]), "nothing to change\n");
 
-    // A foreign entry that was added later stays.
+    // An undo keeps an entry that another program has added since.
     let more = home.read(".claude/settings.json").replace("\"Bash(ls)\"", "\"Bash(ls)\", \"Bash(id)\"");
     home.write(".claude/settings.json", &more);
     home.write(".config/nudge/config.toml", "# mine\nkeep = true\nmax_hints = 9\nrecords.on = true\n");
@@ -74,7 +74,7 @@ fn what_is_refused_is_not_written() {
     assert!(done && said.contains("Gemini CLI: ready") && said.contains("Hints end with the last agent"), "{said}");
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"].get("trust"), None);
     assert!(!home.path(".config/nudge").exists());
-    // The next run asks only these questions.
+    // The next run asks only the refused questions.
     let (done, said) = home.asked(&["gemini"], &[(answers[1].0, "y\n"), (answers[2].0, "y\n"), (answers[3].0, "y\n")]);
     assert!(done && !said.contains(answers[0].0), "{said}");
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["trust"], true);
@@ -91,12 +91,12 @@ fn what_the_user_has_set_otherwise_stays() {
     home.init(&["codex", "claude", "--yes"]);
     assert!(home.read(".codex/config.toml").contains("default_tools_approval_mode = \"prompt\""));
     assert_eq!(home.read(".config/nudge/config.toml"), "# mine\nkeep = false\nrecords.on = false\n");
-    // The user's rule that allows the whole server is enough.
+    // The user already allows the whole server, so `nudge init` adds no tools.
     home.init(&["--undo", "--yes"]);
     home.write(".claude/settings.json", "{\"permissions\": {\"allow\": [\"mcp__nudge\"]}}\n");
     home.init(&["claude", "--yes"]);
     assert_eq!(home.json(".claude/settings.json")["permissions"]["allow"], json!(["mcp__nudge"]));
-    // A list in a file would replace Cursor's own list.
+    // A list in the file would replace the list in Cursor's own settings, so `nudge init` writes none.
     home.init(&["cursor", "--yes"]);
     assert!(!home.path(".cursor/permissions.json").exists());
 }

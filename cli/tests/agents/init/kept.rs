@@ -1,4 +1,4 @@
-//! Tests that foreign content in the user's files stays as it is.
+//! Tests that `nudge init` and its undo keep everything in the user's files that is not Nudge's.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -28,7 +28,7 @@ fn undo_of_a_project_is_of_that_alone() {
     let output = elsewhere.current_dir(home.path("bin")).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(!home.read("work/.zed/settings.json").contains("nudge"));
-    // Removes the last trace by which the client could be found.
+    // Removes the hooks, so that only the record of `nudge init` still leads to the client.
     fs::remove_file(home.path(".codex/hooks.json")).unwrap();
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.read(".codex/config.toml"), CODEX);
@@ -53,7 +53,7 @@ fn undo_brings_back_an_entry_of_the_users_own() {
     home.write(".codex/config.toml", &(home.read(".codex/config.toml") + "# mine\n"));
     home.init(&["--undo", "--yes"]);
     assert!(home.read(".codex/config.toml").starts_with("[mcp_servers.nudge]\ncommand = \"/old/nudge\"\n"));
-    // Undo does not change an entry that init never touched.
+    // An undo leaves an entry that `nudge init` never changed.
     let proxy = r#"{"mcpServers": {"nudge": {"command": "/opt/my/proxy", "args": ["--x"]}}} // mine"#;
     home.write(".cursor/mcp.json", proxy);
     assert_eq!(home.init(&["--undo", "--yes"]), "nothing to undo\n");
@@ -246,7 +246,7 @@ fn what_cannot_be_undone_now_can_be_undone_later() {
     assert_eq!(home.files(), before);
 }
 
-/// A checkout contains files from other people.
+/// Other people have written the files of a checkout. Their links must not lead `nudge init` out of the project.
 #[test]
 fn of_a_project_nothing_outside_it_is_read_or_written() {
     let home = Home::new();
@@ -275,7 +275,7 @@ fn of_a_project_nothing_outside_it_is_read_or_written() {
         fs::remove_file(&link).unwrap();
         assert_eq!(home.files(), before, "{}", link.display());
     }
-    // The project may contain a link that stays inside it.
+    // A link to a file inside the project is allowed.
     fs::create_dir(home.path("work/settings")).unwrap();
     symlink("settings/mcp.json", home.path("work/.mcp.json")).unwrap();
     home.write("work/settings/mcp.json", "{}");
@@ -283,7 +283,7 @@ fn of_a_project_nothing_outside_it_is_read_or_written() {
     assert!(home.read("work/settings/mcp.json").contains("nudge"));
 }
 
-/// A file that was replaced after `init` is no longer the recorded one.
+/// After `nudge init` a link has replaced the recorded file. The undo must not follow the link.
 #[test]
 fn undo_does_not_follow_a_link_out_of_the_project() {
     let home = Home::new();
@@ -297,7 +297,8 @@ fn undo_does_not_follow_a_link_out_of_the_project() {
     assert_eq!(home.read("outside.json"), written);
 }
 
-/// Init names each such file, and neither waits for it nor reads it to its end.
+/// The settings may be a pipe, a device or a huge file. `nudge init` and the doctor name the file; they neither wait
+/// for it nor read it to its end.
 #[test]
 fn pipes_devices_and_huge_files_among_settings_are_refused() {
     for (odd, said) in [("pipe", "regular file"), ("/dev/zero", "regular file"), ("huge", "33554432 bytes")] {
@@ -318,7 +319,7 @@ fn pipes_devices_and_huge_files_among_settings_are_refused() {
         let output = doctor.current_dir(home.path("work")).stdin(std::process::Stdio::null()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout);
         assert!(told.contains(said), "{odd}: {output:?}");
-        // The record of changes may be such a file too.
+        // The record of `nudge init` may also be such a file.
         fs::create_dir_all(home.path(".local/state/nudge")).unwrap();
         fs::rename(&path, home.path(".local/state/nudge/init.json")).unwrap();
         let output = home.command(&["--undo", "--yes"]).output().unwrap();
@@ -326,7 +327,8 @@ fn pipes_devices_and_huge_files_among_settings_are_refused() {
     }
 }
 
-/// The second process waits, so the changes of both can be undone.
+/// Two processes run at once; the second waits for the first. So the record has the changes of both, and both can be
+/// undone.
 #[test]
 fn many_at_once_lose_no_record() {
     let home = Home::new();
@@ -345,7 +347,7 @@ fn many_at_once_lose_no_record() {
     assert_eq!(home.files(), before);
 }
 
-/// A new file has the permissions of the user's umask.
+/// A new file has the permissions that the user's umask leaves.
 #[test]
 fn new_files_keep_to_the_umask() {
     let home = Home::new();
@@ -357,7 +359,7 @@ fn new_files_keep_to_the_umask() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// A relative folder for state is ignored: the record of `init` would depend on the current folder.
+/// A relative `XDG_STATE_HOME` is ignored: otherwise the place of the record would depend on the current folder.
 #[test]
 fn a_relative_folder_for_state_is_passed_over() {
     let home = Home::new();
@@ -374,7 +376,7 @@ fn a_relative_folder_for_state_is_passed_over() {
     assert!(!home.path(".cursor/mcp.json").exists());
 }
 
-/// The owner of a folder could not change files that root makes there.
+/// `nudge init` refuses to write as root into another user's folder: that user could not change the new files.
 #[test]
 fn root_makes_nothing_in_the_folders_of_others() {
     let home = Home::new();
@@ -390,7 +392,7 @@ fn root_makes_nothing_in_the_folders_of_others() {
     assert!(!home.path("work/.cursor").exists() && !home.path(".cursor/mcp.json").exists());
 }
 
-/// The marks show the place of the block; text that a user has written between them belongs to the user.
+/// The marks show where Nudge's block is. A text between them that the user has changed belongs to the user.
 #[test]
 fn a_text_of_the_users_between_the_marks_stays() {
     let home = Home::new();
@@ -403,7 +405,7 @@ fn a_text_of_the_users_between_the_marks_stays() {
     assert_eq!(home.read("work/AGENTS.md"), own);
 }
 
-/// A link without a target belongs to the user, and so does each link behind it.
+/// The undo removes a file that `nudge init` made behind links. The links belong to the user and stay.
 #[test]
 fn undo_takes_back_what_was_made_behind_links() {
     let home = Home::new();
@@ -417,7 +419,8 @@ fn undo_takes_back_what_was_made_behind_links() {
         assert_eq!(fs::read_link(home.path(link)).unwrap().to_str(), Some(target));
     }
     assert!(!home.path("dotfiles/mcp.json").exists());
-    // A file that has become a link since then leads to a foreign file, even with the same content.
+    // A link has replaced the file since. It leads to a foreign file, which the undo keeps even if the content is the
+    // same.
     home.init(&["gemini", "--yes"]);
     let written = home.read(".gemini/settings.json");
     home.write("dotfiles/settings.json", &written);

@@ -1,4 +1,4 @@
-//! Hooks in a project's settings, which people without Nudge use too.
+//! Tests hooks in a project's settings, which people without Nudge also use.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Home;
 
-/// Returns every handler below a value.
+/// Lists every hook handler below a JSON value.
 fn list_handlers(value: &Value) -> Vec<Value> {
     match value {
         Value::Object(members) if members.get("command").is_some_and(Value::is_string) => vec![value.clone()],
