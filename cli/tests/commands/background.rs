@@ -1,4 +1,4 @@
-//! The server in the background, and its log.
+//! Tests `nudge serve --detach`: the server in the background, and its log.
 #![cfg(unix)]
 
 use crate::kit;
@@ -20,14 +20,14 @@ use nudge_client::{RuntimeDir, ServerFile};
 use rustix::process::{Pid, getsid};
 use serde_json::{Value, json};
 
-/// A server in the background, which is stopped however the test ends.
+/// A server in the background. Dropping it stops the server, even if the test panics.
 struct Background {
     runtime: PathBuf,
     file: ServerFile,
 }
 
 impl Background {
-    /// Starts a server and expects an answer at once.
+    /// Starts a server and asserts that it answers as soon as the command has ended.
     fn start(runtime: &Path, args: &[&str]) -> Self {
         let out = detach(runtime, args).output().unwrap();
         assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
@@ -38,7 +38,8 @@ impl Background {
         Self { runtime: runtime.to_owned(), file }
     }
 
-    /// Connects without waiting, because `--detach` has returned.
+    /// Asserts that the server answers; returns its address. Does not wait, because `--detach` returns only when the
+    /// server answers.
     fn answers(runtime: &Path) -> ServerFile {
         let file = RuntimeDir::open(Some(runtime)).unwrap().read_server_file().expect("server.pid");
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", file.port)).expect("a server");
@@ -51,7 +52,7 @@ impl Background {
         file
     }
 
-    /// Stops the server; returns the time that this took.
+    /// Stops the server; returns the time until its lock is free.
     fn stop(&self) -> Duration {
         let dir = RuntimeDir::open(Some(&self.runtime)).unwrap();
         let begun = Instant::now();
@@ -95,14 +96,14 @@ fn it_answers_at_once_and_stop_leaves_nothing_but_the_log() {
     let times: Vec<_> = (0..3)
         .map(|_| {
             let server = Background::start(&runtime, &[]);
-            // A client that keeps a connection open does not delay the end.
+            // A client with an open connection must not delay the end of the server.
             let _idle = std::net::TcpStream::connect(("127.0.0.1", server.file.port)).unwrap();
             let took = server.stop();
             assert_eq!(names(&runtime), ["members.lock", "primary.lock", "server.log"]);
             took
         })
         .collect();
-    // Takes the best of three times, because other tests run at the same time.
+    // Takes the shortest of three times, because other tests run on the machine.
     assert!(times.iter().min().unwrap() < &Duration::from_millis(500), "{times:?}");
 
     let out = detach(&runtime, &["--json"]).output().unwrap();
@@ -111,7 +112,7 @@ fn it_answers_at_once_and_stop_leaves_nothing_but_the_log() {
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(told, json!({"pid": file.pid, "port": file.port, "role": "PRIMARY"}));
 
-    // A further server becomes a PROXY.
+    // A second server becomes a PROXY.
     let second = detach(&runtime, &[]).output().unwrap();
     let said = String::from_utf8(second.stdout).unwrap();
     let behind = format!("behind http://127.0.0.1:{} (pid {}); `nudge stop` ends both", file.port, file.pid);
@@ -129,7 +130,7 @@ fn it_survives_the_terminal_and_the_folder_it_came_from() {
     let (runtime, folder) = (home.path().join("run"), home.path().join("folder"));
     fs::create_dir(&folder).unwrap();
     let (pty, end) = Pty::open();
-    // A shell on its own terminal starts the server and ends.
+    // A shell with its own terminal starts the server and ends.
     let mut shell = Command::new("sh");
     shell.args(["-c", "cd \"$0\" && \"$1\" serve --detach --port 0", folder.to_str().unwrap()]);
     shell.arg(env!("CARGO_BIN_EXE_nudge")).env("NUDGE_RUNTIME_DIR", &runtime);
@@ -149,7 +150,7 @@ fn it_survives_the_terminal_and_the_folder_it_came_from() {
     if let Ok(cwd) = fs::read_link(format!("/proc/{}/cwd", server.file.pid)) {
         assert_eq!(cwd, Path::new("/"), "it holds a folder");
     }
-    // A signal that could end the server has arrived before these other processes have run and ended.
+    // Runs three other processes. A signal that ends the server would have arrived by then.
     for _ in 0..3 {
         assert!(nudge(&runtime, &["set", "a", "k", "x"]).output().unwrap().status.success());
     }
@@ -216,7 +217,7 @@ fn what_keeps_it_from_starting_is_one_sentence() {
         }
         assert!(!path_of(name).join("server.pid").exists(), "{name} {args:?}");
     }
-    // If a port is taken, the server tries the next ones.
+    // The port is taken, so the server tries the next ports.
     let _server = Background::start(&path_of("run"), &["--port", &port]);
 }
 
@@ -230,7 +231,7 @@ fn each_level_logs_what_it_says() {
             let runtime = home.path().join(format!("{level}-{by_flag}"));
             let mut command = detach(&runtime, if by_flag { &["--log-level"] } else { &[] });
             if by_flag {
-                // The flag overrides the variable.
+                // The flag overrides the environment variable.
                 command.arg(level).env("NUDGE_LOG_LEVEL", if level == "debug" { "error" } else { "debug" });
             } else {
                 command.env("NUDGE_LOG_LEVEL", level);
@@ -265,7 +266,7 @@ fn a_variable_that_is_no_text_is_refused() {
         assert_eq!(out.status.code(), Some(2), "{name}");
         assert!(sentence(&out).starts_with(&format!("nudge: {name} is not UTF-8 text")), "{out:?}");
     }
-    // Variables of other programs may contain any bytes, and so may the name of a folder.
+    // Variables of other programs and the names of folders may contain any bytes.
     let runtime = home.path().join(no_text);
     let mut command = detach(&runtime, &[]);
     assert!(command.env("OTHER", no_text).output().unwrap().status.success());
@@ -297,7 +298,7 @@ fn a_log_that_leads_elsewhere_is_not_followed() {
         server.stop();
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{kind}");
         assert!(!home.path().join("new").exists(), "{kind}");
-        // A server for an agent starts all the same.
+        // A server for an agent starts without a log.
         let serve = Serve::start(&runtime);
         assert!(serve.close().contains("server.log"), "{kind}");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{kind}");
@@ -314,7 +315,7 @@ fn the_log_stays_small() {
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, runtime.join("server.log.1")).unwrap();
     for _ in 0..2 {
-        // Makes a log as large as after a long life.
+        // Makes a log as large as after a long run.
         fs::write(runtime.join("server.log"), "x".repeat((1 << 20) + 1)).unwrap();
         fs::set_permissions(runtime.join("server.log"), fs::Permissions::from_mode(0o600)).unwrap();
         let server = Background::start(&runtime, &["--log-level", "debug"]);
@@ -329,7 +330,7 @@ fn the_log_stays_small() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
-/// The log must contain no values, secrets, tokens, environments or params, whichever way they came in.
+/// The log must contain no value, secret, token, environment variable or param, however the server received it.
 #[test]
 fn nothing_that_was_said_is_in_the_log() {
     const TOKEN: &str = "canary-token-0123456789";
@@ -367,7 +368,7 @@ fn nothing_that_was_said_is_in_the_log() {
         client.ask("resources/read", json!({"uri": "nudge://component/canary-component"}));
         client.ask("canary/method", json!({"canary-param": 1}));
     }
-    // Sends requests that the server refuses by their head, and a body that is not JSON.
+    // Sends a body that is not JSON, and requests that the server refuses because of their first line or their headers.
     serve.post("canary-value {");
     serve.raw(serve.head().replace(TOKEN, "canary-other-token") + "Content-Length: 2\r\n\r\n{}");
     serve.raw(serve.head().replace("Host: ", "Host: canary-host.") + "Content-Length: 2\r\n\r\n{}");
@@ -390,17 +391,17 @@ fn nothing_that_was_said_is_in_the_log() {
     }
 }
 
-/// The parent waits only for the answer: the server does not hold its pipes.
+/// `--detach` returns when the server answers: the server in the background holds none of its parent's pipes.
 #[test]
 fn a_pipe_it_was_started_from_closes() {
     let home = home();
     let runtime = home.path().join("run");
     let begun = Instant::now();
-    // `output` reads to the end of both pipes. It would never return if the server held one of them.
+    // `output` reads both pipes to their end. If the server held a pipe, `output` would never return.
     let out: Output = detach(&runtime, &[]).stdin(Stdio::piped()).output().unwrap();
     assert!(out.status.success() && begun.elapsed() < PATIENCE);
     let server = Background { runtime: runtime.clone(), file: Background::answers(&runtime) };
-    // The end of a stdin that the server does not read ends nothing.
+    // The server in the background does not read stdin, so the end of stdin does not end it.
     assert!(nudge(&runtime, &["status"]).output().unwrap().status.success());
     server.stop();
 }

@@ -1,4 +1,5 @@
-//! `nudge edit`: it overwrites no change that was made meanwhile, and loses no text that the user typed.
+//! Tests `nudge edit`: it overwrites no change that another caller made meanwhile, and loses no text that the user
+//! typed.
 #![cfg(unix)]
 
 use crate::kit;
@@ -19,7 +20,7 @@ fn ok(runtime: &Path, args: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// Returns `nudge edit` with a script as the editor, and with a folder of its own for temporary files.
+/// Returns the command `nudge edit` with a script as the editor and a private folder for temporary files.
 fn command(serve: &Serve, args: &[&str], script: &str) -> Command {
     fs::create_dir_all(temp(serve)).unwrap();
     let editor = serve.runtime.with_file_name("editor.sh");
@@ -34,7 +35,7 @@ fn temp(serve: &Serve) -> PathBuf {
     serve.runtime.with_file_name("temp")
 }
 
-/// Runs an edit; asserts that its message agrees with the text that it leaves behind.
+/// Runs an edit. Asserts that the command leaves a text behind exactly if its message names the file.
 fn edit(serve: &Serve, args: &[&str], script: &str) -> Output {
     let out = command(serve, args, script).output().unwrap();
     let kept = String::from_utf8_lossy(&out.stderr).contains("your text is in ");
@@ -42,7 +43,8 @@ fn edit(serve: &Serve, args: &[&str], script: &str) -> Output {
     out
 }
 
-/// Returns the text that was left behind, if any, and removes it. Asserts that only the user can read it.
+/// Returns the file and the text that an edit has left behind, and removes them; `None` if there is none. Asserts that
+/// only the user can read the file.
 fn kept_text(serve: &Serve) -> Option<(PathBuf, String)> {
     let folders: Vec<_> = fs::read_dir(temp(serve)).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(folders.len() < 2, "{folders:?}");
@@ -63,7 +65,7 @@ fn an_edit_overwrites_nothing_that_changed_meanwhile() {
     for (meanwhile, code, value) in [
         ("nudge set a k theirs >/dev/null", 4, Some("theirs\n")),
         ("nudge delete a k >/dev/null", 4, None),
-        // The new hint has the same version as the old one.
+        // The second hint has the same version as the first one.
         ("nudge delete a k >/dev/null; nudge set a k again >/dev/null", 4, Some("again\n")),
     ] {
         ok(&serve.runtime, &["set", "a", "k", "mine"]);
@@ -81,7 +83,7 @@ fn an_edit_overwrites_nothing_that_changed_meanwhile() {
         edit(&serve, &["a", "k", "--json"], "nudge set a k x >/dev/null; sed -i.bak s/again/edited/ \"$file\"");
     let error: Value = serde_json::from_slice(&conflict.stderr).unwrap();
     assert_eq!(error["data"]["reason"], "E_CONFLICT", "{error}");
-    // A use of the hint meanwhile does not change its content.
+    // A use of the hint is no change of its content, so the edit succeeds.
     let out = edit(&serve, &["a", "k"], "nudge bump a k >/dev/null; sed -i.bak 's/\"x\"/\"edited\"/' \"$file\"");
     assert!(out.status.success(), "{out:?}");
     assert_eq!(ok(&serve.runtime, &["get", "a", "k", "--value"]), "edited\n");
@@ -135,7 +137,7 @@ fn what_was_typed_and_not_stored_stays() {
         ("nudge set a k theirs >/dev/null; sed -i.bak s/mine/typed/ \"$file\"", 4, true),
         ("sed -i.bak 's/\"priority\": 5/\"priority\": \"typed\"/' \"$file\"", 2, true),
         ("echo typed nonsense > \"$file\"", 2, true),
-        // The editor replaces the file with a new one that is open to everyone.
+        // The editor replaces the file with a new file that every user may read.
         ("echo typed > \"$file.new\"; chmod 666 \"$file.new\"; mv \"$file.new\" \"$file\"", 2, true),
         ("echo typed > \"$file\"; exit 1", 2, true),
         ("echo '{\"value\": \"typed\", \"meta\": {\"sensitivity\": \"secret\", \"x\": 1}}' > \"$file\"", 2, false),
@@ -156,7 +158,7 @@ fn what_was_typed_and_not_stored_stays() {
         assert_eq!(said.contains("your text was not kept"), script.contains("secret"), "{script}: {said}");
         assert!(!said.contains("typed"), "{said}");
     }
-    // With --json the sentence is in the error, and the error's data stays the same.
+    // With `--json`, the error's message names the file. The error's data is the same as without the file.
     let out = command(&serve, &["a", "k", "--json"], "nudge set a k x >/dev/null; echo typed > \"$file\"").output();
     let error: Value = serde_json::from_slice(&out.unwrap().stderr).unwrap();
     assert!(error["message"].as_str().unwrap().contains("your text is in "), "{error}");
@@ -207,7 +209,7 @@ fn the_interrupt_key_is_the_editors() {
 fn a_refused_text_can_be_mended_or_given_up() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // The second edit writes a text that can be stored.
+    // The editor writes a wrong text the first time, and a correct text the second time.
     let script = "if test -e \"$file.once\"; then echo '{\"value\": \"mended\"}' > \"$file\"\nelse touch \"$file.once\"; echo typed > \"$file\"; fi";
     for (keys, stored) in [(&b"\x03\n"[..], true), (b"\n", true), (b"n\n", false), (b"No\n", false), (b"\x04", false)] {
         ok(&serve.runtime, &["set", "a", "k", "mine"]);

@@ -1,4 +1,4 @@
-//! The command line, as people and scripts use it.
+//! Tests the command line as people and scripts use it.
 
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -1,4 +1,4 @@
-//! Output and input in the user's terms: tables in terminals of any width, times in the user's zone, paths and
+//! Tests input and output in the user's terms: tables that fit the terminal, times in the user's zone, paths and
 //! durations.
 #![cfg(unix)]
 
@@ -24,7 +24,7 @@ fn import(serve: &Serve, components: &Value) {
     assert_eq!(answer["result"]["errors"], json!([]), "{answer}");
 }
 
-/// Returns the text on a terminal of this width, without colours.
+/// Returns the lines that a command prints on a terminal of this width, without colours.
 fn seen(serve: &Serve, args: &[&str], columns: u16) -> Vec<String> {
     let mut command = nudge(&serve.runtime, args);
     command.env("NO_COLOR", "1").env("TERM", "xterm").stdin(Stdio::null());
@@ -55,7 +55,7 @@ fn tables_fit_the_terminal() {
     assert_eq!(head(200).split_whitespace().count(), 8, "{}", head(200));
     assert!(head(80).contains("HERE") && head(80).contains("EXPIRES") && !head(80).contains("USED"), "{}", head(80));
     assert!(!head(50).contains("SCOPE"), "{}", head(50));
-    // A pipe gets whole cells, whatever width the environment names.
+    // In a pipe no cell is cut, even if the environment names a width.
     let piped = ok(nudge(&serve.runtime, &["ls"]).env("COLUMNS", "40"));
     assert!(piped.contains(long) && !piped.contains('…'), "{piped}");
     let keys: Vec<_> = piped.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
@@ -85,7 +85,7 @@ fn many_hints_are_listed_by_component() {
 fn times_are_those_of_the_zone_and_json_is_utc() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // The hints expire in a winter and in a summer.
+    // One hint expires in a winter, the other in a summer.
     let hint = |set: &str| json!({"value": "v", "meta": {"ttl": "P3650D"}, "version": 1, "updated_at": set});
     let hints = json!({"winter": hint("2026-01-17T12:00:00Z"), "summer": hint("2026-07-17T12:00:00Z")});
     import(&serve, &json!({"a": {"hints": hints}}));
@@ -96,7 +96,7 @@ fn times_are_those_of_the_zone_and_json_is_utc() {
     };
     for (zone, winter, summer) in [
         ("UTC", "2036-01-15 12:00", "2036-07-14 12:00"),
-        // The zones of Central Europe and New York as rules, so that the system needs no list of zones.
+        // The zones of Central Europe and New York as rules, so that the test needs no time zone database.
         ("CET-1CEST,M3.5.0,M10.5.0/3", "2036-01-15 13:00", "2036-07-14 14:00"),
         ("EST5EDT,M3.2.0,M11.1.0", "2036-01-15 07:00", "2036-07-14 08:00"),
         ("<+0530>-5:30", "2036-01-15 17:30", "2036-07-14 17:30"),
@@ -160,6 +160,6 @@ fn a_value_that_did_not_come_is_none() {
         assert_eq!(refused.status.code(), Some(2), "{text:?}");
         assert!(sentence(&refused).contains("Nothing came in on stdin"), "{text:?}");
     }
-    // An empty argument is a valid value.
+    // The empty text is a valid value.
     ok(&mut nudge(&serve.runtime, &["set", "a", "k", ""]));
 }

@@ -1,4 +1,4 @@
-//! Completions, man pages, and examples that work when a user copies them.
+//! Tests completions, man pages, and the examples in the help, as a user copies them into a shell.
 #![cfg(unix)]
 
 use crate::kit;
@@ -52,7 +52,7 @@ const VERBS: [&str; 37] = [
     "man",
 ];
 
-/// A folder with `nudge`, and with stand-ins for other programs of the examples.
+/// A folder with `nudge`, and with scripts in place of the other programs that the examples call.
 struct Desk {
     folder: PathBuf,
     runtime: PathBuf,
@@ -77,7 +77,7 @@ impl Desk {
         Self { folder, runtime: runtime.to_owned() }
     }
 
-    /// Runs a line in a shell in this folder.
+    /// Runs a line in this shell, in the folder.
     fn shell(&self, shell: &str, args: &[&str], line: &str) -> Output {
         let mut command = nudge(&self.runtime, &[]);
         let path = std::env::var("PATH").unwrap();
@@ -93,7 +93,7 @@ impl Desk {
         typed.args(args).args(["-c", line]).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// Returns the completions that bash offers for the last word.
+    /// Returns the completions that bash offers for the last of these words.
     fn bash(&self, words: &[&str]) -> Vec<String> {
         let quoted: Vec<_> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
         let line = format!(
@@ -141,7 +141,7 @@ fn bash_completes_from_the_running_server() {
         put(&serve, component, key);
     }
     put(&serve, "@scope/pkg", "a");
-    // A shell would interpret these names, or a command would read them as flags.
+    // Stores names that a shell would interpret or a command would read as flags. No completion may offer them.
     let pwned = home.path().join("pwned");
     let touch = format!("$(touch {})", pwned.display());
     for name in [&*touch, "`id`", "a b", "*", "a;b", "a'b", "a\"b", "a\\b", "-x", "a&b", "~", "\u{202e}x", "a\u{b}b"] {
@@ -168,7 +168,7 @@ fn bash_completes_from_the_running_server() {
     }
     assert_eq!(desk.bash(&["get", "http-proxy", "b"]), ["build"]);
     assert_eq!(plain(&desk.bash(&["get", "odd", ""])), ["even"]);
-    // A user who types such a name in quotes gets its keys.
+    // A user who types such a name in quotes is offered its keys.
     assert_eq!(plain(&desk.bash(&["get", &touch, ""])), ["k"]);
     assert!(!pwned.exists(), "a name was run");
 
@@ -179,7 +179,7 @@ fn bash_completes_from_the_running_server() {
     assert!(VERBS.iter().all(|verb| verbs.iter().any(|offered| offered == verb)), "{verbs:?}");
     assert!(!desk.bash(&["serve", "--d"]).contains(&"--detached".to_owned()), "what is hidden stays hidden");
 
-    // The command line names another session than the environment.
+    // The completion uses the session that the command line names, not the session of the environment.
     let other = Desk { runtime: home.path().join("none"), folder: desk.folder.clone() };
     let run = serve.runtime.display().to_string();
     assert_eq!(other.bash(&["get", "--runtime-dir", &run, "http-proxy", "b"]), ["build"]);
@@ -200,7 +200,7 @@ fn other_shells_take_their_scripts() {
         let out = nudge(&serve.runtime, &["completions", shell]).output().unwrap();
         let script = String::from_utf8(out.stdout).unwrap();
         assert!(out.status.success() && script.contains("NUDGE_COMPLETE"), "{shell}: {script}");
-        // The script names the command without its present path.
+        // The script finds `nudge` by PATH, not by its present path.
         assert!(!script.contains(env!("CARGO_BIN_EXE_nudge")), "{shell}: {script}");
     }
     if has("zsh") {
@@ -239,7 +239,7 @@ fn every_verb_has_a_man_page_that_renders() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), fs::read_to_string(pages.join("nudge.1")).unwrap());
 }
 
-/// Returns the examples in the help of a verb, without their descriptions.
+/// Returns the commands of the examples in a verb's help.
 fn examples(verb: &str) -> Vec<String> {
     let out = nudge(Path::new("/nowhere"), &[verb, "--help"]).output().unwrap();
     let help = String::from_utf8(out.stdout).unwrap();
@@ -258,7 +258,7 @@ fn examples(verb: &str) -> Vec<String> {
     examples
 }
 
-/// Fills the store with the hints that the examples name, and makes three deletions.
+/// Replaces the store with the hints that the examples name, and makes three deletions.
 fn prepare(serve: &Serve) {
     let hint = |value: &str, scope: Value| json!({"value": value, "meta": {"tags": ["build"], "scope": scope}});
     let everywhere = |value| hint(value, json!({}));
@@ -282,7 +282,7 @@ fn the_examples_in_the_help_work() {
     let home = home();
     for verb in VERBS {
         let examples = examples(verb);
-        // These commands run until a user ends them, or have tests of their own.
+        // Skips the commands that run until a user ends them, and the commands with tests of their own.
         if ["serve", "watch", "try", "stop", "completions", "man", "init", "doctor", "model"].contains(&verb) {
             continue;
         }
@@ -306,7 +306,7 @@ fn the_examples_in_the_help_work() {
                 assert!(out.status.success(), "{out:?}");
             }
             let out = desk.shell("bash", &["--norc", "--noprofile", "-o", "pipefail"], example);
-            // The example names a variant that this store does not have.
+            // This example names a variant that does not exist here, so it must fail.
             let expected = i32::from(example.contains("--variant 3f2a"));
             assert_eq!(out.status.code(), Some(expected), "{example}: {out:?}");
         }

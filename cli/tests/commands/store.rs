@@ -1,4 +1,4 @@
-//! Tests [`nudge_client::Store`], the interface of the bindings, on a running session.
+//! Tests [`nudge_client::Store`], through which the bindings call a running session.
 #![cfg(unix)]
 
 use crate::kit;
@@ -18,7 +18,7 @@ fn connect(session: &Session) -> Store {
     Store::connect(Some(&session.runtime), "store-test/1").unwrap()
 }
 
-/// Gets a hint; returns its text, version, variant and reasons.
+/// Gets a hint; returns its text, its version, whether it has a variant, and the reasons. `None` if there is no hint.
 fn got(store: &Store, context: &Context) -> Option<(String, u64, bool, Vec<String>)> {
     let found = store.get("svc", "k", context).unwrap()?;
     let hint: Value = serde_json::from_str(found.hint().unwrap().get()).unwrap();
@@ -67,8 +67,8 @@ fn a_session_answers_as_a_store_of_ones_own() {
             let bumped = store.call_in(&only_env(stage), "nudge.bump", &params).unwrap();
             assert!(bumped.get().contains(counted), "the one that get returns there: {bumped}");
         }
-        // A context without an environment gets an error that names `env` as missing. A call without any field has no
-        // context.
+        // A context without an environment makes the server report `env` as missing. A call without any field has no
+        // context at all.
         let branch = Context::builder().branch("dev").build().unwrap();
         let only =
             |key: &str| serde_json::Map::from_iter([("component".into(), "ci".into()), ("key".into(), key.into())]);

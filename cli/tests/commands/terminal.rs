@@ -1,4 +1,4 @@
-//! The command line on a terminal: colours, the server in the foreground, and values with control characters.
+//! Tests the command line on a terminal: colours, the server in the foreground, and values with control characters.
 #![cfg(unix)]
 
 use crate::kit;
@@ -11,9 +11,9 @@ use kit::{PATIENCE, Serve, home, wait_for};
 use nudge_client::{RuntimeDir, ServerFile};
 use serde_json::{Value, json};
 
-/// A text that would write to the clipboard, move the cursor, hide or reorder text, or forge a line.
+/// A hostile text. It would write to the clipboard, move the cursor, hide or reorder text, or forge a line.
 const HOSTILE: &str = "x\u{1b}]52;c;QQ==\u{7}\u{1b}[8mhid\u{9b}31m\u{9d}0;t\u{9c}\u{7f}\u{8}\u{202e}\u{2066}\u{200b}\u{feff}\u{ad}\u{2028}\u{e0041}\r\nnudge: forged";
-/// The part of [`HOSTILE`] that is allowed where control characters are refused.
+/// The characters of [`HOSTILE`] that names may contain.
 const HOSTILE_NAME: &str = "n\u{202e}\u{2066}\u{200b}\u{feff}\u{ad}\u{2028}\u{e0041}";
 const SECRET: &str = "correct horse battery staple";
 
@@ -27,7 +27,7 @@ fn ok(serve: &Serve, args: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// Returns the text that a person sees after typing this command.
+/// Returns the text that a person sees on the terminal after this command.
 fn seen(serve: &Serve, args: &[&str], env: &[(&str, &str)]) -> String {
     let mut command = nudge(&serve.runtime, args);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
@@ -37,14 +37,14 @@ fn seen(serve: &Serve, args: &[&str], env: &[(&str, &str)]) -> String {
     on_terminal(command).1
 }
 
-/// Removes Nudge's own colours.
+/// Removes the colours that Nudge itself prints.
 fn without_colours(text: &str) -> String {
     ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[4m", "\u{1b}[31m", "\u{1b}[32m"]
         .iter()
         .fold(text.to_owned(), |text, colour| text.replace(colour, ""))
 }
 
-/// Asserts that the text has no character that a terminal acts on, except line ends and tabs.
+/// Asserts that the text contains no control character except line ends and tabs.
 fn assert_tame(text: &str, what: &str) {
     let text = without_colours(text);
     let bad = |c: &char| {
@@ -89,7 +89,7 @@ fn colours_are_for_terminals_alone() {
     }
 }
 
-/// Waits for the server of a terminal; returns its address.
+/// Waits until `server.pid` names this server; returns its content.
 fn where_it_serves(serve: &std::process::Child, runtime: &std::path::Path) -> ServerFile {
     let dir = wait_for("the runtime directory", PATIENCE, || {
         runtime.exists().then(|| RuntimeDir::open(Some(runtime)).ok()).flatten()
@@ -111,13 +111,13 @@ fn a_server_on_a_terminal_serves_http_until_it_is_stopped() {
         let said = pty.wait_for("serving http://");
         assert!(said.contains(&format!("http://127.0.0.1:{} ({}", file.port, file_path(&runtime))), "{said}");
         assert!(!said.contains(file.token.as_deref().unwrap()), "{said}");
-        // The server says what it is for and how to end it.
+        // The server prints its purpose and how to end it.
         let said = pty.wait_for("ends it");
         assert!(
             said.contains("the memory that your coding agents") && said.contains("Ctrl-C or `nudge stop`"),
             "{said}"
         );
-        // This server reads no MCP from the terminal: it ignores what a person types.
+        // The server ignores what a person types: it reads no MCP from a terminal.
         pty.press(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
         let status = nudge(&runtime, &["set", "a", "k", SECRET]).output().unwrap();
         assert!(status.status.success(), "{status:?}");
@@ -147,7 +147,7 @@ fn file_path(runtime: &std::path::Path) -> String {
     runtime.join("server.pid").display().to_string()
 }
 
-/// Stores hostile texts in every field that accepts them.
+/// Stores a hostile text in every field that accepts it.
 fn plant(serve: &mut Serve) {
     let meta = json!({
         "reason": HOSTILE, "added_by": HOSTILE, "tags": [HOSTILE_NAME],
@@ -165,7 +165,7 @@ fn plant(serve: &mut Serve) {
             assert!(answer["result"].is_object(), "{answer}");
         }
     }
-    // A client with a hostile name deletes a hint.
+    // A client whose name is hostile deletes a hint.
     serve.call("nudge.set_hint", &json!({"component": "b", "key": "gone", "value": HOSTILE}));
     let hello = json!({"protocolVersion": kit::mcp::LEGACY, "capabilities": {}, "clientInfo": {"name": HOSTILE, "version": HOSTILE}});
     serve.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
@@ -228,7 +228,7 @@ fn hostile_texts_steer_no_terminal() {
         let args: Vec<_> = line.iter().map(String::as_str).collect();
         let shown = seen(&serve, &args, &[]);
         assert_tame(&shown, &format!("{args:?}"));
-        // Only `--value` may print that line: it prints the value as it was stored.
+        // Only `--value` may print this line, because it prints the value as it is stored.
         let forged = without_colours(&shown).lines().any(|line| line == "nudge: forged");
         assert!(!forged || args.contains(&"--value"), "{args:?}: {shown}");
         assert_tame(&seen(&serve, &[&["--json"], &args[..]].concat(), &[]), &format!("--json {args:?}"));
@@ -245,7 +245,7 @@ fn hostile_changes_are_watched_safely() {
         watch.stdout(Stdio::from(end.try_clone().unwrap())).stderr(Stdio::from(end));
         let mut child = watch.spawn().unwrap();
         drop(watch);
-        // `nudge watch` reports changes only after its first request has reached the server.
+        // Repeats the change: `nudge watch` reports changes only after its first request has reached the server.
         wait_for("the first change", PATIENCE, || {
             ok(&serve, &["set", "probe", "k", "x"]);
             pty.said().contains("probe").then_some(())
@@ -322,7 +322,7 @@ fn secrets_are_hidden_unless_revealed() {
 fn a_terminal_on_one_side_only_changes_nothing_on_the_other() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // With stderr on a terminal and stdout in a pipe, the data has no colours.
+    // Stderr is a terminal and stdout is a pipe, so the output has no colours.
     ok(&serve, &["set", "a", "k", "x"]);
     let (pty, end) = Pty::open();
     let mut command: Command = nudge(&serve.runtime, &["ls"]);
@@ -337,8 +337,8 @@ fn a_terminal_on_one_side_only_changes_nothing_on_the_other() {
     assert_eq!(pty.finish(), "");
 }
 
-/// A client in an interactive shell starts the PRIMARY, and the user presses Ctrl-Z. Only the client stops. The end
-/// of the client's pipe ends the server.
+/// A client in an interactive shell starts the PRIMARY. The user presses Ctrl-Z, which suspends only the client. When
+/// the client dies, its pipe closes, and the server ends.
 #[test]
 fn a_client_that_is_stopped_by_its_terminal_stops_no_other() {
     let home = home();
@@ -361,7 +361,7 @@ fn a_client_that_is_stopped_by_its_terminal_stops_no_other() {
     pty.wait_for("Stopped");
     let set = nudge(&runtime, &["set", "a", "k", "v"]).stdin(Stdio::null()).output().unwrap();
     assert!(set.status.success(), "{set:?}");
-    // The client is killed, and its pipe closes.
+    // Kills the client, so that its pipe closes.
     pty.press(b"kill -KILL %1\n");
     wait_for("the end of the server", PATIENCE, || (!dir.is_held()).then_some(()));
     bash.kill().unwrap();

@@ -1,4 +1,4 @@
-//! The command line against a real server: its output on each stream, and its exit codes.
+//! Tests the commands against a real server: their output on each stream, and their exit codes.
 
 use crate::kit;
 
@@ -27,14 +27,15 @@ impl Shell<'_> {
         command
     }
 
-    /// Runs a command that must succeed and print nothing on stderr; returns its output.
+    /// Runs a command; returns its stdout. Asserts that it succeeds and prints nothing on stderr.
     fn ok(&self, args: &[&str]) -> String {
         let out = self.command(args).output().unwrap();
         assert!(out.status.success() && out.stderr.is_empty(), "{args:?}: {out:?}");
         String::from_utf8(out.stdout).unwrap()
     }
 
-    /// Runs a command that must fail and print nothing on stdout; returns its exit code and its sentence.
+    /// Runs a command; returns its exit code and its error sentence. Asserts that it fails and prints nothing on
+    /// stdout.
     fn fails(&self, args: &[&str]) -> (i32, String) {
         let Output { status, stdout, stderr } = self.command(args).output().unwrap();
         assert!(stdout.is_empty(), "{args:?}");
@@ -105,7 +106,7 @@ fn set_get_and_query_print_for_people_and_for_scripts() {
     let none = shell.command(&["query", "--component", "none"]).output().unwrap();
     assert_eq!((none.status.code(), &*none.stdout), (Some(0), &b"no hints\n"[..]));
 
-    // The flag may be before or after the verb. The output is the method's result.
+    // `--json` may be before or after the verb. The output is the result of the method.
     let before = shell.json(&["--json", "get", "web", "dev"]);
     assert_eq!(before, shell.json(&["get", "web", "dev", "--json"]));
     assert_eq!(before["hint"]["value"], "npm run dev");
@@ -159,7 +160,7 @@ fn an_empty_flag_means_unknown() {
 fn a_relative_glob_begins_where_the_command_stands() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // The folder's name is also a valid glob.
+    // The name of the folder contains characters that have a meaning in a glob.
     let folder = home.path().join("a[1]");
     std::fs::create_dir_all(folder.join("src/deep")).unwrap();
     let shell = Shell { runtime: &serve.runtime, folder: &folder };
@@ -285,7 +286,7 @@ fn secrets_are_fetched_once_for_each_component() {
     let home = home();
     let runtime = home.path().join("run");
     let mut open = command(&runtime);
-    // A client of the relay uses another port.
+    // Allows any port in the `Host` header, because clients of the relay send its port.
     open.args(["--allow-host", "127.0.0.1"]);
     let serve = Serve::spawn(open, &runtime);
     for (component, key) in [("a", "one"), ("a", "two"), ("b", "one"), ("a", "three")] {

@@ -1,4 +1,4 @@
-//! `nudge watch`: shows the changes of other callers.
+//! Tests `nudge watch`, which shows the changes of other callers.
 #![cfg(unix)]
 
 use crate::kit;
@@ -16,7 +16,7 @@ use nudge_client::{RemoteServer, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-/// The time to wait for a sweep, which comes every few seconds.
+/// The time limit for the removal of expired hints, which the server does every few seconds.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(15);
 
 fn ok(runtime: &Path, args: &[&str]) -> String {
@@ -25,7 +25,7 @@ fn ok(runtime: &Path, args: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// A running `nudge watch` that has begun to report.
+/// A running `nudge watch`. It has already reported a change.
 struct Watching {
     child: Child,
     lines: Receiver<String>,
@@ -45,8 +45,9 @@ impl Watching {
         watching
     }
 
-    /// Waits until `nudge watch` reports. It reports changes only after its first request, which the test cannot see.
-    /// So the test makes changes until the command reports one, and then waits for the last one.
+    /// Waits until `nudge watch` reports changes. The command reports only changes after its first request, and the
+    /// test cannot see that request. So the test repeats a change until the command reports one, and then waits for the
+    /// report of the last one.
     fn begun(&self, serve: &Serve) {
         let mut last = Value::Null;
         let mut heard = wait_for("the first change", PATIENCE, || {
@@ -66,7 +67,7 @@ impl Watching {
     }
 }
 
-/// Makes one change of each kind; returns the reports to expect, in order.
+/// Makes one change of each kind; returns the expected reports in order.
 fn one_of_everything(runtime: &Path) -> [(&'static str, &'static str, u64); 8] {
     ok(runtime, &["set", "http-proxy", "build", "make"]);
     ok(runtime, &["set", "http-proxy", "build", "make all"]);
@@ -95,7 +96,7 @@ fn changes_are_told_in_order_with_who_made_them() {
     let serve = Serve::start(&home.path().join("run"));
     let people = Watching::start(&serve, &[]);
     let scripts = Watching::start(&serve, &["--json", "http-proxy"]);
-    // Skips the probes of the second watcher.
+    // Skips the changes that started the second `nudge watch`.
     ok(&serve.runtime, &["set", "http-proxy", "end-of-probes", "x"]);
     while !people.next().contains("end-of-probes") {}
     assert!(scripts.next().contains("end-of-probes"));
@@ -138,7 +139,7 @@ fn one_component_and_changes_of_many_hints() {
     ok(&serve.runtime, &["set", "http-proxy-2", "k", "x"]);
     ok(&serve.runtime, &["set", "http-proxy", "mine", "x"]);
     assert!(watching.next().contains("http-proxy/mine v1"));
-    // A large number of changes at once becomes one line, which names no component.
+    // A change of many hints becomes one line without a component.
     let hints: serde_json::Map<_, _> = (0..60).map(|n| (format!("k{n}"), json!("x"))).collect();
     let payload = json!({"components": {"many": {"hints": hints}}});
     assert!(serve.call("nudge.import", &json!({"payload": payload}))["result"].is_object());
@@ -150,7 +151,7 @@ fn one_component_and_changes_of_many_hints() {
 fn watching_ends_with_its_reader() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // `head` ends after one line, and no change follows.
+    // The reader ends after the first line. `nudge watch` must then end without a further change.
     let mut gone = nudge(&serve.runtime, &["watch"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut reader = BufReader::new(gone.stdout.take().unwrap());
     let heard = std::thread::spawn(move || reader.read_line(&mut String::new()).unwrap());
@@ -186,7 +187,7 @@ fn watching_goes_on_with_the_next_server() {
     let serve = Serve::start(&home.path().join("run"));
     heard("a server answers again");
     ok(&serve.runtime, &["set", "api", "after", "make"]);
-    // Before this change, each watcher saw the probes of the other one.
+    // Skips the changes that started the two commands: each command also saw those of the other.
     while !people.next().contains("api/after v1") {}
     while serde_json::from_str::<Value>(&scripts.next()).unwrap()["key"] != "after" {}
     for mut watching in [people, scripts] {
@@ -202,9 +203,9 @@ fn thirty_two_may_watch() {
     let serve = Serve::start(&home.path().join("run"));
     let next = serve.call("nudge.changes", &json!({}))["result"]["next"].clone();
     let wait = json!({"since": next, "wait_s": 5});
-    // Each waiting caller has its own client, because a client makes its calls in sequence. The probe below may take
-    // a place before all callers have one, and a call waits at most 5 seconds. So the callers repeat the call until
-    // they get the change.
+    // Each waiting caller has its own client, because a client makes one call at a time. The probe below may take a
+    // place before all callers wait, and a wait ends after 5 seconds. So the callers repeat the call until they get the
+    // change.
     let runtime = &serve.runtime;
     let waits = || {
         let remote = RemoteServer::connect(&RuntimeDir::open(Some(runtime)).unwrap()).unwrap();
@@ -223,7 +224,7 @@ fn thirty_two_may_watch() {
             (&refused["data"]["reason"], &refused["data"]["limit"], &refused["data"]["max"]),
             (&json!("E_QUOTA"), &json!("watchers"), &json!(128))
         );
-        // The command gets a place only while a waiting caller is about to call again.
+        // Starts the command until it is refused: it finds a free place while a caller is between two calls.
         let out = wait_for("a watcher that is refused", PATIENCE, || {
             let mut command = nudge(runtime, &["watch"]);
             let mut one_more = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -237,7 +238,7 @@ fn thirty_two_may_watch() {
         });
         assert_eq!(out.status.code(), Some(4));
         assert!(sentence(&out).contains("128 callers watch already"));
-        // A call without a wait returns at once, and each waiting caller gets the change.
+        // A call without a wait needs no place. Each waiting caller gets the change.
         assert!(serve.call("nudge.changes", &json!({}))["result"].is_object());
         ok(&serve.runtime, &["set", "a", "k", "x"]);
         for watcher in watchers {

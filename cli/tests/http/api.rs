@@ -1,5 +1,5 @@
-//! The routes below `/api` and the server's further ports, tested with raw bytes. `tests/web` tests the content of
-//! the answers.
+//! Tests the routes below `/api` and the server's further ports with raw bytes. `tests/web` tests the content of the
+//! answers.
 
 use crate::kit;
 
@@ -24,7 +24,7 @@ fn serve() -> (TempDir, Serve) {
     (home, serve)
 }
 
-/// Sends a request to a port, with a JSON body if there is one.
+/// Sends a request to a port, with this JSON body if there is one; returns the response.
 fn ask(port: u16, line: &str, headers: &[String], body: Option<&Value>) -> Response {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let host = if headers.iter().any(|header| header.starts_with("Host:")) {
@@ -48,7 +48,7 @@ fn ui(serve: &Serve, port: u16) -> Output {
     nudge(&serve.runtime, &["ui", "--port", &port.to_string()]).output().unwrap()
 }
 
-/// Opens a page at a port; returns its token.
+/// Opens the page on a port; returns the page's token.
 fn page(serve: &Serve, port: u16) -> String {
     let Output { status, stdout, stderr } = ui(serve, port);
     assert!(status.success(), "{stderr:?}");
@@ -98,7 +98,7 @@ fn the_door_is_the_same_at_every_port() {
         }
         let own = [token.clone(), format!("Origin: http://127.0.0.1:{port}"), "Sec-Fetch-Site: same-origin".into()];
         assert_eq!(get(&own).status, 200);
-        // A page's token opens no other path.
+        // The token of a page opens no other path.
         let rpc = json!({"jsonrpc": "2.0", "id": 1, "method": "nudge.status"});
         for line in ["POST /", "POST /mcp"] {
             assert_eq!(ask(port, line, &[bearer(&page)], Some(&rpc)).status, 401, "{line}");

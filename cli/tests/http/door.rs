@@ -1,4 +1,4 @@
-//! Access control over HTTP, tested with raw bytes against a real server (rows 1 to 5, 10 and 11 of the security
+//! Tests access control over HTTP with raw bytes against a real server (rows 1 to 5, 10 and 11 of the security
 //! checklist in `checklist/main.rs`).
 
 use crate::kit;
@@ -24,7 +24,7 @@ fn good_headers(serve: &Serve) -> [String; 3] {
     ]
 }
 
-/// Sends a valid request with another header at `index`; returns the answer.
+/// Sends a valid request, but with `replacement` in place of the header at `index`; returns the response.
 fn with(serve: &Serve, index: usize, replacement: &[String]) -> Response {
     let mut headers = good_headers(serve).to_vec();
     headers.splice(index..=index, replacement.to_vec());
@@ -197,8 +197,8 @@ fn large_bodies_are_refused_before_they_are_read() {
     let announced = serve.raw(format!("{}Content-Length: 1073741824\r\n\r\n", serve.head()));
     refused(&announced, 413);
 
-    // Sends a body without announcing its size, so the server must count the bytes. The answer arrives although the
-    // test only writes.
+    // Sends a body without a length, so the server must count the bytes. The refusal arrives although the test does not
+    // read while it writes.
     let mut stream = serve.connect();
     stream.write_all(format!("{}Transfer-Encoding: chunked\r\n\r\n", serve.head()).as_bytes()).unwrap();
     let mib = vec![b' '; 1 << 20];
@@ -208,7 +208,7 @@ fn large_bodies_are_refused_before_they_are_read() {
     }
     refused(&Response::read(&mut stream), 413);
 
-    // A caller without a token gets the refusal, however much it sends.
+    // A caller without a token is refused before the server reads its body.
     let mut stream = serve.connect();
     let head =
         format!("POST / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\n\r\n", serve.file.port, 16 << 20);
@@ -217,7 +217,7 @@ fn large_bodies_are_refused_before_they_are_read() {
         stream.write_all(&mib).unwrap();
     }
     refused(&Response::read(&mut stream), 401);
-    // A caller that asks before it sends need not send.
+    // A caller that sends `Expect: 100-continue` is refused before it sends its body.
     let asking = format!("{}Content-Length: 1073741824\r\nExpect: 100-continue\r\n\r\n", serve.head());
     let answer = serve.raw(asking);
     refused(&answer, 413);
@@ -242,11 +242,11 @@ fn heads_are_bounded() {
         let mut stream = serve.connect();
         let _ = stream.write_all(flood.as_bytes());
         let mut answer = Vec::new();
-        // A reset may have thrown the rest of the flood away; then there is nothing to read.
+        // Accepts an empty answer: a reset connection may have lost it.
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
     }
-    // Announces two lengths: the bytes after the first one must never count as a second request.
+    // Sends two lengths that contradict each other. The server must not take the rest for a second request.
     let both = format!(
         "{}Content-Length: {}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{CALL}",
         serve.head(),
@@ -284,7 +284,7 @@ fn deep_and_bad_json_do_no_harm() {
             serde_json::from_str(response.body.trim_start_matches('[').trim_end_matches(']')).unwrap();
         assert_eq!(answer["error"]["code"], code, "{}", &body[..body.len().min(80)]);
     }
-    // A body that is not UTF-8 is not JSON, wherever the wrong bytes are.
+    // A body is not JSON if a byte in any place is not UTF-8.
     let mut body =
         br#"{"jsonrpc":"2.0","id":1,"method":"nudge.set_hint","params":{"component":"a","key":"k","value":"v"},"x":""#
             .to_vec();
@@ -296,7 +296,7 @@ fn deep_and_bad_json_do_no_harm() {
         assert_eq!(answer["error"]["code"], -32700, "{answer}");
     }
     assert_eq!(serve.call("nudge.list_components", &json!({}))["result"]["components"], json!([]));
-    // The answer does not repeat an illegal id.
+    // The answer does not repeat an id of a wrong type.
     let answer = serve.post(r#"[{"jsonrpc":"2.0","id":{"a":[1]},"method":"nudge.changes"}]"#).body;
     assert!(answer.contains(r#""id":null"#) && !answer.contains(r#""a""#), "{answer}");
     for line in [&deep[..], "nonsense", "\u{0}", "[]", "{}", r#"{"jsonrpc":"2.0","method":7}"#] {

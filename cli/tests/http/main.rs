@@ -1,4 +1,4 @@
-//! The answers over HTTP, and the callers that get them.
+//! Tests the answers over HTTP, and which callers get them.
 
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -1,4 +1,4 @@
-//! MCP over streamable HTTP with both protocols, tested from outside.
+//! Tests MCP over streamable HTTP with the protocols of 2025 and 2026.
 
 use crate::kit;
 
@@ -16,7 +16,7 @@ fn both_eras() {
     for mut client in [Http::legacy(&serve), Http::modern(&serve)] {
         let tools = client.result("tools/list", json!({}))["tools"].clone();
         let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        // The list also holds the tools of each source that is in use from the start, which is only `code`.
+        // The list also has the tools of the sources that are in use from the start, which is only `code`.
         let code = ["nudge_code_search", "nudge_code_node", "nudge_code_tests"];
         assert_eq!((names.len() - code.len(), &names[hints..]), (hints, &code[..]), "{names:?}");
         let arguments = json!({"component": "a", "key": "b", "value": "c"});
@@ -71,7 +71,7 @@ fn sessions_end() {
         "{error}"
     );
 
-    // The server ends the least recently used session when there is one session too many.
+    // With one session too many, the server ends the session that was unused for longest.
     let mut first = Http::legacy(&serve);
     let second = Http::legacy(&serve);
     first.result("tools/list", json!({}));
@@ -120,7 +120,7 @@ fn the_door_stands_before_it() {
     assert_eq!(slash.status, 200, "a slash at the end is none");
     refused("POST /mcp/x", &good, 404);
     refused("POST /mcp?x", &[], 403);
-    // rmcp's own refusals have the same form.
+    // The refusals of the library rmcp have the same form.
     refused("GET /mcp", &good, 405);
     let mut picky = good;
     picky[3] = "Accept: text/html".into();
@@ -143,7 +143,7 @@ fn bodies_are_bounded() {
         assert_eq!(answer.status, 400, "{answer:?}");
         assert_eq!(serde_json::from_str::<Value>(&answer.body).unwrap()["error"]["code"], code, "{body}");
     }
-    // Only the arguments of a call may be large.
+    // Only the arguments of a tool call may be large.
     let large = "x".repeat(2 << 20);
     let call = |params: Value| request(true, 1, "tools/call", params).to_string();
     let body = call(json!({"name": "nudge_import", "arguments": {"payload": large}}));

@@ -1,5 +1,5 @@
-//! The page, tested with raw bytes against a real server, and the command that opens it (row 26 of the security
-//! checklist in `checklist/main.rs`). A real browser loads the page in `tests/web`.
+//! Tests the page with raw bytes against a real server, and the command that opens it (row 26 of the security checklist
+//! in `checklist/main.rs`). `tests/web` loads the page in a real browser.
 
 use crate::kit;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const FILES: [&str; 4] = ["/web", "/web/app.js", "/web/app.css", "/web/icon.svg"];
 
-/// Runs `nudge ui`; returns the address of the page with its code.
+/// Runs `nudge ui`; returns the address of the page, which contains a code.
 fn address(serve: &Serve) -> String {
     let Output { status, stdout, stderr } = nudge(&serve.runtime, &["ui"]).output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr);
@@ -39,7 +39,7 @@ fn lines(headers: &[&str]) -> String {
     headers.iter().flat_map(|header| [*header, "\r\n"]).collect()
 }
 
-/// Sends a POST as a browser does, with these headers beside `Host` and the content type.
+/// Sends a POST as a browser does: with `Host`, the content type and these headers.
 fn post(serve: &Serve, path: &str, headers: &[&str], body: &Value) -> Response {
     let (host, headers, body) = (host(serve), lines(headers), body.to_string());
     let length = body.len();
@@ -50,7 +50,7 @@ fn post(serve: &Serve, path: &str, headers: &[&str], body: &Value) -> Response {
 
 const OWN: &str = "Sec-Fetch-Site: same-origin";
 
-/// Exchanges a code for the token of a page.
+/// Exchanges a code for a token of the page; an error is the HTTP status.
 fn enter(serve: &Serve, code: &str) -> Result<Value, u16> {
     let answer = post(serve, "/web/session", &[OWN], &json!({"code": code}));
     if answer.status == 200 { Ok(serde_json::from_str(&answer.body).unwrap()) } else { Err(answer.status) }
@@ -64,7 +64,7 @@ fn request(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-/// Makes a call from the page; returns the whole JSON-RPC answer.
+/// Makes a call with the page's token; returns the whole JSON-RPC answer.
 fn call(serve: &Serve, token: &str, method: &str, params: &Value) -> Value {
     let bearer = format!("Authorization: Bearer {token}");
     let answer = post(serve, "/web/rpc", &[OWN, &bearer], &request(method, params));
@@ -104,7 +104,7 @@ fn the_files_hold_no_data_and_allow_nothing_inline() {
     for inline in [" style=", "<style", " onclick=", "javascript:", "<script>"] {
         assert!(!page.contains(inline), "{inline}");
     }
-    // Every imported module exists.
+    // The server has every module that the script imports.
     let script = get(&serve, "/web/app.js", &[]).body;
     let modules: Vec<_> = script.split("from '").skip(1).map(|rest| rest.split('\'').next().unwrap()).collect();
     assert!(modules.len() > 3, "{modules:?}");
@@ -176,7 +176,7 @@ fn a_code_works_once_and_for_the_page_alone() {
         refused(&post(&serve, "/web/session", &[OWN], &bad), 400);
     }
     assert_eq!(enter(&serve, "0"), Err(403));
-    // None of these requests has used the code up.
+    // The code still works: none of the refused requests has used it.
     let entered = post(&serve, "/web/session", &[OWN, &own_origin], &body);
     assert_eq!(entered.status, 200, "{entered:?}");
     assert!(!entered.body.contains(serve.token()) && entered.head.contains("connection: close"));
@@ -216,12 +216,12 @@ fn a_page_calls_only_the_methods_that_it_shows() {
         let answer = call(&serve, &token, method, &json!({"component": "a", "key": "k"}));
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
-    // The page cannot call the method in a batch either.
+    // The page cannot call a forbidden method in a batch either.
     let batch = json!([request("nudge.status", &json!({})), request("nudge.export", &json!({}))]);
     let bearer = format!("Authorization: Bearer {token}");
     let answers: Value = serde_json::from_str(&post(&serve, "/web/rpc", &[OWN, &bearer], &batch).body).unwrap();
     assert_eq!((&answers[0]["result"]["role"], &answers[1]["error"]["code"]), (&json!("PRIMARY"), &json!(-32601)));
-    // A page's token opens the page's paths and no others.
+    // The token of the page opens only the paths of the page.
     let status = request("nudge.status", &json!({}));
     refused(&post(&serve, "/", &[&bearer], &status), 401);
     refused(&post(&serve, "/mcp", &[&bearer], &status), 401);
@@ -250,7 +250,7 @@ fn no_secret_reaches_a_page() {
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         params
     };
-    // Suggests the hint while its value is open; then the hint becomes a secret.
+    // Suggests the hint while it is no secret. Then the hint becomes a secret.
     let scope = json!({"repo": ["a/b"]});
     serve.call("nudge.set_hint", &with(json!({"value": SECRET, "meta": {"scope": scope}})));
     let told = serve.call("nudge.suggest", &session);
@@ -362,7 +362,7 @@ fn another_session_does_not_know_the_page() {
     assert_eq!(enter(&second, &code), Err(403));
 }
 
-/// The first agent ends, and the page continues with the next one: same port, same session.
+/// The first agent ends. The page continues with the next PRIMARY: on the same port, in the same session.
 #[cfg(unix)]
 #[test]
 fn the_next_primary_of_the_session_knows_the_page() {
@@ -397,7 +397,7 @@ fn the_next_primary_of_the_session_knows_the_page() {
     assert!(found.status == 200 && found.body.contains("\"value\":\"v\""), "{found:?}");
 }
 
-/// Every user of the machine can read the arguments of a browser.
+/// Another user can read the page's code, because every user of the machine sees the arguments of a browser.
 #[cfg(target_os = "linux")]
 #[test]
 fn row_26_another_users_process_cannot_use_a_code() {
@@ -423,11 +423,11 @@ fn row_26_another_users_process_cannot_use_a_code() {
     asking.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
     asking.wait().unwrap();
     assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("another user"), "{answer}");
-    // The stranger has not used the code up either.
+    // The attempt of the other user has not used up the code.
     assert!(enter(&serve, &code).is_ok());
 }
 
-/// With a terminal and a screen, `nudge ui` hands the address to the system's opener; otherwise it only prints it.
+/// On a terminal with a display, `nudge ui` opens the address in the browser. Otherwise it only prints the address.
 #[cfg(all(unix, not(target_os = "macos")))]
 #[test]
 fn it_opens_where_somebody_sits() {
@@ -483,13 +483,13 @@ fn each_address_has_an_origin_of_its_own_for_the_page_alone() {
     };
     let own = format!("{OWN}\r\nOrigin: {origin}\r\n");
     assert_eq!(ask(&host, "GET /web", "", "").status, 200);
-    // The session's token opens nothing under the page's name.
+    // The session's token is refused under the page's host name.
     let token = format!("Authorization: Bearer {}\r\n", serve.token());
     for (line, headers) in [("POST /", &token), ("POST /mcp", &token), ("GET /health", &String::new())] {
         refused(&ask(&host, line, headers, "{}"), 403);
     }
     refused(&ask(&host, "GET /api/projects", &token, ""), 401);
-    // A name that the server did not make is refused.
+    // The server refuses a host name that it did not make.
     let other = host.replace(".localhost", "0.localhost");
     for wrong in [other, host.replace(".localhost", ".localhost.evil.example"), "Host: x.localhost:1".into()] {
         refused(&ask(&wrong, "GET /web", "", ""), 403);

@@ -1,4 +1,4 @@
-//! The tools and resources of an MCP client, over stdio and HTTP.
+//! Tests the tools and resources of MCP clients, over stdio and HTTP.
 
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -1,4 +1,4 @@
-//! Hints of a person and the tools of agents: an agent cannot store a hint as a person, and what it overwrites of a
+//! Tests people's hints and the tools of agents: an agent cannot store a hint as a person, and what it overwrites of a
 //! person's can be undone.
 #![cfg(unix)]
 
@@ -26,7 +26,7 @@ fn of_a_person(value: &str) -> Value {
 /// Calls a tool; returns its result or the error object.
 type Tool<'a> = &'a mut dyn FnMut(&str, Value) -> Result<Value, Value>;
 
-/// Calls a method as a person's surface does.
+/// Calls a method as the command line of a person does; returns its result or the error object.
 type Person<'a> = &'a mut dyn FnMut(&str, Value) -> Result<Value, Value>;
 
 fn refused(answer: Result<Value, Value>) {
@@ -64,7 +64,8 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     assert_eq!((&listed["what"], &listed["count"]), (&json!("replaced"), &json!(1)), "{listed}");
     assert_eq!(listed["hints"][0]["value"], "make api");
 
-    // The agent replaces its own hint as usual. The undo brings the person's hint back over all these changes.
+    // The agent replaces its own hint, which is no loss of a person's. One undo restores the person's hint over all
+    // changes of the agent.
     let again = tool("nudge_set_hint", hint("make -j9 api", &json!({}))).unwrap();
     assert_eq!((&again["previous"]["value"], &again["note"]), (&json!("make -j8 api"), &Value::Null), "{again}");
     let undone = person("nudge.undo", json!({"id": id})).unwrap();
@@ -72,14 +73,14 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     assert_eq!(stands(person), (json!("make api"), json!("user"), json!(4)), "no version comes twice");
     assert_eq!(person("nudge.undo", json!({"id": id})).unwrap_err()["data"]["reason"], "E_NOT_FOUND");
 
-    // An undo does not replace a hint that the person has stored meanwhile.
+    // An undo does not overwrite a hint that the person has stored since.
     tool("nudge_set_hint", hint("make other", &json!({}))).unwrap();
     let id = kept(person)[0]["id"].clone();
     std::thread::sleep(std::time::Duration::from_millis(5));
     person("nudge.set_hint", of_a_person("make anew")).unwrap();
     assert_eq!(person("nudge.undo", json!({"id": id})).unwrap_err()["data"]["reason"], "E_CONFLICT");
 
-    // The same rule applies to an import, and the hints that it replaces can be restored.
+    // An import follows the same rule: the hints that it replaces can be restored.
     let payload = |hint: Value| json!({"payload": {"components": {"api": {"hints": {"build": hint}}}}});
     let later = "2999-01-01T00:00:00Z";
     let claimed = json!({"value": "rm -rf /", "updated_at": later, "meta": {"source": "user"}});
@@ -92,7 +93,7 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     person("nudge.undo", json!({})).unwrap();
     assert_eq!(stands(person).0, "make anew");
 
-    // A hint that a person replaces can be restored too, without a note to the caller.
+    // A person replaces a person's hint. That hint can be restored too, but the answer has no note.
     let set = person("nudge.set_hint", of_a_person("make last")).unwrap();
     assert_eq!((&set["previous"]["value"], &set["note"]), (&json!("make anew"), &Value::Null), "{set}");
     person("nudge.undo", json!({})).unwrap();
@@ -101,7 +102,7 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     assert_eq!(kept(person)[0]["what"], "deleted");
 }
 
-/// Makes a call by JSON-RPC, as the command line and the bindings do.
+/// Makes a JSON-RPC call, as the command line and the bindings do.
 fn by_person(runtime: &Path, method: &str, params: &Value) -> Result<Value, Value> {
     match Raw::new(runtime).call(method, params, None) {
         Ok(result) => Ok(result),
@@ -136,13 +137,13 @@ fn a_proxy_says_that_its_caller_is_an_agent() {
     };
     check(&mut tool, &mut |method, params| by_person(&session.runtime, method, &params));
 
-    // The next PRIMARY still has the replaced hint.
+    // The next PRIMARY can still restore the replaced hint.
     by_person(&session.runtime, "nudge.set_hint", &of_a_person("make api")).unwrap();
     tool("nudge_set_hint", hint("make other", &json!({}))).unwrap();
     session.kill_primary();
     let listed = session.raw().result("nudge.deletions", &json!({}))["deletions"][0].clone();
     assert_eq!((&listed["what"], &listed["hints"][0]["value"]), (&json!("replaced"), &json!("make api")), "{listed}");
-    // The list for people shows the change as a replacement.
+    // `nudge undo --list` shows the change as a replacement.
     let said = |args: &[&str]| String::from_utf8_lossy(&session.nudge(args).stdout).into_owned();
     let list = said(&["undo", "--list"]);
     assert!(list.contains("replaced") && list.contains("deleted"), "{list}");

@@ -1,5 +1,5 @@
-//! `nudge serve --profile`: the tools of other specifications, on a PRIMARY and on a PROXY. These tests use the six
-//! tools of `dude`.
+//! Tests `nudge serve --profile`, which offers the tools of other specifications, on a PRIMARY and on a PROXY. These
+//! tests use the six tools of the profile `dude`.
 #![cfg(unix)]
 
 use crate::kit;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const TOOLS: [&str; 6] = ["search", "upsert_record", "get_record", "list_records", "delete_record", "list_projects"];
-/// The time in which a build without optimisation loads a model.
+/// The time limit for loading a model in a build without optimisation.
 const MODEL_PATIENCE: Duration = Duration::from_mins(3);
 
 /// A user with a session and two checkouts.
@@ -33,7 +33,7 @@ enum Place {
     Proxy,
 }
 
-/// A server with the profile, and the ordinary PRIMARY if there is one.
+/// The server with the profile. As a PROXY it also has an ordinary PRIMARY.
 struct Served {
     profile: Serve,
     first: Option<Serve>,
@@ -41,7 +41,7 @@ struct Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Kills the PROXY first; otherwise it would take over, only to be ended.
+        // Kills the PROXY first. Otherwise it would become PRIMARY after the death of the ordinary server.
         let _ = self.profile.child.kill();
     }
 }
@@ -70,12 +70,12 @@ impl User {
         serve
     }
 
-    /// Serves the profile to a client in a project.
+    /// Starts a server with the profile `dude` for a client in a project.
     fn serve(&self, place: Place, project: &str, model: Option<&Path>) -> Served {
         self.serve_as("dude", place, project, model.map(|folder| ("NUDGE_MODEL_DIR", folder)))
     }
 
-    /// Serves any profile, by a server with one more variable.
+    /// Starts a server with this profile and one more environment variable.
     fn serve_as(&self, profile: &str, place: Place, project: &str, variable: Option<(&str, &Path)>) -> Served {
         let with_variable = |mut serve: Command| {
             serve.envs(variable);
@@ -94,7 +94,7 @@ impl User {
     }
 }
 
-/// Calls a tool; returns its answer or its error.
+/// Calls a tool; returns its answer or its error. Asserts that the text and the structured content agree.
 fn tool(client: &mut dyn Client, name: &str, arguments: &Value) -> Result<Value, Value> {
     let result = client.result("tools/call", json!({"name": name, "arguments": arguments}));
     let content = result["content"].as_array().unwrap();
@@ -103,7 +103,7 @@ fn tool(client: &mut dyn Client, name: &str, arguments: &Value) -> Result<Value,
     if result["isError"] == true {
         return Err(answer);
     }
-    // Clients from before 2026 accept only an object there.
+    // Clients of protocols before 2026 accept only an object as structured content.
     let structured = if answer.is_object() { &answer } else { &Value::Null };
     assert_eq!(&result["structuredContent"], structured, "{name}");
     Ok(answer)
@@ -115,7 +115,7 @@ fn members(row: &Value) -> Vec<&str> {
     names
 }
 
-/// Uses every tool of the profile through one client.
+/// Calls every tool of the profile as a client would use it.
 fn story(client: &mut dyn Client) {
     let mut call = |name: &str, arguments: Value| tool(client, name, &arguments).unwrap();
     for (name, arguments) in [
@@ -133,12 +133,12 @@ fn story(client: &mut dyn Client) {
     assert_eq!((&made["project"], &made["status"], &made["version"]), (&json!("acme/shop"), &json!("open"), &json!(1)));
     let id = made["id"].clone();
 
-    // A title that differs only in case and punctuation names the same record, with or without a model.
+    // The title differs only in case and punctuation, so it names the same record. This needs no model.
     let title = "uploads above 1 MB fail with 413.";
     let again = call("upsert_record", json!({"kind": "issue", "title": title, "body": body, "status": "resolved"}));
     assert_eq!((&again["id"], &again["deduplicated"], &again["previous_version"]), (&id, &json!(true), &json!(1)));
     assert_eq!((&again["title"], &again["status"]), (&json!(title), &json!("resolved")));
-    // The id names the record to change; absent fields stay.
+    // The id names the record to change. Fields that are not given keep their values.
     let changed = call("upsert_record", json!({"id": id, "kind": "issue", "title": "Uploads fail with 413"}));
     assert_eq!(
         (&changed["version"], &changed["body"], &changed["status"]),
@@ -160,7 +160,7 @@ fn story(client: &mut dyn Client) {
     assert_eq!((&found[0]["id"], &found[0]["project"]), (&id, &json!("acme/shop")));
     assert_eq!(call("search", json!({"query": "uploads fail 413", "kind": "arch"})), json!([]));
     assert_eq!(call("search", json!({"query": "redis sessions", "kind": "all", "limit": 1}))[0]["kind"], "arch");
-    // A project without records gets no priority, and no record is left out.
+    // A project without records ranks no record higher, and leaves out none.
     for project in ["*", "acme/shop", "acme/nobody"] {
         assert_eq!(call("search", json!({"query": "uploads fail 413", "project": project}))[0]["id"], id, "{project}");
     }
@@ -178,7 +178,7 @@ fn story(client: &mut dyn Client) {
     refusals(client, &id);
 }
 
-/// Gives each tool wrong input: it changes nothing, and the refusal uses the profile's names.
+/// Calls each tool with wrong input. The tools change nothing, and their refusals use the names of the profile.
 fn refusals(client: &mut dyn Client, gone: &Value) {
     let token = ["ghp_", "k3Jx9Qw2Lm7Rt5Yv8Bn4Hd6Fs1Zc0Pa3Ge9U"].concat();
     for (name, arguments, reason) in [
@@ -257,7 +257,7 @@ fn what_one_project_learned_another_finds_beside_an_ordinary_server_and_after_it
     let first = served.first.take().unwrap();
     let mut shop = Stdio::new(&mut served.profile, true);
     let made = tool(&mut shop, "upsert_record", &json!({"kind": "issue", "title": "Uploads fail with 413"})).unwrap();
-    // The ordinary server has the same records, under its own method names.
+    // The ordinary server has the same records under its own method names.
     let found = first.call("nudge.records.search", &json!({"query": "uploads fail", "project": "*"}));
     assert_eq!(found["result"]["results"][0]["id"], made["id"]);
 
@@ -282,7 +282,7 @@ fn what_one_project_learned_another_finds_beside_an_ordinary_server_and_after_it
     assert_eq!(names, TOOLS.len());
 }
 
-/// Returns the folder of the model; prints a message if there is none.
+/// Returns the folder of the model; prints a message and returns `None` if there is no model.
 fn model() -> Option<PathBuf> {
     let folder = std::env::var_os("NUDGE_TEST_MODEL_DIR").map(PathBuf::from);
     if folder.is_none() {
@@ -308,7 +308,7 @@ fn with_a_model_one_nearly_the_same_is_changed_and_can_be_taken_back() {
         assert!((0.1..1.0).contains(&similarity), "{similarity}");
 
         let near = json!({"kind": "issue", "title": "Uploads larger than 1 MB fail with 413", "body": body});
-        // A record of another kind or with clearly different text is no duplicate.
+        // A record of another kind, or with another meaning, is no duplicate.
         let arch = json!({"kind": "arch", "title": "Uploads larger than 1 MB fail with 413", "body": body});
         for other in [arch, json!({"kind": "issue", "title": "The nightly backup ran out of disk"})] {
             assert_eq!(tool(&mut client, "upsert_record", &other).unwrap()["created"], true);
@@ -321,7 +321,7 @@ fn with_a_model_one_nearly_the_same_is_changed_and_can_be_taken_back() {
         );
         assert_eq!(merged["title"], near["title"]);
 
-        // For any other caller, Nudge still asks.
+        // Over the ordinary method, Nudge asks the caller about the duplicate.
         let mut ask = near;
         ask["title"] = json!("Uploads over 1 MB fail with 413");
         ask["project"] = json!("acme/shop");

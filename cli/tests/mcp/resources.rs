@@ -1,4 +1,4 @@
-//! The store as MCP resources, and the notifications of changes, over HTTP and stdio, with both protocols.
+//! Tests the MCP resources of the store and the notifications of changes, over HTTP and stdio, with both protocols.
 
 use crate::kit;
 
@@ -6,7 +6,7 @@ use kit::mcp::{Client, Http, META, Stdio, delete, everywhere, request, set};
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-/// Names that need percent-encoding, in byte order, each with its form in a URI.
+/// Names that a URI must percent-encode, in byte order; each with its encoded form.
 const NAMES: [(&str, &str); 4] = [
     ("a b/c?d#e%", "a%20b%2Fc%3Fd%23e%25"),
     ("plain-1.0_~", "plain-1.0_~"),
@@ -107,8 +107,8 @@ fn long_lists_have_pages() {
     });
 }
 
-/// Makes changes and checks the notifications of a client that watches `nudge://components`, the component `a b`, and
-/// the list of resources.
+/// Makes changes and checks the client's notifications. The client watches `nudge://components`, the component `a b`,
+/// and the list of resources.
 fn check_heard(serve: &Serve, mut hear: impl FnMut() -> Value) {
     let mut expect = |expected: &[&str]| {
         let mut heard: Vec<_> = expected
@@ -126,7 +126,7 @@ fn check_heard(serve: &Serve, mut hear: impl FnMut() -> Value) {
         ("notifications/resources/list_changed", "nudge://component/a%20b", "nudge://components");
     set(serve, "a b", "k");
     expect(&[changed, component, components]);
-    // The components and their numbers of hints stay the same, so the next notification is only about this change.
+    // The components and their numbers of hints stay the same, so only the component's own resource changes.
     assert!(serve.call("nudge.bump", &json!({"component": "a b", "key": "k"}))["result"].is_object());
     expect(&[component]);
     set(serve, "a b", "other");
@@ -186,7 +186,7 @@ fn who_does_not_ask_for_resources_hears_nothing_of_them() {
     assert!(stdio.heard.is_empty());
 }
 
-/// Checks that a message belongs to the listening request.
+/// Returns the message after asserting that it belongs to the subscription of this request.
 fn of(subscription: u64, message: Value) -> Value {
     assert_eq!(message["params"]["_meta"][format!("{META}/subscriptionId")], subscription, "{message}");
     message
@@ -211,7 +211,7 @@ fn clients_of_2026_listen() {
     let (mut stream, heard) = listen(9, &filter);
     assert_eq!(heard, accepted);
     check_heard(&serve, || of(9, stream.message().unwrap()));
-    // A filter with too many URIs accepts none.
+    // A filter with too many URIs gets no subscription.
     let many: Vec<_> = (0..1_001).map(|number| format!("nudge://component/{number}")).collect();
     assert_eq!(listen(10, &json!({"resourceSubscriptions": many})).1, json!({}));
     assert_eq!(listen(11, &json!({"resourceSubscriptions": many[1..]})).1["resourceSubscriptions"], json!(many[1..]));
@@ -232,7 +232,7 @@ fn clients_of_2026_listen() {
     let heard = of(id, stdio.hear());
     assert_eq!(heard["params"]["notifications"], accepted, "{heard}");
     check_heard(&serve, || of(id, serve.receive()));
-    // Other requests get their answers meanwhile, and no notification comes after the cancellation.
+    // The server answers other requests meanwhile. After the cancellation it sends no notification.
     let mut stdio = Stdio::again(&mut serve, true);
     stdio.result("tools/list", json!({}));
     let params = json!({"requestId": id});

@@ -1,4 +1,4 @@
-//! The life of a server, JSON-RPC and MCP, tested from outside with real processes.
+//! Tests the start and end of a server, JSON-RPC and MCP with real processes.
 
 use crate::kit;
 
@@ -25,7 +25,7 @@ fn modern(id: u64, method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// Runs a second server that must refuse to start; returns its output.
+/// Runs a second server that must refuse to start; returns its error output.
 fn refused_start(runtime: &Path) -> String {
     let output = run_to_end(command(runtime));
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -85,7 +85,7 @@ fn a_runtime_directory_that_is_not_ours_alone_is_refused() {
     fs::remove_dir(&real).unwrap();
     assert!(refused_start(&link).contains("not a real directory"), "a dangling link is a link");
 
-    // The server does not follow a link at the lock's path either.
+    // The server follows no link in the place of its lock file.
     fs::create_dir(&real).unwrap();
     fs::set_permissions(&real, fs::Permissions::from_mode(0o700)).unwrap();
     symlink(&file, real.join("primary.lock")).unwrap();
@@ -121,7 +121,7 @@ fn signals_end_it_cleanly() {
 fn shutdown_replies_and_ends_within_half_a_second() {
     let home = home();
     let mut serve = Serve::start(&home.path().join("run"));
-    // An idle open connection must not delay the end.
+    // An idle open connection must not delay the end of the server.
     let _idle = serve.connect();
     let begun = Instant::now();
     assert_eq!(serve.call("nudge.shutdown", &json!({}))["result"], json!({"stopping": true}));
@@ -176,7 +176,7 @@ fn batches_notifications_and_ids() {
 /// The tools of the source `code`, which is in use from the start.
 const CODE_TOOLS: [&str; 3] = ["nudge_code_node", "nudge_code_search", "nudge_code_tests"];
 
-/// Returns the number of tools at the start.
+/// Returns the number of tools that a new server lists.
 fn tools_of_ours() -> usize {
     nudge::methods().into_iter().filter(|method| method.tool).count() + CODE_TOOLS.len()
 }
@@ -206,7 +206,8 @@ fn both_eras_of_mcp() {
     assert_eq!(set["result"]["resultType"], "complete");
     serve.close();
 
-    // Connects a client that only discovers, one that sends nothing, and one that starts with a notification.
+    // Connects a client that only discovers, a client that sends nothing, and a client whose first message is a
+    // notification.
     let mut serve = Serve::start(&runtime);
     serve.ask(&modern(1, "server/discover", json!({})));
     serve.close();
@@ -276,7 +277,7 @@ fn the_tools_of_all_sources_together_are_small() {
         assert!(line.contains(&format!("nudge_{source}")), "{source}");
     }
     assert!(line.len() <= 16_000, "{} bytes", line.len());
-    // The server accepts a param that models do not see.
+    // A model does not see the param `hops`, but the server accepts it.
     assert!(!line.contains("x-not-for-models") && !line.contains("\"hops\""));
     let asked = json!({"task_description": "deploy the router", "hops": 1});
     assert_eq!(serve.tool("nudge_brain_context", &asked)["result"]["isError"], false);
@@ -287,7 +288,7 @@ fn tool_calls_carry_exact_json() {
     let home = home();
     let mut serve = Serve::start(&home.path().join("run"));
     serve.initialize("2025-11-25");
-    // The order of keys is kept, and duplicate keys are detected.
+    // The server keeps the order of keys, and detects duplicate keys.
     serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge.set_hint","arguments":{"component":"a","key":"b","value":{"type":"json","data":{"z":1,"a":2}}}}}"#);
     let line = serve.lines.recv_timeout(PATIENCE).unwrap();
     let (text, structured) = line.split_once("structuredContent").unwrap();
@@ -348,13 +349,13 @@ fn a_remote_is_a_service() {
     let missing = call("nudge.get_hint", json!({"component": "a", "key": "x"})).unwrap_err();
     assert_eq!((missing.kind(), missing.reason()), (ErrorKind::NotFound, "E_NOT_FOUND"));
     assert_eq!(call("nudge.nope", json!({})).unwrap_err().kind(), ErrorKind::UnknownMethod);
-    // Many threads share the same connection.
+    // Many threads use one client and its connection.
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| (0..50).for_each(|_| drop(call("nudge.status", json!({})).unwrap())));
         }
     });
-    // The open connection ends with the first server; the client then finds the second one.
+    // The connection ends with the first server. The client then connects to the second server.
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     assert_eq!(call("nudge.status", json!({})).unwrap_err().kind(), ErrorKind::Unavailable);

@@ -1,4 +1,4 @@
-//! `nudge serve --profile nugget`: the only tool of that specification, and nothing else.
+//! Tests `nudge serve --profile nugget`, which offers only the tool of that specification.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const TOOL: &str = "get_relevant_context";
 const SPECIFIED: &str = "You have access to the user's personal knowledge brain via Nugget. Always check the brain for relevant context before answering questions.";
 
 impl User {
-    /// Makes a brain of two domains beside the checkouts.
+    /// Makes a brain with two domains in the user's home; returns its folder.
     fn brain(&self, name: &str) -> PathBuf {
         let root = self.home.path().join(name);
         for (path, text) in [
@@ -72,7 +72,7 @@ fn one_tool_answers_from_the_brain_whoever_serves() {
     }
 }
 
-/// Sends wrong input, which is refused in the profile's words, and asserts that the server offers only this tool.
+/// Sends wrong input. The server refuses it with the profile's names and offers no other tool.
 fn refusals(client: &mut dyn Client) {
     for arguments in [
         json!({}),
