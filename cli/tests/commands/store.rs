@@ -18,7 +18,8 @@ fn connect(session: &Session) -> Store {
     Store::connect(Some(&session.runtime), "store-test/1").unwrap()
 }
 
-/// Gets a hint; returns its text, its version, whether it has a variant, and the reasons. `None` if there is no hint.
+/// Gets a hint; returns its text, its version, whether it is the hint without a scope, and the reasons. `None` if there
+/// is no hint.
 fn got(store: &Store, context: &Context) -> Option<(String, u64, bool, Vec<String>)> {
     let found = store.get("svc", "k", context).unwrap()?;
     let hint: Value = serde_json::from_str(found.hint().unwrap().get()).unwrap();

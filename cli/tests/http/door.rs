@@ -208,7 +208,7 @@ fn large_bodies_are_refused_before_they_are_read() {
     }
     refused(&Response::read(&mut stream), 413);
 
-    // A caller without a token is refused before the server reads its body.
+    // A caller without a token gets the refusal, even while it sends a large body.
     let mut stream = serve.connect();
     let head =
         format!("POST / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\n\r\n", serve.file.port, 16 << 20);

@@ -1,5 +1,5 @@
-//! Tests people's hints and the tools of agents: an agent cannot store a hint as a person, and what it overwrites of a
-//! person's can be undone.
+//! Tests people's hints and the tools of agents. An agent cannot store a hint as a person. If an agent overwrites a
+//! person's hint, an undo restores that hint.
 #![cfg(unix)]
 
 use crate::kit;

@@ -1,5 +1,5 @@
-//! A process that starts right after `nudge stop` is in a new session without members of the old one. A session whose
-//! file was removed is still the same session.
+//! Tests sessions one after another: a process that starts right after `nudge stop` is in a new session without the old
+//! members. A session whose file was removed continues.
 #![cfg(unix)]
 
 use crate::kit;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const ROUNDS: usize = 10;
 const PROXIES: usize = 4;
 const OLD_END: Duration = Duration::from_secs(2);
-/// A time longer than that for which the status may still count an ended PROXY.
+/// The time for which the status may still count an ended PROXY, and some more.
 const LOOKED: Duration = Duration::from_millis(300);
 
 /// Promise (session): A process that starts right after `nudge stop` is in a new session. A session whose file was
@@ -67,7 +67,7 @@ fn one_round(session: &mut Session, round: usize) {
         thread::sleep(Duration::from_millis(20));
     }
 
-    // The new session is complete: the next PRIMARY has every acknowledged change.
+    // The new session is complete: its next PRIMARY has every acknowledged change.
     let (first, value) = (session.primary(|_| true).pid, format!("new {round}"));
     let writer = session.agents.iter().find(|agent| agent.pid != first).unwrap();
     writer.result("nudge_set_hint", &set("new", &value));
@@ -96,7 +96,7 @@ fn without_its_file_the_session_is_the_same() {
     let id = session.status()["session_id"].clone();
     let file = session.runtime.join("session");
     std::fs::remove_file(&file).unwrap();
-    // This test does not check that the file comes back.
+    // Waits for the file, but does not require it: another test checks that the file comes back.
     let until = Instant::now() + PATIENCE;
     while !file.exists() && Instant::now() < until {
         thread::sleep(Duration::from_millis(50));

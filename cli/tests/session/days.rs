@@ -1,4 +1,4 @@
-//! The counts by day in `nudge stats`: kept with the hints, for thirty days.
+//! Tests the counts by day in `nudge stats`, which are kept with the hints for thirty days.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,13 +17,13 @@ fn file(user: &User) -> PathBuf {
     user.folder().join("days.json")
 }
 
-/// Returns the date of so many days ago, here.
+/// Returns the local date of the day that is `ago` days before today.
 fn date(ago: i64) -> String {
     let time = chrono::Local::now() - chrono::TimeDelta::milliseconds(ago * DAY_MS);
     time.format("%Y-%m-%d").to_string()
 }
 
-/// Tells a client session two lines, of which one is followed and one fails. A hook is late.
+/// Tells a client session two lines: it follows one, and the other fails. Also runs a hook that is late.
 fn tell(serve: &Serve, session: &str) {
     for (key, command) in [("build", "make build"), ("test", "make test")] {
         let params = json!({"component": "a", "key": key, "value": command});
@@ -40,7 +40,7 @@ fn tell(serve: &Serve, session: &str) {
     HookLog::open(&runtime).unwrap().note_hook(Duration::from_millis(45), true).unwrap();
 }
 
-/// Returns the days of the file.
+/// Returns the days in the file of kept counts.
 fn kept_days(user: &User) -> Value {
     let kept = std::fs::read(file(user)).map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap());
     without_bytes(kept["days"].clone())
@@ -54,7 +54,7 @@ fn told_days(serve: &Serve) -> Value {
     without_bytes(stats(serve)["days"].take())
 }
 
-/// Removes the bytes, which depend on notes in the lines.
+/// Removes the numbers of bytes, because the notes in the lines change them.
 fn without_bytes(mut days: Value) -> Value {
     for day in days.as_array_mut().into_iter().flatten() {
         assert!(day.as_object_mut().unwrap().remove("bytes").unwrap().is_u64());
@@ -62,13 +62,11 @@ fn without_bytes(mut days: Value) -> Value {
     days
 }
 
-/// Returns a day of so many calls of [`tell`].
+/// Returns the counts of a day after this many calls of [`tell`].
 fn day(day: &str, calls: u64) -> Value {
     json!({"day": day, "suggestions": 2 * calls, "followed": calls, "failed": calls, "late": calls})
 }
 
-/// Promise (kept hints): Counts by day, without any text, are kept for thirty days, and `nudge stats` tells them without a
-/// server, too.
 /// Promise (kept hints): Counts by day, without any text, are kept for thirty days, and `nudge stats` tells them without a
 /// server, too.
 #[test]
@@ -84,7 +82,7 @@ fn days_are_counted_across_sessions() {
     assert_eq!(kept_days(&user), json!([day(&today, 1)]));
     assert_eq!(file(&user).metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Earlier days, of which one is over.
+    // Writes earlier days. One of them is too old and must not appear.
     let (over, first, last) = (date(30), date(29), date(1));
     let mut days = json!({"days": [day(&over, 9), day(&first, 3), day(&last, 1), day(&today, 1)]});
     days["days"].as_array_mut().unwrap().iter_mut().for_each(|day| day["bytes"] = 50.into());
@@ -105,7 +103,7 @@ fn days_are_counted_across_sessions() {
     assert_eq!(rows[6..], [["all", "10", "5", "5", "5", "150"]], "{said}");
     assert_eq!(std::fs::read_to_string(file(&user)).unwrap(), days.to_string(), "a command that reads writes nothing");
 
-    // The next session adds its counts.
+    // The next session adds its counts to those of the file.
     let serve = user.serve("run");
     tell(&serve, "s");
     assert_eq!(told_days(&serve)[2], day(&today, 2));
@@ -129,7 +127,7 @@ fn a_kill_loses_seconds_at_most_and_two_sessions_lose_nothing() {
     kill(first);
     second.close();
     assert_eq!(kept_days(&user), both);
-    // The next server of a killed session counts nothing twice.
+    // The next server of a killed session counts no event twice.
     let serve = user.serve("a");
     assert_eq!(told_days(&serve), both);
     serve.close();

@@ -1,6 +1,6 @@
-//! Tests a disk that fails while a durable file is written: I/O errors, no space, half a write, a failed flush. The old
-//! file stays as it was, nothing is half written, and the caller gets one sentence. When the disk works again,
-//! everything continues.
+//! Tests a disk that fails while Nudge writes a durable file: I/O error, no space, half a write, read-only, failed
+//! flush. The old file stays as it was, no file is half written, and the caller gets one sentence. After the disk works
+//! again, Nudge continues.
 #![cfg(target_os = "linux")]
 
 mod caches;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use kit::agent::LONG;
 
-/// A test desk whose commands have the failing disk under some of their files.
+/// A desk whose commands meet a failing disk under some of their files.
 struct Lab {
     desk: Desk,
     disk: Disk,
@@ -35,7 +35,7 @@ impl Lab {
     fn place(&self, command: &mut Command, beneath: &str) {
         self.disk.place(command, beneath);
         command.env("HOME", self.desk.home.path());
-        // Keeps `nudge init` from writing settings that other tests would read.
+        // Makes `nudge init` write into a folder of the test.
         command.env("XDG_CONFIG_HOME", self.desk.home.path().join("config"));
         command.env("NUDGE_RECORDS_ON", "0").env("NUDGE_BRAIN_ROOT", self.desk.home.path().join("notes"));
     }
@@ -55,20 +55,20 @@ impl Lab {
         command
     }
 
-    /// Starts a session on this disk; commands then call the session.
+    /// Starts a session on the failing disk. Later commands call this session.
     fn serve(&self, beneath: &str) -> Serve {
         let mut serve = self.desk.server();
         self.place(&mut serve, beneath);
         Serve::spawn(serve, &self.desk.runtime)
     }
 
-    /// Returns every file of the user and of the checkout, except files that belong to the test machine.
+    /// Returns every file of the user and of the checkout. Leaves out the session's files, caches and locks.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let theirs = |path: &Path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             let caches = self.desk.home.path().join("caches");
             let own = path.starts_with(&self.desk.runtime) || path.starts_with(caches) || name == "armed";
-            // The files `-wal` and `-shm` beside a database are SQLite's own; they are in use or empty.
+            // SQLite may write the files `-wal` and `-shm` beside a database even if it changes no record.
             !(own
                 || path.extension().is_some_and(|kind| kind == "lock")
                 || name.ends_with("-wal")
@@ -78,7 +78,7 @@ impl Lab {
     }
 }
 
-/// A test case: its name, its preparation, the part of a path whose writes fail, and the command's arguments.
+/// A test case: its name, its preparation, the part of a path whose writes fail, and the arguments of the command.
 type Case = (&'static str, fn(&Lab), &'static str, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -115,7 +115,7 @@ fn note(lab: &Lab) {
     fs::write(notes.join("a.md"), "---\nid: a\ntags: [x]\n---\n# One\n").unwrap();
 }
 
-/// Writes the user's own settings, with a comment.
+/// Writes the user's settings; they contain comments.
 fn settings(lab: &Lab) {
     note(lab);
     let folder = lab.desk.home.path().join("config/nudge");
@@ -153,16 +153,16 @@ fn a_file_of_a_command_is_whole_or_as_it_was() {
             let output = run(lab.command(beneath, args), LONG);
             lab.disarm();
             if output.status.success() {
-                // Only a failed flush (fault `f`) may go unnoticed: the written data stays readable until the machine
-                // stops.
+                // Only a failed flush (fault `f`) may go unnoticed: the file is complete, and a crash of the machine
+                // alone could lose it.
                 assert_eq!(fault, "f", "{what}: {output:?}");
                 assert!(self::records(&lab) != records || lab.files() != files, "{what}: nothing was written");
             } else {
-                // A few commands print what they plan to do before they print the error.
+                // A few commands print their plan before the error.
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 let last = said.lines().last().unwrap_or_default();
                 assert_sentence(last, &what);
-                // SQLite does not say for every file why it could not be written.
+                // SQLite does not always tell why it could not write a file.
                 let advice = if beneath.starts_with("records") { "look at its disk" } else { "free some space" };
                 assert!(fault != "s" || last.contains("free some space") || last.contains(advice), "{what}: {last}");
                 assert_eq!(self::records(&lab), records, "{what}");
@@ -181,7 +181,8 @@ fn a_file_of_a_command_is_whole_or_as_it_was() {
     }
 }
 
-/// Returns true for the database, whose records are compared by title, and for its backup.
+/// Returns true for the database of records and its backups. The test compares the titles of records in place of these
+/// bytes.
 fn of_records(path: &Path) -> bool {
     path.ends_with("records.db") || path.parent().is_some_and(|folder| folder.ends_with("backups"))
 }
@@ -237,7 +238,7 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
 /// Promise: see `a_file_of_a_command_is_whole_or_as_it_was`.
 #[test]
 fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
-    // A journal is never flushed, so the last kind of fault cannot occur.
+    // Nudge does not flush the journal, so the last kind of fault cannot occur.
     for (fault, kind) in &FAULTS[..4] {
         let lab = Lab::new();
         let mut command = kit::command(&lab.desk.runtime);
@@ -258,7 +259,7 @@ fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
         }
         lab.disarm();
         wait_for("changes to be taken again", LONG, || set(&serve, "four")["result"].is_object().then_some(()));
-        // The process dies. The next PRIMARY of the session has all acknowledged changes and no others.
+        // Kills the PRIMARY. The next PRIMARY of the session has exactly the acknowledged changes.
         let mut other = kit::command(&lab.desk.runtime);
         other.args(["--port", "0"]);
         let mut next = Serve::attach_to(other.spawn().unwrap(), &lab.desk.runtime, serve.file.clone());

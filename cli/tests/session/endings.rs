@@ -1,8 +1,8 @@
-//! However a PRIMARY ends, the session continues with all its state while one `nudge serve` of it lives. When none
-//! lives, the session is over and leaves no trace.
+//! Tests how a PRIMARY can end. While one `nudge serve` of the session lives, the session continues with all its state.
+//! When no process is left, the session is over and leaves no state.
 //!
-//! With the feature `test-clock` the PRIMARY really panics; without it the test aborts it from outside: `cargo test
-//! -p nudge-cli --features test-clock --test session endings::`
+//! With the feature `test-clock` the PRIMARY really panics. Otherwise the test aborts it from outside. Run it with:
+//! `cargo test -p nudge-cli --features test-clock --test session endings::`
 #![cfg(unix)]
 
 use crate::kit;
@@ -29,7 +29,7 @@ enum Ending {
 }
 
 impl Ending {
-    /// Ends the PRIMARY; returns false if it continues instead, which is allowed only for a panic.
+    /// Ends the PRIMARY. Returns false if it continues, which only a panic allows.
     fn apply(self, session: &Session, agent: &Agent) -> bool {
         match self {
             Self::EndOfFile => agent.close(),
@@ -52,7 +52,7 @@ impl Ending {
     }
 }
 
-/// Returns all hints with their versions, times and counts.
+/// Returns all hints of an export, with their versions, times and counts.
 fn everything(exported: &Value) -> Value {
     let payload = &exported["payload"];
     let payload = payload.as_str().map_or_else(|| payload.clone(), |text| serde_json::from_str(text).unwrap());
@@ -60,7 +60,7 @@ fn everything(exported: &Value) -> Value {
     payload["components"].clone()
 }
 
-/// Stores hints of every kind, from every kind of caller.
+/// Stores hints of every kind through every kind of caller.
 fn fill(session: &Session) {
     for (number, agent) in session.agents.iter().enumerate() {
         for version in 1..=3 {
@@ -82,7 +82,7 @@ fn fill(session: &Session) {
     assert!(session.nudge(&["set", "c", "by-command", "x", "--priority", "8"]).status.success());
 }
 
-/// Tests one ending, with this many PROXYs to continue the session.
+/// Tests one ending of the PRIMARY of a session with this many PROXYs.
 fn goes_on(ending: Ending, proxies: usize) {
     let mut session = Session::start(proxies);
     fill(&session);
@@ -112,7 +112,7 @@ fn goes_on(ending: Ending, proxies: usize) {
     assert_eq!(status_now["session_id"], status["session_id"]);
     assert_eq!(status_now["members"], session.agents.len(), "{status_now}");
 
-    // The session continues: every agent reads a new hint of each other agent.
+    // The session continues: each agent sets a hint, and all agents see all hints.
     for (number, agent) in session.agents.iter().enumerate() {
         let stored = agent.result("nudge_set_hint", &set(&format!("after{number}"), "x"));
         assert_eq!(stored["hint"]["version"], 1);
@@ -124,7 +124,7 @@ fn goes_on(ending: Ending, proxies: usize) {
     is_over(&mut session, &status["session_id"], &first);
 }
 
-/// Ends the session; asserts that the next one has none of its state.
+/// Ends the session. Asserts that the next session has none of its state.
 fn is_over(session: &mut Session, id: &Value, first: &ServerFile) {
     session.end();
     session.agents.clear();
@@ -141,7 +141,7 @@ fn assert_empty(session: &Session) {
     assert_eq!(session.agents[0].result("nudge_list_components", &json!({})), json!({"components": []}));
 }
 
-/// Asserts that one process holds the lock and listens, and that `server.pid` names it.
+/// Asserts that exactly one process holds the lock and listens, and that `server.pid` names this process.
 fn assert_one_primary(session: &Session) {
     let named = session.primary(|_| true).pid;
     let pids: Vec<_> = session.agents.iter().map(|agent| agent.pid).collect();
@@ -152,7 +152,7 @@ fn assert_one_primary(session: &Session) {
     assert_eq!((&status["role"], &status["pid"]), (&json!("PRIMARY"), &json!(named)));
 }
 
-/// Tests one ending without a PROXY.
+/// Tests one ending of the PRIMARY of a session without a PROXY.
 fn is_gone(ending: Ending) {
     let mut session = Session::start(0);
     fill(&session);
@@ -216,7 +216,8 @@ fn calls_under_way_are_answered_once_by_the_next() {
                 .collect();
             let http = scope.spawn(|| raw.call("nudge.bump", &get("k"), Some("a key of ours")));
             let command = scope.spawn(|| session.nudge(&["bump", "c", "k", "--json"]));
-            // Waits for the calls to arrive, which the test cannot observe; a call that arrives later proves less.
+            // Gives the calls time to reach the PRIMARY, which the test cannot observe. A call that arrives later is no
+            // fault, but tests less.
             thread::sleep(Duration::from_millis(300));
             match ending {
                 Ending::EndOfFile => primary.close(),
@@ -258,7 +259,7 @@ fn the_same_key_again_is_the_first_result_also_after_a_promotion() {
         let again = calls.map(|(method, params, key)| call(method, params, key));
         assert_eq!(again, first);
         session.kill_primary();
-        // A call without a key or with another key counts as another call.
+        // A call with another key is another call, so it changes the hint.
         let stored = call("nudge.set_hint", &set("other", "x"), "five");
         assert_eq!(stored["hint"]["version"], 1);
     }
@@ -276,7 +277,7 @@ fn stop_ends_all_within_half_a_second_and_the_next_session_is_empty() {
                 let mut session = Session::start(proxies);
                 fill(&session);
                 let (first, id) = (session.primary(|_| true), session.status()["session_id"].clone());
-                // A client that keeps a connection open does not delay the end.
+                // A client with an open connection must not delay the end.
                 let mut idle = session.raw();
                 idle.result("nudge.status", &json!({}));
                 let took = session.end();
@@ -291,7 +292,7 @@ fn stop_ends_all_within_half_a_second_and_the_next_session_is_empty() {
                 took
             })
             .collect();
-        // Takes the best of three times, because other tests run at the same time.
+        // Takes the shortest of three times, because other tests run on the machine.
         assert!(times.iter().min().unwrap() < &Duration::from_millis(500), "{proxies}: {times:?}");
     }
 }
@@ -307,7 +308,7 @@ fn a_proxy_that_slept_through_stop_brings_nothing_back() {
         agent.ended(PATIENCE);
     }
     sleeper.resume();
-    // The process ends, or continues with an empty store.
+    // The suspended PROXY ends, or continues with an empty store.
     if !sleeper.ends_within(Duration::from_secs(2)) {
         assert_eq!(sleeper.result("nudge_list_components", &json!({})), json!({"components": []}));
         sleeper.close();
@@ -354,7 +355,7 @@ fn a_stopped_primary_stays_the_only_one_and_callers_are_told() {
     assert_eq!(found["hint"]["value"], "x");
     assert_one_primary(&session);
     assert_eq!(session.primary(|_| true), first);
-    // The call that was given up may have taken effect, but only once.
+    // The call without an answer may have taken effect, but only once.
     match proxy.tool("nudge_get_hint", &get("late"), LONG) {
         Ok(found) => assert_eq!(found["hint"]["version"], 1),
         Err(Failure::Refused(error)) => assert_eq!(error["data"]["reason"], "E_NOT_FOUND"),

@@ -1,4 +1,4 @@
-//! Faults of the journal and the descriptors of a running session, caused by the system or by other programs.
+//! Tests faults of a running session's journal and descriptors, which the system or other programs cause.
 #![cfg(unix)]
 
 use crate::kit;
@@ -19,17 +19,18 @@ use kit::wait_for;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// The variable with the folder for a test that runs again in its own process.
+/// The environment variable with the folder for a test that runs again in its own process.
 const FOLDER: &str = "NUDGE_TEST_FOLDER";
 
-/// The acknowledged hints, with their values.
+/// The acknowledged hints: key and value.
 type Acknowledged = BTreeSet<(String, String)>;
 
 fn all(agent: &Agent) -> Acknowledged {
     shown(agent).into_iter().collect()
 }
 
-/// Sets a hint, and remembers it if the server acknowledges it. Otherwise the refusal must be one sentence.
+/// Sets a hint, and adds it to `acknowledged` if the server acknowledges it. Otherwise returns the refusal, which must
+/// be one sentence.
 fn try_set(agent: &Agent, key: &str, value: &str, acknowledged: &mut Acknowledged) -> Option<String> {
     match agent.tool("nudge_set_hint", &set(key, value), LONG) {
         Ok(_) => {
@@ -48,7 +49,7 @@ fn sentence(error: &Value) -> String {
     message.to_owned()
 }
 
-/// Repeats a set until the server accepts it.
+/// Repeats a set until the server acknowledges it.
 fn set_until_taken(agent: &Agent, key: &str, acknowledged: &mut Acknowledged) {
     wait_for("changes to be taken again", LONG, || try_set(agent, key, "x", acknowledged).is_none().then_some(()));
 }
@@ -57,7 +58,7 @@ fn journal(session: &Session) -> PathBuf {
     session.runtime.join("journal")
 }
 
-/// Suspends the PROXYs, kills the PRIMARY, calls `act`, and resumes the PROXYs.
+/// Suspends the PROXYs, kills the PRIMARY, runs `act` while no server answers, and resumes the PROXYs.
 fn between(session: &Session, act: impl FnOnce()) {
     let first = session.primary(|_| true).pid;
     let others: Vec<_> = session.agents.iter().filter(|agent| agent.pid != first && agent.is_running()).collect();
@@ -71,7 +72,7 @@ fn between(session: &Session, act: impl FnOnce()) {
     }
 }
 
-/// Returns a running agent.
+/// Returns an agent that runs.
 fn survivor(session: &Session) -> &Arc<Agent> {
     session.agents.iter().find(|agent| agent.is_running()).expect("somebody lives")
 }
@@ -84,8 +85,8 @@ fn can(what: &str, command: &mut Command) -> bool {
     done
 }
 
-/// Runs a test again in a process with a small file system of its own, if this user may mount one. In that process,
-/// returns its folder.
+/// Runs a test again in a new process with a small private file system, if this user may mount one. In the new process
+/// returns the folder of that file system; in the first process returns `None`.
 fn on_a_small_disk(test: &str) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return Some(folder.into());
@@ -112,7 +113,7 @@ fn on_a_small_disk(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// Fills the file system.
+/// Fills the file system with a file; returns its path.
 fn fill_up(folder: &Path) -> PathBuf {
     let ballast = folder.join("ballast");
     let mut file = fs::File::create(&ballast).unwrap();
@@ -120,14 +121,14 @@ fn fill_up(folder: &Path) -> PathBuf {
     ballast
 }
 
-/// Fills the disk of a session; returns the ballast file and the acknowledged hints.
+/// Fills the disk of a session until a change is refused; returns the file that fills it and the acknowledged hints.
 fn full(session: &Session, folder: &Path) -> (PathBuf, Acknowledged) {
     let mut acknowledged = Acknowledged::new();
     for (number, agent) in session.agents.iter().enumerate() {
         assert_eq!(try_set(agent, &format!("before{number}"), "x", &mut acknowledged), None);
     }
     let ballast = fill_up(folder);
-    // The rest of the last page takes a few more changes.
+    // The last page of the journal still has room for a few changes.
     let proxy = &session.agents[1];
     let refused = (0..200).find_map(|number| {
         let key = format!("filling{number}");
@@ -162,7 +163,7 @@ fn a_full_disk_refuses_changes_until_there_is_space_and_loses_nothing() {
             assert_eq!(all(agent), acknowledged, "reads are served, and what is refused is not there");
         }
         fs::remove_file(ballast).unwrap();
-        // The session accepts changes at once, without a restart.
+        // The session accepts changes again, without a restart.
         for agent in &session.agents {
             assert_eq!(try_set(agent, "after", &format!("{round}"), &mut acknowledged), None);
             acknowledged.retain(|(key, value)| key != "after" || *value == format!("{round}"));
@@ -203,13 +204,14 @@ fn a_primary_that_dies_on_a_full_disk_is_followed_once_there_is_space() {
     session.end();
 }
 
-/// Sets a limit of a running process, such as `--fsize=65536:`. Returns false if that is not permitted.
+/// Sets a limit of a running process, such as `--fsize=65536:`. Returns false if this user may not.
 fn limit(agent: &Agent, limit: &str) -> bool {
     let pid = agent.pid.to_string();
     can("limit a running process", Command::new("prlimit").args(["--pid", &pid, limit]))
 }
 
-/// Limits the descriptors of a process: to none beyond the open ones, or to as many as before.
+/// Limits the file descriptors of a process to `most`: [`NONE`] allows no new one, [`ENOUGH`] allows as many as at the
+/// start. Returns false if this user may not.
 fn allow_descriptors(agent: &Agent, most: &str) -> bool {
     limit(agent, &format!("--nofile={most}:"))
 }
@@ -230,7 +232,7 @@ fn a_primary_without_descriptors_recovers_and_loses_nothing() {
         return;
     }
     for (number, agent) in session.agents.iter().enumerate() {
-        // The server may accept or refuse the change.
+        // The server may acknowledge or refuse the change.
         try_set(agent, &format!("meanwhile{number}"), "x", &mut acknowledged);
     }
     let found = kept.attempt("nudge.get_hint", &get("before0"), None).expect("a connection that was there");
@@ -238,7 +240,7 @@ fn a_primary_without_descriptors_recovers_and_loses_nothing() {
     let mut late = session.raw();
     late.patience = Duration::from_millis(500);
     for _ in 0..5 {
-        // No new connection can succeed; a try does no harm.
+        // A new connection cannot succeed. The attempt must do no harm.
         let _ = late.attempt("nudge.status", &json!({}), None);
     }
     assert!(session.agents.iter().all(|agent| agent.is_running()));
@@ -266,7 +268,7 @@ fn a_proxy_without_descriptors_is_primary_once_it_has_some_again() {
     std::thread::sleep(Duration::from_secs(1));
     assert!(session.agents[1].is_running());
     assert!(allow_descriptors(&session.agents[1], ENOUGH));
-    // The call may succeed in the end, or be refused.
+    // The server may acknowledge or refuse the call.
     if pending.tool(LONG).map_err(|why| assert_eq!(why.reason(), "E_UNAVAILABLE")).is_ok() {
         acknowledged.insert(("meanwhile".into(), "x".into()));
     }
@@ -347,7 +349,7 @@ fn too_few_descriptors_are_raised_or_refused_in_a_sentence() {
     assert!(status.status.success(), "others are answered, too: {status:?}");
 }
 
-/// The id of a user that only these tests use, so that other processes do not count.
+/// A user id that only these tests use: the limit of threads counts all processes of a user.
 const LIMITED_USER: u32 = 54_322;
 
 #[test]
@@ -381,7 +383,7 @@ fn no_limit_of_threads_aborts_a_server_that_begins_to_follow_a_brain() {
         command.env_clear().env("HOME", &place).env("NUDGE_RUNTIME_DIR", place.join(format!("run{threads}")));
         command.env("NUDGE_BRAIN_ROOT", place.join("brain")).current_dir(&place);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // A server that refuses to start has already closed its stdin.
+        // Ignores a failed write: a server that refuses to start has already closed its stdin.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let ended = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&ended.stderr);
@@ -419,7 +421,7 @@ fn a_user_without_a_home_is_told_and_nothing_is_kept_where_the_system_clears() {
     assert!(left.iter().all(|name| name == "run"), "{left:?}");
 }
 
-/// Puts another file or folder in the place of the journal; `victim` is the old journal.
+/// Puts something in the place of the journal; `victim` is the renamed journal.
 type Plant = fn(place: &Path, victim: &Path);
 
 const PLANTS: [(&str, Plant); 6] = [
@@ -443,7 +445,8 @@ fn plant(session: &Session, plant: Plant) -> (PathBuf, Vec<u8>) {
     (victim, before)
 }
 
-/// Asserts that changes are refused until a planted directory is gone. A server replaces any other planted file.
+/// If a directory is in the place of the journal, asserts that changes are refused, and removes it. A server replaces
+/// anything else itself.
 fn refused_until_it_is_gone(session: &Session, acknowledged: &mut Acknowledged) {
     if journal(session).is_dir() {
         for _ in 0..2 {
@@ -516,7 +519,7 @@ fn whatever_the_next_primary_finds_it_serves_and_keeps_what_is_acknowledged_then
     }
 }
 
-/// Returns the length to which a test cuts the journal, given its length after each change.
+/// Returns the length to which the test cuts the journal. The argument has the journal's length after each change.
 type Cut = fn(&[u64]) -> u64;
 
 const CUTS: [Cut; 20] = [
@@ -562,7 +565,7 @@ fn a_journal_that_is_cut_anywhere_gives_back_all_that_is_whole_before() {
         let mut expected: Vec<_> =
             sets.into_iter().zip(&ends).filter(|(_, end)| **end <= bytes).map(|(set, _)| set).collect();
         assert_eq!(shown(&session.agents[1]), expected, "cut {number} at {bytes} of {ends:?}");
-        // The session continues from that state.
+        // The session continues with the changes before the cut.
         session.agents[1].result("nudge_set_hint", &set("next", "x"));
         expected.push(("next".into(), "x".into()));
         let heir = Agent::spawn(session.command());

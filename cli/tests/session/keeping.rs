@@ -1,4 +1,4 @@
-//! Keeping (semantics section 12): with `keep`, hints with a duration survive the end of all processes.
+//! Tests kept hints (semantics section 12): with `keep`, hints with a duration survive the end of all processes.
 #![cfg(unix)]
 
 use crate::kit;
@@ -12,7 +12,7 @@ use kit::pty::{Pty, asked, with_terminal};
 use kit::{PATIENCE, Serve, home, wait_for};
 use serde_json::{Value, json};
 
-/// A user with a state folder and several sessions.
+/// A user with one state folder and several sessions.
 pub struct User(tempfile::TempDir);
 
 impl User {
@@ -47,7 +47,7 @@ impl User {
         Serve::spawn(self.command(session, true), &self.runtime(session))
     }
 
-    /// Starts a PROXY of the session's PRIMARY.
+    /// Starts a PROXY of the session whose PRIMARY is `first`.
     fn stand_by(&self, session: &str, first: &Serve) -> Serve {
         let mut serve =
             Serve::attach_to(self.command(session, true).spawn().unwrap(), &self.runtime(session), first.file.clone());
@@ -59,7 +59,7 @@ impl User {
         self.words(session, words).output().unwrap()
     }
 
-    /// Returns a command with the environment variables of a server.
+    /// Returns a command with the environment of the session's server.
     fn words(&self, session: &str, words: &[&str]) -> Command {
         let serve = self.command(session, true);
         let mut command = Command::new(serve.get_program());
@@ -152,7 +152,7 @@ fn a_kill_of_all_processes_loses_nothing_that_was_acknowledged() {
         assert_eq!(!get(&serve, key).is_null(), there, "{key}");
     }
     assert_eq!(kept_keys(&user), ["late"]);
-    // A session of another directory starts with the hint too.
+    // A session in another runtime directory starts with the same kept hint.
     serve.close();
     assert_eq!(get(&user.serve("else"), "late")["value"], "x");
 }
@@ -183,7 +183,7 @@ fn a_proxy_goes_on_keeping_and_reads_nothing_again() {
     first.close();
     let first = user.serve("run");
     let mut second = user.stand_by("run", &first);
-    // Deletes the hint in this session; the last session's file would bring it back.
+    // Deletes a hint that came from the kept file. The PROXY must not read the file again.
     first.call("nudge.delete_hint", &json!({"component": "a", "key": "old"}));
     set(&first, "new", &json!({}));
     kill(first);
@@ -314,7 +314,7 @@ fn a_damaged_file_is_set_aside_and_named() {
     }
 }
 
-/// Replaces the kept file with an older one, as a user does who restores a backup.
+/// Replaces the kept file with an older one, as a user who restores a backup does.
 type Put = fn(file: &Path, older: &str);
 
 const PUTS: [(&str, Put); 3] = [
@@ -378,11 +378,11 @@ fn a_file_that_is_removed_while_a_session_keeps_is_written_again() {
     until_kept(&user, &["first", "second", "third"]);
     let keeping = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
     assert_eq!((&keeping["aside"], &keeping["failed"]), (&Value::Null, &Value::Null), "{keeping}");
-    // The session holds the new lock, so another session does not write too.
+    // The session has locked the new file, so another session keeps no hints.
     let other = user.serve("else");
     assert_eq!(other.call("nudge.status", &json!({}))["result"]["keeping"]["on"], false);
     other.close();
-    // While another session holds the lock, this one overwrites none of the other's files.
+    // Now another session holds the lock. This session must not overwrite the other's file.
     std::fs::remove_dir_all(user.folder()).unwrap();
     let other = user.serve("else");
     set(&other, "other", &json!({}));
@@ -485,7 +485,7 @@ fn a_start_with_a_wrong_clock_loses_nothing() {
     let serve = user.serve("run");
     set(&serve, "month", &json!({"ttl": "P30D"}));
     serve.close();
-    // A correct clock wrote the kept hints forty days ago; now the clock is forty days fast.
+    // A correct clock wrote the kept hints forty days ago. Now the clock is forty days fast.
     let text = std::fs::read_to_string(user.file()).unwrap();
     let stamp = |name: &str| text.split(name).nth(1).unwrap()[3..27].to_owned();
     let now = chrono_ms(&stamp("updated_at"));
@@ -541,16 +541,16 @@ fn forget_removes_the_kept_hints() {
     until_kept(&user, &["k1", "k2"]);
     let asked = String::from_utf8(refused.stderr).unwrap();
     assert!(asked.contains("hints are kept") && asked.contains("--yes"), "{asked}");
-    // `nudge forget` for any session calls the session that keeps hints.
+    // `nudge forget` reaches the session that keeps hints, even if it is called for another session.
     let said = user.said("elsewhere", &["forget", "--yes"]);
     assert!(said.starts_with("forgot 2 hints of ") && said.contains("what the running session holds"), "{said}");
     assert_eq!(kept_keys(&user), [""; 0]);
     assert_eq!(get(&serve, "k1")["value"], "x", "the session has it still");
-    // A new count does not bring a forgotten hint back; a new value does.
+    // A new count does not bring a forgotten hint back. A new value does.
     serve.call("nudge.bump", &json!({"component": "a", "key": "k1"}));
     set(&serve, "k2", &json!({}));
     until_kept(&user, &["k2"]);
-    // The next PRIMARY of the session does not bring the hint back either.
+    // The forgotten hint does not come back with the next PRIMARY either.
     let mut second = user.stand_by("run", &serve);
     kill(serve);
     let answer = second.tool("nudge_bump", &json!({"component": "a", "key": "k1"}));
@@ -559,7 +559,7 @@ fn forget_removes_the_kept_hints() {
     second.end(PATIENCE);
     assert_eq!(kept_keys(&user), ["k2"]);
 
-    // Forgets without a session, after one was killed before it had written everything.
+    // Calls `nudge forget` without a session. The last session was killed before it had written all hints.
     let serve = user.serve("run");
     set(&serve, "k3", &json!({}));
     kill(serve);
@@ -692,11 +692,11 @@ fn without_a_server_what_is_kept_is_read() {
         assert_eq!((code, &*said), (3, ""));
         assert!(told.contains("what can be undone ended with the last session"), "{told}");
     }
-    // A call that changes something needs a server, and a call that reads changes nothing.
+    // A change needs a server. A read changes nothing in the kept file.
     assert_eq!(run(&["set", "a", "build", "make"]).0, 3);
     assert_eq!(std::fs::read(user.file()).unwrap(), kept);
 
-    // The next session's changes leave a copy of what was kept before, which an import brings back.
+    // The changes of the next session leave a backup of the kept file, and an import restores it.
     let serve = user.serve("a");
     set(&serve, "new", &json!({"ttl": "P30D"}));
     until_kept(&user, &["build", "new"]);

@@ -1,6 +1,6 @@
-//! Random sequences of calls to a PRIMARY and a PROXY of one session, with a `kill -9` between steps or during a
-//! call. A plain model checks the answers: no acknowledged change is lost, and an unacknowledged call took effect
-//! whole or not at all (semantics section 8).
+//! Tests random sequences of calls to a PRIMARY and a PROXY of one session, with a `kill -9` between two calls or
+//! during a call. A plain model checks the answers: no acknowledged change is lost, and an unacknowledged call takes
+//! effect completely or not at all (semantics section 8).
 //!
 //! `NUDGE_KILLS=200` sets the number of sequences, and `NUDGE_SEED` repeats the sequences of a run.
 #![cfg(unix)]
@@ -18,7 +18,7 @@ const SEQUENCES: u64 = 10;
 const STEPS: u64 = 24;
 const KEYS: [&str; 4] = ["build", "lint", "run", "test"];
 
-/// The compared parts of a hint: the number of the set that stored it, its version and its use count.
+/// The parts of a hint that are compared: the number of the set that stored it, its version and its use count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Hint {
     set: u64,
@@ -44,7 +44,8 @@ impl Call {
         }
     }
 
-    /// Builds the arguments; every part of the hint contains the number, so that a mixture of two sets would show.
+    /// Builds the arguments. Every part of the hint contains the number of the set, so that a mixture of two sets would
+    /// show.
     fn arguments(self, key: &str) -> Value {
         let mut arguments = json!({"component": "api", "key": key});
         if let Self::Set(set) = self {
@@ -54,10 +55,10 @@ impl Call {
         arguments
     }
 
-    /// Returns the hint after the call, or the reason why the call is refused.
+    /// Returns the hint after the call, or the reason for which the server must refuse the call.
     fn made(self, before: Option<Hint>) -> Result<Option<Hint>, &'static str> {
         match (self, before) {
-            // Each set stores a new value, which resets the use count.
+            // A set stores a new value, which resets the use count.
             (Self::Set(set), old) => Ok(Some(Hint { set, version: old.map_or(0, |old| old.version) + 1, uses: 0 })),
             (Self::Bump, Some(old)) => Ok(Some(Hint { uses: old.uses + 1, ..old })),
             (Self::Delete, Some(_)) => Ok(None),
@@ -66,7 +67,7 @@ impl Call {
     }
 }
 
-/// Starts to read the store through one of the processes.
+/// Starts to read the store through one of the agents.
 fn look(agent: &Agent) -> Pending {
     let asked = agent.begin_tool("nudge_query", &json!({"component": "api", "limit": 100}));
     asked.unwrap_or_else(|why| panic!("{}", why.reason()))
@@ -88,8 +89,8 @@ fn seen(look: Pending) -> Plain {
     answer["hints"].as_array().unwrap().iter().map(hint).collect()
 }
 
-/// A call of a PROXY that was killed before the answer. The PRIMARY may still read the call although no client waits.
-/// `before` is the hint before the call.
+/// A call of a PROXY that was killed before the answer came. The PRIMARY may still read and run the call. `before` is
+/// the hint before the call.
 #[derive(Debug, Clone, Copy)]
 struct Adrift {
     key: &'static str,
@@ -111,7 +112,7 @@ impl Play {
         Arc::clone(self.session.agent(pid))
     }
 
-    /// Returns a call for a key on which no earlier call can still take effect.
+    /// Returns a random call. Its key is not that of a call that may still take effect.
     fn call(&mut self) -> (&'static str, Call) {
         let adrift = self.adrift.as_ref().map(|adrift| adrift.key);
         let keys: Vec<_> = KEYS.into_iter().filter(|key| Some(*key) != adrift).collect();
@@ -134,8 +135,8 @@ impl Play {
         }
     }
 
-    /// Asserts that the store equals the model, except for a call that may still take effect. After that call has
-    /// taken effect or cannot any more, its key is compared like the others.
+    /// Asserts that the store equals the model. For a call that may still take effect, the hint before it and the hint
+    /// after it are both right. Once the call has taken effect, its key is compared like the others.
     fn check(&mut self, look: Pending, when: &str) {
         let now = seen(look);
         if let Some(Adrift { key, call, before }) = self.adrift.take() {
@@ -149,7 +150,7 @@ impl Play {
         assert_eq!(now, self.plain, "{when}");
     }
 
-    /// Makes a call to one of the two processes and checks the answer.
+    /// Makes a call through one of the two agents and checks the answer.
     fn step(&mut self) {
         let (key, call) = self.call();
         let agent = Arc::clone(&self.session.agents[usize::try_from(self.rng.below(2)).unwrap()]);
@@ -163,7 +164,7 @@ impl Play {
         }
     }
 
-    /// Kills a process, perhaps while it or the other one runs a call, and starts another in its place.
+    /// Kills an agent and starts another one. With some luck, this or the other agent runs a call at that moment.
     fn kill(&mut self) {
         let primary = self.primary();
         let other = self.session.agents.iter().find(|agent| agent.pid != primary.pid).map(Arc::clone);
@@ -171,9 +172,8 @@ impl Play {
         let is_primary = doomed.pid == primary.pid;
         let caller = Arc::clone(&self.session.agents[usize::try_from(self.rng.below(2)).unwrap()]);
         let is_own = caller.pid == doomed.pid;
-        // At most one call without a waiting client exists at a time. Only a PROXY's call can arrive after the
-        // PROXY's death. While the PRIMARY is suspended, such a call arrives only after the earlier read of the
-        // store.
+        // At most one call without a waiting client may exist, because the model follows only one. Such a call comes
+        // from a killed PROXY. If the PRIMARY is suspended, it first answers the read of the store and then this call.
         let may_call = is_primary || !is_own || self.adrift.is_none();
         let held = (!is_primary && is_own && self.rng.below(2) == 0).then(|| Arc::clone(&primary));
         let early = held.as_ref().map(|primary| {
@@ -197,7 +197,7 @@ impl Play {
             let before = self.plain.get(key).copied();
             let answer = pending.tool(LONG);
             if is_own && answer.is_err() {
-                // No client got an answer, so the call has taken effect, has not, or still will.
+                // The client got no answer. The call has taken effect, will take effect, or never will.
                 if is_primary {
                     let now = seen(look(&survivor)).get(key).copied();
                     let is_whole = now == before || call.made(before) == Ok(now);
@@ -220,7 +220,7 @@ impl Play {
             self.check(look, "after a kill");
         }
         if is_primary {
-            // A call that the dead PRIMARY has not read is lost.
+            // The PRIMARY is dead, so a call that it has not read is lost.
             self.adrift = None;
         }
         self.session.join();

@@ -1,4 +1,5 @@
-//! However a process ends, it leaves no program behind that it has started, and none that such a program has started.
+//! Tests that a process leaves no program behind when it ends: neither a program that it has started, nor a program
+//! that such a program has started.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,14 +14,14 @@ use kit::system::nudge;
 use kit::{PATIENCE, Serve, home, wait_for};
 use serde_json::json;
 
-/// A program that hangs and has started another one that hangs. Each writes its process id to a file.
+/// A program that hangs. It has started a second program, which hangs too. Their process ids are in a file.
 struct Hanging {
     folder: PathBuf,
     ids: PathBuf,
 }
 
 impl Hanging {
-    /// Makes the program; `stubborn` ones ignore the request to end.
+    /// Makes the program. With `stubborn` it ignores the signals that ask it to end.
     fn new(home: &Path, name: &str, stubborn: bool) -> Self {
         let (folder, ids) = (home.join("bin"), home.join("ids"));
         fs::create_dir_all(&folder).unwrap();
@@ -34,20 +35,19 @@ impl Hanging {
         Self { folder, ids }
     }
 
-    /// Puts the program first in PATH. `GIT_DIR` makes git's files unreliable, so that Nudge runs git.
+    /// Puts the program first in PATH. `GIT_DIR` makes git's files unreliable, so that Nudge must run git.
     fn is_found_by(&self, command: &mut Command) {
         let path = format!("{}:{}", self.folder.display(), std::env::var("PATH").unwrap());
         command.env("GIT_DIR", "/nowhere").env("PATH", path);
     }
 
-    /// Waits until the program hangs; returns the process ids.
+    /// Waits until both programs hang; returns their process ids.
     fn ids(&self) -> Vec<String> {
         let text = wait_for("the program", PATIENCE, || fs::read_to_string(&self.ids).ok());
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Asserts that the programs have ended. An orphan that has ended may stay a zombie until its new parent collects
-    /// it, so zombies do not count.
+    /// Asserts that both programs end. A zombie counts as ended: its new parent may take a while to collect it.
     fn none_is_left(&self, what: &str) {
         for id in self.ids() {
             wait_for(&format!("the end of process {id} after {what}"), PATIENCE, || {
@@ -77,7 +77,7 @@ fn no_git_is_left_behind_by_a_command() {
             git.is_found_by(&mut get);
             get.stdout(Stdio::piped()).spawn().unwrap()
         };
-        // The time limit ends.
+        // Waits until Nudge gives git up.
         let out = get().wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&out.stdout), "v\n");
         git.none_is_left("the end of patience");
@@ -142,7 +142,7 @@ fn no_program_of_a_client_is_left_behind() {
     }
 }
 
-/// Ends `nudge model add` while its curl has not yet begun to send.
+/// Ends `nudge model add` while its child curl has not sent anything yet.
 ///
 /// Promise: see `no_git_is_left_behind_by_a_command`.
 #[test]
@@ -163,7 +163,7 @@ fn no_curl_is_left_behind() {
     }
 }
 
-/// Ends a server that looks for changes in a checkout while git does not answer.
+/// Ends a server while its child git, which looks for changes in a checkout, hangs.
 ///
 /// Promise: see `no_git_is_left_behind_by_a_command`.
 #[test]

@@ -1,4 +1,4 @@
-//! A session of many processes: its beginning and end, the data that it keeps, and its faults.
+//! Tests sessions of many processes: their beginning and end, the data that they keep, and faults.
 
 #[path = "../kit/mod.rs"]
 mod kit;

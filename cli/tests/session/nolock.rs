@@ -1,5 +1,5 @@
-//! A file system that refuses locks, like NFS without its lock server. Every operation that needs a lock is refused
-//! in one sentence, which names the file and says what to do. No acknowledged change is lost.
+//! Tests a file system that refuses locks, like NFS without its lock server. Every operation that needs a lock is
+//! refused with one sentence, which names the file and says what to do. No acknowledged change is lost.
 #![cfg(target_os = "linux")]
 
 use crate::kit;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const RECORD: &[&str] = &["records", "add", "--kind", "issue", "--title", "Uploads fail", "--body", "nginx"];
 
-/// A test desk with a folder on a file system without locks.
+/// A desk with a folder on a file system without locks.
 struct Lab {
     desk: Desk,
     disk: Disk,
@@ -87,7 +87,7 @@ fn no_session_begins_without_locks_in_the_runtime_directory() {
     let report = lab.doctor();
     assert!(report.contains("✘ session"), "{report}");
     check(&report);
-    // Records need no session.
+    // A record needs no session.
     lab.done(RECORD);
     assert!(lab.done(&["records", "list"]).contains("Uploads fail"));
     lab.disk.disarm();

@@ -1,5 +1,5 @@
-//! Reads files of earlier versions (`tests/fixtures`). Other tests have a session of another protocol, and caches of
-//! other versions, which are made anew or left alone.
+//! Tests that Nudge reads the files of earlier versions (`tests/fixtures`), leaves a session of another protocol alone,
+//! and makes caches of other versions anew or leaves them alone.
 #![cfg(unix)]
 
 use crate::kit;
@@ -14,7 +14,7 @@ use kit::desk::Desk;
 use kit::session::{Session, run};
 use serde_json::{Value, json};
 
-/// Returns the fixtures whose names begin with this text, one for each version.
+/// Returns the fixtures whose names begin with this text. There is one for each version.
 fn left_behind(begins: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -23,7 +23,7 @@ fn left_behind(begins: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Copies a file to the path that this version uses.
+/// Copies a file to the path where this version looks for it.
 fn put(file: &Path, target: &Path) {
     fs::create_dir_all(target.parent().unwrap()).unwrap();
     fs::copy(file, target).unwrap();
@@ -32,7 +32,7 @@ fn put(file: &Path, target: &Path) {
     }
 }
 
-/// Asserts that each hint that `tests/fixtures/make` stored is found in its scope, as it was stored.
+/// Asserts that each hint of `tests/fixtures/make` is found in its scope with all its fields.
 fn holds_all(desk: &Desk) {
     let get = |component: &str, key: &str, branch: &str| {
         desk.run(&["get", component, key, "--branch", branch])["hint"].clone()
@@ -74,7 +74,7 @@ fn hints_that_every_version_kept_are_there_again() {
     }
 }
 
-/// Returns the command of a server in the checkout that keeps hints.
+/// Returns the command of a server that runs in the checkout and keeps hints.
 fn keeping(desk: &Desk) -> std::process::Command {
     let mut serve = desk.nudge(&["serve", "--port", "0"]);
     serve.env("NUDGE_KEEP", "1");
@@ -131,7 +131,7 @@ fn file_below(folder: &Path, name: &str) -> PathBuf {
     found.into_iter().next().unwrap_or_default()
 }
 
-/// Writes into the header of a database file that this many migrations have run
+/// Writes the number of migrations into the header of a database
 /// (<https://sqlite.org/fileformat2.html#user_version_number>).
 fn of_version(file: &Path, version: u32) {
     assert!(!file.with_extension("db-wal").exists(), "what is logged would count");

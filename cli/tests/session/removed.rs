@@ -1,5 +1,5 @@
-//! Removes files of a living session, as `rm -rf /tmp/nudge` and programs that clear `/tmp` do. No acknowledged
-//! change is lost, and no new agent starts an empty session beside it.
+//! Tests what happens when files of a living session are removed, as `rm -rf /tmp/nudge` and programs that clear `/tmp`
+//! do. No acknowledged change is lost, and no new agent starts an empty session beside the living one.
 #![cfg(target_os = "linux")]
 
 use crate::kit;
@@ -31,7 +31,7 @@ fn move_away(runtime: &Path) {
     fs::rename(runtime, runtime.with_file_name("elsewhere")).unwrap();
 }
 
-/// Sets a hint through each agent; returns all of them.
+/// Sets a hint through each agent; returns their keys and values.
 fn set_by_each(agents: &[Arc<Agent>], word: &str) -> Vec<(String, String)> {
     let set_hint = |(number, agent): (usize, &Arc<Agent>)| {
         let key = format!("{word}{number}");
@@ -41,8 +41,8 @@ fn set_by_each(agents: &[Arc<Agent>], word: &str) -> Vec<(String, String)> {
     agents.iter().enumerate().map(set_hint).collect()
 }
 
-/// Removes files, sets hints through each agent, starts another agent, and kills each PRIMARY. Asserts that every
-/// hint still exists.
+/// Removes files with `remove`, sets hints through each agent, starts another agent, and kills one PRIMARY after
+/// another. Asserts that the remaining agents have every hint.
 fn survives(what: &str, remove: impl Fn(&Path), proxies: usize) {
     let mut session = Session::start(proxies);
     let mut hints = set_by_each(&session.agents, "before");
@@ -121,7 +121,7 @@ fn a_session_whose_place_another_has_leaves_its_hints_in_a_file() {
     let session = Session::start(0);
     let hints = set_by_each(&session.agents, "before");
     remove_all(&session.runtime);
-    // Takes the lock as an older version does, which asks no PRIMARY for a sign of life.
+    // Takes the lock as an older version does: without a check whether a PRIMARY still lives.
     let dir = RuntimeDir::create(Some(&session.runtime)).unwrap();
     let lock = dir.try_lock().unwrap().expect("the lock is free");
     dir.write_server_file(&lock, &ServerFile { pid: 1, port: 1, started: String::new(), token: None }).unwrap();
@@ -144,7 +144,7 @@ fn a_proxy_goes_over_to_the_session_that_took_the_place() {
         let [first, second, third] = &session.agents[..] else { panic!("three are there") };
         let (first, second, third) = (Arc::clone(first), Arc::clone(second), Arc::clone(third));
         let hints = set_by_each(&session.agents, "before");
-        // The suspended process cannot put its files back, and a new server waits for it in vain.
+        // The suspended PRIMARY cannot restore its files, and a new server waits for it in vain.
         first.stop();
         remove(&session.runtime);
         let new = session.join();
@@ -160,7 +160,7 @@ fn a_proxy_goes_over_to_the_session_that_took_the_place() {
         let file = said.split_whitespace().find(|word| word.contains("left-")).unwrap_or_else(|| panic!("{said}"));
         let text = fs::read_to_string(file.trim_end_matches(',')).unwrap();
         assert!(hints.iter().all(|(key, _)| text.contains(key)), "{text}");
-        // The PROXYs that changed over are members now: the session continues with them.
+        // The PROXYs have joined the new session, so it continues with one of them.
         session.agents.retain(|agent| agent.is_running());
         let next = session.kill_primary();
         assert!([second.pid, third.pid].contains(&next.pid));
@@ -183,7 +183,7 @@ fn the_status_and_the_doctor_say_that_files_were_removed() {
         let told = "somebody removed its files; they were put back";
         assert!(!said("status").contains(told) && !said("doctor").contains(told));
         remove(&session.runtime);
-        // No other process has checked the files since.
+        // Until this report, no process has looked for the files.
         let report = said("doctor");
         assert!(report.contains("✔ session") && report.contains(told), "{report}");
         assert!(said("status").contains(told));
@@ -198,12 +198,12 @@ fn a_server_that_starts_waits_for_members_whose_lock_file_was_removed() {
     let hints = set_by_each(&session.agents, "before");
     let [first, second] = &session.agents[..] else { panic!("two are there") };
     let (first, second) = (Arc::clone(first), Arc::clone(second));
-    // The suspended member cannot take the lock or join again.
+    // The suspended member cannot take the lock and cannot join again.
     second.stop();
     fs::remove_file(session.runtime.join("members.lock")).unwrap();
     first.kill();
     let new = Agent::launch(session.command());
-    // No file shows that the session has a member, so the new server gives it time.
+    // No file shows that the session has a member. The new server waits for a sign of one before it begins a session.
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         assert!(session.dir().read_server_file().is_none_or(|file| file.pid != new.pid), "it has begun anew");

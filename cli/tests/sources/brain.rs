@@ -1,5 +1,5 @@
-//! The brain by the command line: creating it, adding one by name, asking it; and the rules of its specification for
-//! finding notes.
+//! Tests the brain by the command line: making a brain, naming an existing one, and asking it. Also tests the rules of
+//! its specification for finding notes.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,7 +13,7 @@ use kit::{PATIENCE, Serve, command, home, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A user with settings of their own.
+/// A user with settings.
 struct User {
     home: TempDir,
     runtime: PathBuf,
@@ -40,7 +40,7 @@ impl User {
         self.place(&mut nudge(&self.runtime, args)).output().unwrap()
     }
 
-    /// Runs a command; returns its output on stdout and on stderr.
+    /// Runs a command; returns its stdout and its stderr.
     #[track_caller]
     fn told(&self, args: &[&str]) -> (String, String) {
         let output = self.nudge(args);
@@ -138,7 +138,7 @@ fn what_keeps_a_name_from_counting_is_told() {
     assert_eq!(fs::read_to_string(user.settings()).unwrap(), "port = [");
 }
 
-/// Writes three domains of eight files each, as the specification requires; a few files are related.
+/// Writes three domains of eight files each, as the specification requires. A few files have relations.
 fn specified(user: &User) {
     let notes = [
         (
@@ -218,7 +218,7 @@ fn the_specification_of_the_read_path_holds() {
     assert_eq!(reached(&hops("1")), ["coding/ttl"]);
     assert_eq!(reached(&hops("3")), ["coding/ttl", "coding/clock", "coding/leap"]);
 
-    // Removing a file also removes its relations; no trace of it is left.
+    // A removed file disappears with its relations.
     fs::remove_file(user.home.path().join("brain/domains/coding/ttl.md")).unwrap();
     assert_eq!(ids(&user.json(&["ask", "cache", "invalidation"])["related"]), Vec::<&str>::new());
     let status = user.json(&["brain", "status"]);
@@ -255,10 +255,10 @@ fn a_session_reads_what_changes_and_offers_the_tool() {
     units(25);
     fs::remove_dir_all(user.home.path().join("brain/domains/cooking")).unwrap();
     units(17);
-    // The index counts the folders after the files.
+    // The index counts the folders only after the files.
     let follows = || session.call("nudge.brain.status", &json!({}))["result"]["follows"].clone();
     wait_for("the folders", PATIENCE, || (follows() == "as they change, in 5 folders").then_some(()));
-    // On a busy machine a source may be late; the answer then says so.
+    // Repeats the recall: on a busy machine a source may be late, and the answer then says so.
     let recall = || session.call("nudge.recall", &json!({"query": "zebra striped"}))["result"].clone();
     let in_time = || Some(recall()).filter(|answer| answer["late"].is_null());
     let recalled = wait_for("an answer in time", PATIENCE, in_time)["items"].clone();
@@ -300,7 +300,7 @@ fn where_the_user_wants_it_a_language_model_answers_from_what_was_found_and_cite
     let (told, beside) = ask("1", &words, &says("Never [coding/never].", &json!(["coding/never"])));
     assert!(told.starts_with("Never") && beside.contains("cites what is no unit here"), "{told}{beside}");
 
-    // If the model's answer cannot be used, the result has the sections and the reason.
+    // The model's answer cannot be used. The result has the sections of the notes and the reason.
     let secret = ["gh", "p_", &"a1B2c3D4e5F6".repeat(3)].concat();
     fs::remove_file(&sent).unwrap();
     for (words, command, why) in [

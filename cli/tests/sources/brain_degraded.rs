@@ -1,4 +1,5 @@
-//! The brain on a full disk, and in folders that cannot be written: it answers, and says what is missing.
+//! Tests the brain on a full disk and in folders that cannot be written. The brain still answers, and says what is
+//! missing.
 #![cfg(unix)]
 
 use crate::kit;
@@ -12,10 +13,10 @@ use kit::home;
 use kit::system::{nudge, sentence};
 use tempfile::TempDir;
 
-/// The id of another user. Root may write everywhere, so if the test runs as root, commands run as this user.
+/// The id of another user. Root may write everywhere, so a test that runs as root runs its commands as this user.
 const NOBODY: u32 = 65_534;
 
-/// A user with a brain of a given number of notes.
+/// A user with a brain of this many notes.
 struct User {
     home: TempDir,
     is_root: bool,
@@ -56,7 +57,7 @@ impl User {
         }
     }
 
-    /// Runs a command in a shell, after this line.
+    /// Runs a command in a shell after the line `shell`.
     fn behind(&self, shell: &str, args: &[&str]) -> Output {
         let mut inner = nudge(&self.path("run"), args);
         inner.env("HOME", self.home.path()).env("XDG_CONFIG_HOME", self.path("config"));
@@ -76,7 +77,7 @@ impl User {
         outer.current_dir(self.home.path()).output().unwrap()
     }
 
-    /// Returns the result of a question, and the text on stderr.
+    /// Asks the brain a question; returns the stdout and the stderr.
     #[track_caller]
     fn asks(&self) -> (String, String) {
         let done = self.behind("", &["ask", "clients", "wait"]);
@@ -112,7 +113,7 @@ fn a_folder_for_caches_that_cannot_be_written_costs_the_index_and_no_answer() {
     let (found, beside) = user.asks();
     assert!(found.starts_with("Note 0") && beside.contains(lost), "{found}{beside}");
     assert_eq!(fs::read_dir(user.path("caches")).unwrap().count(), 0);
-    // The next folder has an index that was built before.
+    // The same folder can be written again. Its index, which this question builds, must not change afterwards.
     user.mode("caches", 0o700);
     assert!(!user.asks().1.contains(lost));
     let index = fs::read_dir(user.path("caches/brain")).unwrap().next().unwrap().unwrap().path();
@@ -124,7 +125,7 @@ fn a_folder_for_caches_that_cannot_be_written_costs_the_index_and_no_answer() {
     user.mode(index, 0o700);
 }
 
-/// A limit on the size of files, in blocks, looks to a process like a full disk.
+/// A limit on the size of files has the same effect as a full disk. The limit is in blocks.
 #[test]
 fn a_disk_that_is_full_before_there_is_an_index_is_told_with_what_to_do() {
     let user = User::new(400);
@@ -132,7 +133,7 @@ fn a_disk_that_is_full_before_there_is_an_index_is_told_with_what_to_do() {
         let done = user.behind(&format!("trap '' XFSZ; ulimit -f {blocks};"), &["ask", "clients", "wait"]);
         let beside = String::from_utf8_lossy(&done.stderr).into_owned();
         if done.status.success() {
-            // The part that fitted on the disk answers.
+            // The notes whose index fitted on the disk give the answer.
             assert!(beside.contains("what files say now is not known"), "{done:?}");
         } else {
             let said = sentence(&done);

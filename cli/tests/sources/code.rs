@@ -1,4 +1,4 @@
-//! The source `code` by the command line, with and without a session, and by the hooks of an agent.
+//! Tests the source `code` by the command line, with and without a session, and by an agent's hooks.
 #![cfg(all(unix, feature = "code"))]
 
 use crate::kit;
@@ -27,14 +27,14 @@ impl Project {
         fs::write(self.0.checkout.join(path), text).unwrap();
     }
 
-    /// Returns the text that a hook shows the model.
+    /// Runs a hook; returns its text for the model.
     fn hook(&self, mut event: Value) -> String {
         event["session_id"] = json!("s");
         event["cwd"] = json!(self.0.checkout);
         self.0.hook(&[], &event)
     }
 
-    /// Repeats a hook until its text is as expected, because a hook does not wait for a late source.
+    /// Repeats a hook until its text contains `says`, because a hook does not wait for a late source.
     fn told(&self, event: &Value, says: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -47,7 +47,7 @@ impl Project {
     }
 }
 
-/// A user who never asks for code pays nothing for it: a start with the source is as fast as one without.
+/// The source costs nothing before the first question about code: its thread starts with that question.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_thread_of_the_code_begins_with_the_first_question() {
@@ -76,7 +76,7 @@ fn a_node_is_there_with_a_session_and_without() {
     assert!(!desk.runtime.exists(), "no session was begun");
     assert_eq!(fs::read_dir(&desk.checkout).unwrap().count(), 3, "nothing is left in the project");
     let serve = desk.serve();
-    // A session answers at once, with the files that it has read so far.
+    // Repeats the question: a session answers at once, with the files that it has read so far.
     let begun = Instant::now();
     while desk.run(&["code", "status"])["as_of"]["complete"] != true {
         assert!(begun.elapsed() < Duration::from_secs(20));
@@ -108,9 +108,9 @@ fn an_agent_hears_of_what_it_names_and_of_what_it_left_behind() {
     assert_eq!(project.hook(edit), "");
 }
 
-/// A checkout contains a program for each way in which git runs programs. It also contains a `git`, and PATH names
-/// the checkout: by `.`, by an empty part, by its own path. The answer names the tests for the changed code, and no
-/// program of the checkout runs.
+/// The checkout contains a program for each way in which git runs programs. It also contains a `git`, and PATH names
+/// the checkout in three ways: by `.`, by an empty part and by its path. The answer must name the tests for the changed
+/// code, and no program of the checkout may run.
 #[test]
 fn no_program_of_a_checkout_is_run_for_its_changes() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -127,7 +127,7 @@ fn no_program_of_a_checkout_is_run_for_its_changes() {
     project.write("pay.py", "def process_payment(order):\n    return order\n");
     git(&["add", "-A"]);
     git(&["commit", "-qm", "x"]);
-    // The new text is as long as the old one, so git must read it.
+    // The new text is as long as the old one, so git cannot see the change from the size.
     project.write("pay.py", "def process_payment(order):\n    return OTHER\n");
     project.write("git", &format!("#!/bin/sh\necho >> '{}'\n", mark.display()));
     fs::set_permissions(checkout.join("git"), fs::Permissions::from_mode(0o755)).unwrap();

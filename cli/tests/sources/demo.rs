@@ -1,4 +1,4 @@
-//! Tests a source besides the hints, `tests/demo`, through every surface: the promises of `nudge_core::source`.
+//! Tests the promises of `nudge_core::source` with a source besides the hints, `tests/demo`, through every surface.
 #![cfg(unix)]
 
 use crate::kit;
@@ -14,7 +14,7 @@ use kit::{PATIENCE, Serve, command, home, wait_for, with_demo};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A session whose servers may have the demo source.
+/// A session. Its servers may have the demo source.
 struct Desk {
     _home: TempDir,
     runtime: PathBuf,
@@ -28,19 +28,19 @@ impl Desk {
         Self { _home: home, runtime, data }
     }
 
-    /// Starts a server that becomes PRIMARY at once.
+    /// Starts a server, which becomes PRIMARY.
     fn primary(&self) -> Serve {
         Serve::spawn(with_demo(&self.runtime, &self.data, &["serve", "--port", "0"]), &self.runtime)
     }
 
-    /// Starts a PROXY for a further agent, with the demo source or without.
+    /// Starts a PROXY for another agent, with or without the demo source.
     fn proxy(&self, has_demo: bool) -> Serve {
         let command = if has_demo { with_demo(&self.runtime, &self.data, &["serve"]) } else { command(&self.runtime) };
         Serve::stand_by(command, &self.runtime)
     }
 
-    /// Returns the first line of `nudge watch` with these flags. It repeats a command meanwhile, because `nudge
-    /// watch` does not report changes from before it listens.
+    /// Returns the first line of `nudge watch` with these flags. Repeats `command` until that line appears, because
+    /// `nudge watch` reports no change from before it listens.
     fn first_watched(&self, flags: &[&str], command: &[&str]) -> String {
         let args = [&["watch"], flags].concat();
         let mut watch = with_demo(&self.runtime, &self.data, &args).stdin(Stdio::null()).spawn().unwrap();
@@ -58,7 +58,7 @@ impl Desk {
         first
     }
 
-    /// Runs a command that must succeed; returns its output.
+    /// Runs a command; returns its stdout. Asserts that it succeeds.
     fn run(&self, args: &[&str]) -> String {
         let output = with_demo(&self.runtime, &self.data, args).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -85,7 +85,7 @@ fn it_is_served_at_a_primary_and_at_a_proxy_and_listed_once_in_use() {
     let hello = primary.initialize("2025-11-25");
     assert!(!hello["result"]["instructions"].as_str().unwrap().contains("demo"), "{hello}");
     assert!(!has_demo(&tools(&mut primary)), "it has nothing yet");
-    // An unlisted tool cannot be called; its method can.
+    // A client cannot call a tool that is not listed, but it can call the method.
     assert_eq!(primary.tool("nudge_demo_add", &json!({"name": "a", "text": "x"}))["error"]["code"], -32602);
     let added = primary.call("nudge.demo.add", &json!({"name": "a", "text": "one"}));
     assert_eq!(added["result"]["count"], 1, "{added}");
@@ -93,7 +93,7 @@ fn it_is_served_at_a_primary_and_at_a_proxy_and_listed_once_in_use() {
     let told = primary.tool("nudge_demo_get", &json!({"name": "a"}));
     assert_eq!(told["result"]["structuredContent"]["text"], "one", "{told}");
 
-    // Starts a PROXY whose build has the source, and one whose build does not.
+    // Starts a PROXY whose binary has the source, and then a PROXY whose binary lacks it.
     for knows in [true, false] {
         let mut proxy = desk.proxy(knows);
         let listed = tools(&mut proxy);
@@ -119,7 +119,7 @@ fn agents_are_told_when_a_source_comes_into_use() {
     primary.initialize("2025-11-25");
     let mut proxy = desk.proxy(true);
     assert!(!has_demo(&tools(&mut primary)) && !has_demo(&tools(&mut proxy)));
-    // The first tick has noted which sources are in use.
+    // Waits for the first tick, which notes the sources that are in use.
     wait_for("a tick", PATIENCE, || {
         let status = primary.call("nudge.status", &json!({}));
         (status["result"]["demo"]["ticks"].as_u64()? > 0).then_some(())
@@ -155,11 +155,11 @@ fn after_a_promotion_the_tools_are_those_of_the_new_primary() {
     let mut proxy = desk.proxy(true);
     assert!(!has_demo(&tools(&mut proxy)), "the PRIMARY does not have it");
     assert_eq!(plain.call("nudge.demo.list", &json!({}))["error"]["code"], -32601);
-    // Adds a note as from another session, so that the source is in use as soon as it opens.
+    // Writes a note as an earlier session would. The source is then in use as soon as it opens.
     nudge_core::source::DataDir::new(&desk.data).create_folder().unwrap();
     std::fs::write(desk.data.join("demo.jsonl"), "{\"note\":{\"name\":\"old\",\"text\":\"kept\"}}\n").unwrap();
     plain.child.kill().unwrap();
-    // The proxy's client is notified that the list may have changed.
+    // The client of the PROXY is notified of a new list of tools.
     wait_for("the news", PATIENCE, || {
         let heard = proxy.receive();
         (heard["method"] == "notifications/tools/list_changed").then_some(())
@@ -184,7 +184,7 @@ fn a_call_with_a_key_is_made_once_across_the_death_of_the_primary() {
     };
     let first = add(&primary, "one");
     assert_eq!(first["result"]["note"]["text"], "one", "{first}");
-    // Another caller writes the same note meanwhile.
+    // Another caller changes the note before the repeated call.
     primary.call("nudge.demo.add", &json!({"name": "a", "text": "newer"}));
     primary.child.kill().unwrap();
     primary.child.wait().unwrap();
@@ -205,7 +205,7 @@ fn a_primary_without_its_lock_acknowledges_nothing_of_any_source() {
     let primary = desk.primary();
     primary.call("nudge.demo.add", &json!({"name": "a", "text": "one"}));
     std::fs::remove_file(desk.runtime.join("primary.lock")).unwrap();
-    // Another process takes the lock before this PRIMARY puts the file back.
+    // Takes the lock before this PRIMARY restores the lock's file.
     let _next = nudge_client::RuntimeDir::open(Some(&desk.runtime)).unwrap().try_lock().unwrap().unwrap();
     let refused = primary.call("nudge.demo.add", &json!({"name": "b", "text": "two"}));
     assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{refused}");
@@ -236,8 +236,8 @@ fn a_slow_call_holds_up_no_other_call() {
     for call in slow {
         assert!(call.join().unwrap().contains("\"waited_ms\":300"));
     }
-    // On the event loop, the four calls would run one after the other, and no other caller would get an answer
-    // meanwhile.
+    // If the slow calls ran on the event loop, they would run one after another, and no other caller would get an
+    // answer meanwhile.
     assert!(quick > 20, "{quick} quick calls beside them");
 }
 
@@ -264,13 +264,13 @@ fn its_offers_come_out_of_the_hook_beside_hints() {
         "{said}"
     );
     assert_eq!(says(&event("s1"), "2000"), "", "a session is told once");
-    // An urgent note comes before everything else, within the limit of bytes.
+    // An urgent note comes before everything else, also within a small limit of bytes.
     desk.run(&["demo", "add", "stop", "the build of the api is broken, stop", "--urgent"]);
     let said = says(&event("s2"), "400");
     assert!(said.len() <= 400, "{} bytes", said.len());
     let lines: Vec<_> = said.lines().filter(|line| line.starts_with("- ")).collect();
     assert!(lines[0].starts_with("- note stop: the build of the api is broken"), "{said}");
-    // The outcome of a suggested command is counted for the session.
+    // The outcome of a suggested command is counted for the client session.
     desk.run(&["call", "outcome", r#"{"command":"make api","ok":true,"client_session":"s1"}"#]);
     let stats: Value = serde_json::from_str(&desk.run(&["call", "stats"])).unwrap();
     assert_eq!(stats["followed"], 1, "{stats}");
@@ -283,7 +283,7 @@ fn it_is_recalled_beside_hints() {
     let _primary = desk.primary();
     desk.run(&["set", "api", "build", "make api"]);
     desk.run(&["demo", "add", "alpha", "the api needs node 20"]);
-    // On a busy machine a source may be late; the answer then says so.
+    // Repeats the recall: on a busy machine a source may be late, and the answer then says so.
     let recall = |words: &[&str]| {
         let said = || Some(desk.run(words)).filter(|said| !said.contains("in time") && !said.contains("\"late\""));
         wait_for("an answer in time", PATIENCE, said)
@@ -327,7 +327,7 @@ fn its_changes_are_watched_and_its_resources_are_read() {
 
     let mut ask = |method: &str, params: Value| {
         primary.send(&json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params}).to_string());
-        // Skips notifications that come first.
+        // Skips the notifications before the answer.
         let answer = wait_for("the answer", PATIENCE, || Some(primary.receive()).filter(|answer| answer["id"] == 5));
         answer["result"].clone()
     };
@@ -372,7 +372,7 @@ fn it_works_ticks_and_ends_and_its_settings_are_listed() {
 #[test]
 fn endless_calls_of_one_agent_leave_every_other_caller_as_it_was() {
     const CALLS: u64 = 560;
-    /// The most unanswered calls of a PROXY: running and waiting ones.
+    /// The most unanswered calls of a PROXY: 8 that run and 64 that wait.
     const UNDER_WAY: u64 = 8 + 64;
     let desk = Desk::new();
     let primary = desk.primary();
@@ -388,7 +388,7 @@ fn endless_calls_of_one_agent_leave_every_other_caller_as_it_was() {
         let told = greedy.receive().to_string();
         refused += u64::from(told.contains("waiting already"));
     }
-    // Calls by another agent, over TCP, by commands and for the status all work.
+    // Calls still work for another agent, over TCP, by commands, and for the status.
     let mut other = desk.proxy(true);
     assert!(has_demo(&tools(&mut other)));
     assert_eq!(other.tool("nudge_demo_get", &json!({"name": "a"}))["result"]["structuredContent"]["text"], "one");

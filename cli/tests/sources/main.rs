@@ -1,4 +1,4 @@
-//! The sources, tested through the binary.
+//! Tests the sources through the binary.
 
 #[path = "../kit/mod.rs"]
 mod kit;

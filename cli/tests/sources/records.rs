@@ -1,4 +1,5 @@
-//! Records by the command line: with and without a session, found by a hook, and kept after the death of a server.
+//! Tests records by the command line: with and without a session, in the text of a hook, and after the death of a
+//! server.
 #![cfg(unix)]
 
 use crate::kit;
@@ -9,12 +10,12 @@ use std::process::{Command, Stdio};
 use kit::desk::Desk;
 use serde_json::{Value, json};
 
-/// Shortcuts for commands of records.
+/// Shortcuts for the commands of records.
 trait Recorded {
     fn add(&self, title: &str, body: &str) -> i64;
     fn prompt_with(&self, env: &[(&str, &str)], session: &str, prompt: &str) -> String;
 
-    /// Runs a hook for a prompt; returns the text for the model.
+    /// Runs a hook for a prompt; returns its text for the model.
     fn prompt(&self, session: &str, prompt: &str) -> String {
         self.prompt_with(&[], session, prompt)
     }
@@ -60,7 +61,7 @@ fn a_record_is_there_with_a_session_and_without() {
     assert_eq!(desk.run(&["records", "import", file.to_str().unwrap()])["skipped"], 2);
 }
 
-/// The doctor must ask the server, because no other process knows what the server has done and holds.
+/// The doctor asks the server, because only the server's process has these counts.
 #[test]
 fn doctor_tells_of_the_server_and_not_of_itself() {
     let desk = Desk::new();
@@ -200,7 +201,7 @@ fn a_record_is_changed_in_an_editor_or_by_flags() {
         let out = edit.stdin(Stdio::null()).output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
-    // Without and with a server, the command reads and writes the same file.
+    // The command edits the same file without a server and with one.
     let untouched = desk.run(&["records", "show", &id]);
     assert_eq!(edit("cat \"$file\" > seen"), (Some(0), "nudge: nothing was changed\n".to_owned()));
     let seen = fs::read_to_string(desk.checkout.join("seen")).unwrap();
@@ -215,7 +216,7 @@ fn a_record_is_changed_in_an_editor_or_by_flags() {
     let _serve = desk.serve();
     assert_eq!(edit("echo more >> \"$file\"").0, Some(0));
     assert_eq!(desk.run(&["records", "show", &id])["body"], "# nginx\n\nhas a limit\n\nmore");
-    // Another user's change stays, and the typed text is kept in a file.
+    // Another user has changed the record meanwhile. That change stays, and the typed text is kept in a file.
     let (code, said) = edit(&format!("nudge records edit {id} --title theirs > /dev/null\necho mine >> \"$file\""));
     assert!(code == Some(4) && said.contains("has version 4 by now, not 3"), "{said}");
     let kept = said.trim_end().trim_end_matches('.').rsplit_once("your text is in ").unwrap().1;
@@ -223,7 +224,7 @@ fn a_record_is_changed_in_an_editor_or_by_flags() {
     assert_eq!(desk.run(&["records", "show", &id])["title"], "theirs");
     let (code, said) = edit("echo 'titel: x' > \"$file\"");
     assert!(code == Some(2) && said.contains("one line each of title, kind, status"), "{said}");
-    // A text with a credential is not kept on disk.
+    // A text with a credential is not kept in a file.
     let token = ["ghp", "_", &"aB3dE6gH9j".repeat(4)[..36]].concat();
     let (code, said) = edit(&format!("echo '{token}' >> \"$file\""));
     assert!(code == Some(4) && said.contains("your text was not kept") && !said.contains(&token), "{said}");

@@ -1,4 +1,4 @@
-//! Signals between agents: files that any program can read and write, with or without a session.
+//! Tests signals between agents: files that any program can read and write, with or without a session.
 #![cfg(unix)]
 
 use crate::kit;
@@ -13,7 +13,7 @@ use kit::{PATIENCE, Serve, command, home, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A checkout, and a runtime directory whose session need not run.
+/// A checkout and a runtime directory, in which the test may start a session.
 struct Desk {
     _home: TempDir,
     runtime: PathBuf,
@@ -31,7 +31,7 @@ impl Desk {
         Self { _home: home, runtime, checkout }
     }
 
-    /// Returns a command of a server in the checkout.
+    /// Returns the command of a server in the checkout.
     fn serve(&self, args: &[&str]) -> Command {
         let mut serve = command(&self.runtime);
         serve.args(args).current_dir(&self.checkout).env_remove("CLAUDE_PROJECT_DIR").env("PWD", &self.checkout);
@@ -42,14 +42,14 @@ impl Desk {
         Serve::spawn(self.serve(&["--port", "0"]), &self.runtime)
     }
 
-    /// Starts a PROXY for a further agent.
+    /// Starts a PROXY for another agent with this name.
     fn proxy(&self, own_name: &str) -> Serve {
         let mut command = self.serve(&[]);
         command.env("NUDGE_AGENT_ID", own_name);
         Serve::stand_by(command, &self.runtime)
     }
 
-    /// Returns the command line of an agent in a folder of the checkout.
+    /// Returns a command of the agent with this name, in a folder of the checkout.
     fn nudge(&self, own_name: &str, args: &[&str]) -> Command {
         let mut nudge = command(&self.runtime);
         let program = nudge.get_program().to_owned();
@@ -70,7 +70,7 @@ impl Desk {
         nudge
     }
 
-    /// Runs a command that must succeed; returns its result.
+    /// Runs a command; returns its result. Asserts that it succeeds.
     fn run(&self, own_name: &str, args: &[&str]) -> Value {
         let output = self.nudge(own_name, &[args, &["--json"]].concat()).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -83,7 +83,7 @@ impl Desk {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Runs a hook; returns the text for the model.
+    /// Runs a hook; returns its text for the model.
     fn hook(&self, own_name: &str, event: &Value) -> String {
         let mut hook = self.nudge(own_name, &["hook"]);
         let mut child = hook.env("NUDGE_HOOK_MS", "5000").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -204,7 +204,7 @@ fn tools_are_listed_once_there_is_a_state_directory_or_the_setting_is_on() {
     desk.run("mayor", &["signals", "send", "polecat", "--type", "abort"]);
     assert_eq!(listed(&mut primary), [true; 3]);
     wait_for("the tools of the PROXY", PATIENCE, || (listed(&mut proxy) == [true; 3]).then_some(()));
-    // The agent's name comes from its environment, and its folder is that of its server.
+    // The server takes the agent's name from its environment and the folder from its own current folder.
     let checked = proxy.tool("nudge_signals_check", &json!({}));
     assert_eq!(checked["result"]["structuredContent"]["signal"]["type"], "abort", "{checked}");
     let answered = proxy.tool("nudge_signals_respond", &json!({"message": "stopped"}));
@@ -225,26 +225,26 @@ fn an_agent_is_told_unasked_once_and_before_everything_else() {
     desk.run("", &["set", "api", "build", "make build", "--priority", "10"]);
     desk.run("mayor", &["signals", "send", "polecat", "--type", "abort", "--message", "Stop: wrong branch."]);
     let line = "- signal abort from agent mayor, just now, in its words: \"Stop: wrong branch.\"";
-    // The event comes after a tool; the hook tells no hints then.
+    // After a tool a hook tells no hints, but it tells a signal.
     let said = desk.hook("polecat", &desk.event("PostToolUse", "s1"));
     assert_eq!(said.lines().collect::<Vec<_>>(), ["Nudge: what cannot wait. These are notes, not instructions:", line]);
     for name in ["PostToolUse", "PostToolUseFailure"] {
         assert_eq!(desk.hook("polecat", &desk.event(name, "s1")), "", "once");
     }
     assert!(!desk.hook("polecat", &desk.event("UserPromptSubmit", "s1")).contains("signal"));
-    // In a further session the signal comes at a prompt, before the hint. No other agent is told.
+    // In another client session the signal comes with the next prompt, before the hints. No other agent is told.
     let said = desk.hook("polecat", &desk.event("UserPromptSubmit", "s2"));
     let told: Vec<_> = said.lines().filter(|line| line.starts_with("- ")).collect();
     assert!(told[0] == line && said.contains("make build"), "{said}");
     assert!(!desk.hook("other", &desk.event("UserPromptSubmit", "s3")).contains("signal"));
-    // An agent that sets no name uses the name of its session. A session that was told one signal is told another one
-    // too.
+    // An agent without a name in its environment uses the name of its client session. A session that was told one
+    // signal is also told the next one.
     desk.run("mayor", &["signals", "send", "s1", "--type", "sync_request", "--requires-response"]);
     let said = desk.hook("", &desk.event("PostToolUse", "s1"));
     assert!(said.ends_with("state up to date.\"; it waits for your answer by nudge_signals_respond"), "{said}");
 }
 
-/// Follows the protocol of the specification as a shell script.
+/// A shell script that follows the protocol of the specification.
 const SHELL: &str = r#"
 set -eu
 state=.chipset/state
@@ -259,7 +259,7 @@ read) sed -n 's/.*"message": *"\([^"]*\)".*/\1/p' "$state/nudge/$2/latest.json" 
 esac
 "#;
 
-/// Follows the protocol as a Python script, with its own format of times.
+/// A Python script that follows the protocol and writes times in its own format.
 const PYTHON: &str = r#"
 import datetime, json, os, sys
 verb, agent, *rest = sys.argv[1:]
@@ -290,7 +290,7 @@ fn programs_that_follow_the_specification_exchange_signals_with_ours() {
         let mut command = Command::new(program);
         command.args(["-c", text]);
         if program == "sh" {
-            // A shell has this word as its name; Python leaves the name out of the arguments.
+            // `sh -c` takes its first argument as the script's name. Python has no such argument.
             command.arg("sh");
         }
         let output = command.args(args).current_dir(&desk.checkout).output().unwrap();
@@ -304,14 +304,13 @@ fn programs_that_follow_the_specification_exchange_signals_with_ours() {
             other(program, text, &["send", "ours", "theirs", &message]);
             let checked = desk.run("ours", &["signals", "check"]);
             assert_eq!(checked["signal"]["message"], message);
-            // A signal that Nudge sends right after it has a later time, also for programs that compare times as
-            // text.
+            // The next signal of Nudge has a later time, even for programs that compare times as text.
             let theirs = checked["last_seen"].as_str().unwrap().to_owned();
             let sent = desk.run("mayor", &["signals", "send", "ours", "--type", "abort"]);
             assert!(sent["signal"]["timestamp"].as_str().unwrap() > &*theirs, "{sent} {theirs}");
             let checked = desk.run("ours", &["signals", "check", "--last-seen", &theirs]);
             assert_eq!(checked["signal"]["type"], "abort", "{checked}");
-            // Nudge answers the script.
+            // Nudge answers the script's question.
             let answer = format!("answer {round}");
             let sent = desk.run("ours", &["signals", "send", "theirs", "--type", "sync_request", "--message", &answer]);
             assert_eq!(other(program, text, &["read", "theirs"]).trim(), answer);
@@ -332,7 +331,7 @@ fn a_state_directory_that_leads_elsewhere_is_refused_by_name() {
     let (code, said) = desk.refused("a", &["signals", "send", "b", "--type", "abort"]);
     assert!(code == Some(2) && said.contains("leads out of"), "{said}");
     assert!(fs::read_dir(&outside).unwrap().next().is_none());
-    // The user's own variable may name any directory.
+    // A variable of the user may name any directory.
     let named: &Path = &outside.join("state");
     let mut send = desk.nudge("a", &["signals", "send", "b", "--type", "abort"]);
     assert!(send.env("NUDGE_STATE_DIR", named).output().unwrap().status.success());

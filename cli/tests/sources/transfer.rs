@@ -1,4 +1,4 @@
-//! Exports and imports by the command line that are larger than an answer, a call or a page.
+//! Tests exports and imports by the command line that are larger than an answer, a call or a page.
 #![cfg(unix)]
 
 use crate::kit;
@@ -10,7 +10,7 @@ use std::process::Stdio;
 use kit::desk::Desk;
 use serde_json::{Value, json};
 
-/// Writes an export of this many records with this text.
+/// Writes an export of this many records with this body; returns its path.
 fn records_file(desk: &Desk, count: usize, body: &str) -> PathBuf {
     let record = |number: usize| {
         json!({"project": format!("acme/p{}", number % 7), "kind": "issue", "title": format!("Number {number}"),
@@ -27,7 +27,7 @@ fn import(desk: &Desk, file: &Path) -> Value {
     desk.run(&["records", "import", file.to_str().unwrap()])
 }
 
-/// Writes the output of a command to a file.
+/// Writes the output of a command to a file; returns its path.
 fn print_to(desk: &Desk, args: &[&str], name: &str) -> PathBuf {
     let file = desk.home.path().join(name);
     let status = desk.nudge(args).stdout(File::create(&file).unwrap()).status().unwrap();
@@ -83,7 +83,7 @@ fn an_import_lets_another_process_write_and_goes_on_after_a_kill() {
     assert_eq!(desk.run(&["records", "list", "--project", "*", "--limit", "1"])["total"], count + 1);
 }
 
-/// Writes a store of hints with values of 60 KB.
+/// Writes an export of this many hints, each with a value of 60 KB; returns its path.
 fn hints_file(desk: &Desk, count: usize) -> PathBuf {
     let hint = |number: usize| {
         let value = format!("{number} {}", "word ".repeat(12_000));
@@ -110,7 +110,7 @@ fn a_store_larger_than_a_call_comes_in_and_goes_out() {
     let file = file.to_str().unwrap();
     let with_room = |bytes: &str| {
         let mut server = desk.server();
-        // Switches the secret guard off, because it would take most of the time.
+        // Switches the secret guard off, because it would need most of the test's time.
         server.env("NUDGE_MAX_BYTES", bytes).env("NUDGE_SECRET_GUARD", "0");
         kit::Serve::spawn(server, &desk.runtime)
     };

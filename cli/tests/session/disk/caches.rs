@@ -1,6 +1,6 @@
-//! Caches that may be deleted: the index of a brain, and the index of a project's code. If the disk under them fails,
-//! every question still gets an answer. An answer about a file that has changed since says so. No file of the user is
-//! written.
+//! Tests a disk that fails under the index of a brain or of a project's code. These indexes are caches, which a user
+//! may delete. Every question still gets an answer. If a file has changed and the index could not follow, the answer
+//! says so. No file of the user is written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use std::process::Output;
 
 use super::{FAULTS, LONG, Lab, kit::session::run, wait_for};
 
-/// A question about files that change meanwhile.
+/// A question about a file that the test changes.
 struct Asked {
     beneath: &'static str,
     args: &'static [&'static str],
     file: fn(&Lab) -> PathBuf,
-    /// The texts of the file, one after the other, each with a word of its answer.
+    /// The texts of the file in order, each with a word that its answer contains.
     says: [(&'static str, &'static str); 3],
 }
 
@@ -46,13 +46,13 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
     for (Asked { beneath, args, file, says }, (fault, kind)) in
         ALL.iter().flat_map(|asked| FAULTS.iter().map(move |fault| (asked, fault)))
     {
-        // Tests without and with an earlier cache, each without a session and in a session.
+        // Tests without and with an earlier cache, each time without a session and in a session.
         for (is_first, in_session) in [(true, false), (false, false), (true, true), (false, true)] {
             let what = format!("{beneath}, {kind}, the first: {is_first}, a session: {in_session}");
             let lab = Lab::new();
             let _serve = in_session.then(|| lab.serve(beneath));
             fs::create_dir_all(lab.desk.home.path().join("notes")).unwrap();
-            // A session answers before it has read the files, and says so.
+            // Repeats the question: a session answers before it has read the files, and its answer says so.
             let ask = || {
                 wait_for("the files to be read", LONG, || {
                     let done = run(lab.command(beneath, args), LONG);
@@ -76,8 +76,8 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
                 let done = ask();
                 let beside = String::from_utf8_lossy(&done.stderr);
                 if let Some(stale) = beside.lines().find(|line| line.contains("stale")).filter(|_| !is_first) {
-                    // The index answers from its last read, says so, and names what to do. A session may have read
-                    // the change already.
+                    // The answer comes from the last good index. It says so and names what to do. A session may already
+                    // have read the change.
                     let said = String::from_utf8_lossy(&done.stdout);
                     assert!(
                         done.status.success() && says[..2].iter().any(|(_, says)| said.contains(says)),
@@ -94,7 +94,8 @@ fn a_disk_that_fails_beneath_what_may_be_thrown_away_costs_no_answer() {
             lab.disarm();
             assert_eq!(lab.files(), files, "{what}: nothing of the user's is written");
             answers(&ask(), now);
-            // Neither the writer nor a later reader takes an old answer for the present state.
+            // After the disk works again, no command takes the old answer for the present state: neither the first,
+            // which writes the index, nor the second.
             write(2);
             for _ in 0..2 {
                 answers(&ask(), 2);

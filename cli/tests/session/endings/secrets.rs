@@ -1,4 +1,5 @@
-//! The contents of a session's files: no file has a secret hint, and with `NUDGE_JOURNAL=0` no file has any hint.
+//! Tests what the files of a session contain: no file contains a secret hint, and with `NUDGE_JOURNAL=0` no file
+//! contains any hint.
 
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ fn secret_hints_are_in_no_file_and_end_with_their_primary() {
     let proxy = &session.agents[2];
     proxy.result("nudge_set_hint", &set("open", "in the open"));
     proxy.result("nudge_set_hint", &secret("one", "hush-hush-one"));
-    // With a key, the server also remembers the call's result.
+    // The server remembers the result of a call with a key, so this result could reach a file too.
     session.raw().call("nudge.set_hint", &secret("two", "hush-hush-two"), Some("a key")).unwrap();
     session.raw().call("nudge.set_hint", &secret("two", "hush-hush-two"), Some("a key")).unwrap();
     assert!(session.nudge(&["set", "c", "three", "hush-hush-three", "--secret"]).status.success());

@@ -1,4 +1,4 @@
-//! A client that subscribed to changes is notified of changes by other callers, also after a promotion.
+//! Tests notifications: a client that subscribed to changes hears of changes by other callers, also after a promotion.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -12,14 +12,14 @@ use crate::kit::session::Session;
 use crate::kit::system::nudge;
 use crate::kit::{PATIENCE, wait_for};
 
-/// Lets another caller make changes until all agents are notified. After a promotion, a PROXY needs a moment to
-/// subscribe at the next PRIMARY.
+/// Makes changes through another caller until all agents are notified. Repeats them, because after a promotion a PROXY
+/// needs a moment to subscribe at the next PRIMARY.
 fn all_hear(session: &Session, component: &str, hear: &[&dyn Fn(&Value) -> bool], agents: &[&Agent]) {
     for (agent, is_meant) in agents.iter().flat_map(|agent| hear.iter().map(move |predicate| (agent, predicate))) {
         let mut number = 0;
         wait_for(&format!("{} to hear of {component}", agent.pid), LONG, || {
             number += 1;
-            // Uses a new component, so that the list changes too.
+            // The component is new, so the list of components changes too.
             let (there, new) = (component.to_owned(), format!("{component}-{}-{number}", agent.pid));
             for component in [&there, &new] {
                 assert!(session.nudge(&["set", component, &format!("k{number}"), "x"]).status.success());
@@ -47,7 +47,7 @@ fn is_list_changed(message: &Value) -> bool {
 fn a_client_of_a_proxy_hears_of_changes_before_and_after_a_promotion() {
     let mut session = Session::start(2);
     let uris = ["nudge://components", "nudge://component/c"];
-    // Clients of 2025 subscribe through two PROXYs; one of these becomes PRIMARY.
+    // Clients of 2025 subscribe through two PROXYs. One of these PROXYs later becomes PRIMARY.
     for agent in &session.agents[1..] {
         agent.ask("resources/list", json!({}), LONG).unwrap();
         for uri in uris {
@@ -73,7 +73,7 @@ fn a_client_of_a_proxy_hears_of_changes_before_and_after_a_promotion() {
     all_hear(&session, "c", &hear, &agents);
 }
 
-/// A running `nudge watch`, which is ended however the test ends.
+/// A running `nudge watch`. Dropping it ends the command, even if the test panics.
 struct Watching {
     child: Child,
     lines: Receiver<Value>,
@@ -92,7 +92,7 @@ impl Watching {
         Self { child, lines }
     }
 
-    /// Makes changes until `nudge watch` reports one, then makes a last change and waits for its report.
+    /// Makes changes until `nudge watch` reports one, then makes one more change and waits for its report.
     fn tells(&mut self, session: &Session, key: &str) {
         let mut number = 0;
         wait_for(&format!("`nudge watch` to tell of {key}"), LONG, || {

@@ -1,4 +1,5 @@
-//! The long-running commands `nudge signals watch` and `nudge signals deacon`, beside agents that are scripts.
+//! Tests the commands that keep running, `nudge signals watch` and `nudge signals deacon`. The other agents are
+//! scripts.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::Desk;
 use super::kit::PATIENCE;
 
-/// A running command, and the events that it prints.
+/// A running command and the events that it prints.
 struct Stays {
     child: Child,
     lines: Receiver<String>,
@@ -27,13 +28,13 @@ impl Stays {
         Self { child, lines }
     }
 
-    /// Waits for the next event, which must come.
+    /// Waits for the next event; panics if none comes.
     fn next(&self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("something is told");
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Waits for the next event of this kind and agent; skips all events before it.
+    /// Waits for an event of this kind about this agent; skips all other events.
     fn until(&self, event: &str, agent: &str) -> Value {
         loop {
             let told = self.next();
@@ -56,7 +57,7 @@ impl Drop for Stays {
     }
 }
 
-/// Writes the hook file of an agent as a mayor's script does.
+/// Writes an agent's hook file, as a mayor's script does.
 fn hook(checkout: &Path, agent: &str, status: &str, last_activity: &str) {
     let hooks = checkout.join(".chipset/state/hooks");
     fs::create_dir_all(&hooks).unwrap();
@@ -69,8 +70,8 @@ fn hook(checkout: &Path, agent: &str, status: &str, last_activity: &str) {
 
 const LONG_AGO: &str = "2026-03-05T10:32:00Z";
 
-/// An agent that follows the specification: it answers each signal that requires a response, and writes its activity
-/// if `notes` is set.
+/// A script of an agent that follows the specification. It answers each signal that requires a response. With `notes`
+/// it also writes its activity to its hook file.
 const AGENT: &str = r#"
 import datetime, json, os, sys, time
 me, notes = sys.argv[1], sys.argv[2] == "notes"
@@ -103,7 +104,7 @@ while True:
     time.sleep(0.02)
 "#;
 
-/// A script that runs until the end of the test.
+/// A script that runs as an agent until the test ends.
 struct Agent(Child);
 
 impl Agent {
@@ -144,14 +145,14 @@ fn the_living_answer_the_dead_are_reported_once_and_two_answer_at_once() {
     assert_eq!((&started["event"], &started["from"]), (&json!("started"), &json!("witness-1")));
     let escalated = deacon.until("escalated", "dead");
     assert_eq!(escalated["to"], "mayor-1");
-    // The other agents get their questions meanwhile, and none of them is reported.
+    // Meanwhile the deacon asks the other agents, and reports none of them.
     for _ in 0..4 {
         deacon.until("asked", "alpha");
     }
     let mails = mails(&desk.checkout);
     let told: Vec<_> = mails.iter().map(|mail| (&mail["type"], &mail["subject"], &mail["from"])).collect();
     assert_eq!(told, [(&json!("health_escalation"), &json!("dead does not answer"), &json!("witness-1"))]);
-    // The dead agent starts again, and the deacon reports it as active.
+    // The dead agent starts again. The deacon reports it as active.
     let _back = Agent::start(&desk, "dead", "notes");
     deacon.until("active", "dead");
     deacon.signal(rustix::process::Signal::TERM);
@@ -201,7 +202,7 @@ fn each_signal_is_watched_as_it_comes() {
     let all = Stays::start(&desk, "", &["signals", "watch"]);
     let of_b = Stays::start(&desk, "b", &["signal", "watch"]);
     assert_eq!((&all.next()["agent"], &of_b.next()["type"]), (&json!("b"), &json!("abort")));
-    // Sends a signal to an agent that is not known yet.
+    // A new agent gets its first signal, and the command reports it.
     desk.run("mayor", &["signals", "send", "c", "--type", "sync_request", "--message", "one"]);
     assert_eq!(all.next()["message"], "one");
     desk.run("mayor", &["signals", "send", "b", "--type", "sync_request", "--message", "two"]);
@@ -209,7 +210,7 @@ fn each_signal_is_watched_as_it_comes() {
     let fields: Vec<_> = told.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(fields, ["agent", "from", "message", "requires_response", "timestamp", "type"]);
     assert_eq!((&told["message"], &all.next()["message"]), (&json!("two"), &json!("two")));
-    // Earlier signals are skipped: the first event is the next signal.
+    // `--last-seen` skips earlier signals, so the first event is the next signal.
     let seen = told["timestamp"].as_str().unwrap();
     let later = Stays::start(&desk, "b", &["signals", "watch", "--last-seen", seen]);
     desk.run("mayor", &["signals", "send", "b", "--type", "sync_request", "--message", "three"]);
