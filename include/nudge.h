@@ -59,36 +59,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The version of the interface that this header describes; grows when a program has to be built anew.
+// The version of the interface in this header. It grows when programs must be built again.
 #define NUDGE_ABI_VERSION 1
 
-// The codes of Nudge's error model, and one for a defect of the library.
+// The codes of Nudge's error model, and a code for a defect of the library.
 typedef enum nudge_code {
-  // Done.
+  // The call succeeded.
   NUDGE_OK = 0,
-  // A type, size, range or schema rule is broken; a pointer is NULL; a text is not UTF-8.
+  // An argument breaks a rule of type, size, range or schema, a pointer is NULL, or a text is not UTF-8.
   NUDGE_E_INVALID = 40001,
   // The secret guard refused a text.
   NUDGE_E_SECRET_REJECTED = 40002,
-  // An illegal glob, or a path that could escape.
+  // The glob is illegal, or the path could leave its folder.
   NUDGE_E_SCOPE_INVALID = 40003,
-  // No such component, key or variant, or none fits the context.
+  // The component, key or variant does not exist, or no variant fits the context.
   NUDGE_E_NOT_FOUND = 40401,
   // `if_match_version` differs from the stored version.
   NUDGE_E_CONFLICT = 40901,
   // A limit of the store is reached.
   NUDGE_E_QUOTA = 42901,
-  // The session's server, or its journal, cannot be reached.
+  // The server of the session, or its journal, cannot be reached.
   NUDGE_E_UNAVAILABLE = 50301,
-  // There is no such method.
+  // The method does not exist.
   NUDGE_E_UNKNOWN_METHOD = -32601,
-  // The params of a method are no JSON object. The reason is `E_INVALID`.
+  // The params of the method are not a JSON object. The reason is `E_INVALID`.
   NUDGE_E_PARAMS_NOT_OBJECT = -32602,
-  // The library panicked, which is a defect. The effect of the call is unknown.
+  // The library panicked because of a defect. The effect of the call is unknown.
   NUDGE_E_INTERNAL = -32603,
 } nudge_code;
 
-// Template languages.
+// The languages of templates.
 typedef enum nudge_format {
   // Mustache.
   NUDGE_FORMAT_MUSTACHE = 1,
@@ -100,7 +100,7 @@ typedef enum nudge_format {
   NUDGE_FORMAT_INTERPOLATE = 4,
 } nudge_format;
 
-// Operating systems, as bits.
+// Operating systems, each as a bit.
 typedef enum nudge_os {
   // Linux.
   NUDGE_OS_LINUX = 1,
@@ -110,15 +110,15 @@ typedef enum nudge_os {
   NUDGE_OS_WINDOWS = 4,
 } nudge_os;
 
-// Says if a value is a credential.
+// Says whether a value is a secret.
 typedef enum nudge_sensitivity {
-  // A secret: redacted wherever people look, never written to disk.
+  // A secret: hidden wherever users look, and never written to disk.
   NUDGE_SENSITIVITY_SECRET = 1,
   // An ordinary value.
   NUDGE_SENSITIVITY_NORMAL = 2,
 } nudge_sensitivity;
 
-// Shells that a command may be written for.
+// The shells for which a command may be written.
 typedef enum nudge_shell {
   // bash.
   NUDGE_SHELL_BASH = 1,
@@ -134,9 +134,9 @@ typedef enum nudge_shell {
   NUDGE_SHELL_FISH = 6,
 } nudge_shell;
 
-// The source of a hint.
+// The origin of a hint.
 typedef enum nudge_source {
-  // A person.
+  // A user.
   NUDGE_SOURCE_USER = 1,
   // A coding agent.
   NUDGE_SOURCE_AGENT = 2,
@@ -146,9 +146,9 @@ typedef enum nudge_source {
   NUDGE_SOURCE_FILE_IMPORT = 4,
 } nudge_source;
 
-// On, off, or as it is by default.
+// A switch: on, off, or the default.
 typedef enum nudge_switch {
-  // As it is by default.
+  // The default.
   NUDGE_DEFAULT = 0,
   // On.
   NUDGE_ON = 1,
@@ -170,39 +170,39 @@ typedef enum nudge_value_type {
   NUDGE_VALUE_JSON = 4,
 } nudge_value_type;
 
-// The context of a caller, checked. It is immutable and threads may share it; free it with `nudge_context_free`. Make
-// one per place and keep it.
+// A checked context of a caller. It never changes, and threads may share it. Make one for each folder and keep it;
+// free it with `nudge_context_free`.
 typedef struct nudge_context nudge_context;
 
-// Why a call was refused. Immutable, may be read by any thread; free it with `nudge_error_free`.
+// The reason why a call was refused. It never changes, and any thread may read it. Free it with `nudge_error_free`.
 typedef struct nudge_error nudge_error;
 
-// A hint that fits, as it was when it was found. Immutable, may be read by any thread; free it with
+// A hint that fits, in the state in which it was found. It never changes, and any thread may read it. Free it with
 // `nudge_match_free`.
 typedef struct nudge_match nudge_match;
 
-// The answer of a method: JSON text, whose parts can be read without a JSON library. It is immutable and any thread
-// may read it; free it with `nudge_result_free`.
+// The answer of a method: JSON text. A caller can read its parts without a JSON library. It never changes, and any
+// thread may read it. Free it with `nudge_result_free`.
 typedef struct nudge_result nudge_result;
 
-// A store of this process, or the session that the machine's `nudge serve` processes share. May be used by
-// any number of threads at once; free it with `nudge_store_free`.
+// A store in this process, or the session that the machine's `nudge serve` processes share. Any number of threads may
+// use it at the same time. Free it with `nudge_store_free`.
 typedef struct nudge_store nudge_store;
 
-// A store seen from one context: the quickest way to look up repeatedly. It keeps the parts of both that it needs,
-// sees every change of the store, and any number of threads may use it; free it with `nudge_view_free`.
+// A store, seen from one context: the fastest way to look up hints repeatedly. It outlives the store's handle, sees
+// every change of the store, and any number of threads may use it. Free it with `nudge_view_free`.
 typedef struct nudge_view nudge_view;
 
-// UTF-8 text of `len` bytes, which need not end in NUL and may hold it. `{NULL, 0}` is "not given".
+// UTF-8 text of `len` bytes. It need not end in NUL and may contain NUL. `{NULL, 0}` is "not given".
 typedef struct nudge_str {
   // The first byte.
   const char *ptr;
-  // How many bytes.
+  // The number of bytes.
   size_t len;
 } nudge_str;
 
-// The result of a call: `NUDGE_OK`, or a code of `nudge_code`. A server that is newer than the library may send
-// another code, with that server's reason in the error.
+// The status of a call: `NUDGE_OK`, or a code of `nudge_code`. A server that is newer than the library may return
+// another code; the error then contains the server's reason.
 typedef int32_t nudge_status;
 
 // A name with a value.
@@ -213,41 +213,41 @@ typedef struct nudge_pair {
   struct nudge_str value;
 } nudge_pair;
 
-// A list of names with values; `{NULL, 0}` is the empty one.
+// A list of names with values; `{NULL, 0}` is the empty list.
 typedef struct nudge_pairs {
   // The first pair.
   const struct nudge_pair *ptr;
-  // How many pairs.
+  // The number of pairs.
   size_t len;
 } nudge_pairs;
 
-// A list of texts; `{NULL, 0}` is the empty one.
+// A list of texts; `{NULL, 0}` is the empty list.
 typedef struct nudge_strs {
   // The first text.
   const struct nudge_str *ptr;
-  // How many texts.
+  // The number of texts.
   size_t len;
 } nudge_strs;
 
-// The context of a caller, to be checked by `nudge_context_new`. A field not given is unknown: a hint that asks for it
-// does not fit.
+// The facts for `nudge_context_new`. A field that is not given is unknown: a hint whose scope needs the field does not
+// fit.
 typedef struct nudge_context_params {
   // `sizeof(nudge_context_params)`.
   size_t struct_size;
-  // Absolute folder without `..`, at most 4,096 bytes.
+  // The absolute folder, without `..`, at most 4,096 bytes.
   struct nudge_str cwd;
-  // Repository in any spelling: `org/repo`, `host/org/repo`, a git URL, `file:///path`.
+  // The repository in any spelling: `org/repo`, `host/org/repo`, a git URL, `file:///path`.
   struct nudge_str repo;
-  // Branch.
+  // The branch.
   struct nudge_str branch;
-  // A bit of `nudge_os`; 0 is unknown.
+  // A bit of `nudge_os`; 0 means unknown.
   uint32_t os;
-  // 0.
+  // Must be 0.
   uint32_t reserved;
-  // Environment variables, at most 256 with values of at most 32 KiB. A value that is not given says that
-  // the variable is not set.
+  // Environment variables: at most 256, with values of at most 32 KiB. If a value is not given, the variable is
+  // known not to be set.
   struct nudge_pairs env;
-  // Open files, at most 256. A hint ranks higher if its component is a segment of their paths.
+  // Open files, at most 256. A hint ranks higher if its component is a part of one of these paths.
   struct nudge_strs files_open;
 } nudge_context_params;
 
@@ -259,70 +259,71 @@ typedef struct nudge_get_params {
   struct nudge_str component;
   // The key.
   struct nudge_str key;
-  // The context of the caller; NULL: nowhere in particular.
+  // The context of the caller; NULL for an unknown context.
   const struct nudge_context *context;
 } nudge_get_params;
 
-// The addends of a score; they sum to it.
+// The terms of a score; their sum is the score.
 typedef struct nudge_parts {
-  // Use, decayed: 0 to 0.30.
+  // Uses, of which old ones count less: 0 to 0.30.
   double frecency;
-  // 0.02 to 0.20.
+  // The priority: 0.02 to 0.20.
   double priority;
-  // 0 to 0.20.
+  // The confidence: 0 to 0.20.
   double confidence;
-  // Given fields of the scope: 0 to 0.20.
+  // The number of given fields in the scope: 0 to 0.20.
   double scope_specificity;
-  // Age since the last set: 0 to 0.10.
+  // The age since the last set: 0 to 0.10.
   double recency;
-  // An open file of the component: at most 0.05.
+  // An open file that belongs to the component: at most 0.05.
   double files_open;
 } nudge_parts;
 
-// Limits and switches of a store; 0 and "not given" stand for the default.
+// Limits and switches of a store. 0 and "not given" mean the default, which each comment names.
 typedef struct nudge_config {
   // `sizeof(nudge_config)`.
   size_t struct_size;
-  // Most components, 500.
+  // The most components: 500.
   uint64_t max_components;
-  // Most hints in one component, variants counted, 200.
+  // The most hints of one component, with all variants: 200.
   uint64_t max_hints_per_component;
-  // Most hints in all, 5,000.
+  // The most hints: 5,000.
   uint64_t max_hints;
-  // Most bytes of all hints as exported, 24 MiB.
+  // The most bytes of all hints in an export: 24 MiB.
   uint64_t max_bytes;
-  // Most suggestions to one client session in 10 minutes, 20.
+  // The most suggestions to one client session in 10 minutes: 20.
   uint64_t suggest_max;
-  // The ttl of hints stored without one, `session`: or a duration such as `PT2H`.
+  // The ttl of hints that are stored without one: `session`, or a duration such as `PT2H`.
   struct nudge_str default_ttl;
-  // A value of `nudge_switch`: on refuses texts that look like credentials; on by default.
+  // A value of `nudge_switch`: on refuses texts that look like credentials. The default is on.
   uint32_t secret_guard;
-  // 1: settings not given here are read from the environment (`NUDGE_MAX_HINTS` and so on).
+  // 1 to read settings that are not given here from the environment (`NUDGE_MAX_HINTS` and so on).
   uint32_t from_env;
 } nudge_config;
 
-// The conditions of a hint: all that are given must hold. An empty one applies everywhere.
+// The conditions of a hint. All given conditions must hold. An empty scope applies everywhere.
 typedef struct nudge_scope {
   // `sizeof(nudge_scope)`.
   size_t struct_size;
-  // Folders, as globs: `*` within a name, `**` across; `dir/**` is `dir` and all below. At most 16 of 512
-  // bytes.
+  // Folders, as globs: `*` stands for characters within a name, `**` also across folders. `dir/**` matches `dir` and
+  // everything below it. At most 16 globs of 512 bytes.
   struct nudge_strs cwd_glob;
   // Repositories, in any spelling.
   struct nudge_strs repo;
-  // Branches, as globs: `hotfix/*`. At most 16 of 512 bytes.
+  // Branches, as globs: `hotfix/*`. At most 16 globs of 512 bytes.
   struct nudge_strs branch;
-  // Bits of `nudge_os`.
+  // Bits of `nudge_os`; 0 for every system.
   uint32_t os;
-  // 0.
+  // Must be 0.
   uint32_t reserved;
   // Environment variables that must be set.
   struct nudge_strs env_required;
-  // Environment variables and the value each must have; a name that stands there again may have either.
+  // Environment variables, each with a value that it must have. If a name occurs several times, any of its values is
+  // enough.
   struct nudge_pairs env_match;
 } nudge_scope;
 
-// A hint to store. Fields that are 0, NULL or not given are left out.
+// A hint to store. A field that is 0, NULL or not given is left out.
 typedef struct nudge_set_params {
   // `sizeof(nudge_set_params)`.
   size_t struct_size;
@@ -334,41 +335,41 @@ typedef struct nudge_set_params {
   struct nudge_str value;
   // A value of `nudge_value_type`.
   uint32_t value_type;
-  // For commands, one of `nudge_shell`.
+  // For a command: one of `nudge_shell`.
   uint32_t shell;
-  // For paths, bits of `nudge_os`.
+  // For a path: bits of `nudge_os`.
   uint32_t path_os;
-  // For templates, one of `nudge_format`; required there.
+  // For a template: one of `nudge_format`; required.
   uint32_t format;
-  // For templates, values for holes that are left open.
+  // For a template: values for holes that a caller leaves open.
   struct nudge_pairs defaults;
-  // Why it is worth knowing, at most 2 KiB.
+  // The reason why the hint is useful, at most 2 KiB.
   struct nudge_str reason;
   // At most 32 tags of 1 to 64 bytes.
   struct nudge_strs tags;
-  // 1 to 10; 5 when left out.
+  // From 1 to 10; 0 stands for 5.
   uint32_t priority;
-  // A value of `nudge_sensitivity`; secret exempts the value from the guard and hides it.
+  // A value of `nudge_sensitivity`. A secret value passes the secret guard and is hidden.
   uint32_t sensitivity;
-  // 0 to 1; 0.5 when left out.
+  // From 0 to 1; NULL stands for 0.5.
   const double *confidence;
-  // `session`, or a duration such as `PT2H` that counts from the last set.
+  // `session`, or a duration such as `PT2H` that starts with the last set.
   struct nudge_str ttl;
-  // The scope; the hint applies everywhere without it.
+  // The scope. With NULL, the hint applies everywhere.
   const struct nudge_scope *scope;
   // The author, free text such as `agent:codex`, at most 256 bytes.
   struct nudge_str added_by;
   // A value of `nudge_source`.
   uint32_t source;
-  // 1: the secret guard's finding is a false alarm.
+  // 1 if the secret guard's finding is a false alarm.
   uint32_t allow_secret;
-  // Refuse unless this is the stored version; 0: unless there is none.
+  // Refuses the call unless the stored hint has this version. 0 means that no hint may be stored yet.
   const uint64_t *if_match_version;
-  // Update this variant and keep its scope; the empty text is the unscoped one.
+  // The variant to update; its scope stays. The empty text names the variant without a scope.
   struct nudge_str variant;
 } nudge_set_params;
 
-// The hint that did its work.
+// The hint that was used with success.
 typedef struct nudge_bump_params {
   // `sizeof(nudge_bump_params)`.
   size_t struct_size;
@@ -376,15 +377,15 @@ typedef struct nudge_bump_params {
   struct nudge_str component;
   // The key.
   struct nudge_str key;
-  // The context that `nudge_get` was called with; a key with several variants needs it, or `variant`.
+  // The context with which `nudge_get` was called. A key with several variants needs this or `variant`.
   const struct nudge_context *context;
-  // This variant, whatever the context; the empty text is the unscoped one.
+  // The variant to bump, whatever the context. The empty text names the variant without a scope.
   struct nudge_str variant;
-  // How many uses to add, 1 to 1,000; 0 stands for 1.
+  // The number of uses to add, from 1 to 1,000; 0 stands for 1.
   uint64_t delta;
 } nudge_bump_params;
 
-// The hint to forget.
+// The hint to delete.
 typedef struct nudge_delete_params {
   // `sizeof(nudge_delete_params)`.
   size_t struct_size;
@@ -392,11 +393,11 @@ typedef struct nudge_delete_params {
   struct nudge_str component;
   // The key.
   struct nudge_str key;
-  // This variant; the empty text is the unscoped one.
+  // The variant to delete. The empty text names the variant without a scope.
   struct nudge_str variant;
-  // 1: every variant. A key with several needs this or `variant`.
+  // 1 deletes every variant. A key with several variants needs this or `variant`.
   uint32_t all;
-  // 0.
+  // Must be 0.
   uint32_t reserved;
 } nudge_delete_params;
 
@@ -404,166 +405,168 @@ typedef struct nudge_delete_params {
 extern "C" {
 #endif // __cplusplus
 
-// Returns the version of the interface of the loaded library: the value of `NUDGE_ABI_VERSION` when it was built.
+// Returns the version of the interface of the loaded library: the `NUDGE_ABI_VERSION` with which it was built.
 uint32_t nudge_abi_version(void);
 
-// The version of the library, such as `0.1.0`. Static.
+// Returns the version of the library, such as `0.1.0`. The text is static.
 struct nudge_str nudge_version(void);
 
-// Makes a context of facts that the caller knows.
+// Makes a context from facts that the caller passes.
 //
-// `NUDGE_E_INVALID` for a relative `cwd`, one with `..`, a repository that cannot be read, or a size over a
-// limit.
+// Fails with `NUDGE_E_INVALID` for a `cwd` that is relative or contains `..`, for a repository that cannot be parsed,
+// and for a size above a limit.
 nudge_status nudge_context_new(const struct nudge_context_params *params,
                                struct nudge_context **out,
                                struct nudge_error **error);
 
-// Makes a context from facts that this process finds about `cwd`, an absolute folder, else about its own folder:
-// repository and branch by git's files, the system, and the process's environment. A session gets only the variables
-// that its hints ask for. `files_open` are as in `nudge_context_params`.
+// Makes a context from facts that this process detects about `cwd`, an absolute folder. If `cwd` is not given, uses
+// the folder of the process. Reads repository and branch from git's files, and adds the system and the environment of
+// the process. A session gets only the variables that its hints mention. `files_open` are the same as in
+// `nudge_context_params`.
 //
-// This call reads the environment: the program must not change it meanwhile.
+// This call reads the environment, so the program must not change the environment during the call.
 nudge_status nudge_context_detect(struct nudge_str cwd,
                                   struct nudge_strs files_open,
                                   struct nudge_context **out,
                                   struct nudge_error **error);
 
-// Frees a context; NULL is fine. Views that were made with it stay as they are.
+// Frees a context. Ignores NULL. Views that were made with the context stay valid.
 void nudge_context_free(struct nudge_context *context);
 
-// Returns the code of the call; 0 for NULL.
+// Returns the code of the error; 0 for NULL.
 nudge_status nudge_error_code(const struct nudge_error *error);
 
-// Returns the stable name, such as `E_NOT_FOUND`; lives as long as the error.
+// Returns the stable name of the error, such as `E_NOT_FOUND`. The text lives as long as the error.
 struct nudge_str nudge_error_reason(const struct nudge_error *error);
 
-// Returns a plain sentence that says what to do and holds no secret. It lives as long as the error.
+// Returns a plain sentence that says what to do. It contains no secret. The text lives as long as the error.
 struct nudge_str nudge_error_message(const struct nudge_error *error);
 
-// Returns details for a program as a JSON object: `reason`, and the fields of the kind (`near_misses` and
-// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). It lives as long as the error.
+// Returns details for programs as a JSON object: `reason`, and the fields of this kind of error (`near_misses` and
+// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). The text lives as long as the error.
 struct nudge_str nudge_error_data(const struct nudge_error *error);
 
-// Frees an error; NULL is fine.
+// Frees an error. Ignores NULL.
 void nudge_error_free(struct nudge_error *error);
 
-// Finds the best hint of a key that fits.
+// Finds the best hint of a key that fits the context.
 //
-// `NUDGE_E_NOT_FOUND` when there is none; the error's data say why (`near_misses`, `missing_context`).
+// Fails with `NUDGE_E_NOT_FOUND` when no hint fits; the error's data say why (`near_misses`, `missing_context`).
 nudge_status nudge_get(const struct nudge_store *store,
                        const struct nudge_get_params *params,
                        struct nudge_match **out,
                        struct nudge_error **error);
 
-// Binds a store to a context; NULL for the latter is an empty one.
+// Binds a store to a context. NULL stands for an empty context.
 nudge_status nudge_view_new(const struct nudge_store *store,
                             const struct nudge_context *context,
                             struct nudge_view **out,
                             struct nudge_error **error);
 
-// As `nudge_get`, from the view's context.
+// Does the same as `nudge_get`, with the view's context.
 nudge_status nudge_view_get(const struct nudge_view *view,
                             struct nudge_str component,
                             struct nudge_str key,
                             struct nudge_match **out,
                             struct nudge_error **error);
 
-// Frees a view; NULL is fine.
+// Frees a view. Ignores NULL.
 void nudge_view_free(struct nudge_view *view);
 
-// The value's text: the string, the command, the path, the template's body, or compact JSON. In full even
-// when the hint is secret. Lives as long as the match.
+// Returns the text of the value: the string, the command, the path, the template's body, or compact JSON. Returns the
+// full text even when the hint is secret. The text lives as long as the match.
 struct nudge_str nudge_match_value(const struct nudge_match *found);
 
-// The value's type, one of `nudge_value_type`.
+// Returns the type of the value, one of `nudge_value_type`.
 uint32_t nudge_match_value_type(const struct nudge_match *found);
 
-// Returns the variant of the key: twelve hex digits, or empty when it applies everywhere. It lives as long as the
-// match.
+// Returns the variant of the key: twelve hex digits, or an empty text when the hint applies everywhere. The text lives
+// as long as the match.
 struct nudge_str nudge_match_variant(const struct nudge_match *found);
 
-// Returns 1 when the value is a secret, which must not be shown; else 0.
+// Returns 1 when the value is a secret, which must not be shown, and otherwise 0.
 uint32_t nudge_match_is_secret(const struct nudge_match *found);
 
-// How often it was set.
+// Returns the version of the hint: the number of times that it was set.
 uint64_t nudge_match_version(const struct nudge_match *found);
 
-// Returns the score, 0 to 1; a session tells four decimals.
+// Returns the score, from 0 to 1. A session returns only four decimals.
 double nudge_match_score(const struct nudge_match *found);
 
-// The addends of its score; all 0 for NULL.
+// Returns the terms of the score; all are 0 for NULL.
 struct nudge_parts nudge_match_parts(const struct nudge_match *found);
 
-// How many reasons there are why it was chosen.
+// Returns the number of reasons for the choice of this hint.
 size_t nudge_match_reason_count(const struct nudge_match *found);
 
-// Returns a reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. It lives as long as
-// the match.
+// Returns a reason, such as `branch=dev allowed`. The first has position 0; after the last one the result is "not
+// given". The text lives as long as the match.
 struct nudge_str nudge_match_reason(const struct nudge_match *found,
                                     size_t position);
 
-// Returns all of it as JSON, `{"hint": ..., "match_explain": ...}`, as `nudge.get_hint` does. It lives as long as the
-// match.
+// Returns the whole match as JSON, as `nudge.get_hint` does: `{"hint": ..., "match_explain": ...}`. The text lives as
+// long as the match.
 struct nudge_str nudge_match_json(const struct nudge_match *found);
 
-// Frees a match; NULL is fine.
+// Frees a match. Ignores NULL.
 void nudge_match_free(struct nudge_match *found);
 
-// The text of a C string that ends in NUL; "not given" for NULL.
+// Returns the text of a C string that ends in NUL; "not given" for NULL.
 struct nudge_str nudge_cstr(const char *text);
 
-// The whole result as compact JSON. Lives as long as the result.
+// Returns the whole result as compact JSON. The text lives as long as the result.
 struct nudge_str nudge_result_json(const struct nudge_result *result);
 
-// The string at a JSON pointer (RFC 6901) such as `/hints/0/hint/key`. Lives as long as the result.
+// Reads the string at a JSON pointer (RFC 6901) such as `/hints/0/hint/key`. The text lives as long as the result.
 //
-// `NUDGE_E_NOT_FOUND` when nothing is there, `NUDGE_E_INVALID` when it is no string.
+// Fails with `NUDGE_E_NOT_FOUND` when there is no value, and with `NUDGE_E_INVALID` when the value is no string.
 nudge_status nudge_result_text(const struct nudge_result *result,
                                struct nudge_str pointer,
                                struct nudge_str *out,
                                struct nudge_error **error);
 
-// The number at a JSON pointer, as a double.
+// Reads the number at a JSON pointer as a double.
 //
-// `NUDGE_E_NOT_FOUND` when nothing is there, `NUDGE_E_INVALID` when it is no number.
+// Fails with `NUDGE_E_NOT_FOUND` when there is no value, and with `NUDGE_E_INVALID` when the value is no number.
 nudge_status nudge_result_number(const struct nudge_result *result,
                                  struct nudge_str pointer,
                                  double *out,
                                  struct nudge_error **error);
 
-// How many elements the array at a JSON pointer has.
+// Reads the number of elements of the array at a JSON pointer.
 //
-// `NUDGE_E_NOT_FOUND` when nothing is there, `NUDGE_E_INVALID` when it is no array.
+// Fails with `NUDGE_E_NOT_FOUND` when there is no value, and with `NUDGE_E_INVALID` when the value is no array.
 nudge_status nudge_result_count(const struct nudge_result *result,
                                 struct nudge_str pointer,
                                 size_t *out,
                                 struct nudge_error **error);
 
-// Frees a result; NULL is fine.
+// Frees a result. Ignores NULL.
 void nudge_result_free(struct nudge_result *result);
 
-// Makes an empty store in this process. `config` may be NULL for the defaults.
+// Makes an empty store in this process. With NULL as `config`, the store has the defaults.
 nudge_status nudge_store_new(const struct nudge_config *config,
                              struct nudge_store **out,
                              struct nudge_error **error);
 
-// Opens the running session of a runtime directory: the one given, else that of `NUDGE_RUNTIME_DIR`, else the default
-// one. `client` names the caller, for people who ask later which client did what; it may be left out.
+// Opens the running session of a runtime directory: of `runtime_dir`, or else of `NUDGE_RUNTIME_DIR`, or else of the
+// default directory. `client` is the caller's name for users who later ask which client changed a hint; it may be left
+// out.
 //
-// Calls on such a store block, and go on with the next server when one ends. A child process that was
-// forked opens connections of its own. `NUDGE_E_UNAVAILABLE` when no `nudge serve` runs there.
+// Calls on such a store block. When a server ends, they continue with the next server. A forked child process opens
+// its own connections. Fails with `NUDGE_E_UNAVAILABLE` when no `nudge serve` runs there.
 nudge_status nudge_connect(struct nudge_str runtime_dir,
                            struct nudge_str client,
                            struct nudge_store **out,
                            struct nudge_error **error);
 
-// Frees a store; NULL is fine. Views and matches that were made with it stay as they are.
+// Frees a store. Ignores NULL. Views and matches that were made with the store stay valid.
 void nudge_store_free(struct nudge_store *store);
 
-// Calls any method by its name, such as `nudge.query`; `nudge_method_name` lists them.
+// Calls any method by its name, such as `nudge.query`. `nudge_method_name` lists the names.
 //
-// `params` is a JSON object, or not given for `{}`. `context` may be NULL; else it is the `context` of the
-// params, which may not have another. `out` may be NULL when the result does not matter.
+// `params` is a JSON object; "not given" means `{}`. If `context` is not NULL, it becomes the `context` of the params,
+// which then must not contain another. `out` may be NULL when the caller does not need the result.
 nudge_status nudge_call(const struct nudge_store *store,
                         struct nudge_str method,
                         struct nudge_str params,
@@ -571,26 +574,27 @@ nudge_status nudge_call(const struct nudge_store *store,
                         struct nudge_result **out,
                         struct nudge_error **error);
 
-// How many methods there are.
+// Returns the number of methods.
 size_t nudge_method_count(void);
 
-// The name of a method, counted from 0, such as `nudge.get_hint`; "not given" past the last one. Static.
+// Returns the name of a method, such as `nudge.get_hint`. The first has position 0; after the last one the result is
+// "not given". The text is static.
 struct nudge_str nudge_method_name(size_t position);
 
 // Stores a hint, or updates the variant with an equal scope.
 //
-// `out` may be NULL; the result is that of `nudge.set_hint`, `{"hint", "variants"}`, and `"previous"`, the hint that stood
-// there with another value. Refusals, in this order: `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`, `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown
-// `variant`), `NUDGE_E_CONFLICT`, `NUDGE_E_QUOTA`.
+// `out` may be NULL. The result is that of `nudge.set_hint`: `{"hint", "variants"}`, and `"previous"` if the call
+// replaced another value. The call can fail, in this order, with `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`,
+// `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown `variant`), `NUDGE_E_CONFLICT` or `NUDGE_E_QUOTA`.
 nudge_status nudge_set(const struct nudge_store *store,
                        const struct nudge_set_params *params,
                        struct nudge_result **out,
                        struct nudge_error **error);
 
-// Counts a use of a hint, which raises it for next time.
+// Counts a use of a hint, so that the hint ranks higher later.
 //
-// `out` may be NULL; the result is that of `nudge.bump`, `{"hint"}`. `NUDGE_E_INVALID` when the key has several
-// variants and neither `context` nor `variant` is given, `NUDGE_E_NOT_FOUND`.
+// `out` may be NULL. The result is that of `nudge.bump`: `{"hint"}`. Fails with `NUDGE_E_NOT_FOUND`, and with
+// `NUDGE_E_INVALID` when the key has several variants and neither `context` nor `variant` is given.
 nudge_status nudge_bump(const struct nudge_store *store,
                         const struct nudge_bump_params *params,
                         struct nudge_result **out,
@@ -598,9 +602,9 @@ nudge_status nudge_bump(const struct nudge_store *store,
 
 // Deletes a hint, one of its variants, or all of them.
 //
-// `out` may be NULL; the result is that of `nudge.delete_hint`, `{"deleted", "previous", "deleted_count"}`.
-// `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is given,
-// `NUDGE_E_NOT_FOUND`.
+// `out` may be NULL. The result is that of `nudge.delete_hint`: `{"deleted", "previous", "deleted_count"}`. Fails with
+// `NUDGE_E_NOT_FOUND`, and with `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is
+// given.
 nudge_status nudge_delete(const struct nudge_store *store,
                           const struct nudge_delete_params *params,
                           struct nudge_result **out,

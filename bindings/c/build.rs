@@ -1,4 +1,4 @@
-//! Gives the shared library the name by which programs find it at run time.
+//! Sets the name by which programs find the shared library at run time.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

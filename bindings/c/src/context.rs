@@ -1,4 +1,4 @@
-//! Reads the context of a caller.
+//! Makes contexts from the facts that C programs pass.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use nudge::{Context, ContextSpec, Os, Result};
 use crate::input::{GrowingParams, hand_over, place, read, unknown, unused};
 use crate::{answer, nudge_error, nudge_pairs, nudge_status, nudge_str, nudge_strs, released};
 
-/// Operating systems, as bits.
+/// Operating systems, each as a bit.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_os {
@@ -19,7 +19,7 @@ pub enum nudge_os {
     NUDGE_OS_WINDOWS = 4,
 }
 
-/// Lists every system with its bit.
+/// Every system with its bit.
 const SYSTEMS: [(u32, Os); 3] = [
     (nudge_os::NUDGE_OS_LINUX as u32, Os::Linux),
     (nudge_os::NUDGE_OS_DARWIN as u32, Os::Darwin),
@@ -34,35 +34,35 @@ pub(crate) fn systems(bits: u32, field: &str) -> Result<Vec<Os>> {
     Ok(SYSTEMS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, os)| *os).collect())
 }
 
-/// The context of a caller, checked. It is immutable and threads may share it; free it with `nudge_context_free`. Make
-/// one per place and keep it.
+/// A checked context of a caller. It never changes, and threads may share it. Make one for each folder and keep it;
+/// free it with `nudge_context_free`.
 pub struct nudge_context(pub(crate) Context);
 
-/// The context of a caller, to be checked by `nudge_context_new`. A field not given is unknown: a hint that asks for it
-/// does not fit.
+/// The facts for `nudge_context_new`. A field that is not given is unknown: a hint whose scope needs the field does not
+/// fit.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_context_params {
     /// `sizeof(nudge_context_params)`.
     pub struct_size: usize,
-    /// Absolute folder without `..`, at most 4,096 bytes.
+    /// The absolute folder, without `..`, at most 4,096 bytes.
     pub cwd: nudge_str,
-    /// Repository in any spelling: `org/repo`, `host/org/repo`, a git URL, `file:///path`.
+    /// The repository in any spelling: `org/repo`, `host/org/repo`, a git URL, `file:///path`.
     pub repo: nudge_str,
-    /// Branch.
+    /// The branch.
     pub branch: nudge_str,
-    /// A bit of `nudge_os`; 0 is unknown.
+    /// A bit of `nudge_os`; 0 means unknown.
     pub os: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
-    /// Environment variables, at most 256 with values of at most 32 KiB. A value that is not given says that
-    /// the variable is not set.
+    /// Environment variables: at most 256, with values of at most 32 KiB. If a value is not given, the variable is
+    /// known not to be set.
     pub env: nudge_pairs,
-    /// Open files, at most 256. A hint ranks higher if its component is a segment of their paths.
+    /// Open files, at most 256. A hint ranks higher if its component is a part of one of these paths.
     pub files_open: nudge_strs,
 }
 
-// SAFETY: holds only integers and pointers behind `struct_size`.
+// SAFETY: the struct has only integers and pointers after `struct_size`.
 unsafe impl GrowingParams for nudge_context_params {
     const NAME: &str = "nudge_context_params";
 }
@@ -70,17 +70,17 @@ unsafe impl GrowingParams for nudge_context_params {
 impl nudge_context_params {
     /// # Safety
     ///
-    /// The texts and lists must be as the header says.
+    /// The texts and lists must be valid as the header requires.
     unsafe fn spec(&self) -> Result<ContextSpec> {
         unused(self.reserved)?;
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let cwd = unsafe { self.cwd.given("cwd") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let repo = unsafe { self.repo.given("repo") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let branch = unsafe { self.branch.given("branch") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let env = unsafe { self.env.pairs("env") }?;
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), owned(value))).collect();
         let os = match systems(self.os, "os")?[..] {
@@ -88,7 +88,7 @@ impl nudge_context_params {
             [os] => Some(os),
             _ => return Err(unknown("os")),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let files_open = unsafe { files(self.files_open) }?;
         Ok(ContextSpec { cwd: owned(cwd), repo: owned(repo), branch: owned(branch), os, env: Some(env), files_open })
     }
@@ -96,16 +96,16 @@ impl nudge_context_params {
 
 /// # Safety
 ///
-/// The list must be as the header says.
+/// The list must be valid as the header requires.
 unsafe fn files(list: nudge_strs) -> Result<Vec<String>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller obeys the rules of this function.
     Ok(unsafe { list.texts("files_open") }?.into_iter().map(str::to_owned).collect())
 }
 
-/// Makes a context of facts that the caller knows.
+/// Makes a context from facts that the caller passes.
 ///
-/// `NUDGE_E_INVALID` for a relative `cwd`, one with `..`, a repository that cannot be read, or a size over a
-/// limit.
+/// Fails with `NUDGE_E_INVALID` for a `cwd` that is relative or contains `..`, for a repository that cannot be parsed,
+/// and for a size above a limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_context_new(
     params: *const nudge_context_params,
@@ -113,10 +113,10 @@ pub unsafe extern "C" fn nudge_context_new(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let params = unsafe { read(params) }?;
         let out = place(out, "out")?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let context = unsafe { params.spec() }?.build()?;
         // SAFETY: `place` has checked `out`.
         unsafe { hand_over(out, nudge_context(context)) };
@@ -124,11 +124,12 @@ pub unsafe extern "C" fn nudge_context_new(
     })
 }
 
-/// Makes a context from facts that this process finds about `cwd`, an absolute folder, else about its own folder:
-/// repository and branch by git's files, the system, and the process's environment. A session gets only the variables
-/// that its hints ask for. `files_open` are as in `nudge_context_params`.
+/// Makes a context from facts that this process detects about `cwd`, an absolute folder. If `cwd` is not given, uses
+/// the folder of the process. Reads repository and branch from git's files, and adds the system and the environment of
+/// the process. A session gets only the variables that its hints mention. `files_open` are the same as in
+/// `nudge_context_params`.
 ///
-/// This call reads the environment: the program must not change it meanwhile.
+/// This call reads the environment, so the program must not change the environment during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_context_detect(
     cwd: nudge_str,
@@ -137,9 +138,9 @@ pub unsafe extern "C" fn nudge_context_detect(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let cwd = unsafe { cwd.given("cwd") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let files_open = unsafe { files(files_open) }?;
         let out = place(out, "out")?;
         let context = nudge_client::detect(cwd.map(Path::new))?.with_files_open(files_open)?;
@@ -149,9 +150,9 @@ pub unsafe extern "C" fn nudge_context_detect(
     })
 }
 
-/// Frees a context; NULL is fine. Views that were made with it stay as they are.
+/// Frees a context. Ignores NULL. Views that were made with the context stay valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_context_free(context: *mut nudge_context) {
-    // SAFETY: NULL or ours and used no more, as the header says.
+    // SAFETY: the header requires NULL, or a handle of this library that the caller uses no more.
     unsafe { released(context) }
 }

@@ -1,4 +1,4 @@
-//! Statuses and error objects.
+//! The statuses of calls, and error objects.
 
 use std::sync::OnceLock;
 
@@ -7,42 +7,42 @@ use nudge::Error;
 use crate::input::seen;
 use crate::{nudge_str, quietly, released};
 
-/// The result of a call: `NUDGE_OK`, or a code of `nudge_code`. A server that is newer than the library may send
-/// another code, with that server's reason in the error.
+/// The status of a call: `NUDGE_OK`, or a code of `nudge_code`. A server that is newer than the library may return
+/// another code; the error then contains the server's reason.
 pub type nudge_status = i32;
 
-/// Success.
+/// The status of a successful call.
 pub(crate) const NUDGE_OK: nudge_status = nudge_code::NUDGE_OK as nudge_status;
 
-/// The codes of Nudge's error model, and one for a defect of the library.
+/// The codes of Nudge's error model, and a code for a defect of the library.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_code {
-    /// Done.
+    /// The call succeeded.
     NUDGE_OK = 0,
-    /// A type, size, range or schema rule is broken; a pointer is NULL; a text is not UTF-8.
+    /// An argument breaks a rule of type, size, range or schema, a pointer is NULL, or a text is not UTF-8.
     NUDGE_E_INVALID = 40001,
     /// The secret guard refused a text.
     NUDGE_E_SECRET_REJECTED = 40002,
-    /// An illegal glob, or a path that could escape.
+    /// The glob is illegal, or the path could leave its folder.
     NUDGE_E_SCOPE_INVALID = 40003,
-    /// No such component, key or variant, or none fits the context.
+    /// The component, key or variant does not exist, or no variant fits the context.
     NUDGE_E_NOT_FOUND = 40401,
     /// `if_match_version` differs from the stored version.
     NUDGE_E_CONFLICT = 40901,
     /// A limit of the store is reached.
     NUDGE_E_QUOTA = 42901,
-    /// The session's server, or its journal, cannot be reached.
+    /// The server of the session, or its journal, cannot be reached.
     NUDGE_E_UNAVAILABLE = 50301,
-    /// There is no such method.
+    /// The method does not exist.
     NUDGE_E_UNKNOWN_METHOD = -32601,
-    /// The params of a method are no JSON object. The reason is `E_INVALID`.
+    /// The params of the method are not a JSON object. The reason is `E_INVALID`.
     NUDGE_E_PARAMS_NOT_OBJECT = -32602,
-    /// The library panicked, which is a defect. The effect of the call is unknown.
+    /// The library panicked because of a defect. The effect of the call is unknown.
     NUDGE_E_INTERNAL = -32603,
 }
 
-/// Why a call was refused. Immutable, may be read by any thread; free it with `nudge_error_free`.
+/// The reason why a call was refused. It never changes, and any thread may read it. Free it with `nudge_error_free`.
 pub struct nudge_error {
     error: Option<Error>,
     data: OnceLock<String>,
@@ -78,42 +78,42 @@ impl nudge_error {
     }
 }
 
-/// Returns the code of the call; 0 for NULL.
+/// Returns the code of the error; 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_code(error: *const nudge_error) -> nudge_status {
-    // SAFETY: NULL or alive, as the header says.
+    // SAFETY: the header requires NULL or a living handle.
     let error = unsafe { seen(error) };
     quietly(NUDGE_OK, || error.map_or(NUDGE_OK, nudge_error::code))
 }
 
-/// Returns the stable name, such as `E_NOT_FOUND`; lives as long as the error.
+/// Returns the stable name of the error, such as `E_NOT_FOUND`. The text lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_reason(error: *const nudge_error) -> nudge_str {
-    // SAFETY: NULL or alive, as the header says.
+    // SAFETY: the header requires NULL or a living handle.
     let error = unsafe { seen(error) };
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.reason())))
 }
 
-/// Returns a plain sentence that says what to do and holds no secret. It lives as long as the error.
+/// Returns a plain sentence that says what to do. It contains no secret. The text lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_message(error: *const nudge_error) -> nudge_str {
-    // SAFETY: NULL or alive, as the header says.
+    // SAFETY: the header requires NULL or a living handle.
     let error = unsafe { seen(error) };
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.message())))
 }
 
-/// Returns details for a program as a JSON object: `reason`, and the fields of the kind (`near_misses` and
-/// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). It lives as long as the error.
+/// Returns details for programs as a JSON object: `reason`, and the fields of this kind of error (`near_misses` and
+/// `missing_context`, `current_version`, `limit` and `max`, `rule` and `path`). The text lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_data(error: *const nudge_error) -> nudge_str {
-    // SAFETY: NULL or alive, as the header says.
+    // SAFETY: the header requires NULL or a living handle.
     let error = unsafe { seen(error) };
     quietly(nudge_str::NONE, || error.map_or(nudge_str::NONE, |error| nudge_str::of(error.data())))
 }
 
-/// Frees an error; NULL is fine.
+/// Frees an error. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_error_free(error: *mut nudge_error) {
-    // SAFETY: NULL or ours and used no more, as the header says.
+    // SAFETY: the header requires NULL, or a handle of this library that the caller uses no more.
     unsafe { released(error) }
 }

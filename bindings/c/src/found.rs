@@ -1,4 +1,4 @@
-//! The typed way to read: `get`, views and matches.
+//! The typed functions that find hints: `get`, views and matches.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,51 +20,51 @@ pub struct nudge_get_params {
     pub component: nudge_str,
     /// The key.
     pub key: nudge_str,
-    /// The context of the caller; NULL: nowhere in particular.
+    /// The context of the caller; NULL for an unknown context.
     pub context: *const nudge_context,
 }
 
-// SAFETY: holds only integers and pointers behind `struct_size`.
+// SAFETY: the struct has only integers and pointers after `struct_size`.
 unsafe impl GrowingParams for nudge_get_params {
     const NAME: &str = "nudge_get_params";
 }
 
-/// A store seen from one context: the quickest way to look up repeatedly. It keeps the parts of both that it needs,
-/// sees every change of the store, and any number of threads may use it; free it with `nudge_view_free`.
+/// A store, seen from one context: the fastest way to look up hints repeatedly. It outlives the store's handle, sees
+/// every change of the store, and any number of threads may use it. Free it with `nudge_view_free`.
 pub struct nudge_view(ViewBackend);
 
-// The handle is a box of its own, so the backend needs no second one.
+// The handle is already a separate allocation, so the large variant needs no other box.
 #[allow(clippy::large_enum_variant)]
 enum ViewBackend {
-    /// A view remembers the verdict of the context on each scope.
+    /// A view remembers for each scope whether it fits the context.
     Own(View<Arc<Nudge>>, Arc<Store>),
     Session(Arc<Store>, Context),
 }
 
-/// A hint that fits, as it was when it was found. Immutable, may be read by any thread; free it with
+/// A hint that fits, in the state in which it was found. It never changes, and any thread may read it. Free it with
 /// `nudge_match_free`.
 pub struct nudge_match {
     found: FoundHint,
-    // The accessors render both on first use.
+    // The accessors render these two fields on first use.
     reasons: OnceLock<Vec<String>>,
     json: OnceLock<Option<Box<RawValue>>>,
 }
 
-/// The addends of a score; they sum to it.
+/// The terms of a score; their sum is the score.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_parts {
-    /// Use, decayed: 0 to 0.30.
+    /// Uses, of which old ones count less: 0 to 0.30.
     pub frecency: f64,
-    /// 0.02 to 0.20.
+    /// The priority: 0.02 to 0.20.
     pub priority: f64,
-    /// 0 to 0.20.
+    /// The confidence: 0 to 0.20.
     pub confidence: f64,
-    /// Given fields of the scope: 0 to 0.20.
+    /// The number of given fields in the scope: 0 to 0.20.
     pub scope_specificity: f64,
-    /// Age since the last set: 0 to 0.10.
+    /// The age since the last set: 0 to 0.10.
     pub recency: f64,
-    /// An open file of the component: at most 0.05.
+    /// An open file that belongs to the component: at most 0.05.
     pub files_open: f64,
 }
 
@@ -108,9 +108,9 @@ impl nudge_match {
     }
 }
 
-/// Finds the best hint of a key that fits.
+/// Finds the best hint of a key that fits the context.
 ///
-/// `NUDGE_E_NOT_FOUND` when there is none; the error's data say why (`near_misses`, `missing_context`).
+/// Fails with `NUDGE_E_NOT_FOUND` when no hint fits; the error's data say why (`near_misses`, `missing_context`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_get(
     store: *const nudge_store,
@@ -119,15 +119,15 @@ pub unsafe extern "C" fn nudge_get(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let store = unsafe { alive(store, "store") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let params = unsafe { read(params) }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let component = unsafe { params.component.text("component") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let key = unsafe { params.key.text("key") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let context = unsafe { optional(params.context, "context") }?;
         let out = place(out, "out")?;
         let found = match context {
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn nudge_get(
     })
 }
 
-/// Binds a store to a context; NULL for the latter is an empty one.
+/// Binds a store to a context. NULL stands for an empty context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_view_new(
     store: *const nudge_store,
@@ -149,9 +149,9 @@ pub unsafe extern "C" fn nudge_view_new(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let store = Arc::clone(&unsafe { alive(store, "store") }?.0);
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let context =
             unsafe { optional(context, "context") }?.map_or_else(Context::default, |context| context.0.clone());
         let out = place(out, "out")?;
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn nudge_view_new(
     })
 }
 
-/// As `nudge_get`, from the view's context.
+/// Does the same as `nudge_get`, with the view's context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_view_get(
     view: *const nudge_view,
@@ -175,11 +175,11 @@ pub unsafe extern "C" fn nudge_view_get(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let view = unsafe { alive(view, "view") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let component = unsafe { component.text("component") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let key = unsafe { key.text("key") }?;
         let out = place(out, "out")?;
         let found = match &view.0 {
@@ -195,30 +195,30 @@ pub unsafe extern "C" fn nudge_view_get(
     })
 }
 
-/// Frees a view; NULL is fine.
+/// Frees a view. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_view_free(view: *mut nudge_view) {
-    // SAFETY: NULL or ours and used no more, as the header says.
+    // SAFETY: the header requires NULL, or a handle of this library that the caller uses no more.
     unsafe { released(view) }
 }
 
-/// Reads one value of a match; gives `$empty` for NULL.
+/// Reads a value of a match; evaluates to `$empty` for NULL.
 macro_rules! of_match {
     ($found:ident, $empty:expr, $get:expr) => {{
-        // SAFETY: NULL or alive, as the header says.
+        // SAFETY: the header requires NULL or a living handle.
         let found = unsafe { seen($found) };
         quietly($empty, || found.map_or($empty, $get))
     }};
 }
 
-/// The value's text: the string, the command, the path, the template's body, or compact JSON. In full even
-/// when the hint is secret. Lives as long as the match.
+/// Returns the text of the value: the string, the command, the path, the template's body, or compact JSON. Returns the
+/// full text even when the hint is secret. The text lives as long as the match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_value(found: *const nudge_match) -> nudge_str {
     of_match!(found, nudge_str::NONE, |found| nudge_str::of(found.found.text()))
 }
 
-/// The value's type, one of `nudge_value_type`.
+/// Returns the type of the value, one of `nudge_value_type`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_value_type(found: *const nudge_match) -> u32 {
     of_match!(found, 0, |found| value_type(found.found.value()) as u32)
@@ -234,32 +234,32 @@ fn value_type(value: &HintValue) -> nudge_value_type {
     }
 }
 
-/// Returns the variant of the key: twelve hex digits, or empty when it applies everywhere. It lives as long as the
-/// match.
+/// Returns the variant of the key: twelve hex digits, or an empty text when the hint applies everywhere. The text lives
+/// as long as the match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_variant(found: *const nudge_match) -> nudge_str {
     of_match!(found, nudge_str::NONE, |found| nudge_str::of(found.found.variant()))
 }
 
-/// Returns 1 when the value is a secret, which must not be shown; else 0.
+/// Returns 1 when the value is a secret, which must not be shown, and otherwise 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_is_secret(found: *const nudge_match) -> u32 {
     of_match!(found, 0, |found| u32::from(found.found.is_secret()))
 }
 
-/// How often it was set.
+/// Returns the version of the hint: the number of times that it was set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_version(found: *const nudge_match) -> u64 {
     of_match!(found, 0, |found| found.found.version())
 }
 
-/// Returns the score, 0 to 1; a session tells four decimals.
+/// Returns the score, from 0 to 1. A session returns only four decimals.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_score(found: *const nudge_match) -> f64 {
     of_match!(found, 0.0, |found| found.found.score())
 }
 
-/// The addends of its score; all 0 for NULL.
+/// Returns the terms of the score; all are 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_parts(found: *const nudge_match) -> nudge_parts {
     const EMPTY: nudge_parts = nudge_parts {
@@ -284,14 +284,14 @@ pub unsafe extern "C" fn nudge_match_parts(found: *const nudge_match) -> nudge_p
     })
 }
 
-/// How many reasons there are why it was chosen.
+/// Returns the number of reasons for the choice of this hint.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_reason_count(found: *const nudge_match) -> usize {
     of_match!(found, 0, |found| found.reasons().len())
 }
 
-/// Returns a reason, counted from 0, such as `branch=dev allowed`; "not given" past the last one. It lives as long as
-/// the match.
+/// Returns a reason, such as `branch=dev allowed`. The first has position 0; after the last one the result is "not
+/// given". The text lives as long as the match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, position: usize) -> nudge_str {
     let reason =
@@ -299,16 +299,16 @@ pub unsafe extern "C" fn nudge_match_reason(found: *const nudge_match, position:
     of_match!(found, nudge_str::NONE, reason)
 }
 
-/// Returns all of it as JSON, `{"hint": ..., "match_explain": ...}`, as `nudge.get_hint` does. It lives as long as the
-/// match.
+/// Returns the whole match as JSON, as `nudge.get_hint` does: `{"hint": ..., "match_explain": ...}`. The text lives as
+/// long as the match.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_json(found: *const nudge_match) -> nudge_str {
     of_match!(found, nudge_str::NONE, |found| found.json().map_or(nudge_str::NONE, |json| nudge_str::of(json.get())))
 }
 
-/// Frees a match; NULL is fine.
+/// Frees a match. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_match_free(found: *mut nudge_match) {
-    // SAFETY: NULL or ours and used no more, as the header says.
+    // SAFETY: the header requires NULL, or a handle of this library that the caller uses no more.
     unsafe { released(found) }
 }

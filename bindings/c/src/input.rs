@@ -1,4 +1,4 @@
-//! Reads texts, lists and structs that come from C, with care.
+//! Reads and checks the texts, lists and structs that C programs pass.
 
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
@@ -7,23 +7,23 @@ use nudge::{Error, Result};
 
 use crate::quietly;
 
-/// UTF-8 text of `len` bytes, which need not end in NUL and may hold it. `{NULL, 0}` is "not given".
+/// UTF-8 text of `len` bytes. It need not end in NUL and may contain NUL. `{NULL, 0}` is "not given".
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_str {
     /// The first byte.
     pub ptr: *const c_char,
-    /// How many bytes.
+    /// The number of bytes.
     pub len: usize,
 }
 
-/// A list of texts; `{NULL, 0}` is the empty one.
+/// A list of texts; `{NULL, 0}` is the empty list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_strs {
     /// The first text.
     pub ptr: *const nudge_str,
-    /// How many texts.
+    /// The number of texts.
     pub len: usize,
 }
 
@@ -37,23 +37,23 @@ pub struct nudge_pair {
     pub value: nudge_str,
 }
 
-/// A list of names with values; `{NULL, 0}` is the empty one.
+/// A list of names with values; `{NULL, 0}` is the empty list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_pairs {
     /// The first pair.
     pub ptr: *const nudge_pair,
-    /// How many pairs.
+    /// The number of pairs.
     pub len: usize,
 }
 
-/// The text of a C string that ends in NUL; "not given" for NULL.
+/// Returns the text of a C string that ends in NUL; "not given" for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_cstr(text: *const c_char) -> nudge_str {
     if text.is_null() {
         return nudge_str::NONE;
     }
-    // SAFETY: a string that ends in NUL, as C has them.
+    // SAFETY: the caller passes a string that ends in NUL.
     let len = unsafe { CStr::from_ptr(text) }.count_bytes();
     quietly(nudge_str::NONE, || nudge_str { ptr: text, len })
 }
@@ -61,21 +61,21 @@ pub unsafe extern "C" fn nudge_cstr(text: *const c_char) -> nudge_str {
 impl nudge_str {
     pub(crate) const NONE: Self = Self { ptr: std::ptr::null(), len: 0 };
 
-    /// Makes a text for C that is valid as long as `text` lives.
+    /// Makes a text for C. The text is valid as long as `text` lives.
     pub(crate) fn of(text: &str) -> Self {
         Self { ptr: text.as_ptr().cast(), len: text.len() }
     }
 
-    /// Returns the text, or `None` when it is not given.
+    /// Returns the text. Returns `None` when the text is not given.
     ///
     /// # Safety
     ///
     /// `ptr` must be NULL or point to `len` bytes that do not change during `'a`.
     pub(crate) unsafe fn given<'a>(self, name: &str) -> Result<Option<&'a str>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let Some(bytes) = (unsafe { slice(self.ptr.cast::<u8>(), self.len, name) })? else { return Ok(None) };
         if bytes.is_ascii() {
-            // SAFETY: ASCII is UTF-8. Most names are ASCII, and this check takes a third of the time of the one for
+            // SAFETY: ASCII is UTF-8. Most names are ASCII, and this check takes a third of the time of a check for
             // UTF-8.
             return Ok(Some(unsafe { std::str::from_utf8_unchecked(bytes) }));
         }
@@ -83,13 +83,13 @@ impl nudge_str {
         text.map(Some).map_err(|_| invalid(format!("`{name}` is not UTF-8; convert it first.")))
     }
 
-    /// Returns the text; refuses one that is not given.
+    /// Returns the text. Refuses a text that is not given.
     ///
     /// # Safety
     ///
     /// The rules of [`given`](Self::given) apply.
     pub(crate) unsafe fn text<'a>(self, name: &str) -> Result<&'a str> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         unsafe { self.given(name) }?.ok_or_else(|| invalid(format!("`{name}` is NULL; it is required.")))
     }
 }
@@ -101,9 +101,9 @@ impl nudge_strs {
     ///
     /// `ptr` must be NULL or point to `len` texts that obey [`nudge_str::given`].
     pub(crate) unsafe fn texts<'a>(self, name: &str) -> Result<Vec<&'a str>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let list = unsafe { slice(self.ptr, self.len, name) }?.unwrap_or_default();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         list.iter().map(|text| unsafe { text.text(name) }).collect()
     }
 }
@@ -115,19 +115,19 @@ impl nudge_pairs {
     ///
     /// `ptr` must be NULL or point to `len` pairs whose texts obey [`nudge_str::given`].
     pub(crate) unsafe fn pairs<'a>(self, name: &str) -> Result<Vec<(&'a str, Option<&'a str>)>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let list = unsafe { slice(self.ptr, self.len, name) }?.unwrap_or_default();
         let pair = |pair: &nudge_pair| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             let text = unsafe { pair.name.text(name) }?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             Ok((text, unsafe { pair.value.given(name) }?))
         };
         list.iter().map(pair).collect()
     }
 }
 
-/// Makes a slice from a C list; returns `None` for `{NULL, 0}`.
+/// Makes a slice from a C list. Returns `None` for `{NULL, 0}`.
 ///
 /// # Safety
 ///
@@ -136,7 +136,7 @@ unsafe fn slice<'a, T>(ptr: *const T, len: usize, name: &str) -> Result<Option<&
     match (ptr.is_null(), len) {
         (true, 0) => return Ok(None),
         (true, _) => return Err(invalid(format!("`{name}` is NULL and yet has a length."))),
-        // The pointer of an empty text or list may have any value.
+        // An empty text or list may have any pointer.
         (false, 0) => return Ok(Some(&[])),
         _ => {}
     }
@@ -146,25 +146,25 @@ unsafe fn slice<'a, T>(ptr: *const T, len: usize, name: &str) -> Result<Option<&
     if !ptr.is_aligned() {
         return Err(not_aligned(name));
     }
-    // SAFETY: the pointer is not NULL and aligned and the length is possible; the caller promises the rest.
+    // SAFETY: the pointer is not NULL and is aligned, and the length is possible. The caller promises the rest.
     Ok(Some(unsafe { std::slice::from_raw_parts(ptr, len) }))
 }
 
-/// Marks a struct that C fills in and that later versions may make longer.
+/// A struct that a C program fills in. A later version of the library may append fields to it.
 ///
 /// # Safety
 ///
-/// The struct must be `repr(C)` and begin with `struct_size: usize`. All-zero bytes must be a valid value that means
+/// The struct must be `repr(C)` and begin with `struct_size: usize`. A value of only zero bytes must be valid and mean
 /// "nothing is given".
 pub(crate) unsafe trait GrowingParams: Copy {
     /// The struct's name in error messages.
     const NAME: &str;
 }
 
-/// The largest accepted `struct_size`; no version of a struct is longer.
+/// The largest accepted `struct_size`; no version of any struct is longer.
 const MOST_BYTES: usize = 4096;
 
-/// Reads a struct of a caller that may be newer: extra bytes at its end must be zero.
+/// Reads a struct of a program that may be newer than this library: additional bytes at its end must be zero.
 ///
 /// # Safety
 ///
@@ -175,24 +175,24 @@ pub(crate) unsafe fn read<T: GrowingParams>(given: *const T) -> Result<T> {
     if out_of_line {
         return Err(invalid(format!("The {name} is NULL or not aligned.")));
     }
-    // SAFETY: every growing struct begins with its size.
+    // SAFETY: every struct with this trait begins with its size.
     let size = unsafe { given.cast::<usize>().read() };
     if !(size_of::<T>()..=MOST_BYTES).contains(&size) {
         return Err(invalid(format!("Set `struct_size` of the {name} to its sizeof.")));
     }
-    // SAFETY: the caller promises `size` bytes.
+    // SAFETY: the caller promises that the struct has `size` bytes.
     let rest = unsafe { std::slice::from_raw_parts(given.cast::<u8>(), size) };
     if rest[size_of::<T>()..].iter().any(|&byte| byte != 0) {
         return Err(invalid(format!("The {name} has fields that this library does not know; upgrade it.")));
     }
     let mut out = MaybeUninit::<T>::uninit();
-    // SAFETY: the input is at least as long as `T` (checked above), and `T` is plain data.
+    // SAFETY: the check above shows that the input is at least as long as `T`, and `T` is plain data.
     unsafe { std::ptr::copy_nonoverlapping(given, out.as_mut_ptr(), 1) };
-    // SAFETY: the line above has written all of it.
+    // SAFETY: the line above has written the whole value.
     Ok(unsafe { out.assume_init() })
 }
 
-/// Borrows a handle; returns `None` when the pointer is NULL or not aligned.
+/// Borrows a handle. Returns `None` when the pointer is NULL or not aligned.
 ///
 /// # Safety
 ///
@@ -202,7 +202,7 @@ pub(crate) unsafe fn seen<'a, T>(handle: *const T) -> Option<&'a T> {
     if handle.is_aligned() { unsafe { handle.as_ref() } } else { None }
 }
 
-/// Borrows a handle or number that the caller may leave out; refuses a pointer that is not aligned.
+/// Borrows a handle or number that the caller may leave out. Refuses a pointer that is not aligned.
 ///
 /// # Safety
 ///
@@ -215,17 +215,17 @@ pub(crate) unsafe fn optional<'a, T>(pointer: *const T, name: &str) -> Result<Op
     Ok(unsafe { pointer.as_ref() })
 }
 
-/// Borrows a handle that is required; refuses NULL and a pointer that is not aligned.
+/// Borrows a handle that the caller must pass. Refuses NULL and a pointer that is not aligned.
 ///
 /// # Safety
 ///
 /// The rules of [`seen`] apply.
 pub(crate) unsafe fn alive<'a, T>(handle: *const T, name: &str) -> Result<&'a T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller obeys the rules of this function.
     unsafe { optional(handle, name) }?.ok_or_else(|| invalid(format!("The {name} is NULL.")))
 }
 
-/// Checks the pointer for an output: refuses NULL and a pointer that is not aligned.
+/// Checks the pointer to an output. Refuses NULL and a pointer that is not aligned.
 pub(crate) fn place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     if out.is_null() {
         return Err(invalid(format!("`{name}` is NULL; it says where the result goes.")));
@@ -233,7 +233,7 @@ pub(crate) fn place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     optional_place(out, name)
 }
 
-/// Checks the pointer for an output that the caller may leave out with NULL.
+/// Checks the pointer to an output that the caller may leave out with NULL.
 pub(crate) fn optional_place<T>(out: *mut T, name: &str) -> Result<*mut T> {
     if out.is_aligned() { Ok(out) } else { Err(not_aligned(name)) }
 }
@@ -242,19 +242,19 @@ fn not_aligned(name: &str) -> Error {
     invalid(format!("`{name}` is not aligned."))
 }
 
-/// Moves `value` into a new handle and writes that to `out`, unless `out` is NULL.
+/// Moves `value` into a new handle, and writes the handle to `out`. Does nothing if `out` is NULL.
 ///
 /// # Safety
 ///
 /// [`place`] or [`optional_place`] must have checked `out`.
 pub(crate) unsafe fn hand_over<T>(out: *mut *mut T, value: T) {
     if !out.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         unsafe { out.write(Box::into_raw(Box::new(value))) };
     }
 }
 
-/// Returns the name for a number of an enumeration. Numbers begin with 1; 0 is "not given".
+/// Returns the name for a number of an enumeration. The numbers begin with 1; 0 means "not given".
 pub(crate) fn named(number: u32, names: &[&'static str], field: &str) -> Result<Option<&'static str>> {
     match number {
         0 => Ok(None),
@@ -262,12 +262,12 @@ pub(crate) fn named(number: u32, names: &[&'static str], field: &str) -> Result<
     }
 }
 
-/// Reads a flag: 0 or 1.
+/// Reads a flag, which is 0 or 1.
 pub(crate) fn flag(number: u32, field: &str) -> Result<bool> {
     if number > 1 { Err(unknown(field)) } else { Ok(number == 1) }
 }
 
-/// Refuses a value in a field that has no meaning yet.
+/// Refuses any value except 0 in a field that has no meaning yet.
 pub(crate) fn unused(reserved: u32) -> Result<()> {
     if reserved == 0 { Ok(()) } else { Err(unknown("reserved")) }
 }

@@ -1,10 +1,10 @@
-//! Gives Nudge to C programs. `include/nudge.h` is made from this crate and documents it; `cbindgen.toml` holds the
-//! conventions at the top of that file.
+//! Offers Nudge to C programs. `include/nudge.h` is made from this crate and documents it. `cbindgen.toml` has the
+//! conventions at the top of that header.
 //!
-//! Each entry point is a line or two over [`nudge_client::Store`]: it reads the caller's input ([`input`]), makes the
-//! call, and writes the result last. All of that runs within [`answer`] or [`quietly`], which stop panics.
+//! Each entry point adds only a few lines to [`nudge_client::Store`]: it reads the caller's input ([`input`]), makes
+//! the call, and writes the result last. All of this runs inside [`answer`] or [`quietly`], which catch panics.
 
-// Types have the names of the header.
+// The types have the names that C programs see.
 #![allow(non_camel_case_types)]
 
 mod context;
@@ -26,7 +26,7 @@ pub use verbs::*;
 
 pub(crate) use outcome::{answer, quietly, released};
 
-/// The header promises that any number of threads may use a handle at once.
+/// The header promises that several threads may use a handle at the same time.
 const _: () = {
     const fn shared_between_threads<T: Send + Sync>() {}
     shared_between_threads::<nudge_store>();
@@ -37,22 +37,22 @@ const _: () = {
     shared_between_threads::<nudge_error>();
 };
 
-/// The version of the interface that this header describes; grows when a program has to be built anew.
+/// The version of the interface in this header. It grows when programs must be built again.
 pub const NUDGE_ABI_VERSION: u32 = 1;
 
-/// Returns the version of the interface of the loaded library: the value of `NUDGE_ABI_VERSION` when it was built.
+/// Returns the version of the interface of the loaded library: the `NUDGE_ABI_VERSION` with which it was built.
 #[unsafe(no_mangle)]
 pub extern "C" fn nudge_abi_version() -> u32 {
     NUDGE_ABI_VERSION
 }
 
-/// The version of the library, such as `0.1.0`. Static.
+/// Returns the version of the library, such as `0.1.0`. The text is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn nudge_version() -> nudge_str {
     nudge_str::of(env!("CARGO_PKG_VERSION"))
 }
 
-/// Makes every entry point panic from now on (1), or no longer (0).
+/// Makes every entry point panic from now on (1), or stops this (0).
 #[cfg(feature = "test-clock")]
 #[unsafe(no_mangle)]
 pub extern "C" fn nudge_test_panic(on: u32) {

@@ -1,4 +1,4 @@
-//! Ends every entry point with a status, an output or nothing, and never with a panic.
+//! Ends every entry point with a status and an output, and never with a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,11 +6,11 @@ use nudge::Result;
 
 use crate::error::{NUDGE_OK, nudge_code, nudge_error, nudge_status};
 
-/// Makes every entry point panic; only a test sets it.
+/// True makes every entry point panic; only a test sets it.
 #[cfg(feature = "test-clock")]
 pub(crate) static PANIC: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Runs `body`; returns `None` when it panicked.
+/// Runs `body`. Returns `None` when `body` panicked.
 fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
     let guarded = || {
         #[cfg(feature = "test-clock")]
@@ -18,15 +18,16 @@ fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
         body()
     };
     catch_unwind(AssertUnwindSafe(guarded))
-        // The payload may hold text of the caller, so it is not read. Dropping it may panic too.
+        // The payload of the panic is not read, because it may contain text of the caller. Its drop may panic again.
         .map_err(|payload| drop(catch_unwind(AssertUnwindSafe(|| drop(payload)))))
         .ok()
 }
 
-/// Runs `body` and returns the status of the call. Writes a refusal to `error` unless that is NULL. `body` must write
-/// its outputs after everything that can fail.
+/// Runs `body` and returns the status of the call. Writes an error to `error`, unless that pointer is NULL. `body` must
+/// write its outputs last, after every step that can fail.
 pub(crate) fn answer(error: *mut *mut nudge_error, body: impl FnOnce() -> Result<()>) -> nudge_status {
-    // Refuses the call without running `body`: no error can be written through a pointer that is not aligned.
+    // Refuses the call without running `body`, because the error cannot be written through a pointer that is not
+    // aligned.
     if !error.is_aligned() {
         return nudge_code::NUDGE_E_INVALID as nudge_status;
     }
@@ -37,25 +38,26 @@ pub(crate) fn answer(error: *mut *mut nudge_error, body: impl FnOnce() -> Result
     };
     let code = refusal.code();
     if !error.is_null() {
-        // SAFETY: the pointer is not NULL and aligned, so it points to room for one pointer, as the header says.
+        // SAFETY: the pointer is not NULL and is aligned, and the header requires that it points to room for one
+        // pointer.
         unsafe { error.write(Box::into_raw(Box::new(refusal))) };
     }
     code
 }
 
-/// Runs an accessor and returns its value; returns `empty` after a panic.
+/// Runs an accessor and returns its value. Returns `empty` after a panic.
 pub(crate) fn quietly<T>(empty: T, body: impl FnOnce() -> T) -> T {
     caught(body).unwrap_or(empty)
 }
 
-/// Frees a handle. NULL is ignored, and so is a pointer that is not aligned.
+/// Frees a handle. Ignores NULL and a pointer that is not aligned.
 ///
 /// # Safety
 ///
 /// Any other `handle` must come from `Box::into_raw` and must not be used again.
 pub(crate) unsafe fn released<T>(handle: *mut T) {
     if !handle.is_null() && handle.is_aligned() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let owned = unsafe { Box::from_raw(handle) };
         quietly((), || drop(owned));
     }

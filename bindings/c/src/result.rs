@@ -1,4 +1,4 @@
-//! Holds the answer of a method as JSON.
+//! The answer of a method as JSON.
 
 use std::sync::OnceLock;
 
@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use crate::input::{alive, invalid, place, seen};
 use crate::{answer, nudge_error, nudge_status, nudge_str, quietly, released};
 
-/// The answer of a method: JSON text, whose parts can be read without a JSON library. It is immutable and any thread
-/// may read it; free it with `nudge_result_free`.
+/// The answer of a method: JSON text. A caller can read its parts without a JSON library. It never changes, and any
+/// thread may read it. Free it with `nudge_result_free`.
 pub struct nudge_result {
     json: Box<RawValue>,
     read: OnceLock<Value>,
@@ -29,17 +29,17 @@ impl nudge_result {
     }
 }
 
-/// The whole result as compact JSON. Lives as long as the result.
+/// Returns the whole result as compact JSON. The text lives as long as the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_result_json(result: *const nudge_result) -> nudge_str {
-    // SAFETY: NULL or alive, as the header says.
+    // SAFETY: the header requires NULL or a living handle.
     let result = unsafe { seen(result) };
     quietly(nudge_str::NONE, || result.map_or(nudge_str::NONE, |result| nudge_str::of(result.json.get())))
 }
 
-/// The string at a JSON pointer (RFC 6901) such as `/hints/0/hint/key`. Lives as long as the result.
+/// Reads the string at a JSON pointer (RFC 6901) such as `/hints/0/hint/key`. The text lives as long as the result.
 ///
-/// `NUDGE_E_NOT_FOUND` when nothing is there, `NUDGE_E_INVALID` when it is no string.
+/// Fails with `NUDGE_E_NOT_FOUND` when there is no value, and with `NUDGE_E_INVALID` when the value is no string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_result_text(
     result: *const nudge_result,
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn nudge_result_text(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let value = unsafe { part(result, pointer, out) }?;
         let text = value.as_str().ok_or_else(|| invalid("What stands at this pointer is no string."))?;
         // SAFETY: `part` has checked `out`.
@@ -57,9 +57,9 @@ pub unsafe extern "C" fn nudge_result_text(
     })
 }
 
-/// The number at a JSON pointer, as a double.
+/// Reads the number at a JSON pointer as a double.
 ///
-/// `NUDGE_E_NOT_FOUND` when nothing is there, `NUDGE_E_INVALID` when it is no number.
+/// Fails with `NUDGE_E_NOT_FOUND` when there is no value, and with `NUDGE_E_INVALID` when the value is no number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_result_number(
     result: *const nudge_result,
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn nudge_result_number(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let value = unsafe { part(result, pointer, out) }?;
         let number = value.as_f64().ok_or_else(|| invalid("What stands at this pointer is no number."))?;
         // SAFETY: `part` has checked `out`.
@@ -77,9 +77,9 @@ pub unsafe extern "C" fn nudge_result_number(
     })
 }
 
-/// How many elements the array at a JSON pointer has.
+/// Reads the number of elements of the array at a JSON pointer.
 ///
-/// `NUDGE_E_NOT_FOUND` when nothing is there, `NUDGE_E_INVALID` when it is no array.
+/// Fails with `NUDGE_E_NOT_FOUND` when there is no value, and with `NUDGE_E_INVALID` when the value is no array.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_result_count(
     result: *const nudge_result,
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn nudge_result_count(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let value = unsafe { part(result, pointer, out) }?;
         let list = value.as_array().ok_or_else(|| invalid("What stands at this pointer is no array."))?;
         // SAFETY: `part` has checked `out`.
@@ -97,22 +97,22 @@ pub unsafe extern "C" fn nudge_result_count(
     })
 }
 
-/// Frees a result; NULL is fine.
+/// Frees a result. Ignores NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_result_free(result: *mut nudge_result) {
-    // SAFETY: NULL or ours and used no more, as the header says.
+    // SAFETY: the header requires NULL, or a handle of this library that the caller uses no more.
     unsafe { released(result) }
 }
 
-/// Returns the value at a JSON pointer, after it has checked `out`.
+/// Checks `out`, then returns the value at a JSON pointer.
 ///
 /// # Safety
 ///
-/// The rules of the entry points apply.
+/// The rules of the entry points apply to all arguments.
 unsafe fn part<'a, T>(result: *const nudge_result, pointer: nudge_str, out: *mut T) -> Result<&'a Value> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller obeys the rules of this function.
     let result = unsafe { alive(result, "result") }?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller obeys the rules of this function.
     let pointer = unsafe { pointer.text("pointer") }?;
     place(out, "out")?;
     result.at(pointer)

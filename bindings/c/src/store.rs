@@ -1,4 +1,4 @@
-//! Stores, and the one call for every method.
+//! Stores, and the function that calls any method.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 use crate::input::{GrowingParams, alive, flag, hand_over, invalid, optional, optional_place, place, read, unknown};
 use crate::{answer, nudge_context, nudge_error, nudge_result, nudge_status, nudge_str, quietly, released};
 
-/// A store of this process, or the session that the machine's `nudge serve` processes share. May be used by
-/// any number of threads at once; free it with `nudge_store_free`.
+/// A store in this process, or the session that the machine's `nudge serve` processes share. Any number of threads may
+/// use it at the same time. Free it with `nudge_store_free`.
 pub struct nudge_store(pub(crate) Arc<Store>);
 
-/// On, off, or as it is by default.
+/// A switch: on, off, or the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_switch {
-    /// As it is by default.
+    /// The default.
     NUDGE_DEFAULT = 0,
     /// On.
     NUDGE_ON = 1,
@@ -27,31 +27,31 @@ pub enum nudge_switch {
     NUDGE_OFF = 2,
 }
 
-/// Limits and switches of a store; 0 and "not given" stand for the default.
+/// Limits and switches of a store. 0 and "not given" mean the default, which each comment names.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_config {
     /// `sizeof(nudge_config)`.
     pub struct_size: usize,
-    /// Most components, 500.
+    /// The most components: 500.
     pub max_components: u64,
-    /// Most hints in one component, variants counted, 200.
+    /// The most hints of one component, with all variants: 200.
     pub max_hints_per_component: u64,
-    /// Most hints in all, 5,000.
+    /// The most hints: 5,000.
     pub max_hints: u64,
-    /// Most bytes of all hints as exported, 24 MiB.
+    /// The most bytes of all hints in an export: 24 MiB.
     pub max_bytes: u64,
-    /// Most suggestions to one client session in 10 minutes, 20.
+    /// The most suggestions to one client session in 10 minutes: 20.
     pub suggest_max: u64,
-    /// The ttl of hints stored without one, `session`: or a duration such as `PT2H`.
+    /// The ttl of hints that are stored without one: `session`, or a duration such as `PT2H`.
     pub default_ttl: nudge_str,
-    /// A value of `nudge_switch`: on refuses texts that look like credentials; on by default.
+    /// A value of `nudge_switch`: on refuses texts that look like credentials. The default is on.
     pub secret_guard: u32,
-    /// 1: settings not given here are read from the environment (`NUDGE_MAX_HINTS` and so on).
+    /// 1 to read settings that are not given here from the environment (`NUDGE_MAX_HINTS` and so on).
     pub from_env: u32,
 }
 
-// SAFETY: holds only integers and pointers behind `struct_size`.
+// SAFETY: the struct has only integers and pointers after `struct_size`.
 unsafe impl GrowingParams for nudge_config {
     const NAME: &str = "nudge_config";
 }
@@ -59,7 +59,7 @@ unsafe impl GrowingParams for nudge_config {
 impl nudge_config {
     /// # Safety
     ///
-    /// The texts must be as the header says.
+    /// The texts must be valid as the header requires.
     unsafe fn config(&self) -> Result<Config> {
         let mut config = if flag(self.from_env, "from_env")? {
             Config::from_env(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?
@@ -82,7 +82,7 @@ impl nudge_config {
             1 | 2 => config.secret_guard = self.secret_guard == nudge_switch::NUDGE_ON as u32,
             _ => return Err(unknown("secret_guard")),
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         if let Some(ttl) = unsafe { self.default_ttl.given("default_ttl") }? {
             config.default_ttl = ttl.parse()?;
         }
@@ -90,7 +90,7 @@ impl nudge_config {
     }
 }
 
-/// Makes an empty store in this process. `config` may be NULL for the defaults.
+/// Makes an empty store in this process. With NULL as `config`, the store has the defaults.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_store_new(
     config: *const nudge_config,
@@ -101,9 +101,9 @@ pub unsafe extern "C" fn nudge_store_new(
         let config = if config.is_null() {
             Config::default()
         } else {
-            // SAFETY: as the header says.
+            // SAFETY: the header requires valid arguments.
             let config = unsafe { read(config) }?;
-            // SAFETY: as the header says.
+            // SAFETY: the header requires valid arguments.
             unsafe { config.config() }?
         };
         let out = place(out, "out")?;
@@ -113,11 +113,12 @@ pub unsafe extern "C" fn nudge_store_new(
     })
 }
 
-/// Opens the running session of a runtime directory: the one given, else that of `NUDGE_RUNTIME_DIR`, else the default
-/// one. `client` names the caller, for people who ask later which client did what; it may be left out.
+/// Opens the running session of a runtime directory: of `runtime_dir`, or else of `NUDGE_RUNTIME_DIR`, or else of the
+/// default directory. `client` is the caller's name for users who later ask which client changed a hint; it may be left
+/// out.
 ///
-/// Calls on such a store block, and go on with the next server when one ends. A child process that was
-/// forked opens connections of its own. `NUDGE_E_UNAVAILABLE` when no `nudge serve` runs there.
+/// Calls on such a store block. When a server ends, they continue with the next server. A forked child process opens
+/// its own connections. Fails with `NUDGE_E_UNAVAILABLE` when no `nudge serve` runs there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_connect(
     runtime_dir: nudge_str,
@@ -126,9 +127,9 @@ pub unsafe extern "C" fn nudge_connect(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let dir = unsafe { runtime_dir.given("runtime_dir") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let client = unsafe { client.given("client") }?;
         let out = place(out, "out")?;
         let client = client.unwrap_or(concat!("libnudge/", env!("CARGO_PKG_VERSION")));
@@ -139,17 +140,17 @@ pub unsafe extern "C" fn nudge_connect(
     })
 }
 
-/// Frees a store; NULL is fine. Views and matches that were made with it stay as they are.
+/// Frees a store. Ignores NULL. Views and matches that were made with the store stay valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_store_free(store: *mut nudge_store) {
-    // SAFETY: NULL or ours and used no more, as the header says.
+    // SAFETY: the header requires NULL, or a handle of this library that the caller uses no more.
     unsafe { released(store) }
 }
 
-/// Calls any method by its name, such as `nudge.query`; `nudge_method_name` lists them.
+/// Calls any method by its name, such as `nudge.query`. `nudge_method_name` lists the names.
 ///
-/// `params` is a JSON object, or not given for `{}`. `context` may be NULL; else it is the `context` of the
-/// params, which may not have another. `out` may be NULL when the result does not matter.
+/// `params` is a JSON object; "not given" means `{}`. If `context` is not NULL, it becomes the `context` of the params,
+/// which then must not contain another. `out` may be NULL when the caller does not need the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_call(
     store: *const nudge_store,
@@ -160,13 +161,13 @@ pub unsafe extern "C" fn nudge_call(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let store = unsafe { alive(store, "store") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let method = unsafe { method.text("method") }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let params = unsafe { params.given("params") }?.unwrap_or("{}");
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let context = unsafe { optional(context, "context") }?;
         let out = optional_place(out, "out")?;
         let params: &RawValue = serde_json::from_str(params)
@@ -175,13 +176,13 @@ pub unsafe extern "C" fn nudge_call(
             None => store.0.call(method, params)?,
             Some(context) => store.0.call_raw_in(&context.0, method, without_context(params)?)?,
         };
-        // SAFETY: NULL or a place.
+        // SAFETY: `optional_place` has checked `out`.
         unsafe { hand_over(out, nudge_result::new(result)) };
         Ok(())
     })
 }
 
-/// Refuses params that have a `context` of their own, since the call gets one already. The method reports other errors.
+/// Refuses params that contain a `context`, because the call already has one. The method reports other errors.
 fn without_context(params: &RawValue) -> Result<&RawValue> {
     let fields = serde_json::from_str::<Map<String, Value>>(params.get());
     if fields.is_ok_and(|fields| fields.contains_key("context")) {
@@ -190,13 +191,14 @@ fn without_context(params: &RawValue) -> Result<&RawValue> {
     Ok(params)
 }
 
-/// How many methods there are.
+/// Returns the number of methods.
 #[unsafe(no_mangle)]
 pub extern "C" fn nudge_method_count() -> usize {
     quietly(0, || nudge::methods().len())
 }
 
-/// The name of a method, counted from 0, such as `nudge.get_hint`; "not given" past the last one. Static.
+/// Returns the name of a method, such as `nudge.get_hint`. The first has position 0; after the last one the result is
+/// "not given". The text is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn nudge_method_name(position: usize) -> nudge_str {
     quietly(nudge_str::NONE, || {

@@ -1,4 +1,4 @@
-//! The typed ways to write: `set`, `bump` and `delete`.
+//! The typed functions that change hints: `set`, `bump` and `delete`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     nudge_value_type,
 };
 
-/// Shells that a command may be written for.
+/// The shells for which a command may be written.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_shell {
@@ -34,7 +34,7 @@ pub enum nudge_shell {
     NUDGE_SHELL_FISH = 6,
 }
 
-/// Template languages.
+/// The languages of templates.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_format {
@@ -48,21 +48,21 @@ pub enum nudge_format {
     NUDGE_FORMAT_INTERPOLATE = 4,
 }
 
-/// Says if a value is a credential.
+/// Says whether a value is a secret.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_sensitivity {
-    /// A secret: redacted wherever people look, never written to disk.
+    /// A secret: hidden wherever users look, and never written to disk.
     NUDGE_SENSITIVITY_SECRET = 1,
     /// An ordinary value.
     NUDGE_SENSITIVITY_NORMAL = 2,
 }
 
-/// The source of a hint.
+/// The origin of a hint.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum nudge_source {
-    /// A person.
+    /// A user.
     NUDGE_SOURCE_USER = 1,
     /// A coding agent.
     NUDGE_SOURCE_AGENT = 2,
@@ -72,41 +72,42 @@ pub enum nudge_source {
     NUDGE_SOURCE_FILE_IMPORT = 4,
 }
 
-// The names in JSON, in the order of the enumerations.
+// The names in JSON, in the order of the enumeration above.
 const SHELLS: [&str; 6] = ["bash", "sh", "powershell", "cmd", "zsh", "fish"];
 const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
 const SOURCES: [&str; 4] = ["user", "agent", "tool-output", "file-import"];
 
-/// The conditions of a hint: all that are given must hold. An empty one applies everywhere.
+/// The conditions of a hint. All given conditions must hold. An empty scope applies everywhere.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_scope {
     /// `sizeof(nudge_scope)`.
     pub struct_size: usize,
-    /// Folders, as globs: `*` within a name, `**` across; `dir/**` is `dir` and all below. At most 16 of 512
-    /// bytes.
+    /// Folders, as globs: `*` stands for characters within a name, `**` also across folders. `dir/**` matches `dir` and
+    /// everything below it. At most 16 globs of 512 bytes.
     pub cwd_glob: nudge_strs,
     /// Repositories, in any spelling.
     pub repo: nudge_strs,
-    /// Branches, as globs: `hotfix/*`. At most 16 of 512 bytes.
+    /// Branches, as globs: `hotfix/*`. At most 16 globs of 512 bytes.
     pub branch: nudge_strs,
-    /// Bits of `nudge_os`.
+    /// Bits of `nudge_os`; 0 for every system.
     pub os: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
     /// Environment variables that must be set.
     pub env_required: nudge_strs,
-    /// Environment variables and the value each must have; a name that stands there again may have either.
+    /// Environment variables, each with a value that it must have. If a name occurs several times, any of its values is
+    /// enough.
     pub env_match: nudge_pairs,
 }
 
-// SAFETY: holds only integers and pointers behind `struct_size`.
+// SAFETY: the struct has only integers and pointers after `struct_size`.
 unsafe impl GrowingParams for nudge_scope {
     const NAME: &str = "nudge_scope";
 }
 
-/// A hint to store. Fields that are 0, NULL or not given are left out.
+/// A hint to store. A field that is 0, NULL or not given is left out.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_set_params {
@@ -120,46 +121,46 @@ pub struct nudge_set_params {
     pub value: nudge_str,
     /// A value of `nudge_value_type`.
     pub value_type: u32,
-    /// For commands, one of `nudge_shell`.
+    /// For a command: one of `nudge_shell`.
     pub shell: u32,
-    /// For paths, bits of `nudge_os`.
+    /// For a path: bits of `nudge_os`.
     pub path_os: u32,
-    /// For templates, one of `nudge_format`; required there.
+    /// For a template: one of `nudge_format`; required.
     pub format: u32,
-    /// For templates, values for holes that are left open.
+    /// For a template: values for holes that a caller leaves open.
     pub defaults: nudge_pairs,
-    /// Why it is worth knowing, at most 2 KiB.
+    /// The reason why the hint is useful, at most 2 KiB.
     pub reason: nudge_str,
     /// At most 32 tags of 1 to 64 bytes.
     pub tags: nudge_strs,
-    /// 1 to 10; 5 when left out.
+    /// From 1 to 10; 0 stands for 5.
     pub priority: u32,
-    /// A value of `nudge_sensitivity`; secret exempts the value from the guard and hides it.
+    /// A value of `nudge_sensitivity`. A secret value passes the secret guard and is hidden.
     pub sensitivity: u32,
-    /// 0 to 1; 0.5 when left out.
+    /// From 0 to 1; NULL stands for 0.5.
     pub confidence: *const f64,
-    /// `session`, or a duration such as `PT2H` that counts from the last set.
+    /// `session`, or a duration such as `PT2H` that starts with the last set.
     pub ttl: nudge_str,
-    /// The scope; the hint applies everywhere without it.
+    /// The scope. With NULL, the hint applies everywhere.
     pub scope: *const nudge_scope,
     /// The author, free text such as `agent:codex`, at most 256 bytes.
     pub added_by: nudge_str,
     /// A value of `nudge_source`.
     pub source: u32,
-    /// 1: the secret guard's finding is a false alarm.
+    /// 1 if the secret guard's finding is a false alarm.
     pub allow_secret: u32,
-    /// Refuse unless this is the stored version; 0: unless there is none.
+    /// Refuses the call unless the stored hint has this version. 0 means that no hint may be stored yet.
     pub if_match_version: *const u64,
-    /// Update this variant and keep its scope; the empty text is the unscoped one.
+    /// The variant to update; its scope stays. The empty text names the variant without a scope.
     pub variant: nudge_str,
 }
 
-// SAFETY: holds only integers and pointers behind `struct_size`.
+// SAFETY: the struct has only integers and pointers after `struct_size`.
 unsafe impl GrowingParams for nudge_set_params {
     const NAME: &str = "nudge_set_params";
 }
 
-/// The hint that did its work.
+/// The hint that was used with success.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_bump_params {
@@ -169,20 +170,20 @@ pub struct nudge_bump_params {
     pub component: nudge_str,
     /// The key.
     pub key: nudge_str,
-    /// The context that `nudge_get` was called with; a key with several variants needs it, or `variant`.
+    /// The context with which `nudge_get` was called. A key with several variants needs this or `variant`.
     pub context: *const nudge_context,
-    /// This variant, whatever the context; the empty text is the unscoped one.
+    /// The variant to bump, whatever the context. The empty text names the variant without a scope.
     pub variant: nudge_str,
-    /// How many uses to add, 1 to 1,000; 0 stands for 1.
+    /// The number of uses to add, from 1 to 1,000; 0 stands for 1.
     pub delta: u64,
 }
 
-// SAFETY: holds only integers and pointers behind `struct_size`.
+// SAFETY: the struct has only integers and pointers after `struct_size`.
 unsafe impl GrowingParams for nudge_bump_params {
     const NAME: &str = "nudge_bump_params";
 }
 
-/// The hint to forget.
+/// The hint to delete.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct nudge_delete_params {
@@ -192,20 +193,20 @@ pub struct nudge_delete_params {
     pub component: nudge_str,
     /// The key.
     pub key: nudge_str,
-    /// This variant; the empty text is the unscoped one.
+    /// The variant to delete. The empty text names the variant without a scope.
     pub variant: nudge_str,
-    /// 1: every variant. A key with several needs this or `variant`.
+    /// 1 deletes every variant. A key with several variants needs this or `variant`.
     pub all: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
 }
 
-// SAFETY: holds only integers and pointers behind `struct_size`.
+// SAFETY: the struct has only integers and pointers after `struct_size`.
 unsafe impl GrowingParams for nudge_delete_params {
     const NAME: &str = "nudge_delete_params";
 }
 
-/// Holds the params of `nudge.set_hint`.
+/// The params of `nudge.set_hint`.
 #[derive(Serialize)]
 struct SetHintParams<'a> {
     component: &'a str,
@@ -217,7 +218,7 @@ struct SetHintParams<'a> {
     allow_secret: bool,
 }
 
-/// Holds the field `meta` of these params; null means "not given".
+/// The field `meta` of these params; null means "not given".
 #[derive(Serialize)]
 struct SetHintMeta<'a> {
     reason: Option<&'a str>,
@@ -260,19 +261,19 @@ enum TypedValue<'a> {
 impl nudge_set_params {
     /// # Safety
     ///
-    /// The texts and lists must be as the header says.
+    /// The texts and lists must be valid as the header requires.
     unsafe fn read<'a>(&self) -> Result<SetHintParams<'a>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let component = unsafe { self.component.text("component") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let key = unsafe { self.key.text("key") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let value = unsafe { self.value() }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let meta = unsafe { self.meta() }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let if_match_version = unsafe { optional(self.if_match_version, "if_match_version") }?.copied();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let variant = unsafe { self.variant.given("variant") }?;
         let allow_secret = flag(self.allow_secret, "allow_secret")?;
         Ok(SetHintParams { component, key, value, meta, if_match_version, variant, allow_secret })
@@ -282,9 +283,9 @@ impl nudge_set_params {
     ///
     /// The rules of [`read`](Self::read) apply.
     unsafe fn value<'a>(&self) -> Result<SetHintValue<'a>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let text = unsafe { self.value.text("value") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let defaults = unsafe { self.defaults.pairs("defaults") }?;
         let shell = named(self.shell, &SHELLS, "shell")?;
         let os = systems(self.path_os, "path_os")?;
@@ -330,25 +331,25 @@ impl nudge_set_params {
     ///
     /// The rules of [`read`](Self::read) apply.
     unsafe fn meta<'a>(&self) -> Result<SetHintMeta<'a>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let confidence = unsafe { optional(self.confidence, "confidence") }?.copied();
         if confidence.is_some_and(|confidence| !confidence.is_finite()) {
             return Err(invalid("`confidence` must be a number from 0 to 1."));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let reason = unsafe { self.reason.given("reason") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let tags = unsafe { self.tags.texts("tags") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let ttl = unsafe { self.ttl.given("ttl") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let added_by = unsafe { self.added_by.given("added_by") }?;
         let scope = if self.scope.is_null() {
             None
         } else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             let scope = unsafe { read(self.scope) }?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             Some(unsafe { scope.read() }?)
         };
         Ok(SetHintMeta {
@@ -368,10 +369,10 @@ impl nudge_set_params {
 impl nudge_scope {
     /// # Safety
     ///
-    /// The lists must be as the header says.
+    /// The lists must be valid as the header requires.
     unsafe fn read<'a>(&self) -> Result<SetHintScope<'a>> {
         unused(self.reserved)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller obeys the rules of this function.
         let pairs = unsafe { self.env_match.pairs("env_match") }?;
         let mut env_match = BTreeMap::<_, Vec<_>>::new();
         for (name, value) in pairs {
@@ -379,14 +380,14 @@ impl nudge_scope {
             env_match.entry(name).or_default().push(value);
         }
         Ok(SetHintScope {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             cwd_glob: unsafe { self.cwd_glob.texts("cwd_glob") }?,
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             repo: unsafe { self.repo.texts("repo") }?,
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             branch: unsafe { self.branch.texts("branch") }?,
             os: systems(self.os, "os")?,
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller obeys the rules of this function.
             env_required: unsafe { self.env_required.texts("env_required") }?,
             env_match,
         })
@@ -395,9 +396,9 @@ impl nudge_scope {
 
 /// Stores a hint, or updates the variant with an equal scope.
 ///
-/// `out` may be NULL; the result is that of `nudge.set_hint`, `{"hint", "variants"}`, and `"previous"`, the hint that stood
-/// there with another value. Refusals, in this order: `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`, `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown
-/// `variant`), `NUDGE_E_CONFLICT`, `NUDGE_E_QUOTA`.
+/// `out` may be NULL. The result is that of `nudge.set_hint`: `{"hint", "variants"}`, and `"previous"` if the call
+/// replaced another value. The call can fail, in this order, with `NUDGE_E_INVALID`, `NUDGE_E_SCOPE_INVALID`,
+/// `NUDGE_E_SECRET_REJECTED`, `NUDGE_E_NOT_FOUND` (unknown `variant`), `NUDGE_E_CONFLICT` or `NUDGE_E_QUOTA`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_set(
     store: *const nudge_store,
@@ -406,25 +407,25 @@ pub unsafe extern "C" fn nudge_set(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let store = unsafe { alive(store, "store") }?;
         let out = optional_place(out, "out")?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let params = unsafe { read(params) }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let params = unsafe { params.read() }?;
         let params = to_raw_value(&params).map_err(|_| invalid("The params cannot be written as JSON."))?;
         let result = store.0.call("nudge.set_hint", &params)?;
-        // SAFETY: NULL or a place.
+        // SAFETY: `optional_place` has checked `out`.
         unsafe { hand_over(out, nudge_result::new(result)) };
         Ok(())
     })
 }
 
-/// Counts a use of a hint, which raises it for next time.
+/// Counts a use of a hint, so that the hint ranks higher later.
 ///
-/// `out` may be NULL; the result is that of `nudge.bump`, `{"hint"}`. `NUDGE_E_INVALID` when the key has several
-/// variants and neither `context` nor `variant` is given, `NUDGE_E_NOT_FOUND`.
+/// `out` may be NULL. The result is that of `nudge.bump`: `{"hint"}`. Fails with `NUDGE_E_NOT_FOUND`, and with
+/// `NUDGE_E_INVALID` when the key has several variants and neither `context` nor `variant` is given.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_bump(
     store: *const nudge_store,
@@ -433,21 +434,21 @@ pub unsafe extern "C" fn nudge_bump(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let store = unsafe { alive(store, "store") }?;
         let out = optional_place(out, "out")?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let params = unsafe { read(params) }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let mut fields = unsafe { names(params.component, params.key, params.variant) }?;
         if params.delta > 0 {
             fields.insert("delta".into(), params.delta.into());
         }
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let context = unsafe { optional(params.context, "context") }?;
         let context = context.map(|context| context.0.clone()).unwrap_or_default();
         let result = store.0.call_in(&context, "nudge.bump", &fields)?;
-        // SAFETY: NULL or a place.
+        // SAFETY: `optional_place` has checked `out`.
         unsafe { hand_over(out, nudge_result::new(result)) };
         Ok(())
     })
@@ -455,9 +456,9 @@ pub unsafe extern "C" fn nudge_bump(
 
 /// Deletes a hint, one of its variants, or all of them.
 ///
-/// `out` may be NULL; the result is that of `nudge.delete_hint`, `{"deleted", "previous", "deleted_count"}`.
-/// `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is given,
-/// `NUDGE_E_NOT_FOUND`.
+/// `out` may be NULL. The result is that of `nudge.delete_hint`: `{"deleted", "previous", "deleted_count"}`. Fails with
+/// `NUDGE_E_NOT_FOUND`, and with `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is
+/// given.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nudge_delete(
     store: *const nudge_store,
@@ -466,12 +467,12 @@ pub unsafe extern "C" fn nudge_delete(
     error: *mut *mut nudge_error,
 ) -> nudge_status {
     answer(error, || {
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let store = unsafe { alive(store, "store") }?;
         let out = optional_place(out, "out")?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let params = unsafe { read(params) }?;
-        // SAFETY: as the header says.
+        // SAFETY: the header requires valid arguments.
         let mut fields = unsafe { names(params.component, params.key, params.variant) }?;
         unused(params.reserved)?;
         if flag(params.all, "all")? {
@@ -479,7 +480,7 @@ pub unsafe extern "C" fn nudge_delete(
         }
         let fields = to_raw_value(&fields).map_err(|_| invalid("The params cannot be written as JSON."))?;
         let result = store.0.call("nudge.delete_hint", &fields)?;
-        // SAFETY: NULL or a place.
+        // SAFETY: `optional_place` has checked `out`.
         unsafe { hand_over(out, nudge_result::new(result)) };
         Ok(())
     })
@@ -489,14 +490,14 @@ pub unsafe extern "C" fn nudge_delete(
 ///
 /// # Safety
 ///
-/// The texts must be as the header says.
+/// The texts must be valid as the header requires.
 unsafe fn names(component: nudge_str, key: nudge_str, variant: nudge_str) -> Result<Map<String, Value>> {
     let mut fields = Map::new();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller obeys the rules of this function.
     fields.insert("component".into(), unsafe { component.text("component") }?.into());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller obeys the rules of this function.
     fields.insert("key".into(), unsafe { key.text("key") }?.into());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller obeys the rules of this function.
     if let Some(variant) = unsafe { variant.given("variant") }? {
         fields.insert("variant".into(), variant.into());
     }

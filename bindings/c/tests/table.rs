@@ -1,4 +1,4 @@
-//! Compares the header with the Rust definitions: a new definition that the header lacks fails here.
+//! Compares the header with the Rust definitions. The tests fail for a definition that the header does not have.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,7 @@ fn every_error_has_its_status() {
     let mut expected: BTreeSet<_> = ErrorKind::ALL
         .into_iter()
         .map(|kind| match kind {
-            // This kind shares its reason with another kind, so its code has another name.
+            // This kind of error has the same reason as another kind, so the name of its code is an exception.
             ErrorKind::ParamsNotObject => format!("NUDGE_E_PARAMS_NOT_OBJECT = {}", kind.code()),
             _ => format!("NUDGE_{} = {}", kind.reason(), kind.code()),
         })
@@ -67,7 +67,7 @@ fn params_have_the_fields_of_their_methods() {
     let set = schema("nudge.set_hint");
     let mut expected = names(&set);
     assert!(expected.remove("meta"));
-    // `reach` and `context` are for programs that know where their caller works; the library has neither.
+    // `reach` and `context` are for programs that know where their caller works. The library cannot know this.
     assert!(expected.remove("reach") && expected.remove("context"));
     expected.extend(names(&set["meta"]["properties"]));
     let of_value = ["value_type", "shell", "path_os", "format", "defaults"];
@@ -77,12 +77,13 @@ fn params_have_the_fields_of_their_methods() {
     assert_eq!(fields("nudge_delete_params", &[]), names(&schema("nudge.delete_hint")));
 
     let get = schema("nudge.get_hint");
-    // The context's schema only says "object", so this pattern lists the fields: a new field breaks the build here.
+    // The schema of the context only says "object", so this pattern lists the fields. A new field breaks the build
+    // here.
     let ContextSpec { cwd: _, repo: _, branch: _, os: _, env: _, files_open: _ } = ContextSpec::default();
     let of_context = ["cwd", "repo", "branch", "os", "env", "files_open"].map(str::to_owned);
     assert_eq!(fields("nudge_context_params", &[]), BTreeSet::from(of_context));
     let mut expected = names(&get);
-    // `nudge_get` has no `variant`; a caller uses `nudge_call` for that.
+    // `nudge_get` has no `variant`. A caller who needs one uses `nudge_call`.
     assert!(expected.remove("variant"));
     assert_eq!(fields("nudge_get_params", &[]), expected);
 }
