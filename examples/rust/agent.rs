@@ -1,4 +1,4 @@
-//! Is a small agent: it looks up its build command, runs it, and tells the store whether that worked.
+//! A small agent: it looks up its build command, runs it, and tells the store whether the command worked.
 //!
 //! `cargo run --package nudge-hints --example agent`
 
@@ -39,7 +39,7 @@ fn tell(what: &str, found: &Match) {
     println!("{what}: {}\n  because {}", found.hint().text(), found.reasons().join(", "));
 }
 
-/// Runs the command of a hint. A hint is data: the agent decides to run it, not the store.
+/// Runs the command of a hint. A hint is only data: the agent, and not the store, decides to run it.
 fn run(store: &Nudge, branch: &str, found: &Match) -> Result<()> {
     let command = found.hint().text().to_owned();
     let output = Command::new("sh").args(["-c", &command]).output()?;

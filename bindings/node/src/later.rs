@@ -15,17 +15,17 @@ use crate::handles::{self, StoreHandle, with_handle};
 use crate::lookup;
 use crate::refusal::refused;
 
-/// Holds a call of a method, with a context if there is one.
+/// A call of a method, with the context of a view if there is one.
 pub struct LaterCall {
     store: Arc<Store>,
     context: Option<Context>,
     method: String,
     params: Box<RawValue>,
-    /// Answers as `find` does: with the text of the hint, or null when no hint fits.
+    /// True to answer as `find` does: with the hint and its text, or with null when no hint fits.
     is_lookup: bool,
 }
 
-/// Holds the params of a connection to a session.
+/// The params for a connection to a session.
 pub struct LaterConnection {
     runtime_dir: Option<PathBuf>,
     name: String,
@@ -67,32 +67,32 @@ impl Task for LaterConnection {
         catch_panic(|| Store::connect(self.runtime_dir.as_deref(), &self.name))
     }
 
-    /// Runs on the JavaScript thread that owns the number.
+    /// Runs on the JavaScript thread that gets the number.
     fn resolve(&mut self, _: Env, store: Store) -> Result<u32> {
         Ok(handles::open(store.into()))
     }
 }
 
-/// Turns a panic into a rejected promise: on a pool thread, a panic would end the process.
+/// Turns a panic into a rejected promise, because a panic on a pool thread would end the process.
 fn catch_panic<T>(work: impl FnOnce() -> nudge::Result<T>) -> Result<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err(Error::unavailable("The call failed by a mistake of Nudge; report it.")))
         .map_err(refused)
 }
 
-/// Does what `call` and `call_from` do, and returns a promise.
+/// Does the same as `call` and `call_from`, but returns a promise.
 #[napi(catch_unwind)]
 pub fn call_later(store: u32, view: Option<u32>, method: String, params: String) -> Result<AsyncTask<LaterCall>> {
     make_later(store, view, method, params, false)
 }
 
-/// Does what `find` does, and returns a promise.
+/// Does the same as `find`, but returns a promise.
 #[napi(catch_unwind)]
 pub fn find_later(store: u32, view: u32, params: String) -> Result<AsyncTask<LaterCall>> {
     make_later(store, Some(view), "nudge.get_hint".to_owned(), params, true)
 }
 
-/// Does what `connect` does, and returns a promise.
+/// Does the same as `connect`, but returns a promise.
 #[napi(catch_unwind)]
 pub fn connect_later(runtime_dir: Option<String>, name: String) -> AsyncTask<LaterConnection> {
     AsyncTask::new(LaterConnection { runtime_dir: runtime_dir.map(PathBuf::from), name })

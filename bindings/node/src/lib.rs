@@ -1,11 +1,11 @@
-//! Is the native half of the npm package `nudge-hints`: a few functions that take numbers and strings.
+//! The native half of the npm package `nudge-hints`: a few functions that take numbers and strings.
 //!
-//! `index.js` makes classes of these functions. A store and a view (a store seen from one context) are numbers here,
-//! because passing an object between JavaScript and Rust costs many times as much as a lookup. Params and results are
-//! JSON text, as for [`nudge::Service`]. A refusal is thrown as an error whose message is the error object's JSON.
-//! Every function catches panics, and Node sees an error instead.
+//! `index.js` makes classes from these functions. Here, stores and views are numbers; a view is a store seen from one
+//! context. To pass an object between JavaScript and Rust would cost many times as much as a lookup. Params and results
+//! are JSON text, as for [`nudge::Service`]. An error is thrown; its message is the error's JSON. Every function
+//! catches panics, and Node gets an error in place of a panic.
 
-// A test build exports no function: `#[napi]` leaves exports out, because Node's symbols are not there to link with.
+// A test build exports no functions, because it cannot link Node's symbols. The functions then look unused.
 #![cfg_attr(test, allow(dead_code))]
 
 mod handles;
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::LazyLock;
 
-// `#[napi]` recognises a function that throws by the name `Result` of its return type.
+// `#[napi]` recognises a function that throws by the name `Result` in its return type.
 use napi::Result;
 use napi_derive::napi;
 use nudge::{Context, ContextSpec, Error, ErrorKind, Nudge, Os, Service, check_name};
@@ -30,7 +30,7 @@ use serde_json::{Map, Value, json};
 use handles::{StoreHandle, with_handle};
 use refusal::refused;
 
-/// Opens a new store with the settings in `config`. With `name`, opens the store that this process knows by that name,
+/// Opens a new store with the settings in `config`. If `name` is given, opens the store with this name in the process,
 /// and makes it if there is none.
 #[napi(catch_unwind)]
 pub fn open(config: String, name: Option<String>) -> Result<u32> {
@@ -42,26 +42,26 @@ pub fn open(config: String, name: Option<String>) -> Result<u32> {
     Ok(handles::open(store))
 }
 
-/// Forgets a named store and returns true when there was one. Code that has the store open keeps it.
+/// Forgets a named store. Returns true when the name existed. Threads that have the store open keep it.
 #[napi(catch_unwind)]
 pub fn forget(name: String) -> bool {
     named::forget(&name)
 }
 
-/// Opens the running session of a runtime directory; `name` is the client's name.
+/// Opens the running session of a runtime directory. `name` is the name of the client.
 #[napi(catch_unwind)]
 pub fn connect(runtime_dir: Option<String>, name: String) -> Result<u32> {
     let store = nudge_client::Store::connect(runtime_dir.as_deref().map(Path::new), &name).map_err(refused)?;
     Ok(handles::open(store.into()))
 }
 
-/// Closes a store and its views; does nothing when it is closed already.
+/// Closes a store and its views. Does nothing when the store is already closed.
 #[napi(catch_unwind)]
 pub fn close(store: u32) {
     handles::close(store);
 }
 
-/// Calls a method of the table; params and result are JSON.
+/// Calls a method of the table. Params and result are JSON.
 #[napi(catch_unwind)]
 pub fn call(store: u32, method: String, params: String) -> Result<String> {
     let store = with_handle(store, StoreHandle::store).map_err(refused)?;
@@ -69,42 +69,41 @@ pub fn call(store: u32, method: String, params: String) -> Result<String> {
     store.call(&method, &params).map(text).map_err(refused)
 }
 
-/// Calls a method as [`call`] does, with the context of a view. Sends only the environment variables that the session
-/// asks for.
+/// Calls a method with the context of a view, otherwise as [`call`] does. Sends only the environment variables that the
+/// session asks for.
 #[napi(catch_unwind)]
 pub fn call_from(store: u32, view: u32, method: String, params: String) -> Result<String> {
     call_in(store, view, &method, params).map(text).map_err(refused)
 }
 
-/// Makes a view of a store from a context in JSON, and from the environment `env` if it is given.
+/// Makes a view of a store from a context in JSON, and from the environment `env`, if that is given.
 #[napi(catch_unwind)]
 pub fn view(store: u32, context: String, env: Option<String>) -> Result<u32> {
     let context = read_context(context, env).map_err(refused)?;
     with_handle(store, |handle| handle.add_view(context)).map_err(refused)
 }
 
-/// Forgets the views of a store, and with `pairs` the keys that were looked up.
+/// Forgets the views of a store. If `pairs` is true, also forgets the keys that were looked up.
 #[napi(catch_unwind)]
 pub fn reset(store: u32, pairs: bool) -> Result<()> {
     with_handle(store, |handle| handle.reset(pairs)).map_err(refused)
 }
 
-/// Returns the number by which a view of the store looks up a key.
+/// Returns a number for a component and key, with which a view can look the key up.
 #[napi(catch_unwind)]
 pub fn pair(store: u32, component: String, key: String) -> Result<u32> {
     check_name("component", &component).and_then(|()| check_name("key", &key)).map_err(refused)?;
     with_handle(store, |handle| handle.add_pair(component, key)).map_err(refused)
 }
 
-/// Returns the hint that `get` found last for this pair: `{text, hint, match_explain}`.
+/// Returns the hint that `get` last found for this pair: `{text, hint, match_explain}`.
 #[napi(catch_unwind)]
 pub fn render(store: u32, view: u32, pair: u32) -> Result<String> {
     let rendered = with_handle(store, |handle| handle.view(view).and_then(|view| view.rendered(pair)));
     rendered.and_then(|rendered| rendered).map_err(refused)
 }
 
-/// Calls `nudge.get_hint` of the method table and returns the hint in the form of [`render`]; returns undefined when no
-/// hint fits.
+/// Calls `nudge.get_hint` and returns the hint in the form of [`render`]. Returns undefined when no hint fits.
 #[napi(catch_unwind)]
 pub fn find(store: u32, view: u32, params: String) -> Result<Option<String>> {
     match call_in(store, view, "nudge.get_hint", params) {
@@ -114,14 +113,15 @@ pub fn find(store: u32, view: u32, params: String) -> Result<Option<String>> {
     }
 }
 
-/// Checks a context and returns it in normal form, without its environment.
+/// Checks a context. Returns it in normal form, without its environment.
 #[napi(catch_unwind)]
 pub fn check_context(context: String, env: Option<String>) -> Result<String> {
     Ok(context_to_json(&read_context(context, env).map_err(refused)?).to_string())
 }
 
-/// Detects the context of this process, or of `cwd`, and returns it without the environment. `env` is the environment
-/// to use: this function does not read the process's own, because other threads of Node change it without Rust's lock.
+/// Detects the context of this process, or of `cwd`. Returns it without the environment. The environment to use is
+/// `env`: other threads of Node change the environment of the process without Rust's lock, so this function must not
+/// read that one.
 #[napi(catch_unwind)]
 pub fn detect(cwd: Option<String>, env: String) -> Result<String> {
     let vars = variables(&env).map_err(refused)?;
@@ -130,7 +130,7 @@ pub fn detect(cwd: Option<String>, env: String) -> Result<String> {
     Ok(context_to_json(&found.map_err(refused)?).to_string())
 }
 
-/// Returns the name of the operating system, or undefined when scopes have no name for it.
+/// Returns the name of the operating system. Returns undefined when scopes have no name for it.
 #[napi(catch_unwind)]
 pub fn system() -> Option<&'static str> {
     Os::current().map(Os::as_str)
@@ -151,7 +151,8 @@ pub fn hints(store: u32) -> Result<String> {
     Ok(format!("[{}]", all.join(",")))
 }
 
-/// Returns the names of the params of each method, and of the fields of a context, a scope and the `meta` of a hint.
+/// Returns the names of the params of each method, and the names of the fields of a context, a scope and a hint's
+/// `meta`.
 #[napi(catch_unwind)]
 pub fn fields() -> String {
     let names = |schema: &Value| -> Value {
@@ -170,7 +171,7 @@ pub fn fields() -> String {
     Value::Object(all).to_string()
 }
 
-/// Returns the message about an unknown name.
+/// Returns the message for an unknown name. `known` are the names that exist.
 #[napi(catch_unwind)]
 pub fn unknown(what: String, name: String, known: Vec<String>) -> String {
     let known: Vec<_> = known.iter().map(String::as_str).collect();
@@ -184,7 +185,7 @@ pub fn errors() -> String {
     Value::from_iter(all).to_string()
 }
 
-/// Panics, so that a test sees that the panic is caught.
+/// Panics, so that a test can see that the panic is caught.
 ///
 /// # Panics
 ///
@@ -195,12 +196,12 @@ pub fn test_panic() {
     panic!("as the test asked");
 }
 
-/// Returns the schema of each method's params. The tests compare `index.d.ts` with it.
+/// Returns the schema of each method's params. The tests compare `index.d.ts` with these schemas.
 #[cfg(feature = "test-clock")]
 #[napi(catch_unwind)]
 pub fn test_schemas() -> String {
     let all = nudge::methods().into_iter().map(|method| (method.name.to_owned(), (method.params)()));
-    // The schema of a context only says "object", so its fields are listed here.
+    // The schema of a context only says "object", so this list has its fields.
     let context = json!({"fields": ContextSpec::FIELDS, "os": Os::ALL.map(Os::as_str)});
     Value::Object(all.chain([("context".to_owned(), context)]).collect()).to_string()
 }
@@ -223,8 +224,8 @@ fn no_json() -> Error {
     Error::invalid("The params are not valid JSON.")
 }
 
-/// Reads a context as the table's methods do. It first calls `why` on an empty store, which refuses a wrong context in
-/// the words of those methods.
+/// Reads a context as the methods of the table do. First calls `why` on an empty store, so that a wrong context gets
+/// the same error as in those methods.
 fn read_context(context: String, env: Option<String>) -> nudge::Result<Context> {
     #[derive(serde::Serialize)]
     struct ContextProbe<'a> {

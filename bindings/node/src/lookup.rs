@@ -1,7 +1,7 @@
-//! Implements `get`, which programs call so often that the cost of passing its result to JavaScript matters.
+//! Implements `get`. Programs call it so often that the cost of passing its result to JavaScript matters.
 //!
-//! JavaScript keeps the object that it made from an answer. Each call of `get` looks the hint up again and tells
-//! JavaScript by a token whether the answer is still the same; only then the kept object is used again.
+//! JavaScript stores the object that it made from an answer. Each call of `get` looks the hint up again and returns a
+//! token. If the token is the same as before, the answer is unchanged, and JavaScript uses its object again.
 
 mod export;
 
@@ -12,33 +12,33 @@ use nudge_client::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A store seen from one context.
+/// A store, seen from one context.
 pub enum StoreView {
     /// A store of this process.
     Own(Box<OwnView>),
-    /// The running session; every lookup is a call to it.
+    /// The running session; every lookup is a call of the session.
     Session(Context),
 }
 
-/// Remembers the answers that a view has given.
+/// A view of a store of this process, with the answers that the view has given.
 pub struct OwnView {
     nudge: Arc<Nudge>,
     view: nudge::View<Arc<Nudge>>,
-    /// The answers, indexed by the number of the pair.
+    /// The last answer for each pair, indexed by the number of the pair.
     given: Vec<Option<GivenAnswer>>,
-    /// The last token. Tokens are whole numbers from 1; JavaScript represents whole numbers up to 2^53.
+    /// The last token. Tokens are whole numbers from 1; JavaScript represents whole numbers up to 2^53 exactly.
     last: f64,
 }
 
-/// Holds an answer that JavaScript has.
+/// An answer that JavaScript has.
 struct GivenAnswer {
-    /// The number by which JavaScript recognises the answer.
+    /// The number that JavaScript compares to recognise the answer.
     token: f64,
-    /// Kept alive, so that no other hint gets the same address.
+    /// The hint. It stays alive here, so no other hint can get the same address.
     hint: Arc<Hint>,
     /// The time at which a lookup last gave this answer.
     at: Millis,
-    /// Score and reasons, as JavaScript has them.
+    /// The score and the reasons, as JavaScript has them.
     explain: Box<RawValue>,
 }
 
@@ -62,11 +62,11 @@ impl StoreView {
         }
     }
 
-    /// Returns the token of the best hint under a key; 0 when no hint fits. The same token means that the rendered text
-    /// is the same, byte for byte. Returns `None` in a session.
+    /// Returns the token of the best hint of a key; 0 when no hint fits. If the token is the same as before, the
+    /// rendered text is also the same, byte for byte. Returns `None` in a session.
     pub fn get(&mut self, component: &str, key: &str, pair: u32) -> Option<f64> {
         let Self::Own(own) = self else { return None };
-        // Reads the time before the lookup: an answer of the same instant is used again.
+        // Reads the time before the lookup: an answer of the same millisecond is then used again.
         let now = own.nudge.now();
         Some(match own.view.get(component, key) {
             None => 0.0,
@@ -74,7 +74,7 @@ impl StoreView {
         })
     }
 
-    /// Returns the answer to which the last `get` of a pair gave its token, as JSON.
+    /// Returns, as JSON, the answer whose token the last `get` of a pair returned.
     pub fn rendered(&mut self, pair: u32) -> Result<String> {
         let Self::Own(own) = self else { return Ok("null".into()) };
         let Some(slot) = own.given.get_mut(pair as usize) else { return Ok("null".into()) };
@@ -82,7 +82,7 @@ impl StoreView {
         let (hint, explain) = (&*given.hint, &given.explain);
         let json = json_of(&RenderedMatch { text: hint.text(), hint, match_explain: explain })?;
         if hint.is_secret() {
-            // The view forgets the hint when the store has no such hint any more.
+            // Secrets must not stay in memory after the store has dropped them, so the view forgets the hint at once.
             *slot = None;
         }
         Ok(json)
@@ -114,7 +114,7 @@ impl OwnView {
     }
 }
 
-/// Holds the data of JavaScript's object.
+/// The data from which JavaScript makes its object.
 #[derive(Serialize)]
 struct RenderedMatch<'a, H> {
     text: &'a str,

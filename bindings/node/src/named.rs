@@ -1,5 +1,5 @@
-//! Maps names to stores that all threads of this process share. `nudge` itself keeps no global state, and a worker
-//! thread shares no objects with others, so it finds a store only by a name.
+//! Maps names to stores that all threads of this process share. Worker threads of Node share no objects, so a thread
+//! can find the store of another thread only by a name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -9,8 +9,9 @@ use nudge_client::Store;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-/// The longest name, and the largest number of names: a name that is never forgotten keeps its store.
+/// The most bytes of a name.
 const MAX_NAME_BYTES: usize = 256;
+/// The most names. A name keeps its store until a program forgets the name.
 const MAX_NAMES: usize = 1024;
 
 type Names = HashMap<String, (Arc<Store>, Config)>;
@@ -28,11 +29,11 @@ struct StoreOptions {
     secret_guard: Option<bool>,
     default_ttl: Option<String>,
     suggest_max: Option<u64>,
-    /// The environment from which missing options are read.
+    /// The environment that gives the missing options.
     env: Option<HashMap<String, Option<String>>>,
 }
 
-/// Holds a checked configuration, and whether any option was given.
+/// A checked configuration, and whether the program gave any option.
 pub struct StoreSettings {
     config: Config,
     given: bool,
@@ -61,13 +62,13 @@ impl StoreSettings {
         Ok(Self { config, given })
     }
 
-    /// Makes a new store.
+    /// Makes a new store with these settings.
     pub fn create(self) -> Arc<Store> {
         Store::new(self.config).into()
     }
 }
 
-/// Returns the store of a name; makes it with `settings` when there is none.
+/// Returns the store with this name. If there is none, makes it with `settings`.
 pub fn open(name: &str, settings: &StoreSettings) -> Result<Arc<Store>> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err(Error::invalid("The name of a store must have 1 to 256 bytes."));
@@ -90,17 +91,17 @@ pub fn open(name: &str, settings: &StoreSettings) -> Result<Arc<Store>> {
     Ok(store)
 }
 
-/// Forgets a name and returns true when there was one.
+/// Forgets a name. Returns true when the name existed.
 pub fn forget(name: &str) -> bool {
     NAMES.lock().remove(name).is_some()
 }
 
-/// Keeps this library loaded: Node unloads it when the last thread that loaded it ends, and the names would be lost.
+/// Keeps this library loaded. Otherwise Node unloads it when the last thread that uses it ends, and the names are lost.
 fn keep_loaded() {
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
 }
 
-/// Makes an error that does not repeat the wrong values.
+/// Makes the error for wrong options. Its message does not contain the wrong values.
 fn wrong() -> Error {
     Error::invalid(
         "Correct the store's options: `max_components`, `max_hints_per_component`, `max_hints`, `max_bytes` and \

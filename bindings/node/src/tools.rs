@@ -23,7 +23,7 @@ struct NumberedTools {
     last: u32,
 }
 
-/// Gets the tools of a store and returns a number for them.
+/// Reads the tools of a store and returns a new number for them.
 #[napi(catch_unwind)]
 pub fn tools(store: u32) -> Result<u32> {
     let store = with_handle(store, StoreHandle::store).map_err(refused)?;
@@ -36,13 +36,13 @@ pub fn tools(store: u32) -> Result<u32> {
     }))
 }
 
-/// Forgets the tools of a number.
+/// Forgets the tools that have this number.
 #[napi(catch_unwind)]
 pub fn forget_tools(tools: u32) {
     TOOLS.with_borrow_mut(|all| all.by_number.remove(&tools));
 }
 
-/// Returns names and definitions of tools as JSON, one entry for each provider's form.
+/// Returns the names of the tools and their definitions for each provider, as JSON.
 #[napi(catch_unwind)]
 pub fn tool_forms(tools: u32) -> Result<String> {
     let tools = numbered(tools).map_err(refused)?;
@@ -55,7 +55,7 @@ pub fn tool_forms(tools: u32) -> Result<String> {
     Ok(forms.to_string())
 }
 
-/// Calls a tool with the context of a view and returns `{text, isError}`.
+/// Calls a tool with the context of a view. Returns `{text, isError}`.
 #[napi(catch_unwind)]
 pub fn call_tool(store: u32, view: u32, tools: u32, name: String, arguments: String) -> Result<String> {
     let (store, context, tools) = parts(store, view, tools).map_err(refused)?;
@@ -63,7 +63,8 @@ pub fn call_tool(store: u32, view: u32, tools: u32, name: String, arguments: Str
     Ok(json!({"text": text, "isError": is_error}).to_string())
 }
 
-/// Answers a model's tool call in its provider's form; returns undefined when the model uses none of these tools.
+/// Answers a model's tool call in the form of the model's provider. Returns undefined when the model uses none of these
+/// tools.
 #[napi(catch_unwind)]
 pub fn answer_tool(store: u32, view: u32, tools: u32, said: String) -> Result<Option<String>> {
     let (store, context, tools) = parts(store, view, tools).map_err(refused)?;

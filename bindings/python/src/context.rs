@@ -1,4 +1,4 @@
-//! Reads the context of a caller from the objects that Python programs pass.
+//! Makes contexts from the objects that Python programs pass.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -110,7 +110,7 @@ impl PyContext {
         Ok(self.0.env(text(name)?).map(str::to_owned))
     }
 
-    /// Leaves out the environment, which holds secrets, and the open files.
+    /// Shows the context without its environment, which may contain secrets, and without the open files.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let fields = [("cwd", self.0.cwd()), ("branch", self.0.branch()), ("os", self.os())];
         let repo = self.0.repo();
@@ -136,7 +136,8 @@ impl PyContext {
     }
 }
 
-/// Reads the context from an argument: None, a [`PyContext`], a mapping, or any object with such attributes.
+/// Reads the context from an argument: None, a [`PyContext`], a mapping, or any object with the attributes of a
+/// context.
 pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult<Cow<'a, Context>> {
     let Some(given) = given else { return Ok(Cow::Borrowed(&NOWHERE)) };
     if let Ok(context) = given.cast::<PyContext>() {
@@ -157,7 +158,7 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
         }
         spec(py, |name| if mapping.contains(name)? { mapping.get_item(name).map(Some) } else { Ok(None) })?
     } else {
-        // The object's class is not ours: its attributes may mean other things.
+        // The object's class is not from this library, so its attributes may mean something else.
         let mut any = false;
         let spec = spec(py, |name| {
             let value = given.getattr_opt(name)?;
@@ -175,7 +176,7 @@ pub fn read<'a>(py: Python<'_>, given: Option<&'a Bound<'_, PyAny>>) -> PyResult
     Ok(Cow::Owned(built(py, spec)?))
 }
 
-/// Refuses a name that is not a field: with a misspelt field, the answer would be for another context.
+/// Refuses a name that is no field. Otherwise a misspelt field would lead to the answer for another context.
 fn known(name: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = name.py();
     let name =
@@ -215,7 +216,7 @@ fn spec<'py>(
     Ok(out)
 }
 
-/// Returns true for a value that means "not given": None, and `[]` and `{}` as in JSON.
+/// Returns true for a value that means "not given": None, or an empty list or dict, as in JSON.
 fn is_absent(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value.cast::<PyList>().is_ok_and(PyListMethods::is_empty)

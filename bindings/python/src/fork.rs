@@ -1,23 +1,22 @@
-//! Makes a fork wait until no store is in use.
+//! Delays a fork until no thread is inside a store of this process.
 //!
-//! After a fork only the forking thread exists in the child, so a lock that another thread held stays locked there.
-//! Therefore `os.fork` (and its users, such as `multiprocessing`) waits until no thread is inside a store of this
-//! process without the interpreter's lock. Threads that want to enter a store wait until the fork is over. A thread
-//! that has the
-//! interpreter's lock cannot be inside a store while another thread forks.
+//! After a fork, the child has only the forking thread, so a lock that another thread held would stay locked there.
+//! Therefore `os.fork` (and its users, such as `multiprocessing`) waits until no thread is inside a store without the
+//! interpreter's lock. Threads that want to enter a store wait until the fork is over. A thread that has the
+//! interpreter's lock needs no such wait, because the forking thread needs this lock too.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// The number of threads inside a store.
+/// The number of threads that are inside a store without the interpreter's lock.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 /// The number of threads that are about to fork.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 /// The number of forks between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// The pause between two checks while a fork waits for stores, or a call for a fork.
+/// The pause between two checks, while a fork waits for stores or a call waits for a fork.
 const POLL: Duration = Duration::from_micros(50);
 
 struct ForkBlocker;
@@ -43,7 +42,7 @@ impl Drop for ForkBlocker {
     }
 }
 
-/// Runs `work`, which uses a store of this process, without the interpreter's lock.
+/// Runs `work`, which uses a store of this process, without the interpreter's lock. Waits while another thread forks.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     py.detach(|| {
         let _inside = ForkBlocker::enter();
@@ -51,12 +50,12 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Returns a number that changes with each fork.
+/// Returns the number of forks before this process. A child can see by this number that it is not its parent.
 pub fn generation() -> u32 {
     GENERATION.load(SeqCst)
 }
 
-/// Runs before a fork (`os.register_at_fork`): waits until no thread is inside a store.
+/// Runs before a fork (`os.register_at_fork`). Waits until no thread is inside a store.
 #[pyfunction]
 pub fn before_fork(py: Python<'_>) {
     FORKING.fetch_add(1, SeqCst);
@@ -76,7 +75,7 @@ pub fn after_fork_in_parent() {
 /// Runs in the child after a fork (`os.register_at_fork`).
 #[pyfunction]
 pub fn after_fork_in_child() {
-    // Other threads that were about to fork or to enter a store do not exist in the child.
+    // Threads of the parent that were about to fork or to enter a store do not exist in the child.
     FORKING.store(0, SeqCst);
     INSIDE.store(0, SeqCst);
     GENERATION.fetch_add(1, SeqCst);

@@ -1,4 +1,4 @@
-//! Holds the result of `get`.
+//! The result of `get`.
 
 use nudge::HintValue;
 use nudge_client::FoundHint;
@@ -10,7 +10,7 @@ use serde_json::value::to_raw_value;
 use crate::errors::{invalid, raise};
 use crate::json::parse;
 
-/// The number of characters of a value that `repr` shows.
+/// The most characters of a value that `repr` shows.
 const MAX_SHOWN: usize = 200;
 
 /// A hint that fits, and why. It cannot be changed; its texts are rendered on first use.
@@ -43,7 +43,7 @@ impl PyMatch {
         PyString::new(py, self.0.key())
     }
 
-    /// The value: a str, or a dict with its `type`. A secret value is given in full.
+    /// The value: a str, or a dict with its `type`. A secret value is complete, too.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.0.value() {
@@ -58,13 +58,13 @@ impl PyMatch {
         PyString::new(py, self.0.text())
     }
 
-    /// 0 to 1; higher is better.
+    /// The score, from 0 to 1; a higher score is better.
     #[getter]
     fn score(&self) -> f64 {
         self.0.score()
     }
 
-    /// The addends of the score by their names.
+    /// The terms of the score, by name.
     #[getter]
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
@@ -74,7 +74,7 @@ impl PyMatch {
         Ok(out)
     }
 
-    /// Returns the reasons for match and score.
+    /// The reasons for the match and the score.
     #[getter]
     fn reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.reasons())
@@ -86,19 +86,19 @@ impl PyMatch {
         parse(py, self.0.hint().map_err(|error| raise(py, &error))?.get())
     }
 
-    /// The digest of the hint's scope, `""` when it applies everywhere.
+    /// The digest of the hint's scope; `""` when the hint applies everywhere.
     #[getter]
     fn variant<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         PyString::new(py, self.0.variant())
     }
 
-    /// How often the hint was set, for `if_match_version`.
+    /// The number of times that the hint was set, for `if_match_version`.
     #[getter]
     fn version(&self) -> u64 {
         self.0.version()
     }
 
-    /// Returns the answer of `nudge.get_hint`: `hint` and `match_explain`, numbers with four decimals.
+    /// Returns the answer of `nudge.get_hint`: `hint` and `match_explain`. Numbers have four decimals.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let explain = nudge::MatchExplain {
             matched: true,
@@ -112,7 +112,7 @@ impl PyMatch {
         Ok(out)
     }
 
-    /// Hides the value of a secret, and cuts a long one.
+    /// Hides a secret value, and cuts a long value.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let text = |text: &str| PyString::new(py, text).repr();
         let value = if self.0.is_secret() { text("[secret]")? } else { self.value(py)?.repr()? };

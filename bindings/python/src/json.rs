@@ -8,16 +8,16 @@ use serde_json::value::RawValue;
 
 use crate::errors::{invalid, raise, text};
 
-/// The nesting levels that the core reads, counted from the params.
+/// The most levels of nesting that the core reads, counted from the params.
 const MAX_DEPTH: usize = 64;
 
-/// Parses JSON text with Python's own reader, which keeps integers of any size.
+/// Parses JSON text with Python's own parser, which keeps integers of any size.
 pub fn parse<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOADS.import(py, "json", "loads")?.call1((json,))
 }
 
-/// Reads the params of a call: an object, JSON text, or nothing.
+/// Reads the params of a call: an object, JSON text, or None for no params.
 pub fn params(py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<Box<RawValue>> {
     let json = match value {
         None => "{}".to_owned(),
@@ -29,15 +29,15 @@ pub fn params(py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<Box<
     RawValue::from_string(json).map_err(|_| invalid(py, "`params` is no JSON text; pass a dict, or valid JSON."))
 }
 
-/// Writes a value that JSON can hold: None, bool, int, float, str, paths, dicts and other mappings with string keys,
-/// lists, tuples, instances of dataclasses.
+/// Writes a value as JSON. The value may be None, a bool, an int, a float, a str, a path, a list, a tuple, an instance
+/// of a dataclass, or a mapping with string keys.
 ///
 /// # Errors
-/// `InvalidError` for anything else, and any error that a mapping of the caller raises.
+/// `InvalidError` for any other value; any error that a mapping of the caller raises.
 pub fn write(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let mut out = Vec::new();
     put(value, &mut out, 1)?;
-    // Every part of the output comes from a `str`, so it is UTF-8.
+    // All parts of the output come from a `str`, so the output is UTF-8.
     String::from_utf8(out).map_err(|_| invalid(value.py(), "The value cannot be written as JSON."))
 }
 
@@ -113,7 +113,7 @@ fn put_list<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, out: &mut Vec<u
 }
 
 fn put_mapping(mapping: &Bound<'_, PyMapping>, out: &mut Vec<u8>, depth: usize) -> PyResult<()> {
-    // Copies the items to a list, because a dict may change while its values are written.
+    // Copies the items to a list first, because a dict may change while its values are written.
     let items = mapping.items()?;
     put_object(items.iter().map(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()), out, depth)
 }
@@ -139,7 +139,7 @@ fn put_object<'py>(
     Ok(())
 }
 
-/// Returns the fields of an instance of a dataclass.
+/// Returns the fields of an instance of a dataclass. Returns `None` for any other value.
 pub fn dataclass_fields<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     if value.is_instance_of::<PyType>() {
         return Ok(None);
@@ -148,7 +148,7 @@ pub fn dataclass_fields<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound
     Ok(fields.and_then(|fields| fields.cast_into::<PyDict>().ok()))
 }
 
-/// Returns the text of a path object.
+/// Returns the text of a path object. Returns `None` for any other value.
 pub fn path<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
     if value.is_instance_of::<PyType>() {
         return Ok(None);
@@ -158,11 +158,11 @@ pub fn path<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyStri
 }
 
 fn serialized(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) {
-    // Strings and finite numbers cannot fail, and a `Vec` accepts every write.
+    // Strings and finite numbers can always be serialized, and a `Vec` accepts every write.
     let _ = serde_json::to_writer(out, value);
 }
 
-/// Converts a result to Python objects, and a refusal to an exception.
+/// Converts a result to Python objects, or an error to an exception.
 pub fn answer(py: Python<'_>, result: Result<Box<RawValue>, Error>) -> PyResult<Bound<'_, PyAny>> {
     match result {
         Ok(result) => parse(py, result.get()),

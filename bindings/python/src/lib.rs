@@ -1,8 +1,8 @@
-//! Nudge in process for Python: the native half of the package `nudge`.
+//! Nudge inside a Python process: the native half of the package `nudge`.
 //!
-//! Python's half (`python/nudge`) has the signatures; this half reads and writes Python objects and calls
-//! [`nudge_client::Store`]. This crate never calls Python while it holds a lock of a store: it copies input from Python
-//! before the call, and copies answers out of the store.
+//! The Python half (`python/nudge`) has the signatures. This half reads and writes Python objects and calls
+//! [`nudge_client::Store`]. It never calls Python while it holds a lock of a store: it copies input out of Python
+//! before the call, and answers out of the store after it.
 
 // The documentation and the signatures are written for Python.
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, clippy::needless_pass_by_value, clippy::unused_self)]
@@ -68,7 +68,7 @@ mod _nudge {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Each interpreter has its own `sys`. Keeping the first one makes sure that no other gets its address.
+        // Each interpreter has its own `sys`. The first one stays alive here, so no other `sys` can get its address.
         static FIRST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
         let sys = module.py().import("sys")?;
         if !FIRST.get_or_init(module.py(), || sys.clone().unbind()).is(&sys) {

@@ -11,7 +11,7 @@ use crate::environ::variables;
 use crate::errors::{argument, invalid, raise};
 use crate::store::Backend;
 
-/// Makes an empty store of this process. `options` are the fields of `Config`; None is "not given".
+/// Makes an empty store in this process. `options` are the fields of `Config`; None means "not given".
 #[pyfunction]
 pub fn own(options: &Bound<'_, PyDict>, from_env: bool) -> PyResult<Backend> {
     let py = options.py();

@@ -1,4 +1,4 @@
-//! Gives Python a store of this process or the machine's running session, and views of either.
+//! Offers Python a store of this process or the machine's running session, and views of both.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::found::PyMatch;
 use crate::json;
 use crate::waiting;
 
-/// Holds the store or session behind a `Store`.
+/// The store or session behind a `Store`.
 #[pyclass(frozen, module = "nudge._nudge")]
 pub struct Backend(Arc<SharedBackend>);
 
@@ -35,15 +35,16 @@ enum BackendKind {
     Session(SessionRoute),
 }
 
-/// Holds the data of a connection to a running session.
+/// The data with which a process connects to a running session.
 struct SessionRoute {
     dir: PathBuf,
     name: String,
-    /// Locked only for moments, by threads that have the interpreter's lock, and so never during a fork.
+    /// Locked only for moments, by threads that have the interpreter's lock. It is therefore never locked during a
+    /// fork.
     link: Mutex<ProcessLink>,
 }
 
-/// Holds a connection together with the process that opened it: a child must not use its parent's.
+/// A connection, and the process that opened it, because a child must not use its parent's connection.
 struct ProcessLink {
     generation: u32,
     store: Option<Arc<Store>>,
@@ -68,23 +69,23 @@ pub fn session(py: Python<'_>, runtime_dir: Option<PathBuf>, name: String) -> Py
         None => named()?.filter(|named| !named.as_os_str().is_empty()),
     };
     let dir = RuntimeDir::open(given.as_deref()).map_err(|error| raise(py, &error))?;
-    // Makes the folder absolute: the working folder may be another one when a child connects again.
+    // Makes the folder absolute: when a child connects again, its working folder may be another one.
     let dir = std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned());
     let store = connected(py, &dir, &name)?;
     let link = Mutex::new(ProcessLink { generation: fork::generation(), store: Some(Arc::new(store)) });
     Ok(Backend::of(BackendKind::Session(SessionRoute { dir, name, link })))
 }
 
-/// Connects to the session of `dir`. Nothing in this function reads the environment.
+/// Connects to the session of `dir`. No step of this function may read the environment.
 fn connected(py: Python<'_>, dir: &Path, name: &str) -> PyResult<Store> {
-    // Runs with the interpreter's lock, since Python changes its environment only under that lock.
+    // Runs with the interpreter's lock, because Python changes its environment only under that lock.
     let store = Store::new_unconnected(Some(dir), name, Some(waiting::give_up())).map_err(|error| raise(py, &error))?;
     waiting::detached(py, || store.open())?.map_err(|error| raise(py, &error))?;
     Ok(store)
 }
 
 impl SessionRoute {
-    /// Returns this process's connection; after a fork, the child opens its own.
+    /// Returns the connection of this process. After a fork, the child opens its own connection.
     fn store(&self, py: Python<'_>) -> PyResult<Arc<Store>> {
         let generation = fork::generation();
         {
@@ -95,7 +96,7 @@ impl SessionRoute {
         }
         let fresh = Arc::new(connected(py, &self.dir, &self.name)?);
         let mut link = self.link.lock();
-        // The old connection is the parent's, and only the parent closes it.
+        // The old connection belongs to the parent, and only the parent closes it.
         std::mem::forget(link.store.replace(Arc::clone(&fresh)));
         link.generation = generation;
         Ok(fresh)
@@ -141,7 +142,8 @@ fn found(py: Python<'_>, found: Result<Option<FoundHint>, Error>) -> PyResult<Op
     found.map(|found| found.map(PyMatch)).map_err(|error| raise(py, &error))
 }
 
-/// Splits the params into the `Context` and the rest.
+/// Splits the params into their `context` and the other params. Returns `None` when the `context` is missing or no
+/// `Context`.
 fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     let name = intern!(params.py(), "context");
     let Ok(mapping) = params.cast::<PyMapping>() else { return Ok(None) };
@@ -158,7 +160,7 @@ fn apart<'py>(params: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>,
     Ok(Some((context, rest.into_any())))
 }
 
-/// The base class of `Store`: the calls that must be fast, and `call`.
+/// The base class of `Store`: `call`, and the calls that must be fast.
 #[pyclass(frozen, subclass, module = "nudge._nudge")]
 pub struct NativeStore(pub(crate) Arc<SharedBackend>);
 
@@ -198,7 +200,7 @@ impl NativeStore {
             variant.filter(|variant| !variant.is_none()).map(|variant| argument(variant, "variant")).transpose()?;
         let context = &*context;
         match (self.0.open(py)?, variant) {
-            // The lookup is so short that releasing the interpreter's lock would cost more.
+            // The lookup is so short that a release of the interpreter's lock would cost more than the lookup.
             (BackendKind::Own(store), None) => found(py, store.get(component, key, context)),
             (_, None) => found(py, self.0.detached(py, |store| store.get(component, key, context))?),
             (_, Some(variant)) => {
@@ -303,7 +305,7 @@ impl NativeStore {
 pub struct NativeView {
     shared: Arc<SharedBackend>,
     context: Context,
-    /// The view of a store of this process, which remembers which scopes fit; `None` for a session.
+    /// The view of a store of this process; it remembers for each scope whether it fits. `None` for a session.
     own: Option<nudge::View<Arc<Nudge>>>,
 }
 
@@ -331,7 +333,7 @@ impl NativeView {
                 if let Some(match_) = view.get(component, key) {
                     return Ok(Some(PyMatch(match_.into())));
                 }
-                // A hint that was found needs no check: stored names are valid.
+                // A hint that was found needs no check of its name, because stored names are valid.
                 let checked = check_name("component", component).and_then(|()| check_name("key", key));
                 found(py, checked.map(|()| None))
             }

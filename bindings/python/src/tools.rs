@@ -41,7 +41,7 @@ impl NativeTools {
         json::parse(py, &self.0.responses().to_string())
     }
 
-    /// The text and whether it is an error.
+    /// Calls a tool. Returns its text, and true if the text is an error.
     fn _call(
         &self,
         py: Python<'_>,
@@ -57,7 +57,8 @@ impl NativeTools {
         Ok((text, is_error))
     }
 
-    /// The answer in the provider's form, or None.
+    /// Answers a model's tool call in the form of the model's provider. Returns None when the model uses none of these
+    /// tools.
     fn _answer<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Exports `get` through Node-API directly: the conversions of `#[napi]` would cost more than the lookup.
+//! Exports `get` directly through Node-API, because the conversions of `#[napi]` would cost more than the lookup.
 #![allow(unsafe_code)]
 
 use std::panic::catch_unwind;
@@ -10,10 +10,10 @@ use napi_derive::napi;
 
 use crate::handles::{StoreHandle, with_handle};
 
-/// The result of `get` for a number that is unknown or closed.
+/// The result of `get` when a number is unknown or its store is closed.
 const UNKNOWN: f64 = -1.0;
 
-/// Adds `get(store, view, pair)`, which returns a token, to the exports.
+/// Adds the function `get(store, view, pair)` to the exports.
 #[napi(module_exports, catch_unwind)]
 pub fn add_get(exports: Object, env: Env) -> napi::Result<()> {
     let mut function = ptr::null_mut();
@@ -32,17 +32,17 @@ pub fn add_get(exports: Object, env: Env) -> napi::Result<()> {
     }
 }
 
-/// Returns the token, 0 when no hint fits, or [`UNKNOWN`].
+/// Returns the token of a lookup: 0 when no hint fits, or [`UNKNOWN`].
 unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
     let mut arguments = [ptr::null_mut(); 3];
     let mut count = arguments.len();
     let mut numbers = [u32::MAX; 3];
-    // SAFETY: Node calls this with an environment and the call's info, both valid until it returns.
-    // `arguments` has room for `count` values, and Node fills in undefined for those that are missing.
+    // SAFETY: Node calls this function with an environment and the call's info, which are valid until it returns.
+    // `arguments` has room for `count` values, and Node sets missing arguments to undefined.
     unsafe {
         sys::napi_get_cb_info(env, info, &raw mut count, arguments.as_mut_ptr(), ptr::null_mut(), ptr::null_mut());
         for (argument, number) in arguments.into_iter().zip(&mut numbers) {
-            // An argument that is not a number stays as it is set above, which is an unknown number.
+            // If an argument is not a number, its place keeps `u32::MAX`, which is an unknown number.
             sys::napi_get_value_uint32(env, argument, number);
         }
     }
@@ -50,8 +50,8 @@ unsafe extern "C" fn get(env: sys::napi_env, info: sys::napi_callback_info) -> s
     let look = |handle: &mut StoreHandle| handle.get(view, pair);
     let found = catch_unwind(|| with_handle(store, look).ok().flatten().unwrap_or(UNKNOWN));
     let mut result = ptr::null_mut();
-    // SAFETY: `env` is valid as above, and the texts end with a zero byte. `result` is written before it is returned,
-    // or stays null, which Node reads as undefined.
+    // SAFETY: `env` is still valid, and the texts end with a zero byte. `result` is written before it is returned, or
+    // stays null, which Node reads as undefined.
     unsafe {
         match found {
             Ok(token) => sys::napi_create_double(env, token, &raw mut result),
