@@ -1,4 +1,4 @@
-//! The source of time. Only this module reads the system's clocks.
+//! Defines the clocks. Only this module reads the system's clocks.
 
 mod plausible;
 
@@ -14,41 +14,42 @@ pub trait Clock: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Millis;
 
-    /// Returns the milliseconds since a fixed moment of this process's life. Setting the clock does not change it.
+    /// Returns the milliseconds since a fixed moment, which may be before the process started. A user who sets the
+    /// clock does not change this number.
     fn uptime(&self) -> Millis {
         read_uptime()
     }
 
-    /// Returns the time for decisions to destroy old data. It is never later than [`now`](Self::now), and it stays
-    /// behind after the clock has jumped forward ([`PlausibleClock`]).
+    /// Returns the time by which code decides whether to delete old data. It is never later than [`now`](Self::now),
+    /// and it stays behind when the clock jumps forward ([`PlausibleClock`]).
     fn plausible_time(&self) -> Millis {
         self.now()
     }
 
-    /// Returns true when data stored at `stored_at` has lived until `end` and may be destroyed. The clock must have
-    /// reached `end` by real time: either [`plausible_time`](Self::plausible_time) is past `end`, or, for data stored
-    /// after the clock jumped, [`now`](Self::now) is.
+    /// Returns true when data that was stored at `stored_at` has existed until `end` and may be deleted. Either
+    /// [`plausible_time`](Self::plausible_time) must have reached `end`, or, for data that was stored after the clock
+    /// jumped, [`now`](Self::now) must have.
     fn has_lived_until(&self, end: Millis, _stored_at: Millis) -> bool {
         self.now() >= end
     }
 }
 
-/// Returns the milliseconds since the system started, including its sleep.
+/// Returns the milliseconds since the system started, including the time for which it slept.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn read_uptime() -> Millis {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     time.tv_sec * 1000 + time.tv_nsec / 1_000_000
 }
 
-/// Returns the milliseconds since the first call.
+/// Returns the milliseconds since the first call of this function.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn read_uptime() -> Millis {
     static FIRST: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     Millis::try_from(FIRST.elapsed().as_millis()).unwrap_or(Millis::MAX)
 }
 
-/// The operating system's clock. On Linux it is the coarse clock, with ticks of about 4 ms, which is ten times cheaper
-/// to read.
+/// The operating system's clock. On Linux it is the coarse clock, with ticks of about 4 ms, because that clock is ten
+/// times cheaper to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -79,13 +80,13 @@ impl ManualClock {
         Self { now: AtomicI64::new(now), uptime: AtomicI64::new(0) }
     }
 
-    /// Lets `delta` milliseconds pass and returns the new time.
+    /// Moves the clock and the uptime forward by `delta` milliseconds, and returns the new time.
     pub fn advance_by(&self, delta: Millis) -> Millis {
         self.uptime.fetch_add(delta, Ordering::SeqCst);
         self.jump_by(delta)
     }
 
-    /// Sets the clock `delta` milliseconds further; no real time passes. Returns the new time.
+    /// Moves the clock by `delta` milliseconds without any uptime, as a user who sets the clock. Returns the new time.
     pub fn jump_by(&self, delta: Millis) -> Millis {
         self.now.fetch_add(delta, Ordering::SeqCst) + delta
     }
@@ -116,12 +117,12 @@ pub mod rfc3339 {
     use super::Millis;
 
     const DAY_MS: Millis = 86_400_000;
-    /// The range of times with the years 0 to 9999.
+    /// The first and the last time with a year from 0 to 9999.
     const FIRST: Millis = -62_167_219_200_000;
     const LAST: Millis = 253_402_300_799_999;
-    /// The days of 400 years, after which the calendar repeats.
+    /// The number of days in 400 years; after them the calendar repeats.
     const ERA_DAYS: i64 = 146_097;
-    /// Days from 0000-03-01 to 1970-01-01.
+    /// The number of days from 0000-03-01 to 1970-01-01.
     const EPOCH_DAYS: i64 = 719_468;
 
     /// A time as text, for example `2026-01-01T00:00:00.000Z`. It needs no allocation, because an export consists
@@ -130,7 +131,7 @@ pub mod rfc3339 {
     pub struct TimeText([u8; 24]);
 
     impl TimeText {
-        /// Writes a time; a time whose year does not fit into four digits becomes the beginning of 1970.
+        /// Writes a time. A time whose year does not fit into four digits becomes the beginning of 1970.
         ///
         /// # Panics
         /// Never: each digit is a remainder of a division by 10.
@@ -187,8 +188,8 @@ pub mod rfc3339 {
         (0..=9999).contains(&time.year()).then(|| time.timestamp_millis())
     }
 
-    /// Parses the form that [`TimeText`] writes, which nearly all input has; `None` for any other form. The library
-    /// `chrono` takes ten times as many instructions.
+    /// Parses the form that [`TimeText`] writes and that nearly all input has; `None` for any other form. The library
+    /// `chrono` would take ten times as many instructions.
     fn parse_own(text: &[u8]) -> Option<Millis> {
         let text: &[u8; 24] = text.try_into().ok()?;
         let signs = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
@@ -200,7 +201,7 @@ pub mod rfc3339 {
         };
         let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
         let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-        // The comparison below refuses a day that its month does not have. `chrono` handles leap seconds.
+        // The comparison at the end refuses a day that its month does not have. `chrono` handles leap seconds.
         if !(1..=12).contains(&month) || day == 0 || hour > 23 || minute > 59 || second > 59 {
             return None;
         }
@@ -209,8 +210,9 @@ pub mod rfc3339 {
             .then_some(days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + number(20..23)?)
     }
 
-    /// Returns the Gregorian date of a day since 1970. Years begin in March here, so that a leap day is the last day of
-    /// the year. The months March to July then have 153 days, and so have August to December.
+    /// Returns the Gregorian date of a day since 1970. The years of this calculation begin in March, so that a leap day
+    /// is the last day of the year. The months from March to July then have 153 days together, and so have August to
+    /// December.
     fn date_from_days(days: i64) -> (i64, i64, i64) {
         let day = days + EPOCH_DAYS;
         let (era, of_era) = (day.div_euclid(ERA_DAYS), day.rem_euclid(ERA_DAYS));
@@ -222,7 +224,7 @@ pub mod rfc3339 {
         (year + era * 400 + next, month, day)
     }
 
-    /// Returns the day since 1970 for a date.
+    /// Returns the number of days from 1970 to a date.
     fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
         let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -264,7 +266,7 @@ mod tests {
             let time = chrono::DateTime::from_timestamp_millis(millis).unwrap();
             time.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
         };
-        // Each day of 400 years and of both ends of the range, each at another time of day.
+        // Tests each day of 400 years and of both ends of the range, at different times of day.
         let days = (-1..146_100).chain(-719_528..-719_000).chain(2_932_000..2_932_897);
         for (day, ms) in days.zip((0..).step_by(86_413)) {
             let millis = day * 86_400_000 + ms % 86_400_000;

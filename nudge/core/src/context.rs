@@ -27,8 +27,8 @@ const MAX_ENV_NAMES: usize = 256;
 const MAX_ENV_VALUE_BYTES: usize = 32 << 10;
 const MAX_FILES_OPEN: usize = 256;
 
-/// A context as the caller gives it: every field is optional, and unknown fields are ignored. Limits: `cwd` 4 KiB, 256
-/// environment names with values of 32 KiB, 256 open files. It is also the builder of [`Context`].
+/// A context as the caller gives it, and the builder of [`Context`]. Every field is optional, and unknown fields are
+/// ignored. Limits: 4 KiB for `cwd`, 256 environment names with values of 32 KiB, 256 open files.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ContextSpec {
@@ -52,8 +52,8 @@ pub struct ContextSpec {
     pub files_open: Vec<String>,
 }
 
-/// The schema says only that the context is an object: each tool with a context repeats the schema, and hosts load it
-/// into a prompt. A schema of each field would take a third of the bytes of all tools; `nudge_get_hint` names the
+/// The schema says only that the context is an object. Each tool with a context repeats the schema, and hosts load it
+/// into a prompt: a schema of each field would take a third of the bytes of all tools. `nudge_get_hint` names the
 /// fields.
 impl JsonSchema for ContextSpec {
     fn schema_name() -> Cow<'static, str> {
@@ -72,9 +72,9 @@ impl ContextSpec {
     /// The names of the fields in JSON.
     pub const FIELDS: [&str; 6] = ["cwd", "repo", "branch", "os", "env", "files_open"];
 
-    /// Refuses a name that is not in [`FIELDS`](Self::FIELDS). Calls ignore an unknown field, because a newer caller
-    /// may send more fields (semantics section 2). Code that reads a context from a program of the same version calls
-    /// this check first: a misspelt field would lead to an answer for another context.
+    /// Refuses a name that is not in [`FIELDS`](Self::FIELDS). Calls themselves ignore an unknown field, because a
+    /// newer caller may send more fields (semantics section 2). Code that reads a context from a program of the same
+    /// version calls this function first, because a misspelt field would lead to an answer for another context.
     ///
     /// # Errors
     /// `E_INVALID`, with the field that the caller probably meant.
@@ -137,8 +137,8 @@ impl ContextSpec {
     /// Checks the fields and makes the context.
     ///
     /// # Errors
-    /// `E_INVALID` for a relative cwd, a cwd with `..`, an unreadable repo, or a size over the limits of semantics
-    /// section 5.
+    /// `E_INVALID` for a relative folder, a folder with `..`, a repository that cannot be read, or a size over the
+    /// limits of semantics section 5.
     pub fn build(self) -> Result<Context> {
         Context::new(self)
     }
@@ -161,19 +161,19 @@ struct ContextData {
     repo: Option<RepoName>,
     branch: Option<GlobSubject>,
     os: Option<Os>,
-    /// The variables. For Windows the names are in upper case, because there the case of names does not count.
+    /// The variables. On Windows the names are in upper case, because Windows ignores the case of names.
     env: Option<HashMap<String, String, foldhash::fast::RandomState>>,
     files_open: Box<[String]>,
 }
 
-/// Returns true for a folder or a branch that fits into a context.
+/// Returns true for a folder or a branch that a context may have: it is short enough and has no control characters.
 fn can_be_told(text: &str) -> bool {
     text.len() <= MAX_CWD_BYTES && !has_control(text)
 }
 
 fn has_control(text: &str) -> bool {
-    // The loop never ends early, so that the compiler can check many bytes in one step. Nearly all texts pass this
-    // first check.
+    // The loop always runs to its end, so that the compiler can check many bytes in one step. Nearly all texts pass
+    // this first check.
     let may_have = text.bytes().fold(false, |so_far, byte| so_far | !matches!(byte, b' '..=b'~'));
     may_have && text.chars().any(char::is_control)
 }
@@ -235,7 +235,7 @@ impl Context {
         })))
     }
 
-    /// Replaces the variables by `vars`, such as this process's environment. The limits of the params do not apply,
+    /// Replaces the variables by `vars`, such as this process's environment. The limits of params do not apply to them,
     /// because Nudge never sends a context with all of its variables.
     #[must_use]
     pub fn with_env(self, vars: impl IntoIterator<Item = (String, String)>) -> Self {
@@ -248,8 +248,9 @@ impl Context {
     }
 
     /// Returns the context after `cd` to a folder, which is absolute or relative to this context's folder. A folder
-    /// below this one counts as part of the same repository; so does a folder below a repository that is named by its
-    /// folder. In any other folder, repository and branch are unknown. `None` when the folder cannot be known.
+    /// below this context's folder belongs to the same repository. If the repository's name is a folder, every folder
+    /// below that one belongs to it too. In any other folder, the repository and the branch are unknown. `None` when
+    /// the folder cannot be known.
     ///
     /// ```
     /// # use nudge_core::context::Context;
@@ -351,7 +352,7 @@ impl Context {
             && inner.files_open.is_empty()
     }
 
-    /// Returns the first open file that has `component` as a path segment.
+    /// Returns the first open file that has `component` as a segment of its path.
     pub fn open_file_in(&self, component: &str) -> Option<&str> {
         let holds = |path: &&String| path.split(['/', '\\']).any(|segment| segment == component);
         self.0.files_open.iter().find(holds).map(String::as_str)
@@ -362,7 +363,7 @@ impl Context {
         !self.0.files_open.is_empty()
     }
 
-    /// Returns true when the context has any environment variable.
+    /// Returns true when the environment of the caller is known.
     pub fn has_env(&self) -> bool {
         self.0.env.is_some()
     }
@@ -409,7 +410,7 @@ mod tests {
 
     #[test]
     fn every_field_has_its_name_and_no_other_is_taken() {
-        // A new field makes this pattern fail to compile.
+        // This pattern does not compile when the struct gets a new field.
         let ContextSpec { cwd: _, repo: _, branch: _, os: _, env: _, files_open: _ } = ContextSpec::default();
         for field in ContextSpec::FIELDS {
             assert_eq!(ContextSpec::check_field(field), Ok(()));

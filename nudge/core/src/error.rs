@@ -1,4 +1,4 @@
-//! The error model (semantics section 6).
+//! Defines the errors of all methods (semantics section 6).
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no such component, key or variant, or none fits the context (40401).
+    /// There is no such component, key or variant, or no variant fits the context (40401).
     NotFound,
     /// A type, size, range or schema rule is broken (40001).
     Invalid,
@@ -27,8 +27,8 @@ pub enum ErrorKind {
     UnknownMethod,
     /// JSON-RPC: `params` is not an object (-32602).
     ParamsNotObject,
-    /// An error with a code that this version does not know, from a newer server or another source. The code, reason
-    /// and data are kept; [`ErrorKind::ALL`] does not include this kind.
+    /// An error with a code that this version does not define, from a newer server or another source. The code, reason
+    /// and data are kept. [`ErrorKind::ALL`] does not include this kind.
     Other,
 }
 
@@ -58,7 +58,7 @@ impl ErrorKind {
             Self::Unavailable => 50301,
             Self::UnknownMethod => -32601,
             Self::ParamsNotObject => -32602,
-            // JSON-RPC's code for an internal error: the exact kind is unknown.
+            // JSON-RPC's code for an internal error, because the exact kind is unknown.
             Self::Other => -32603,
         }
     }
@@ -99,16 +99,16 @@ struct ErrorBody {
     data: Map<String, Value>,
 }
 
-/// The member of `data` with the field that the error is about.
+/// The member of `data` that names the field that the error is about.
 const FIELD: &str = "field";
-/// The member of `data` with the further fields that the message names.
+/// The member of `data` that lists the further fields that the message names.
 const OTHER_FIELDS: &str = "other_fields";
 
 /// The library's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Makes an error. `message` is one plain sentence that names the remedy and holds no secret.
+    /// Makes an error. `message` is one plain sentence. It must name the remedy and hold no secret.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut data = Map::new();
         data.insert("reason".into(), kind.reason().into());
@@ -122,7 +122,7 @@ impl Error {
         self
     }
 
-    /// Adds a field of the params, such as `meta.priority`, that the error is about; the message must name the field
+    /// Adds a field of the params that the error is about, such as `meta.priority`. The message must name the field
     /// between backticks. The first field is sent as `data.field`, further fields in `data.other_fields`.
     #[must_use]
     pub fn about(mut self, field: &str) -> Self {
@@ -136,15 +136,15 @@ impl Error {
         self
     }
 
-    /// Replaces the message; kind, code and data stay.
+    /// Replaces the message and keeps kind, code and data.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = message.into();
         self
     }
 
-    /// Reads an error object that a server has sent. An unknown code becomes [`ErrorKind::Other`]; code, message and
-    /// data are kept. JSON that is not an error object becomes [`ErrorKind::Unavailable`].
+    /// Reads an error object that a server sent. An error with an unknown code becomes [`ErrorKind::Other`] and keeps
+    /// its code, message and data. JSON that is not an error object becomes [`ErrorKind::Unavailable`].
     pub fn from_json(object: &Value) -> Self {
         let code = object["code"].as_i64().and_then(|code| i32::try_from(code).ok());
         let kind = match code {
@@ -170,7 +170,8 @@ impl Error {
         self.0.code
     }
 
-    /// Returns the stable name, for example `E_NOT_FOUND`; for [`ErrorKind::Other`], the name that the server sent.
+    /// Returns the stable name, for example `E_NOT_FOUND`. For [`ErrorKind::Other`], returns the name that the server
+    /// sent.
     pub fn reason(&self) -> &str {
         match self.0.kind {
             ErrorKind::Other => self.0.data["reason"].as_str().unwrap_or(ErrorKind::Other.reason()),
@@ -183,13 +184,13 @@ impl Error {
         &self.0.message
     }
 
-    /// Returns the field of the params that the error is about, by its path, such as `meta.priority`.
+    /// Returns the path of the field of the params that the error is about, such as `meta.priority`.
     pub fn field(&self) -> Option<&str> {
         self.0.data.get(FIELD)?.as_str()
     }
 
-    /// Returns the message in the caller's words: `word` may return another word for a field that the error is about.
-    /// Only the first mention of each field is replaced, so that a value with the same text stays.
+    /// Returns the message in the caller's words. `word` may return another word for a field that the error is about.
+    /// Only the first mention of each field is replaced, because a later mention may be part of a value.
     pub fn message_in(&self, word: impl Fn(&str) -> Option<String>) -> String {
         let others = self.0.data.get(OTHER_FIELDS).and_then(Value::as_array).into_iter().flatten();
         let fields = self.field().into_iter().chain(others.filter_map(Value::as_str));
@@ -199,7 +200,8 @@ impl Error {
         })
     }
 
-    /// Returns the part for programs: `reason`, `field`, and members that the kind adds (`near_misses`, `limit`, ...).
+    /// Returns the part for programs: `reason`, `field`, and members that depend on the kind (`near_misses`, `limit`,
+    /// ...).
     pub fn data(&self) -> &Map<String, Value> {
         &self.0.data
     }
@@ -234,7 +236,7 @@ impl Error {
         Self::new(ErrorKind::Unavailable, message)
     }
 
-    /// Makes an [`ErrorKind::Quota`]: the limit named `limit` is reached, and its value is `max`.
+    /// Makes an [`ErrorKind::Quota`]. `limit` is the name of the limit that is reached, and `max` is its value.
     pub fn quota(limit: &str, max: usize, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Quota, message).with_data("limit", limit).with_data("max", max)
     }

@@ -1,4 +1,4 @@
-//! The marks of a file, which tell if it is still the one that was read.
+//! The marks of a file: they tell whether the file has changed since it was read.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::unix_ns;
 
-/// The time after a change in which a second change may leave the times equal: some file systems count in seconds.
+/// The time after a change in which a second change may leave all marks equal, because some file systems count in
+/// seconds.
 const RACY_NS: i64 = 2_000_000_000;
 
-/// The marks of a file that change with its content. The time of change is one of them because any program may set the
+/// The marks of a file that change with its content. They include the time of change, because any program can set the
 /// time of modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FileMarks {
@@ -26,13 +27,13 @@ pub struct FileMarks {
 }
 
 impl FileMarks {
-    /// Returns the marks of a regular file; `None` for anything else.
+    /// Returns the marks of a regular file; `None` for any other kind.
     pub fn from_metadata(meta: &Metadata) -> Option<Self> {
         meta.is_file().then(|| Self::read_marks(meta))
     }
 
-    /// Returns the marks of a file or folder; those of a folder change when a name in it comes or goes. `None` for anything else,
-    /// and where nothing is there.
+    /// Returns the marks of a file or folder. The marks of a folder change when a name in it comes or goes. `None` for
+    /// any other kind, and if nothing exists at the path.
     pub fn read_path(path: &Path) -> Option<Self> {
         let meta = path.symlink_metadata().ok()?;
         (meta.is_file() || meta.is_dir()).then(|| Self::read_marks(&meta))
@@ -56,13 +57,13 @@ impl FileMarks {
         Self { size: meta.len(), modified_ns, changed_ns: modified_ns, inode: 0 }
     }
 
-    /// Returns true if a change after the read at `read_ns` may leave the marks unchanged.
+    /// Returns true if a change after the read at `read_ns` could have left the marks unchanged.
     pub fn is_racy(&self, read_ns: i64) -> bool {
         self.changed_ns.saturating_add(RACY_NS) > read_ns
     }
 }
 
-/// Returns the system time, which file systems use for their marks.
+/// Returns the system time in nanoseconds since 1970. File systems use the same time for their marks.
 pub fn now_ns() -> i64 {
     unix_ns(SystemTime::now())
 }

@@ -1,7 +1,7 @@
-//! Relevance: finds, among many short texts, the texts that match a sentence, a question or an error.
+//! Relevance: finds the texts that match a sentence, a question or an error, among many short texts.
 //!
-//! A word counts by its weight in a sentence, by its rarity among the texts, and by the field of the text that has it.
-//! A source that tells lines unasked needs a floor: [`FLOOR`].
+//! The weight of a matched word depends on its weight in the sentence, on its rarity among the texts, and on the field
+//! of the text that has the word. A source that tells lines without a question needs a least relevance: [`FLOOR`].
 
 mod likeness;
 
@@ -14,36 +14,37 @@ use smallvec::SmallVec;
 use crate::words::{SentenceLanguage, TextWord, WordWeight, split_words};
 use likeness::{Head, LetterSet, WordLikeness, head_of_stem};
 
-/// The least relevance at which a line is told unasked: one rare word in a text's name, or two in its prose.
+/// The least relevance at which a line is told without a question: one rare word in a text's name, or two in its prose.
 pub const FLOOR: f64 = 0.35;
-/// The share of the best line's relevance below which no other line is told unasked.
+/// The least share of the best line's relevance at which another line is told without a question.
 pub const CUT: f64 = 0.5;
 
-/// The field weight at which a word counts half. A word in more fields of a text counts more, but its share stays below
-/// 1.
+/// The field weight at which a word has half of its weight. A word in more fields of a text weighs more, but never as
+/// much as its full weight.
 const HALF_FIELD_WEIGHT: f64 = 1.0;
 /// The weight of a word that says little, such as `error` or `file`.
 const LITTLE: f64 = 0.35;
 /// The weight of a word in the middle of a long text, as in a pasted log.
 const IN_THE_MIDDLE: f64 = 0.25;
-/// The lines of the first paragraph of a long text, and the lines at the end, that count in full.
+/// The number of lines of a long text's first paragraph that have full weight.
 const FIRST_LINES: usize = 3;
+/// The number of lines at the end of a long text that have full weight.
 const LAST_LINES: usize = 3;
-/// How many lines of an error, from its end, are read.
+/// The number of lines that are read from the end of an error.
 const ERROR_LINES: usize = 12;
-/// The bytes from which a text counts as long.
+/// The number of bytes from which a text counts as long.
 const LONG_BYTES: usize = 800;
-/// The least number of texts for computing how rare a word is; fewer texts count as this many.
+/// The least number of texts in the calculation of a word's rarity; if there are fewer texts, this number is used.
 const MIN_TEXTS: usize = 20;
-/// The most different words of a text that are searched; the words with the most weight are kept.
+/// The most different words of a text that are searched. The words with the most weight are kept.
 const MAX_TERMS: usize = 192;
-/// The most of these words that are searched with wrong letters when no text has the exact word: each such search
-/// compares all stems.
+/// The most words that are searched with wrong letters when no text has the exact word. Each such search compares all
+/// stems.
 const MAX_LIKENESSES: usize = 32;
-/// The sum of weights from which a text says much.
+/// The sum of weights from which a sentence counts as informative ([`QueryTerms::say_much`]).
 const MUCH: f64 = 4.0;
 
-/// The words of a prompt, a question or an error, each once.
+/// The words of a prompt, a question or an error. Each word occurs once.
 #[derive(Debug, Clone, Default)]
 pub struct QueryTerms {
     all: Vec<QueryTerm>,
@@ -59,8 +60,8 @@ struct QueryTerm {
 }
 
 impl QueryTerms {
-    /// Reads the words of a prompt. In a long prompt the first paragraph and the last lines count most: there people
-    /// write their request about the text that they have pasted.
+    /// Reads the words of a prompt. In a long prompt the first paragraph and the last lines have the most weight,
+    /// because people write their request there and paste other text between.
     pub fn of_prompt(text: &str) -> Self {
         let is_empty = |line: &&str| line.trim().is_empty();
         let asked = text.lines().skip_while(is_empty).take_while(|line| !is_empty(line)).count().min(FIRST_LINES);
@@ -72,28 +73,29 @@ impl QueryTerms {
         };
         let tokens = lines.iter().enumerate().flat_map(|(index, line)| {
             let share = weigh(index);
-            // A long text may be a log, and the code that a log names is its subject, so nothing there counts as code.
+            // A long text may be a log. The code that a log names is its subject, so no word of a long text counts as
+            // code.
             line.split_whitespace().map(move |word| (word, share, !is_long && is_code(word)))
         });
         Self::new(tokens, false)
     }
 
-    /// Reads the words of a question. Common words count if there are no others.
+    /// Reads the words of a question. Common words count only if there are no other words.
     pub fn of_query(text: &str) -> Self {
         let terms = Self::of_prompt(text);
         if terms.is_empty() { Self::new([(text, 1.0, false)].into_iter(), true) } else { terms }
     }
 
-    /// Reads the words of the last lines of an error, which say most. Paths of files are left out: they only say where
-    /// the error is.
+    /// Reads the words of the last lines of an error, which are the most informative. Paths of files are left out,
+    /// because they only say where the error is.
     pub fn of_error(text: &str) -> Self {
         let lines = text.lines().rev().filter(|line| !line.trim().is_empty()).take(ERROR_LINES);
         let words = lines.flat_map(str::split_whitespace).filter(|word| !(word.contains('/') && word.contains('.')));
         Self::new(words.map(|word| (word, 1.0, false)), false)
     }
 
-    /// Collects the words of texts, each text with its share of the weight and a flag for code. With `common_too`
-    /// common words count a little.
+    /// Collects the words of texts. Each text comes with its share of the weight and a flag for code. If `common_too`
+    /// is true, common words get a small weight.
     fn new<'a>(texts: impl Iterator<Item = (&'a str, f64, bool)>, common_too: bool) -> Self {
         let mut terms: Vec<QueryTerm> = Vec::new();
         let mut language = SentenceLanguage::default();
@@ -121,7 +123,7 @@ impl QueryTerms {
             }
         }
         if terms.len() > MAX_TERMS {
-            // The sort is stable: among equal weights the first words stay.
+            // The sort is stable, so among equal weights the first words are kept.
             terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
             terms.truncate(MAX_TERMS);
         }
@@ -133,8 +135,8 @@ impl QueryTerms {
         self.all.is_empty()
     }
 
-    /// Returns true for an English sentence of many informative words: a text that has just one of them may match by
-    /// accident. In another language most words match no text, so one match counts.
+    /// Returns true for an English sentence of many informative words. A text that has just one of these words may
+    /// match by accident. In another language most words match no text, so a single match counts.
     ///
     /// ```
     /// use nudge_core::relevance::QueryTerms;
@@ -146,16 +148,16 @@ impl QueryTerms {
         self.language.is_english() == Some(true) && self.all.iter().map(|term| term.weight).sum::<f64>() >= MUCH
     }
 
-    /// Returns true when every word of a name is a form of one of these words, and some word of the name has full
-    /// weight.
+    /// Returns true when every word of a name is a form of one of these words, and at least one word of the name has
+    /// full weight.
     pub fn name(&self, name: &str) -> bool {
         let words = split_words(name);
         let known = |word: &TextWord| self.all.iter().any(|term| term.word.stem == word.stem);
         words.iter().all(known) && words.iter().any(|word| word.weight() == WordWeight::Full)
     }
 
-    /// Returns the first word of `text` that is a form of one of these words; for a source with so few texts that it
-    /// needs no [`StemIndex`].
+    /// Returns the first word of `text` that is a form of one of these words. A source with few texts can use this
+    /// function without a [`StemIndex`].
     ///
     /// ```
     /// use nudge_core::relevance::QueryTerms;
@@ -171,7 +173,7 @@ impl QueryTerms {
 }
 
 /// Returns true for a word between spaces that is a path or an identifier: it has a sign such as `/` or `_` inside, or
-/// a capital after a small letter.
+/// a capital letter after a small letter.
 fn is_code(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let mut pairs = word.chars().zip(word.chars().skip(1));
@@ -185,10 +187,10 @@ pub struct RelevantText<'a> {
     pub text: u32,
     /// The sum of the weights of the matched words; 0.6 is one rare word in a name.
     pub relevance: f64,
-    /// The matched words, folded, as they stand in the question; the words with the most weight first.
+    /// The matched words, folded, in the spelling of the question. The words with the most weight come first.
     pub words: SmallVec<[&'a str; 4]>,
-    /// Is true when all matched words stand only in paths and identifiers of the question (`lib/kv.ts`,
-    /// `Escrow.release`), where they only name code.
+    /// Is true when all matched words occur only in paths and identifiers of the question (`lib/kv.ts`,
+    /// `Escrow.release`). Such words only name code.
     pub in_code: bool,
 }
 
@@ -201,15 +203,15 @@ pub struct StemIndex {
     texts: HashMap<u32, Box<[u32]>, RandomState>,
 }
 
-/// A stem with the texts that have it.
+/// A stem, and the texts that have the stem.
 #[derive(Default)]
 struct StemEntry {
     stem: Box<str>,
-    /// The first letters of the stem, kept beside it for a fast comparison: few words share their first letters.
+    /// The first bytes of the stem. A comparison of these bytes rules out most stems quickly.
     head: Head,
-    /// The forms of the stem in the texts, each with the set of its letters.
+    /// The forms of the stem that occur in the texts, each with the set of its letters.
     forms: SmallVec<[(Box<str>, LetterSet); 1]>,
-    /// The texts, each with the sum of the weights of the fields that have the stem.
+    /// The numbers of the texts, each with the sum of the weights of the fields that have the stem.
     texts: Vec<(u32, f32)>,
 }
 
@@ -234,7 +236,7 @@ impl StemIndex {
                 let letters = LetterSet::from_word(&word.folded);
                 entry.forms.push((word.folded, letters));
             }
-            // When a text has two forms of a stem, the form with the larger field weight counts.
+            // When a text has two forms of a stem in a field, the larger weight counts.
             let known = stems.entry(slot).or_default();
             *known = known.max(weight);
         }
@@ -271,8 +273,8 @@ impl StemIndex {
         slot
     }
 
-    /// Finds the texts with one of the words, in no order, among the texts for which `counts` is true; `total` is the
-    /// number of these texts.
+    /// Finds the texts that have at least one of the words, in no order. Only texts for which `counts` is true are
+    /// searched; `total` is the number of these texts.
     pub fn search<'a>(
         &self,
         terms: &'a QueryTerms,
@@ -287,7 +289,7 @@ impl StemIndex {
                 likenesses -= 1;
                 texts = self.texts_like(&term.word, &counts);
             }
-            // With few texts, a word that all of them have may still be the word that matters, so it keeps some weight.
+            // When there are few texts, a word that all of them have may still matter, so it keeps some weight.
             let rarity = compute_rarity(texts.len(), total.max(MIN_TEXTS));
             for (text, worth) in texts {
                 found.entry(text).or_default().push((term.weight * rarity * worth, term));
@@ -303,13 +305,13 @@ impl StemIndex {
         relevant.collect()
     }
 
-    /// Finds the texts that have a form of a word, each with the word's weight there.
+    /// Finds the texts that have a form of the word, each with the weight of the word in the text.
     fn texts_of(&self, word: &TextWord, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let found = self.by_stem.get(&word.stem);
         found.map_or_else(Vec::new, |&slot| self.entries[slot as usize].weigh_texts(1.0, counts).collect())
     }
 
-    /// Finds the texts that have a similar word, each with the weight of that word there.
+    /// Finds the texts that have a similar word, each with the weight of the similar word in the text.
     fn texts_like(&self, word: &TextWord, counts: &impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
         let asked = WordLikeness::new(word);
         let mut best: HashMap<u32, f64, RandomState> = HashMap::default();
@@ -325,20 +327,20 @@ impl StemIndex {
 }
 
 impl StemEntry {
-    /// Returns the texts of this stem, each with the stem's weight there, times `share`.
+    /// Returns the texts of this stem, each with the weight of the stem in the text, times `share`.
     fn weigh_texts(&self, share: f64, counts: &impl Fn(u32) -> bool) -> impl Iterator<Item = (u32, f64)> {
         let texts = self.texts.iter().filter(|(text, _)| counts(*text));
         texts.map(move |(text, weight)| (*text, share * saturate(f64::from(*weight))))
     }
 }
 
-/// Turns a field weight into a share from 0 to 1.
+/// Turns the weight of a field into a share from 0 to 1.
 fn saturate(weight: f64) -> f64 {
     weight / (weight + HALF_FIELD_WEIGHT)
 }
 
-/// Returns how rare a thing is that `few` of `all` texts have: 1 when one text has it, near 0 when all of many have it,
-/// 0 when none has it.
+/// Returns the rarity of a property that `few` of `all` texts have: 1 when one text has it, near 0 when all of many
+/// texts have it, 0 when no text has it.
 ///
 /// ```
 /// use nudge_core::relevance::compute_rarity;
@@ -361,7 +363,7 @@ mod tests {
     const NAME: f32 = 1.5;
     const PROSE: f32 = 0.6;
 
-    /// Makes an index of texts; the name of each stands before its colon.
+    /// Makes an index of texts. The part of each text before the colon is its name.
     fn index(texts: &[&str]) -> StemIndex {
         let mut index = StemIndex::default();
         for (number, text) in (0..).zip(texts) {
@@ -484,7 +486,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// For any texts: words have letters, the index finds each text by its own words, and removal leaves no entry.
+        /// For any texts, words have letters, the index finds each text by its own words, and removing a text leaves no
+        /// entry.
         #[test]
         fn any_text_is_found_by_its_own_words(texts in proptest::collection::vec(".{0,60}", 1..6)) {
             let mut index = StemIndex::default();

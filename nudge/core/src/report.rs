@@ -1,11 +1,11 @@
-//! Builds the report of an answer for a person.
+//! Builds the report of a method's answer for a person.
 
 use serde_json::Value;
 
 /// An answer in the form that a person sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerReport {
-    /// The first lines.
+    /// The lines above the table.
     pub lines: Vec<String>,
     /// The headings of a table; on a narrow terminal the last columns are dropped first.
     pub columns: &'static [&'static str],
@@ -13,7 +13,7 @@ pub struct AnswerReport {
     pub rows: Vec<Vec<String>>,
     /// The notes about the answer, for stderr.
     pub notes: Vec<String>,
-    /// Is true when the method did nothing, so that the command fails.
+    /// Is true when the method did nothing; the command then fails.
     pub is_refused: bool,
 }
 
@@ -24,17 +24,17 @@ impl AnswerReport {
     }
 }
 
-/// Returns the members of a list; none for any other value.
+/// Returns the elements of a list; an empty slice for any other value.
 pub fn list_members(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Makes a row for each member of a list.
+/// Makes a row for each element of a list.
 pub fn build_rows(list: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
     list_members(list).iter().map(row).collect()
 }
 
-/// Formats a value as text: null is empty, and the members of a list follow one another.
+/// Formats a value as text. Null becomes an empty text, and the elements of a list follow one another.
 ///
 /// ```
 /// use nudge_core::report::format_value;

@@ -24,7 +24,7 @@ const MAX_PATTERNS: usize = 16;
 const MAX_ENTRIES: usize = 256;
 /// The longest environment name or value.
 const MAX_ENV_BYTES: usize = 32 << 10;
-/// The steps that a lookup of a variable costs.
+/// The number of steps that a lookup of a variable costs.
 const LOOKUP_STEPS: usize = 8;
 
 /// A scope as given: every field optional, every list may be one string. An empty one applies
@@ -98,7 +98,7 @@ impl ScopeSpec {
     }
 }
 
-/// A compiled, canonical scope, as stored hints have it. Equal scopes are stored once.
+/// A compiled, canonical scope, as stored hints have it. A store keeps each distinct scope once.
 ///
 /// Serializes in canonical form: keys in byte order, lists sorted.
 #[derive(Clone)]
@@ -109,14 +109,14 @@ pub struct Scope {
     os: u8,
     env_required: Box<[String]>,
     env_match: BTreeMap<String, Box<[String]>>,
-    /// The canonical form as compact JSON, rendered once.
+    /// The canonical form as compact JSON. It is rendered once.
     canonical: Box<RawValue>,
     /// The first 12 hex digits of the digest; empty for the empty scope.
     variant: Box<str>,
     specificity: u8,
-    /// The scope's number in a store's table of scopes.
+    /// The scope's number in the store's table of scopes.
     number: u32,
-    /// The bytes of memory that the scope takes.
+    /// The bytes of memory that the scope takes, in total.
     held: usize,
 }
 
@@ -124,11 +124,11 @@ pub struct Scope {
 pub struct ScopeCondition {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
     pub field: &'static str,
-    /// True when the context meets the condition.
+    /// Is true when the context meets the condition.
     pub met: bool,
-    /// True when the context does not have the field at all.
+    /// Is true when the context does not have the field at all.
     pub absent: bool,
-    /// The reason, in the words of semantics section 3: how the condition is met, or why it is not.
+    /// The reason why the condition is met or not met, in the words of semantics section 3.
     pub reason: String,
 }
 
@@ -147,7 +147,8 @@ impl Scope {
             Ok(sort_unique(globs, |glob| glob.as_str().to_owned()))
         };
         let repos: Vec<_> = spec.repo.iter().map(|repo| RepoName::parse(repo)).collect();
-        // An entry that names no repository is a type error. Such errors are reported before errors in paths and globs.
+        // An entry that is no repository name is a type error. Such errors are reported before errors in paths and
+        // globs.
         let invalid = |repo: &&Result<RepoName>| repo.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid);
         if let Some(Err(error)) = repos.iter().find(invalid) {
             return Err(error.clone());
@@ -185,18 +186,18 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Returns the scope with its number in a store's table, by which verdicts about the scope are cached.
+    /// Returns the scope with its number in a store's table. Views cache their verdicts by this number.
     #[must_use]
     pub fn with_number(&self, number: u32) -> Self {
         Self { number, ..self.clone() }
     }
 
-    /// Returns the number given by [`Scope::with_number`], or `u32::MAX`.
+    /// Returns the number that [`Scope::with_number`] set, or `u32::MAX`.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the canonical scope as compact JSON, `{}` for the empty scope. The variant is a digest of this text.
+    /// Returns the canonical scope as compact JSON; `{}` for the empty scope. The variant is a digest of this text.
     pub fn canonical_json(&self) -> &str {
         self.canonical.get()
     }
@@ -206,7 +207,7 @@ impl Scope {
         &self.variant
     }
 
-    /// Returns how many of the six fields are given.
+    /// Returns the number of fields that have a condition, 0 to 6.
     pub fn specificity(&self) -> u8 {
         self.specificity
     }
@@ -226,17 +227,17 @@ impl Scope {
         Os::ALL.into_iter().filter(|os| self.os & os.to_bit() != 0)
     }
 
-    /// Returns true when the context meets every condition. A condition is not met if the context lacks its field. The
-    /// call has no limit of steps; see [`Scope::judge`].
+    /// Returns true when the context meets every condition. If the context lacks a field, conditions on this field are
+    /// not met. The number of steps has no limit; [`Scope::judge`] has one.
     pub fn matches(&self, context: &Context) -> bool {
         // With unlimited steps `judge` returns no error.
         self.judge(context, &mut StepBudget::unlimited()).unwrap_or(false)
     }
 
-    /// Works like [`Scope::matches`], for a call with a limit of steps. The fastest comparisons come first.
+    /// Works like [`Scope::matches`], but within a limit of steps. The fastest comparisons come first.
     ///
     /// # Errors
-    /// An error when the steps do not suffice; the verdict is then unknown.
+    /// [`TooMany`] when the steps are used up; whether the scope matches is then unknown.
     pub fn judge(&self, context: &Context, steps: &mut StepBudget) -> Result<bool, TooMany> {
         if self.specificity == 0 {
             return Ok(true);
@@ -266,7 +267,7 @@ impl Scope {
     /// Evaluates every condition, in the order of semantics section 3.
     ///
     /// # Errors
-    /// As [`Scope::judge`].
+    /// The errors of [`Scope::judge`].
     pub fn evaluate_conditions(
         &self,
         context: &Context,
@@ -346,7 +347,8 @@ impl Scope {
             name,
         );
         if let (None, Some(cwd)) = (met, cwd) {
-            // A frequent mistake: `**/x*` matches only the folder itself, not the folders below it.
+            // Patterns such as `**/x*` are a frequent mistake: they match only the folder itself, not the folders below
+            // it.
             let above = find_glob(&self.cwd, |glob| glob.matches_above(cwd, steps))?;
             if let Some(glob) = above {
                 let _ = write!(
@@ -359,13 +361,13 @@ impl Scope {
         Ok(out)
     }
 
-    /// Returns the bytes of memory that the scope takes in the table of a store's scopes.
+    /// Returns the bytes of memory that the scope takes in a store's table of scopes.
     pub fn held_bytes(&self) -> usize {
         self.held
     }
 
     fn count_held_bytes(&self) -> usize {
-        // A slot in the table, and the counts of an `Arc`.
+        // The bytes of a slot in the table, and of the counts of an `Arc`.
         const OWN: usize = size_of::<Scope>() + 64;
         let globs =
             |globs: &[Glob]| allocation_bytes(size_of_val(globs)) + globs.iter().map(Glob::heap_bytes).sum::<usize>();
@@ -392,7 +394,7 @@ impl Scope {
         !(self.env_required.is_empty() && self.env_match.is_empty())
     }
 
-    /// Returns the environment names in the scope, with `true` for a name whose value matters.
+    /// Returns the names of environment variables in the scope. The flag is true if the variable's value matters.
     pub fn env_names(&self) -> impl Iterator<Item = (&str, bool)> {
         let required = self.env_required.iter().map(|name| (&**name, false));
         required.chain(self.env_match.keys().map(|name| (&**name, true)))
@@ -430,7 +432,7 @@ fn build_condition(
     ScopeCondition { field, met: is_met, absent, reason }
 }
 
-/// Returns the first glob that matches; without a subject no glob matches.
+/// Returns the first glob that matches the subject; `None` without a subject.
 fn first_match<'a>(
     globs: &'a [Glob],
     subject: Option<&GlobSubject>,

@@ -18,7 +18,7 @@ fn equal_scopes_have_one_form() {
     assert_eq!(scope(parsed.canonical_json()).variant(), parsed.variant());
     assert_eq!(Scope::new(&parsed.to_spec()).unwrap().variant(), parsed.variant());
     assert_eq!(scope("{}").variant(), "");
-    // The SHA-256 of {"os":["linux"]} was computed by another implementation.
+    // Another implementation computed this SHA-256 of {"os":["linux"]}.
     assert_eq!(scope(r#"{"os":"linux"}"#).variant(), "6b64c9434700");
 }
 
@@ -45,7 +45,7 @@ fn refused() {
 #[test]
 fn what_is_held_counts_every_text_twice_as_json_and_as_itself() {
     let long = "x".repeat(200);
-    // The text of one letter already takes the smallest allocation, 32 bytes, so up to 32 bytes of the long text cost
+    // Even the text of one letter takes the smallest allocation, 32 bytes, so the first 32 bytes of the long text cost
     // nothing more.
     let twice = 2 * (long.len() - 32);
     for json in [

@@ -1,4 +1,4 @@
-//! Answers method calls by name: defines the rows of method tables, the caller and the services that answer.
+//! Answers method calls by name: defines the rows of method tables, the callers, and the services that answer.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ mod joined;
 pub use info::{METHODS, MethodInfo, MethodInfos, tool_name};
 pub use joined::JoinedServices;
 
-/// How a front end that can infer a context treats a method's `context` (semantics section 9).
+/// The way in which a front end that can infer a context fills in a method's `context` (semantics section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextUse {
@@ -28,26 +28,25 @@ pub enum ContextUse {
     /// The front end fills in missing fields only when the caller gave a context (`bump`).
     InferredIfGiven,
     /// The front end fills in only the repository, which limits a hint without a scope (`set_hint`, semantics section
-    /// 12). The answer depends on no environment.
+    /// 12). The answer does not depend on the environment.
     Repository,
 }
 
-/// The group of places (slots for running calls) that a call takes. Each group has a separate number of places, so
-/// calls of one group never wait for calls of another.
+/// The group of places (slots for running calls) that a call belongs to. Each group has its own places, so calls of one
+/// group never wait for calls of another group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallLane {
-    /// Calls that may take long, or hang as long as a disk, a file or another program hangs.
+    /// Calls that may take long, or that wait for a disk, a file or another program.
     Work,
-    /// Questions of hooks and prompts: they compute for milliseconds, and their callers give up after that.
+    /// Requests of hooks and prompts. They compute for milliseconds, and their callers stop waiting after that.
     Prompt,
-    /// Short calls, such as those that ask for the state of the session. They wait for no lock that a call of `Work`
-    /// holds.
+    /// Short calls, for example for the state of the session. They never wait for a lock that a call of `Work` holds.
     Vital,
-    /// Calls that may take hours, such as the import of a large file. A call ends when its caller has gone.
+    /// Calls that may take hours, such as the import of a large file. A call ends when its caller has disconnected.
     Long,
 }
 
-/// A row of a method table: all that a surface needs to offer the method.
+/// A row of a method table. It has all the facts that a surface needs to offer the method.
 ///
 /// ```
 /// use nudge_core::service::{CallLane, MethodSpec};
@@ -70,7 +69,7 @@ pub struct MethodSpec {
     pub description: &'static str,
     /// JSON Schema (2020-12) of `params`.
     pub params: fn() -> serde_json::Value,
-    /// The method is an MCP tool (other methods are for JSON-RPC and the command line).
+    /// The method is an MCP tool. Other methods are only for JSON-RPC and the command line.
     pub tool: bool,
     /// Agents need the tool so often that hosts should load it at once.
     pub frequent: bool,
@@ -80,7 +79,7 @@ pub struct MethodSpec {
     pub destructive: bool,
     /// The same call twice has the effect of one call.
     pub idempotent: bool,
-    /// How `params.context` is filled in.
+    /// The way in which front ends fill in `params.context`.
     pub context: ContextUse,
     /// The event loop answers the call itself, without a place or a thread.
     pub inline: bool,
@@ -88,53 +87,53 @@ pub struct MethodSpec {
     pub lane: CallLane,
     /// The verb on the command line, when it differs from the last word of `name`.
     pub verb: Option<&'static str>,
-    /// The command line also takes the verb without the name of the source: `nudge ask`.
+    /// The command line also accepts the verb without the name of the source, as in `nudge ask`.
     pub is_command: bool,
-    /// The optional param that needs no flag on the command line.
+    /// The optional param whose value the command line accepts without a flag.
     pub argument: Option<&'static str>,
-    /// The words after the verb in the example of the command's help, when the required params are not enough.
+    /// The words after the verb in the example of the command's help. Needed when the required params are not enough.
     pub example: Option<&'static str>,
-    /// How a person can change the data of this method in an editor.
+    /// The rules by which a person changes the data of this method in an editor.
     pub edited: Option<&'static EditSpec>,
-    /// How the command line reads the pages of an answer that is a file for programs.
+    /// The rules by which the command line reads all pages of an answer that is a file for programs.
     pub document: Option<&'static DocumentPages>,
-    /// Makes the report of the answer on the command line. `None` prints the members one by one.
+    /// Makes the report of the answer on the command line. With `None`, the command line prints the members one by one.
     pub report: Option<fn(&serde_json::Value) -> AnswerReport>,
-    /// The addition of the command line to the answer, when a setting asks for it.
+    /// The addition that the command line makes to the answer when a setting says so.
     pub finish: Option<&'static AnswerFinish>,
     /// The question that the command line asks the user at the terminal before the call.
     pub question: Option<&'static str>,
 }
 
-/// The rules of `nudge SOURCE edit NUMBER`: the command reads the stored text, a person changes it in an editor, and
-/// the command writes the differences unless the stored text has changed meanwhile.
+/// The rules of `nudge SOURCE edit NUMBER`. The command reads the stored text, and a person changes it in an editor.
+/// Then the command writes the differences, unless the stored text has changed in the meantime.
 #[derive(Debug)]
 pub struct EditSpec {
     /// The method that reads an item by its number.
     pub read: &'static str,
-    /// The param with the number, in the method that reads and in the one that writes.
+    /// The param with the item's number, in the method that reads and in the method that writes.
     pub id: &'static str,
-    /// The fields of the edited text, by their names in the answer and the params. Each takes a line, and the last
-    /// takes all other lines.
+    /// The fields of the edited text, by their names in the answer and the params. Each field takes one line, but the
+    /// last field takes all further lines.
     pub fields: &'static [&'static str],
-    /// The version's name in the answer, and the param by which the write refuses another version.
+    /// The name of the version in the answer, and the param with which the writing method refuses any other version.
     pub version: (&'static str, &'static str),
 }
 
-/// How the command line reads the pages of an answer that is a file for programs.
+/// The rules by which the command line reads all pages of an answer that is a file for programs.
 #[derive(Debug)]
 pub struct DocumentPages {
-    /// The param that asks for a page: 0 for the first page, then the `next` of the page before.
+    /// The param that selects a page: 0 for the first page, then the `next` of the previous page.
     pub cursor: &'static str,
-    /// The member with the page's part of the list.
+    /// The member that holds the page's part of the list.
     pub list: &'static str,
     /// The member with the cursor of the next page; absent on the last page.
     pub next: &'static str,
 }
 
 impl MethodSpec {
-    /// Makes a row with the defaults: no tool, changes data, takes no context, and runs in [`CallLane::Work`]. The
-    /// functions below change these defaults.
+    /// Makes a row with the defaults: the method is no tool, changes data, takes no context, and runs in
+    /// [`CallLane::Work`]. The functions below change these defaults.
     pub const fn new(
         name: &'static str,
         title: &'static str,
@@ -166,20 +165,19 @@ impl MethodSpec {
         }
     }
 
-    /// Sets the verb for the command line. The command line also takes the last word of the method's name.
+    /// Sets the verb for the command line. The command line also accepts the last word of the method's name.
     #[must_use]
     pub const fn verb(self, verb: &'static str) -> Self {
         Self { verb: Some(verb), ..self }
     }
 
-    /// Sets the verb on the command line, and makes it a command without the source's name: `nudge ask` is `nudge brain
-    /// ask`.
+    /// Sets the verb for the command line, and allows it without the source's name: `nudge ask` is `nudge brain ask`.
     #[must_use]
     pub const fn command(self, verb: &'static str) -> Self {
         Self { is_command: true, ..self.verb(verb) }
     }
 
-    /// Lets an optional param need no flag on the command line.
+    /// Allows the command line to accept this optional param without a flag.
     #[must_use]
     pub const fn argument(self, name: &'static str) -> Self {
         Self { argument: Some(name), ..self }
@@ -191,26 +189,26 @@ impl MethodSpec {
         Self { example: Some(words), ..self }
     }
 
-    /// Marks the answer as a file for programs: the command line always prints it as JSON, with all its pages.
+    /// Marks the answer as a file for programs. The command line always prints it as JSON, with all its pages.
     #[must_use]
     pub const fn document(self, pages: &'static DocumentPages) -> Self {
         Self { document: Some(pages), ..self }
     }
 
-    /// Sets the function that makes a person's report of the answer.
+    /// Sets the function that turns the answer into a report for a person.
     #[must_use]
     pub const fn with_report(self, report: fn(&serde_json::Value) -> AnswerReport) -> Self {
         Self { report: Some(report), ..self }
     }
 
-    /// Sets the addition of the command line to the answer.
+    /// Sets the addition that the command line makes to the answer.
     #[must_use]
     pub const fn with_finish(self, finish: &'static AnswerFinish) -> Self {
         Self { finish: Some(finish), ..self }
     }
 
-    /// Makes the command line call the method only when the user at the terminal says yes to this question. It does not
-    /// ask a script.
+    /// Sets the question that the command line asks the user at the terminal. It makes the call only if the user says
+    /// yes. A script is not asked.
     #[must_use]
     pub const fn with_question(self, question: &'static str) -> Self {
         Self { question: Some(question), ..self }
@@ -252,73 +250,75 @@ impl MethodSpec {
         Self { idempotent: true, ..self }
     }
 
-    /// Marks the method as one with a `params.context` that front ends fill in.
+    /// Marks the method as one whose `params.context` front ends fill in.
     #[must_use]
     pub const fn inferred(self) -> Self {
         Self { context: ContextUse::Inferred, ..self }
     }
 
-    /// Marks the method as one whose `params.context` gets only the repository.
+    /// Marks the method as one for which front ends fill in only the repository of `params.context`.
     #[must_use]
     pub const fn takes_repository(self) -> Self {
         Self { context: ContextUse::Repository, ..self }
     }
 
-    /// Marks the method as one whose `params.context` is filled in only when the caller gave one.
+    /// Marks the method as one for which front ends fill in `params.context` only when the caller gave one.
     #[must_use]
     pub const fn inferred_if_given(self) -> Self {
         Self { context: ContextUse::InferredIfGiven, ..self }
     }
 
-    /// Lets the event loop answer the call if [`Caller::allowed_steps`] suffice; if not, a thread answers it. Such a
-    /// method takes microseconds, changes nothing, and waits for no lock that another thread holds for longer.
+    /// Lets the event loop answer the call. If the call needs more than [`Caller::allowed_steps`], a thread answers it.
+    /// An inline method takes microseconds, changes nothing, and waits for no lock that another thread holds for
+    /// longer.
     #[must_use]
     pub const fn inline(self) -> Self {
         Self { inline: true, ..self }
     }
 
-    /// Marks the method as one that may take hours, and that checks the [limit of its call](crate::patience) meanwhile.
+    /// Marks the method as one that may take hours. It must check the [limit of its call](crate::patience) as it runs.
     #[must_use]
     pub const fn long(self) -> Self {
         Self { lane: CallLane::Long, ..self }
     }
 
-    /// Marks the method as a question of a hook or a prompt.
+    /// Marks the method as a request of a hook or a prompt ([`CallLane::Prompt`]).
     #[must_use]
     pub const fn for_prompts(self) -> Self {
         Self { lane: CallLane::Prompt, ..self }
     }
 
-    /// Marks the method as one that asks for the state of the session or only computes: it waits for no call of `Work`.
+    /// Marks the method as one that reads the state of the session or only computes ([`CallLane::Vital`]).
     #[must_use]
     pub const fn vital(self) -> Self {
         Self { lane: CallLane::Vital, ..self }
     }
 
-    /// Returns the name of the MCP tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+    /// Returns the name of the MCP tool. Hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
     pub fn tool_name(&self) -> String {
         tool_name(self.name)
     }
 }
 
-/// The maker of a call, as far as it is known. Nudge shows the name to people and never decides by it.
+/// The program that makes a call. Nudge shows the caller's name to people and makes no decision by it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caller<'a> {
-    /// A client's own name, such as `claude-code/2.1`; empty when unknown.
+    /// The client's own name, such as `claude-code/2.1`; empty when unknown.
     pub name: &'a str,
-    /// Is true when the call came through the MCP tools, which are for agents. Such a caller cannot act as a person.
+    /// Is true when the call came through the MCP tools, which are for agents. Nudge does not treat such a caller as a
+    /// person.
     pub agent: bool,
-    /// Names this call, so that it is made once even if it is sent several times.
+    /// The key of this call. A call with a key is carried out once, even if it is sent several times.
     pub key: Option<&'a str>,
     /// Is true when the server should refuse a call whose answer depends on environment variables that `context.env`
-    /// lacks; the error names the variables.
+    /// lacks. The error names these variables.
     pub env: bool,
-    /// Is true when the call runs on an event loop: its limit of steps is [`StepBudget::of_an_inline_call`].
+    /// Is true when the call runs on an event loop, with the limit of steps [`StepBudget::of_an_inline_call`].
     pub inline: bool,
-    /// The call that the key belongs to; set by [`TableService`](crate::table::TableService).
+    /// The identity of the call for which the key is used; set by [`TableService`](crate::table::TableService).
     pub call: Option<CallIdentity>,
-    /// The remembered part of an earlier call with this key whose result was not stored; set by
+    /// The remembered part of an earlier call with this key, if the result of that call was not stored; set by
     /// [`TableService`](crate::table::TableService).
     pub made: Option<EarlierCall>,
 }
@@ -347,7 +347,7 @@ impl<'a> Caller<'a> {
         Self { made, ..self }
     }
 
-    /// Marks the call as one on an event loop.
+    /// Marks the call as one that runs on an event loop.
     #[must_use]
     pub const fn inline(self) -> Self {
         Self { inline: true, ..self }
@@ -358,8 +358,8 @@ impl<'a> Caller<'a> {
         if self.inline { StepBudget::of_an_inline_call() } else { StepBudget::of_a_call() }
     }
 
-    /// Marks a call whose `context.env` may lack names: the server then refuses it with
-    /// [`Error::env_names`](crate::error::Error::env_names), and the client repeats it with those names.
+    /// Marks a call whose `context.env` may lack names. The server then refuses the call with
+    /// [`Error::env_names`](crate::error::Error::env_names), and the client repeats it with these names.
     #[must_use]
     pub const fn asking_env(self) -> Self {
         Self { env: true, ..self }
@@ -372,15 +372,15 @@ impl<'a> Caller<'a> {
 ///
 /// - A call may come from any thread, and several calls may run at once.
 /// - A refused call changes nothing, and its error names the remedy in one sentence.
-/// - A call with a [key](Caller::key) is made once, even if it comes several times
+/// - A call with a [key](Caller::key) is carried out once, even if it arrives several times
 ///   ([`TableService`](crate::table::TableService) ensures this).
-/// - A call that [asks](Caller::env) for environment names is refused with them when its answer could depend on names
-///   that `context.env` lacks.
+/// - A call that [asks](Caller::env) for environment names is refused with these names when its answer could depend on
+///   a name that `context.env` lacks.
 /// - A row that is [inline](MethodSpec::inline) answers within microseconds.
-/// - The time comes from the source's [`Clock`](crate::clock::Clock), so that tests can move it.
+/// - The time comes from the source's [`Clock`](crate::clock::Clock), so that tests can set the time.
 pub trait Service: Send + Sync {
     /// Returns the rows that this service answers, in the order in which surfaces list them. For a session in another
-    /// process it returns only the rows that this build knows; `nudge.methods` lists all.
+    /// process, it returns only the rows of this build; `nudge.methods` returns all rows of the session.
     fn methods(&self) -> Vec<&'static MethodSpec>;
 
     /// Returns the row with this name, if this service answers it.
@@ -399,7 +399,7 @@ pub trait Service: Send + Sync {
     /// Calls a method like [`call`](Self::call), on behalf of `caller`.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     fn call_by(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>>;
 }
 
@@ -417,13 +417,13 @@ impl<S: Service + ?Sized> Service for Arc<S> {
     }
 }
 
-/// Makes the error for a name that no method has. The message names the method with the nearest name. It does not
-/// repeat the given name, which may hold any text.
+/// Makes the error for an unknown method. The message names the method with the nearest name. It does not repeat the
+/// given name, which may hold any text.
 pub fn unknown_method(name: &str, methods: &[&'static MethodSpec]) -> Error {
     let bare = |name: &'static str| name.strip_prefix("nudge.").unwrap_or(name);
     let asked = name.strip_prefix("nudge.").unwrap_or(name);
     let names = || methods.iter().map(|method| bare(method.name));
-    // A name that lacks only the prefix means that method, so the nearest name is not searched.
+    // A name that lacks only the prefix is not misspelt, so the nearest name is not searched.
     let meant = names().find(|name| *name == asked).or_else(|| find_nearest(asked, names()));
     let message = match meant {
         Some(near) => format!("There is no such method; did you mean `nudge.{near}`?"),
@@ -432,36 +432,36 @@ pub fn unknown_method(name: &str, methods: &[&'static MethodSpec]) -> Error {
     Error::new(ErrorKind::UnknownMethod, message)
 }
 
-/// Identifies the call that a key is used for: the method and a fingerprint of the params.
+/// Identifies the call for which a key is used, by the method and a fingerprint of the params.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallIdentity {
     method: &'static str,
     params: u64,
-    /// Is true when the params surely hold no secret and no value of the environment: such a value could be guessed
+    /// Is true when the params certainly hold no secret and no value of the environment. Such a value could be guessed
     /// from the fingerprint.
     open: bool,
 }
 
 impl CallIdentity {
-    /// Identifies a call of `method` with these params. The params count as open only when certain words are absent. A
-    /// check of the text is enough: JSON can write a letter only as itself or with `\u`.
+    /// Identifies a call of `method` with these params. The params count as open only if they lack certain words. A
+    /// search in the text is enough, because JSON can write a letter only as itself or with `\u`.
     pub fn new(method: &'static str, params: &str) -> Self {
         let open = !["secret", "\"env\"", "\\u"].iter().any(|word| params.contains(word));
-        // FNV-1a gives the same hash in every process and version, which a stored fingerprint needs.
+        // FNV-1a gives the same hash in every process and version, as a stored fingerprint needs.
         let fnv = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         Self { method, params: params.bytes().fold(0xcbf2_9ce4_8422_2325, fnv), open }
     }
 
-    /// Formats the call for a record: the method, and the fingerprint unless the call is about secrets.
+    /// Formats the call for a record: the method, and the fingerprint if the params are open and not about secrets.
     pub fn to_record_text(self, secrets: bool) -> String {
         let Self { method, params, open } = self;
         if open && !secrets { format!("{method} {params:016x}") } else { method.into() }
     }
 
-    /// Refuses a key that was used for another call, as far as the record shows.
+    /// Refuses a key that was used for another call. `recorded` is the text of the earlier call in its record.
     ///
     /// # Errors
-    /// `E_INVALID`.
+    /// `E_INVALID` when the earlier call was certainly another one.
     pub fn check_recorded(self, recorded: &str) -> Result<()> {
         if recorded == self.method || recorded == self.to_record_text(false) {
             return Ok(());
@@ -473,9 +473,9 @@ impl CallIdentity {
 /// The remembered part of an earlier call whose result was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlierCall {
-    /// The call was about a secret, and another process made it: the journal holds only the version that the call made.
+    /// The call was about a secret, and another process made it. The journal has only the version that the call made.
     Lost(u64),
-    /// The result was large and is not stored any more. The call is not made again: a `set` or `bump` answers with the
-    /// present value, and any other call is refused.
+    /// The result was large and is no longer stored. The call is not made again: a `set` or `bump` returns the present
+    /// value, and any other call is refused.
     Dropped,
 }

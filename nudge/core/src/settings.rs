@@ -1,8 +1,8 @@
-//! Settings: one table in code makes the keys of the file, the variables, the flags and the documentation
+//! Settings: one table in the code defines the keys of the file, the variables, the flags and the documentation
 //! (docs/settings.md).
 //!
-//! A value comes from the flag, else from the variable, else from the file; else it is the default. The binary reads
-//! the file and the environment; this module defines which values are valid.
+//! A value comes from the first of these that has one: the flag, the variable, the file, the default. The binary reads
+//! the file and the environment. This module defines which values are valid.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,11 +18,11 @@ pub enum SettingKind {
     Switch,
     /// Any text; the code that uses the setting reads it.
     Text,
-    /// Texts, separated by commas; a list in the file.
+    /// Texts, separated by commas in a variable or flag; a list in the file.
     List,
     /// A word from this list.
     OneOf(&'static [&'static str]),
-    /// A text that is never shown. Only the environment may set it, no file.
+    /// A text that is never shown. It can be set by the environment, but not in a file.
     Secret,
 }
 
@@ -31,32 +31,32 @@ pub enum SettingKind {
 pub enum ServeFlag {
     /// The setting has no flag.
     None,
-    /// `--name VALUE`, with this word for the value in the help.
+    /// The flag is `--name VALUE`. The help shows this word in place of `VALUE`.
     Value(&'static str),
-    /// `--name`, for a switch that is off by default.
+    /// The flag is `--name`, for a switch that is off by default.
     On,
-    /// `--no-name`, for a switch that is on by default.
+    /// The flag is `--no-name`, for a switch that is on by default.
     Off,
 }
 
-/// A row of the table.
+/// A setting: a row of the table.
 #[derive(Debug)]
 pub struct Setting {
     /// The key in the file: lower-case words; a source's own settings are `SOURCE.NAME`.
     pub name: &'static str,
     /// The type of the value.
     pub kind: SettingKind,
-    /// The default value; empty for none.
+    /// The default value; empty if there is none.
     pub default: &'static str,
     /// The flag of `nudge serve`.
     pub flag: ServeFlag,
-    /// A description, a phrase that begins with a capital letter: for the page of the settings, `nudge config --json`
-    /// and the flag's help.
+    /// A description: a phrase that begins with a capital letter. The page of the settings, `nudge config --json` and
+    /// the flag's help show it.
     pub about: &'static str,
 }
 
 impl Setting {
-    /// Returns the environment variable: `max_hints` has `NUDGE_MAX_HINTS`, `hook.bytes` has `NUDGE_HOOK_BYTES`.
+    /// Returns the name of the environment variable, for example `NUDGE_HOOK_BYTES` for `hook.bytes`.
     pub fn env_variable(&self) -> String {
         let letter = |letter: char| if letter == '.' { '_' } else { letter.to_ascii_uppercase() };
         let mut variable = String::with_capacity("NUDGE_".len() + self.name.len());
@@ -65,14 +65,14 @@ impl Setting {
         variable
     }
 
-    /// Returns the variables that set the value; the last one wins. The switch of a source has a short variable too:
-    /// `NUDGE_CODE` sets `code.on`.
+    /// Returns the names of the variables that set the value. If several are set, the last one wins. The switch of a
+    /// source has a short variable too: `NUDGE_CODE` sets `code.on`.
     pub fn env_variables(&self) -> impl Iterator<Item = String> + use<> {
         let short = self.name.strip_suffix(".on").map(|source| format!("NUDGE_{}", source.to_ascii_uppercase()));
         short.into_iter().chain([self.env_variable()])
     }
 
-    /// Returns the long flag, without the dashes.
+    /// Returns the long form of the flag, without the dashes.
     pub fn long_flag(&self) -> Option<String> {
         let before = match self.flag {
             ServeFlag::None => return None,
@@ -86,7 +86,7 @@ impl Setting {
         Some(long)
     }
 
-    /// Refuses a text that the setting cannot have; `given_by` says where the text comes from.
+    /// Refuses a text that the setting cannot have. `given_by` says where the text comes from, for the message.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -145,7 +145,7 @@ struct SettingValue {
 }
 
 impl SettingValues {
-    /// Sets a value; a later call replaces it.
+    /// Sets a value, and replaces an earlier one.
     ///
     /// # Errors
     /// `E_INVALID` for a text that the setting cannot have; the message names `given_by`.
@@ -169,23 +169,23 @@ impl SettingValues {
         Self(own.collect())
     }
 
-    /// Returns the value as text; empty when there is none, and for a setting that is not in the table.
+    /// Returns the value as text. The text is empty when there is no value, and for a setting that is not in the table.
     pub fn get_text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", |value| &value.text)
     }
 
-    /// Returns the value of a [`SettingKind::Count`].
+    /// Returns the value of a [`SettingKind::Count`]; 0 when there is no value.
     pub fn get_count(&self, name: &str) -> usize {
         // `set` has checked every value.
         self.get_text(name).parse().unwrap_or_default()
     }
 
-    /// Returns the value of a [`SettingKind::Switch`].
+    /// Returns the value of a [`SettingKind::Switch`]; false when there is no value.
     pub fn is_on(&self, name: &str) -> bool {
         parse_switch(self.get_text(name)).unwrap_or_default()
     }
 
-    /// Returns the values of a [`SettingKind::List`]; none when the setting has no value.
+    /// Returns the values of a [`SettingKind::List`]; an empty list when the setting has no value.
     pub fn get_list(&self, name: &str) -> Vec<String> {
         match self.0.get(name) {
             Some(value) if value.origin != ValueOrigin::Default || !value.text.is_empty() => {
@@ -195,12 +195,12 @@ impl SettingValues {
         }
     }
 
-    /// Returns the origin of a value.
+    /// Returns the origin of a setting's value.
     pub fn get_origin(&self, name: &str) -> ValueOrigin {
         self.0.get(name).map_or(ValueOrigin::Default, |value| value.origin)
     }
 
-    /// Returns the value in the form that people may see.
+    /// Returns the value in a form that people may see: `[secret]` in place of a secret.
     pub fn get_shown(&self, name: &str) -> &str {
         match self.0.get(name) {
             Some(value) if value.kind == SettingKind::Secret && !value.text.is_empty() => "[secret]",
@@ -210,7 +210,7 @@ impl SettingValues {
     }
 }
 
-/// Prints no values: one may be a token.
+/// Prints no values, because a value may be a token.
 impl fmt::Debug for SettingValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SettingValues({} settings)", self.0.len())

@@ -1,16 +1,16 @@
-//! Steps: counts the work of judging scopes, so that a call has a limit that is the same on every machine.
+//! Steps: count the work of judging scopes, so that the limit of a call is the same on every machine.
 
 use crate::error::Error;
 
-/// The most steps of a call. A step compares about one character, so a call takes at most tens of milliseconds, and an
+/// The most steps of a call. A step compares about one character, so a call takes at most tens of milliseconds. An
 /// ordinary call takes a hundredth of that.
 pub const MAX_STEPS: u64 = 1 << 23;
-/// The most steps of a call on an event loop: a fraction of a millisecond.
+/// The most steps of a call on an event loop. They take a fraction of a millisecond.
 const MAX_INLINE_STEPS: u64 = 1 << 16;
 /// The name of the limit in an error's data.
 const LIMIT: &str = "steps";
 
-/// The steps that a call has left.
+/// The number of steps that a call may still take.
 ///
 /// ```
 /// use nudge_core::{context::Context, scope::{Scope, ScopeSpec}, steps::StepBudget};
@@ -24,23 +24,23 @@ pub struct StepBudget {
     left: u64,
 }
 
-/// The call has no steps left, so its verdict is unknown.
+/// The error for a call that has no steps left, so that its verdict is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 
 impl StepBudget {
-    /// Returns the steps of one call: [`MAX_STEPS`].
+    /// Makes the budget of one call: [`MAX_STEPS`].
     pub const fn of_a_call() -> Self {
         Self { left: MAX_STEPS }
     }
 
-    /// Returns the steps of a call on an event loop. If they do not suffice, [`Error::lacks_steps`] is true for the
-    /// error, and the call is made again on a thread.
+    /// Makes the budget of a call on an event loop. If the steps do not suffice, [`Error::lacks_steps`] is true for the
+    /// error, and the caller makes the call again on a thread.
     pub const fn of_an_inline_call() -> Self {
         Self { left: MAX_INLINE_STEPS }
     }
 
-    /// Returns steps without a limit, for callers that delay only themselves.
+    /// Makes a budget without a limit, for callers that delay only themselves.
     pub const fn unlimited() -> Self {
         Self { left: u64::MAX }
     }
@@ -50,10 +50,10 @@ impl StepBudget {
         self.left
     }
 
-    /// Takes steps away.
+    /// Takes `count` steps from the budget.
     ///
     /// # Errors
-    /// An error when fewer steps are left; the budget is then 0.
+    /// [`TooMany`] when fewer steps are left; the budget is then empty.
     #[inline]
     pub fn take_steps(&mut self, count: usize) -> Result<(), TooMany> {
         let left = self.left.checked_sub(count as u64);
@@ -61,7 +61,7 @@ impl StepBudget {
         left.map(|_| ()).ok_or(TooMany)
     }
 
-    /// Splits off at most `count` steps; [`StepBudget::give_back`] returns the unused ones.
+    /// Moves at most `count` steps into a budget of their own. [`StepBudget::give_back`] returns the unused ones.
     #[must_use]
     pub fn split_off(&mut self, count: u64) -> Self {
         let count = count.min(self.left);
@@ -69,7 +69,7 @@ impl StepBudget {
         Self { left: count }
     }
 
-    /// Adds the unused steps of `rest`.
+    /// Adds the unused steps of `rest`, a budget that was split off.
     pub fn give_back(&mut self, rest: &Self) {
         self.left += rest.left;
     }
@@ -88,7 +88,7 @@ impl From<TooMany> for Error {
 }
 
 impl Error {
-    /// Returns true for the refusal of a call that had too few steps.
+    /// Returns true if the call was refused because it had too few steps.
     pub fn lacks_steps(&self) -> bool {
         self.data().get("limit").is_some_and(|limit| limit == LIMIT)
     }

@@ -1,9 +1,10 @@
-//! Chooses the lines that an agent should be told now: each source makes offers, and one function chooses among them.
+//! Chooses the lines that an agent is told at an event: each source makes offers, and one function chooses among them.
 //!
-//! An agent's hooks ask at the start of a session, at a prompt, after a failed command and, for urgent lines, after
-//! every tool (`nudge.suggest`). An agent or a person asks in words (`nudge.recall`). Both ask every source for
-//! [`SourceOffers`] at once and hold no lock meanwhile; [`merge_offers`] chooses among them within one budget of bytes.
-//! [`Suggester`] remembers the lines that each client session was told, and their outcome (semantics section 10).
+//! An agent's hooks call `nudge.suggest` at the start of a session, at a prompt, after a failed command and, for urgent
+//! lines, after every tool. An agent or a person asks a question in words with `nudge.recall`. Both methods ask every
+//! source for [`SourceOffers`] at the same time, and hold no lock while they wait. Then [`merge_offers`] chooses among
+//! the offers within one budget of bytes. [`Suggester`] remembers the lines that each client session was told, and
+//! their outcome (semantics section 10).
 
 mod answer;
 mod counts;
@@ -43,18 +44,18 @@ pub use params::{
 };
 pub use told::{ClientSessionTold, ClientSessions, LineOutcome, LoggedLine, SessionPlace};
 
-/// The time in which sources answer a `nudge.suggest`. A hook has 45 ms in all, from its start to its last output.
+/// The time in which sources answer a `nudge.suggest`. A hook has 45 ms in total, from its start to its last output.
 const PATIENCE: Duration = Duration::from_millis(25);
 /// The time in which sources answer a `nudge.recall`.
 const RECALL_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Returns the time in which sources answer a caller who confirms the lines within `confirm_ms`. A hook sends its whole
-/// time limit; when that is more than 45 ms, the sources get more time too.
+/// Returns the time in which sources answer a caller who confirms the lines within `confirm_ms`. A hook sends its own
+/// time limit as `confirm_ms`. If that limit is more than 45 ms, the sources get more time too.
 fn choose_patience(confirm_ms: Option<u64>) -> Duration {
     confirm_ms.map_or(PATIENCE, |ms| PATIENCE.max(Duration::from_millis(ms) * 5 / 9))
 }
 
-/// The event at which lines are chosen.
+/// The event for which lines are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuggestMoment {
     /// A session begins: tell lines that apply in this context.
@@ -63,38 +64,40 @@ pub enum SuggestMoment {
     Prompt,
     /// A command failed: tell lines that may work instead.
     Failure,
-    /// A tool was used: tell only [`Offer::must`], which cannot wait.
+    /// A tool was used: tell only offers with [`Offer::must`], which cannot wait.
     Tool,
-    /// The agent is about to end its turn: tell only [`Offer::must`], which names things to do before that.
+    /// The agent is about to end its turn: tell only offers with [`Offer::must`], which name things to do before the
+    /// end.
     Stop,
     /// A caller asks a question in words (`nudge.recall`).
     Recall,
 }
 
-/// The question to the sources; all of them share one value.
+/// The request that all sources get; they share one value.
 #[derive(Clone)]
 pub struct SuggestRequest {
-    /// The event behind the question.
+    /// The event of the request.
     pub moment: SuggestMoment,
     /// The agent's context.
     pub context: Context,
-    /// The informative words of the prompt, of the query or of the error's last lines; none at a start.
+    /// The informative words of the prompt, of the query or of the error's last lines; empty at a start.
     pub terms: QueryTerms,
-    /// The full prompt or query; empty for the other moments.
+    /// The full prompt or query; empty at the other events.
     pub text: String,
     /// The command that failed.
     pub command: Option<String>,
     /// The output of the failed command.
     pub error: String,
-    /// The tool that was used or that failed, or the kind of subagent that ends, by the agent's own name for it.
+    /// The tool that was used or that failed, or the kind of subagent that ends, by the agent's own name for the tool
+    /// or kind.
     pub tool: Option<String>,
     /// The file that the tool worked on.
     pub file: Option<String>,
     /// The agent's session, if it has a name.
     pub client_session: Option<String>,
-    /// The time by the store's clock.
+    /// The time by the store's clock, in milliseconds since 1970.
     pub now: Millis,
-    /// The time at which the answer is given, even if a source is late.
+    /// The moment at which the server answers, even if a source is late.
     pub deadline: Instant,
     /// The most offers that the answer can have.
     pub limit: usize,
@@ -102,7 +105,7 @@ pub struct SuggestRequest {
     pub max_bytes: usize,
     /// The milliseconds in which the caller confirms the lines; `None` when they count as told at once.
     confirm_ms: Option<u64>,
-    /// The ticket of an earlier answer, which the caller shows together with this one.
+    /// The ticket of an earlier answer. The caller shows that answer together with this one.
     ticket: Option<String>,
     /// The sources to ask; all when empty.
     sources: Vec<String>,
@@ -110,16 +113,16 @@ pub struct SuggestRequest {
     known: SessionKnowledge,
 }
 
-/// For each source, the ids of its offers, with the stamps that they were told with.
+/// For each source, the ids of its offers. Each id has the stamp with which the offer was told.
 type Ids = Arc<HashMap<&'static str, HashMap<Box<str>, u64, RandomState>>>;
 
-/// The told lines of a client session.
+/// The offers that one client session was told or need not be told.
 #[derive(Debug, Clone, Default)]
 struct SessionKnowledge {
     /// The offers that the client session was told.
     told: Ids,
-    /// The offers that the client session need not be told now: they were told, or another call is about to tell them.
-    /// For a failure, only offers that were told after the same failure.
+    /// The offers that the client session need not be told now, because they were told or another call is about to tell
+    /// them. After a failed command, only the offers that were told after the same failure count.
     needless: Ids,
 }
 
@@ -129,26 +132,26 @@ impl SuggestRequest {
         self.known.needless.get(source).is_some_and(|ids| ids.contains_key(id))
     }
 
-    /// Returns true when `source` has an offer that need not be told.
+    /// Returns true when `source` has at least one offer that need not be told.
     pub fn is_any_needless(&self, source: &str) -> bool {
         self.known.needless.get(source).is_some_and(|ids| !ids.is_empty())
     }
 
-    /// Returns the offers of `source` that the client session was told, by id, with their stamps at that time. A source
-    /// reports a changed offer as an [`OfferChange`].
+    /// Returns the ids of the offers of `source` that the client session was told. Each id comes with the stamp with
+    /// which the offer was told. A source reports a changed offer as an [`OfferChange`].
     pub fn told_offers(&self, source: &str) -> impl Iterator<Item = (&str, u64)> {
         self.known.told.get(source).into_iter().flatten().map(|(id, stamp)| (&**id, *stamp))
     }
 
-    /// Returns the loaded model and the vector of the prompt or question; `None` without a loaded model, or when the
-    /// vector was late. The vector is computed once for all sources.
+    /// Returns the loaded model and the vector of the prompt or question. `None` when no model is loaded, or when the
+    /// vector was not ready in time. The vector is computed once for all sources.
     pub fn question_vector(&self) -> Option<(&dyn TextEmbedder, &QuestionVector)> {
         self.thought.get().map(|(model, thought)| (&**model, thought))
     }
 
-    /// Computes the vector of the prompt or the question, if a model is loaded, and waits for it at most `patience`. A
-    /// model that is not in memory is loaded in the background for the next call, so no prompt waits for it. A caller
-    /// does this before it asks the sources.
+    /// Computes the vector of the prompt or the question if a model is loaded, and waits for it at most `patience`. A
+    /// caller does this before it asks the sources. A model that is not in memory is loaded in the background for the
+    /// next call, so no prompt waits for it.
     pub fn embed_question(&self, models: &dyn ModelProvider, patience: Duration) {
         if self.moment == SuggestMoment::Start {
             models.get(Duration::ZERO);
@@ -161,7 +164,7 @@ impl SuggestRequest {
         let (sender, understood) = channel();
         let work = move || {
             let thought = QuestionVector::of_prompt(&text, &*model).ok();
-            // The receiver may have given up.
+            // The receiver no longer exists if the wait has ended.
             let _ = sender.send(thought.map(|thought| (model, thought)));
         };
         if std::thread::Builder::new().name("nudge-thought".into()).spawn(work).is_ok()
@@ -181,7 +184,7 @@ impl SuggestRequest {
         self.sources.is_empty() || self.sources.iter().any(|name| name == source)
     }
 
-    /// Makes the request of a `nudge.recall`, which no client session remembers.
+    /// Makes the request of a `nudge.recall`. No client session remembers its lines.
     fn from_recall(params: RecallParams, sources: &[&str], now: Millis) -> Result<Self> {
         if params.sources.iter().any(|name| !sources.contains(&&**name)) {
             // The message does not repeat the name, which may hold any text.
@@ -276,41 +279,41 @@ pub fn answer_recall<I>(
     Ok(RecallAnswer::new(merge_offers(offered, budget), late))
 }
 
-/// Prints the moment only: the texts may hold secrets.
+/// Prints only the event: the texts may hold secrets.
 impl fmt::Debug for SuggestRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SuggestRequest({:?})", self.moment)
     }
 }
 
-/// A line that a source offers. `I` is the form of the thing that the line is about.
+/// A line that a source offers. `I` is the type of the item that the line is about.
 #[derive(Debug, Clone)]
 pub struct Offer<I = SourceItem> {
     /// Identifies the offer within its source, so that a client session is told it once.
     pub id: Box<str>,
     /// The name in a list of names, such as `api/build`.
     pub name: String,
-    /// The line that the model reads, guarded, without a secret.
+    /// The line that the model reads. The secret guard has checked it.
     pub line: String,
-    /// The named addends of its strength.
+    /// The named addends of the offer's strength.
     pub parts: ScoreParts,
-    /// A number that changes when the line changes: a line with a new number is told again.
+    /// A number that changes when the line changes. A line with a new number is told again.
     pub stamp: u64,
-    /// Is true for a line that comes before all other lines, such as an escalated signal.
+    /// Is true for a line that comes before all lines for which this is false, such as an escalated signal.
     pub must: bool,
     /// The files and folders that the line names, relative to the repository or to a folder of it. The program that
     /// shows the line can check if they exist.
     pub paths: Vec<String>,
-    /// The command line that the line tells the agent to run; the program that shows the line can check its target too.
+    /// The command line that the line tells the agent to run. The program that shows the line can check its target too.
     pub command: Option<String>,
-    /// The reason for telling it now, in a few words.
+    /// The reason for telling the line now, in a few words.
     pub why: String,
     /// The numbers that explain the choice.
     pub explain: MatchExplain,
     /// The call that returns the full content.
     pub more: MoreCall,
-    /// The thing that the line is about, a JSON object. The answer mixes its members with the other members of the
-    /// line.
+    /// The item that the line is about: a JSON object. The answer has the members of this object beside the other
+    /// members of the line.
     pub item: I,
 }
 
@@ -321,8 +324,8 @@ impl<I> Offer<I> {
         Offer { id, name, line, parts, stamp, must, paths, command, why, explain, more, item: item(old) }
     }
 
-    /// Returns the strength of the offer, 0 to 1. A hint of default priority with a scope that fits the agent's context
-    /// has 0.5. A sum of a source that is not a number counts as 0.
+    /// Returns the strength of the offer, 0 to 1. A hint of default priority has 0.5 if its scope fits the agent's
+    /// context. A sum that is not a number counts as 0.
     pub fn strength(&self) -> f64 {
         let sum = self.parts.total();
         if sum.is_nan() { 0.0 } else { sum.clamp(0.0, 1.0) }
@@ -334,12 +337,12 @@ impl<I> Offer<I> {
 pub struct OfferChange {
     /// The id of the offer that was told.
     pub id: Box<str>,
-    /// The name in a list.
+    /// The name of the offer in a list of names.
     pub name: String,
-    /// The line that the model reads, guarded, without a secret. It has the new content, or says that the thing is
-    /// gone.
+    /// The line that the model reads. The secret guard has checked it. The line has the new content, or says that the
+    /// item is gone.
     pub line: String,
-    /// The stamp of the new content. `None` when the thing is gone; it may then be told again.
+    /// The stamp of the new content. `None` when the item is gone; if it comes back, it can be told again.
     pub stamp: Option<u64>,
 }
 
@@ -355,15 +358,15 @@ pub struct MoreCall {
 /// The offers of one source.
 #[derive(Debug)]
 pub struct SourceOffers<I = SourceItem> {
-    /// Best first.
+    /// The offers, best first.
     pub offers: Vec<Offer<I>>,
     /// The changes of offers that the client session was told earlier.
     pub changes: Vec<OfferChange>,
-    /// The number of further offers that the limits of the request left out.
+    /// The number of further offers that did not fit within the limits of the request.
     pub omitted: usize,
-    /// The strength from which the best offer here comes before stronger offers of other sources.
+    /// The least strength at which the best offer of this source comes before stronger offers of other sources.
     pub floor: f64,
-    /// Says what else could be offered and which conditions it needs; for people, never for a model.
+    /// Says which other lines could be offered and on which conditions. The note is for people, never for a model.
     pub note: Option<String>,
 }
 
@@ -373,30 +376,30 @@ impl<I> Default for SourceOffers<I> {
     }
 }
 
-/// The offers of all sources, by name, and the names of those that did not answer in time.
+/// The offers of all sources, each with the source's name, and the names of the sources that did not answer in time.
 pub type Offered<I = SourceItem> = (Vec<(&'static str, SourceOffers<I>)>, Vec<&'static str>);
 
-/// The end of a command, as each source receives it.
+/// The outcome of a command, as each source receives it.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandOutcome<'a> {
     /// The command line that ran.
     pub command: &'a str,
-    /// Is true if it worked.
+    /// Is true if the command worked.
     pub ok: bool,
     /// The exit code, if known.
     pub exit_code: Option<i64>,
-    /// The context.
+    /// The agent's context.
     pub context: &'a Context,
     /// The agent's session, if it has a name.
     pub client_session: Option<&'a str>,
 }
 
-/// The effect of an outcome on a source.
+/// The effect of a command's outcome on a source.
 #[derive(Debug, Default)]
 pub struct OutcomeEffect {
-    /// The ids of the source's offers with this command; none when the call was made before.
+    /// The ids of the source's offers that name this command. Empty when the same call was made before.
     pub ids: Vec<Box<str>>,
-    /// The changed things, in the form of the answer.
+    /// The changed items of the source, in the form of the answer.
     pub matched: Vec<Box<RawValue>>,
 }
 

@@ -1,5 +1,5 @@
-//! Asks every source at once, and answers `nudge.suggest`, `nudge.digest`, `nudge.told`, `nudge.recall`,
-//! `nudge.outcome`, `nudge.stats` and `nudge.client_sessions`.
+//! Asks every source for offers at the same time, and answers `nudge.suggest`, `nudge.digest`, `nudge.told`,
+//! `nudge.recall`, `nudge.outcome`, `nudge.stats` and `nudge.client_sessions`.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -22,16 +22,16 @@ use crate::suggest::{
 };
 use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
 
-/// Receives the ends of commands, after the sources have counted them.
+/// Receives the outcomes of commands, after the sources have counted them.
 pub trait CommandListener: Send + Sync {
-    /// A command failed, and its agent asks for lines that may repair it.
+    /// Is called when a command failed and its agent asks for lines that may repair it.
     fn note_failure(&self, request: &SuggestRequest);
 
-    /// A command ended. `matched` are the changed things, in the form of the answer.
+    /// Is called when a command ended. `matched` are the changed items of the sources, in the form of the answer.
     fn note_outcome(&self, caller: Caller<'_>, ran: &CommandOutcome<'_>, matched: &[Box<RawValue>]);
 }
 
-/// All sources of a server; each question goes to all of them.
+/// All sources of a server. Each request goes to all of them.
 pub struct SuggestService {
     suggester: Suggester,
     clock: Arc<dyn Clock>,
@@ -50,7 +50,7 @@ struct SuggestSource {
     /// The method that lists the source's contents.
     list: &'static str,
     source: Arc<dyn Source>,
-    /// The threads that ask the source. If all of them are busy, the source counts as late and is not asked.
+    /// The threads that ask the source. If all of them are busy, the source is not asked and counts as late.
     threads: ThreadSlots,
 }
 
@@ -91,12 +91,12 @@ struct ToldSessions {
 /// Result of `nudge.outcome`.
 #[derive(Debug, serde::Serialize)]
 pub struct MatchedOffers {
-    /// The changed things.
+    /// The changed items.
     pub matched: Vec<Box<RawValue>>,
 }
 
 impl SuggestService {
-    /// Makes the service for these sources, in this order; `max` is the most offers that one client session is told in
+    /// Makes the service for these sources, in this order. `max` is the most offers that one client session is told in
     /// 10 minutes.
     pub fn new(
         max: usize,
@@ -114,7 +114,7 @@ impl SuggestService {
         Self { suggester: Suggester::new(max), clock, models, sources, listener: None, more_stats: None }
     }
 
-    /// Sets the listener, which receives the ends of commands.
+    /// Sets the listener for the outcomes of commands.
     #[must_use]
     pub fn with_listener(self, listener: Arc<dyn CommandListener>) -> Self {
         Self { listener: Some(listener), ..self }
@@ -159,17 +159,17 @@ impl SuggestService {
         suggest::answer_recall(params, &names, self.clock.now(), |request| self.ask_sources(request))
     }
 
-    /// Asks all sources at once, the first on this thread, and waits for the others until the deadline. If the caller
-    /// has gone, no source is asked.
+    /// Asks all sources at the same time: the first one on this thread, the others on their own threads, until the
+    /// deadline. If the caller has stopped waiting, no source is asked.
     fn ask_sources(&self, request: &Arc<SuggestRequest>) -> Offered {
         if patience::is_over() {
             let asked = self.sources.iter().filter(|asked| request.asks_source(asked.name));
             return (Vec::new(), asked.map(|asked| asked.name).collect());
         }
-        // A good model takes a fifth of the time; the sources have the rest.
+        // A good model takes a fifth of the time. The sources have the rest.
         request.embed_question(&*self.models, request.time_left() * 3 / 5);
         let mut asked = self.sources.iter().filter(|asked| request.asks_source(asked.name));
-        // The first source is usually the hints, which answer from memory: a thread would cost more than the answer.
+        // The first source is usually the hints. They answer from memory, so a thread would cost more than the answer.
         let here = asked.next();
         let others: Vec<_> = asked.map(|asked| (asked.name, asked.start_question(request))).collect();
         let mut offered: Vec<_> =
@@ -184,10 +184,10 @@ impl SuggestService {
         (offered, late)
     }
 
-    /// Answers `nudge.outcome`.
+    /// Answers `nudge.outcome`: reports the outcome to every source.
     ///
-    /// # Errors
-    /// `E_INVALID` for params out of range, and for a key that was used for another call; the first error of a source
+    /// `E_INVALID` for params out of range, and for a key that was used for another call. If no source could count the
+    /// outcome, the first error of a source.
     /// if no other source has counted the outcome.
     pub fn answer_outcome(&self, caller: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
         let (context, params) = params.into_checked()?;
@@ -208,7 +208,7 @@ impl SuggestService {
         }
         match failed {
             Some(error) if matched.is_empty() => Err(error),
-            // The call was made: the counts of a source stay, even if another source fails.
+            // At least one source has counted the outcome. The counts stay even if another source fails.
             _ => {
                 if let Some(listener) = &self.listener {
                     listener.note_outcome(caller, &ran, &matched);
@@ -218,7 +218,7 @@ impl SuggestService {
         }
     }
 
-    /// Returns the statistics of the sources, then the outcome of suggestions.
+    /// Returns the statistics of the sources, followed by the outcome of the suggestions.
     fn answer_stats(&self) -> Map<String, Value> {
         let mut out: Map<_, _> = self.sources.iter().flat_map(|asked| asked.source.report_stats()).collect();
         let (all, sessions, hours) = self.suggester.collect_stats();
@@ -256,7 +256,7 @@ impl SuggestSource {
 impl TableService for SuggestService {
     const TABLE: &'static MethodTable<Self> = &TABLE;
 
-    // `nudge.outcome` passes its key to each source; the other methods change only the told lines of a client session.
+    // `nudge.outcome` passes its key to each source. The other methods change only the told lines of a client session.
     fn once_by_key(&self, _: &MethodSpec) -> Option<&dyn OnceByKey> {
         None
     }
@@ -288,7 +288,7 @@ mod tests {
     use crate::service::Service;
     use crate::suggest::{MoreCall, Offer, SourceItem};
 
-    /// A source with one offer. With a barrier, it waits there before it answers.
+    /// A source with one offer. If it has a barrier, it waits at the barrier before it answers.
     struct One(&'static str, Option<Arc<Barrier>>);
 
     impl Service for One {
@@ -367,7 +367,7 @@ mod tests {
             (names(&told, "suggestions"), &told["late"]),
             (vec!["first".into(), "last".into()], &json!(["slow", "broken"]))
         );
-        // The source still waits at the barrier, so it is late; its offer comes in a later answer.
+        // The source still waits at the barrier, so it is late, and a later answer has its offer.
         barrier.wait();
         let fell = std::thread::spawn(move || barrier.wait().is_leader());
         let again = loop {
@@ -380,7 +380,7 @@ mod tests {
         fell.join().unwrap();
     }
 
-    /// A hook without a time limit of its own has 45 ms.
+    /// A hook that sends no time limit has 45 ms.
     #[test]
     fn who_waits_longer_is_told_of_slower_sources() {
         let barrier = Arc::new(Barrier::new(2));

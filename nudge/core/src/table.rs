@@ -1,6 +1,6 @@
-//! The method table: one row per method. JSON-RPC, MCP tools, the command line and all bindings are built from it.
+//! The method table: one row for each method. JSON-RPC, MCP tools, the command line and all bindings are built from it.
 //!
-//! A row is a few lines: its [`MethodSpec`], and the function that answers with typed params and a typed result:
+//! A row is a few lines: a [`MethodSpec`], and a function that answers the method with typed params and a typed result:
 //!
 //! ```
 //! use nudge_core::once::OnceByKey;
@@ -62,9 +62,9 @@ use crate::wire;
 
 /// A method of a service `S`, with the function that answers it.
 pub struct TableRow<S: 'static> {
-    /// The row as surfaces offer it.
+    /// The description of the method for surfaces.
     pub method: MethodSpec,
-    /// Answers a call: reads the params, does the work, writes the result. See [`answer_typed`].
+    /// Answers a call: reads the params, does the work, and writes the result. [`answer_typed`] does most of this.
     pub run: fn(&S, Caller<'_>, &RawValue) -> Result<Box<RawValue>>,
 }
 
@@ -86,7 +86,8 @@ impl<S: TableService> MethodTable<S> {
         self.0.iter().copied().find(|row| row.method.name == name)
     }
 
-    /// Calls a method of `service`. A call with a key of a method that changes something is made once.
+    /// Calls a method of `service`. If the call has a key and the method changes something, the call is carried out
+    /// once.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownMethod`](crate::error::ErrorKind::UnknownMethod), or an error of the method.
@@ -102,7 +103,7 @@ impl<S: TableService> MethodTable<S> {
             Some(key) if !row.method.read_only => {
                 let call = CallIdentity::new(row.method.name, params.get());
                 let mut make = |made: Option<EarlierCall>| {
-                    // The earlier call was made with all variables that it needed, so this one asks for none.
+                    // The earlier call had all the variables that it needed, so the repeated call asks for none.
                     let env = caller.env && made.is_none();
                     run(Caller { env, call: Some(call), made, ..caller })
                 };
@@ -118,18 +119,18 @@ impl<S: TableService> MethodTable<S> {
 
 /// A service that answers exactly the rows of its table.
 pub trait TableService: Send + Sync + Sized + 'static {
-    /// The rows.
+    /// The table of the service.
     const TABLE: &'static MethodTable<Self>;
 
-    /// Returns the part that makes calls once by key. `None` when no call needs that: a call changes nothing, finds
-    /// nothing to do the second time, or passes its key on.
+    /// Returns the part that carries out calls once by key. `None` for a method that does not need it: its calls change
+    /// nothing, have no further effect the second time, or pass their key on.
     fn once_by_key(&self, method: &MethodSpec) -> Option<&dyn OnceByKey>;
 
     /// Refuses a call when `context.env` lacks names that its answer can depend on
     /// ([`ask_env`](crate::context::ask_env)). A service that reads no environment accepts every call.
     ///
     /// # Errors
-    /// `E_INVALID` with the names.
+    /// `E_INVALID` with the names in `data.env`.
     fn ask_env(&self, method: &MethodSpec, params: &RawValue) -> Result<()> {
         let _ = (method, params);
         Ok(())
@@ -150,10 +151,10 @@ impl<S: TableService> Service for S {
     }
 }
 
-/// Reads typed params, runs a verb, writes its typed result: the body of nearly every [`TableRow::run`].
+/// Reads typed params, runs a verb, and writes its typed result. Nearly every [`TableRow::run`] consists of this call.
 ///
 /// # Errors
-/// `E_INVALID` for params of a wrong form, else the errors of the verb.
+/// `E_INVALID` for params of a wrong form. Otherwise the errors of the verb.
 pub fn answer_typed<P: DeserializeOwned, R: Serialize>(
     params: &RawValue,
     verb: impl FnOnce(P) -> Result<R>,
@@ -169,25 +170,26 @@ pub fn serialize_result(out: &impl Serialize) -> Result<Box<RawValue>> {
     to_raw_value(out).map_err(|_| Error::invalid("The result cannot be written as JSON; report this."))
 }
 
-/// Marks a param that the method takes but the MCP tool does not show: `#[schemars(extend("x-not-for-models" =
+/// Marks a param that the method accepts but that the MCP tool does not show: `#[schemars(extend("x-not-for-models" =
 /// true))]`.
 pub const NOT_FOR_MODELS: &str = "x-not-for-models";
 
-/// Builds the JSON Schema (2020-12) of a params type, without references, because hosts load the schema into a prompt.
+/// Builds the JSON Schema (2020-12) of a params type. The schema has no references, because hosts load it into a
+/// prompt.
 pub fn build_schema<P: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<P>().to_value();
-    // The method has a description of its own.
+    // The description of the type is removed, because the method has its own description.
     schema.as_object_mut().map(|root| root.remove("description"));
     tidy_schema(&mut schema);
     schema
 }
 
-/// Drops parts that cost tokens and add nothing: titles, `null` beside a type, defaults, number formats, the
-/// description of each constant, the description of a list's items, a minimum of 0.
+/// Removes parts that cost tokens and add nothing: titles, `null` beside a type, defaults, number formats, the
+/// description of each constant, the description of a list's elements, and a minimum of 0.
 fn tidy_schema(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -1,5 +1,5 @@
-//! Reports changes in folders as the system notices them. The system misses changes by other machines, and changes
-//! before the watch of a folder. A caller that must know every change reads the files.
+//! Reports changes in folders as the system notices them. The system misses changes that other machines make, and
+//! changes from before the folder was watched. A caller that must not miss a change has to read the files too.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,29 +8,30 @@ use std::time::{Duration, Instant};
 use notify::event::ModifyKind;
 use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// Changes are handled when no further change comes for [`SETTLE`], and at the latest [`SETTLE_AT_MOST`] after the
-/// first one.
+/// The time without a further change after which changes are handled.
 const SETTLE: Duration = Duration::from_millis(50);
+/// The longest time after the first change until changes are handled, even if further changes come.
 const SETTLE_AT_MOST: Duration = Duration::from_millis(500);
 /// The most folders that are watched.
 const MAX_FOLDERS: usize = 8_192;
 
-/// A report of the system.
+/// A report of the system about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchNews<'a> {
-    /// Something happened to this path. It is a file, or, if `may_be_folder` is true, perhaps a folder.
+    /// Something happened to this path. It is a file. If `may_be_folder` is true, it may also be a folder.
     Path {
         /// The absolute path.
         path: &'a Path,
-        /// Is false when only content or metadata changed, because such an event is about a file.
+        /// Is false when only content or metadata changed: such a report is about a file.
         may_be_folder: bool,
     },
-    /// Any change may have happened: the system lost reports.
+    /// Any change may have happened, because the system lost reports.
     Anything,
 }
 
-/// Watches folders below a root. On Linux each folder has its own watch, because a recursive watch would also register
-/// folders of no interest. On other systems one handle covers the whole root, and `tell` ignores paths of no interest.
+/// Watches folders below a root. On Linux each folder has its own watch, because a recursive watch would also include
+/// folders that the caller does not need. On other systems one watch covers the whole root, and `tell` must ignore the
+/// other paths.
 #[derive(Debug)]
 pub struct FolderWatch {
     watcher: RecommendedWatcher,
@@ -38,8 +39,8 @@ pub struct FolderWatch {
 }
 
 impl FolderWatch {
-    /// Makes a watch. On Linux it watches no folder until [`set_folders`](Self::set_folders); on other systems it
-    /// watches the root. `tell` runs on another thread.
+    /// Makes a watch. On Linux it watches no folder until [`set_folders`](Self::set_folders) is called; on other
+    /// systems it watches the root. `tell` receives the reports, on another thread.
     ///
     /// # Errors
     /// The reason why the system cannot watch, as a text for people.
@@ -53,8 +54,8 @@ impl FolderWatch {
         };
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = RecommendedWatcher::new(handler, config).map_err(|error| describe_error(&error))?;
-        // notify does not report that it could not start its thread: the next `watch` panics, and dropping the watcher
-        // does too. Only `configure` returns an error instead.
+        // The library notify does not report that it could not start its thread. The next `watch` then panics, and so
+        // does dropping the watcher. Only `configure` returns an error instead.
         if watcher.configure(config).is_err() {
             std::mem::forget(watcher);
             return Err("the system allows no further thread".to_owned());
@@ -65,20 +66,21 @@ impl FolderWatch {
         Ok(Self { watcher, folders: HashSet::new() })
     }
 
-    /// Watches a further folder until the watch is dropped; returns false if that fails. The call may name a folder
-    /// that is already watched; the system then watches it only once.
+    /// Watches a further folder until this value is dropped. Returns false if that fails. If the folder is already
+    /// watched, the system still watches it only once.
     pub fn add_folder(&mut self, folder: &Path) -> bool {
         self.watcher.watch(folder, RecursiveMode::NonRecursive).is_ok()
     }
 
-    /// Removes a folder that has gone or was replaced by a new one, because the system may still watch the old one.
+    /// Stops watching a folder that has gone or was replaced by a new one, because the system may still watch the old
+    /// folder.
     pub fn forget(&mut self, folder: &Path) {
         if self.folders.remove(folder) {
             let _ = self.watcher.unwatch(folder);
         }
     }
 
-    /// Watches exactly these folders from now on, and returns whether any of them is new.
+    /// Watches exactly these folders from now on. Returns true if any of them is new.
     ///
     /// # Errors
     /// The reason why the system cannot watch them, as a text for people.
@@ -99,7 +101,7 @@ impl FolderWatch {
         self.folders = now;
         for folder in &new {
             match self.watcher.watch(folder, RecursiveMode::NonRecursive) {
-                // If the folder is gone, the watch on its parent reports that.
+                // The folder is gone. The watch on its parent reports that.
                 Ok(()) => {}
                 Err(error) if is_missing(&error) => {
                     self.folders.remove(folder);
@@ -135,7 +137,7 @@ fn describe_error(error: &notify::Error) -> String {
     }
 }
 
-/// Returns the most folders to watch: other programs need some of the system's watches too.
+/// Returns the most folders to watch. Other programs need some of the system's watches too.
 #[cfg(target_os = "linux")]
 fn max_folders() -> usize {
     use nudge_os::foreign::{self, LinkPolicy};
@@ -144,13 +146,13 @@ fn max_folders() -> usize {
     limit.map_or(MAX_FOLDERS, |limit| MAX_FOLDERS.min(limit / 4))
 }
 
-/// On other systems one watch covers all folders.
+/// Returns the most folders to watch. On this system one watch covers all folders.
 #[cfg(not(target_os = "linux"))]
 fn max_folders() -> usize {
     MAX_FOLDERS
 }
 
-/// Returns the kind of a file system that other machines can change; `None` for a local one.
+/// Returns the kind of a file system that other machines can change; `None` for a local file system.
 #[cfg(target_os = "linux")]
 fn remote_kind(path: &Path) -> Option<&'static str> {
     // The numbers are from `linux/magic.h`.
@@ -172,7 +174,8 @@ fn remote_kind(_: &Path) -> Option<&'static str> {
     None
 }
 
-/// The times of changes that are not handled yet. Changes that come close together are handled together.
+/// The times of the first and the last change that are not handled yet. Changes that come close together are handled
+/// together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SettleTimer(Option<(Instant, Instant)>);
 
@@ -184,12 +187,12 @@ impl SettleTimer {
         self.0 = Some((first, now));
     }
 
-    /// Returns true when no change waits.
+    /// Returns true when there is no change to handle.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the time until the waiting changes have settled; `None` when no change waits.
+    /// Returns the time after which the noted changes can be handled; `None` when there is no change.
     pub fn time_left(&self) -> Option<Duration> {
         let (first, last) = self.0?;
         let due = (last + SETTLE).min(first + SETTLE_AT_MOST);
@@ -204,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for a report about this name.
+    /// Waits for a report about a path that ends with this name.
     fn heard_of(told: &Receiver<PathBuf>, name: &str) {
         while !told.recv_timeout(Duration::from_secs(30)).unwrap().ends_with(name) {}
     }

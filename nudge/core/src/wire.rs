@@ -1,4 +1,5 @@
-//! Serde helpers for all interfaces: fields that are "not given", one value or a list, and JSON as compact text.
+//! Serde helpers for all interfaces: for fields that are "not given", for a list given as one value, and for compact
+//! JSON.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,7 +16,7 @@ use nudge_secrets::SecretGuard;
 /// The deepest nesting of accepted JSON, counted from `params` (semantics section 5).
 const MAX_DEPTH: usize = 64;
 
-/// The name of the whole params in messages.
+/// The name that messages use for the params as a whole.
 const PARAMS: &str = "params";
 
 /// Parses `params` of a method.
@@ -30,12 +31,12 @@ pub fn parse_params<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Result<T> {
     parse_json(raw.get(), PARAMS)
 }
 
-/// Parses JSON text. Only wrong JSON takes a second pass, which finds the path of the error. `root` names the text as a
-/// whole; fields of `params` are named without it.
+/// Parses JSON text. Only wrong JSON needs a second pass, which finds the path of the error. In messages, `root` is the
+/// name of the whole text; fields of `params` are named without it.
 ///
 /// # Errors
-/// `E_INVALID` about the field. The message is the type's own sentence if that begins with "must"; else it begins with
-/// "Correct".
+/// `E_INVALID` about the field. The message is the type's own sentence if that sentence begins with "must". Otherwise
+/// the message begins with "Correct".
 pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|plain| {
         let error = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text)).err();
@@ -47,7 +48,7 @@ pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Resul
             rule if rule.starts_with("must ") => format!("`{place}` {rule}."),
             reason => format!("Correct `{place}`: {reason}."),
         };
-        // The message may repeat the name of a field, and a wrong name may be a secret too.
+        // The message may repeat the name of an unknown field, and such a name may be a secret too.
         match (SecretGuard::new().check(None, &message), &field) {
             (None, Some(field)) => Error::invalid(message).about(field),
             (None, None) => Error::invalid(message),
@@ -60,7 +61,7 @@ pub fn parse_json<'de, T: Deserialize<'de>>(text: &'de str, root: &str) -> Resul
 
 /// Removes the caller's values from a serde message, because a value may be a secret.
 fn without_values(reason: &str) -> String {
-    // The position is useless: it is relative to a fragment of the JSON. The path says more.
+    // The position is useless, because it counts from the start of a fragment of the JSON. The path says more.
     let reason = without_position(reason).trim_end_matches('.');
     let (cut, rest) = match (reason.find("string \""), reason.find("unknown variant `")) {
         (Some(start), _) => (start + "string".len(), reason.rfind("\", expected").map(|end| end + 1)),
@@ -75,7 +76,7 @@ fn without_position(message: &str) -> &str {
     message.split_once(" at line ").map_or(message, |(reason, _)| reason)
 }
 
-/// Makes a caller's text fit for a message: at most 240 characters, and no control characters.
+/// Shortens a caller's text for a message: at most 240 characters, without control characters.
 pub fn shorten_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(240).collect()
 }
@@ -107,14 +108,14 @@ pub fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) ->
     deserializer.deserialize_any(GivenVisitor(PhantomData))
 }
 
-/// Works like [`given`], with the type's default for "not given".
+/// Works like [`given`], but returns the type's default for "not given".
 pub fn given_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     given(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Works like [`given_or_default`], but only from an object: serde would also read a struct from a list.
+/// Works like [`given_or_default`], but accepts only an object, because serde would also read a struct from a list.
 pub fn object_or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -194,7 +195,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for GivenVisitor<T> {
     }
 }
 
-/// Passes elements on, and records whether there was any.
+/// Passes on the elements of a list, and records whether there was any.
 struct CountedElements<'a, A> {
     inner: &'a mut A,
     taken: bool,
@@ -224,7 +225,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for CountedElements<'_, A> {
     }
 }
 
-/// Deserializes a list that may be given as one string; `null` and `{}` are an empty list.
+/// Deserializes a list; a single string counts as a list of one. `null` and `{}` are an empty list.
 pub fn one_or_many<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_any(OneOrMany(PhantomData))
 }
@@ -301,8 +302,8 @@ pub fn compact_json(json: &str) -> Result<Box<RawValue>, String> {
         .map_err(|error| without_position(&error.to_string()).to_owned())
 }
 
-/// Returns true when valid JSON contains an integer literal beyond 2^53 - 1. This function searches the text, because
-/// the parser turns the largest integers into floats.
+/// Returns true when valid JSON contains an integer literal beyond 2^53 - 1. The function searches the text itself,
+/// because the parser turns the largest integers into floats.
 fn has_big_integer(json: &str) -> bool {
     const MAX_SAFE: u64 = (1 << 53) - 1;
     let bytes = json.as_bytes();
@@ -333,7 +334,7 @@ fn has_big_integer(json: &str) -> bool {
     false
 }
 
-/// Writes the visited JSON into the string.
+/// Writes the JSON that it visits into the string, as compact text.
 struct CompactWriter<'a>(&'a mut String);
 
 impl<'de> de::DeserializeSeed<'de> for CompactWriter<'_> {
@@ -417,7 +418,7 @@ impl<'de> Visitor<'de> for CompactWriter<'_> {
     }
 }
 
-/// Returns the members of an object that the code writes as a literal, such as params.
+/// Returns the members of an object that was written as a literal in the code, such as params.
 ///
 /// # Panics
 /// Panics for JSON that is not an object.
@@ -431,14 +432,14 @@ pub fn object_members(object: Value) -> Map<String, Value> {
 /// Writes plain data as JSON.
 ///
 /// # Panics
-/// Panics for a map whose keys are not texts; no type of Nudge has such a map.
+/// Panics for a map whose keys are not strings. No type of Nudge has such a map.
 pub fn json_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data is JSON")
 }
 
 /// Writes plain data as JSON with line breaks and indents, for people.
 ///
-/// # Panics
+/// Panics like [`json_text`].
 /// As [`json_text`].
 pub fn pretty_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain data is JSON")
@@ -447,7 +448,7 @@ pub fn pretty_json(value: &impl Serialize) -> String {
 /// Writes plain data as JSON for a raw value.
 ///
 /// # Panics
-/// As [`json_text`].
+/// Panics like [`json_text`].
 pub fn raw_json(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).expect("plain data is JSON")
 }

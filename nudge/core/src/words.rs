@@ -1,4 +1,4 @@
-//! Splits a text into words for comparison: divides identifiers, folds case and accents, and stems.
+//! Splits a text into words for comparison: divides identifiers, folds case and accents, and finds stems.
 
 mod common;
 
@@ -8,12 +8,13 @@ use unicode_normalization::char::is_combining_mark;
 
 pub use common::WordWeight;
 
-/// The longest word that is stemmed. A longer word is a hash or no word at all; only its exact letters are compared.
+/// The longest word that is stemmed, in bytes. A longer word is a hash or no word at all, so only its exact letters are
+/// compared.
 const MAX_STEMMED_BYTES: usize = 40;
-/// The endings of words for a person or tool that does something. `difference` has no such ending, although its stem
-/// has.
+/// The endings of words for a person or tool that does something, such as `linter`. The word must have the ending
+/// itself: `difference` has not, although its stem `differ` has.
 const AGENTS: [&str; 4] = ["er", "ers", "or", "ors"];
-/// The least letters that a stem keeps when `-er` or `-or` is removed.
+/// The least number of letters that must remain of a stem when `-er` or `-or` is removed.
 const MIN_AGENT_STEM: usize = 4;
 
 /// A word of a text.
@@ -21,7 +22,7 @@ const MIN_AGENT_STEM: usize = 4;
 pub struct TextWord {
     /// The word in lower case, without accents.
     pub folded: Box<str>,
-    /// The common part of the word's forms: `migrations` and `migrate` have `migrat`.
+    /// The part that all forms of the word share: `migrations` and `migrate` have `migrat`.
     pub stem: Box<str>,
 }
 
@@ -38,17 +39,17 @@ impl TextWord {
     }
 }
 
-/// The language of sentences, by their function words, such as `the` and `with`.
+/// The language of sentences. Function words such as `the` and `with` decide it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SentenceLanguage {
     /// The number of function words that only English has.
     english: usize,
-    /// The number of function words.
+    /// The number of function words of any language.
     holding: usize,
 }
 
 impl SentenceLanguage {
-    /// Counts a word.
+    /// Counts a word of the sentences.
     pub fn hear_word(&mut self, word: &TextWord) {
         if word.weight() == WordWeight::Nothing {
             self.holding += 1;
@@ -56,7 +57,7 @@ impl SentenceLanguage {
         }
     }
 
-    /// Returns whether the text is English; `None` if it has too few function words, as in a command.
+    /// Returns true if the text is English. `None` if the text has too few function words, as a command has.
     ///
     /// ```
     /// use nudge_core::words::{SentenceLanguage, split_words};
@@ -79,11 +80,11 @@ impl SentenceLanguage {
     }
 }
 
-/// Returns the words of a text in order; a repeated word is returned each time.
+/// Returns the words of a text in order. A repeated word is returned each time.
 ///
-/// An identifier is split at a change of case, at digits and at every sign. If it changes case or has digits, the whole
-/// identifier is a word too. Chinese, Japanese and Korean have no spaces, so each pair of neighbouring characters is a
-/// word.
+/// An identifier is split at a change of case, at digits and at every sign. If an identifier changes case or has
+/// digits, it is also a word as a whole. Chinese, Japanese and Korean have no spaces, so each pair of neighbouring
+/// characters is a word.
 ///
 /// ```
 /// use nudge_core::words::split_words;
@@ -116,7 +117,7 @@ enum CharKind {
     Lower,
     Upper,
     Digit,
-    /// A character of a script without spaces (kana has a kind of its own).
+    /// A character of a script without spaces. Kana has its own kind.
     Ideograph,
     Kana,
     Other,
@@ -148,7 +149,7 @@ pub fn is_cjk(c: char) -> bool {
     matches!(classify_char(c), CharKind::Ideograph | CharKind::Kana)
 }
 
-/// Calls `take` with every word, folded.
+/// Calls `take` with every word of the text, folded.
 fn for_each(text: &str, mut take: impl FnMut(String)) {
     let inside = |c: char| classify_char(c) != CharKind::Other;
     for run in text.split(|c| !inside(c)) {
@@ -167,7 +168,8 @@ fn for_each(text: &str, mut take: impl FnMut(String)) {
     }
 }
 
-/// Takes the words of a run of letters and digits: the whole run and, if it has several parts, each part.
+/// Calls `take` with the words of a run of letters and digits: with the whole run and, if it has several parts, with
+/// each part.
 fn take_parts(run: &str, take: &mut impl FnMut(String)) {
     let chars: Vec<_> = run.char_indices().map(|(i, c)| (i, classify_char(c))).collect();
     let mut starts = vec![0];
@@ -175,7 +177,7 @@ fn take_parts(run: &str, take: &mut impl FnMut(String)) {
         let next = chars.get(index + 2).map(|(_, kind)| *kind);
         let divides = match (pair[0].1, pair[1].1) {
             (CharKind::Lower, CharKind::Upper) => true,
-            // The last capital of `HTTPServer` begins the next word.
+            // The last of several capitals begins the next word: `HTTPServer` becomes `HTTP` and `Server`.
             (CharKind::Upper, CharKind::Upper) => next == Some(CharKind::Lower),
             (a, b) => (a == CharKind::Digit) != (b == CharKind::Digit),
         };
@@ -198,12 +200,12 @@ fn take_parts(run: &str, take: &mut impl FnMut(String)) {
     }
 }
 
-/// Returns false for a single letter or digit, with any marks, and for marks without a letter.
+/// Returns false for a single letter or digit, even with marks, and for marks without a letter.
 fn says_something(part: &str) -> bool {
     part.chars().filter(|c| !is_combining_mark(*c)).nth(1).is_some()
 }
 
-/// Takes each pair of neighbouring characters of the same kind; a single character is a word by itself.
+/// Calls `take` with each pair of neighbouring characters of the same kind. A single character is a word by itself.
 fn take_pairs(run: &str, take: &mut impl FnMut(String)) {
     let chars: Vec<_> = run.chars().collect();
     for group in chars.chunk_by(|a, b| classify_char(*a) == classify_char(*b)) {
@@ -238,13 +240,14 @@ fn stem_word(folded: &str, stemmer: Stemmer) -> String {
         return folded.to_owned();
     }
     let mut stem = stemmer.stem(folded).into_owned();
-    // Removes the ending of a doer: `linter` and `lint` get one stem, `profiler` and `profile` too.
+    // Without the ending, `linter` and `lint` get the same stem, and so do `profiler` and `profile`.
     let is_agent = AGENTS.iter().any(|ending| folded.ends_with(ending));
     let short = stem.strip_suffix("er").or_else(|| stem.strip_suffix("or"));
     if let Some(short) = short.filter(|short| is_agent && short.len() >= MIN_AGENT_STEM) {
         stem.truncate(short.len());
     }
-    // The stem of `formatter` has a double letter, but that of `format` has not, so the second letter is removed.
+    // The stem of `formatter` ends in a double letter, but the stem of `format` does not. Therefore the second letter
+    // is removed.
     if let Some([a, b]) = stem.as_bytes().last_chunk::<2>()
         && a == b
         && stem.len() >= MIN_AGENT_STEM

@@ -1,8 +1,8 @@
-//! [`PlausibleClock`]: a clock whose jumps delete no data.
+//! [`PlausibleClock`]: a clock that deletes no data too early when the system's clock jumps.
 //!
 //! A machine may start with a wrong date after its battery was empty, or a virtual machine may run for seconds before
-//! its time server answers. If data expired by such a time, it would be lost forever. So the clock is compared with a
-//! *line*: the newest plausible time, plus the time that has passed since then by a clock that no user can set.
+//! its time server answers. Data that expired by such a time would be lost forever. Therefore the clock is compared
+//! with a *line*: the newest plausible time, plus the time that has passed since then by a clock that no user can set.
 //!
 //! | the clock | [`now`](Clock::now) | [`plausible`](Clock::plausible_time) |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | is ahead of the line | the clock | the line |
 //! | is behind the line | the line | the clock |
 //!
-//! Reads use `now`; code that deletes data uses `plausible_time`, which is never ahead of `now`. A clock that differs
-//! from the line for [`PROVEN_MS`] counts as right: the line then moves to the clock.
+//! Reads use `now`. Code that deletes data uses `plausible_time`, which is never ahead of `now`. A clock that has
+//! differed from the line for [`PROVEN_MS`] counts as right: the line then moves to the clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -21,45 +21,46 @@ use serde::{Deserialize, Serialize};
 
 use super::{Clock, Millis};
 
-/// The largest step that does not count as a jump. Corrections by a time server within a session are smaller.
+/// The largest step that does not count as a jump. A time server corrects a clock within a session by less than this.
 const MAX_STEP_MS: Millis = 60_000;
-/// The time that must pass, while sessions live, before a clock that has jumped counts as right.
+/// The time for which sessions must run before a clock that has jumped counts as right.
 const PROVEN_MS: Millis = 3_600_000;
-/// The drift from which the line follows the clock; smaller drifts cause no write.
+/// The difference from which the line follows the clock. Smaller differences cause no write.
 const MAX_DRIFT_MS: Millis = 1000;
 
-/// The newest plausible time, which a session leaves for the next session.
+/// The newest plausible time, which a session stores for the next session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeStamp {
     /// The time, in milliseconds since 1970.
     pub time_ms: Millis,
-    /// How long sessions have lived with a clock ahead of this time.
+    /// The time for which sessions have run with a clock ahead of `time_ms`, in milliseconds.
     #[serde(default)]
     pub doubted_ms: Millis,
 }
 
-/// A clock that is checked against a clock that cannot be set.
+/// A clock that is checked against a second clock, which no user can set.
 pub struct PlausibleClock {
     clock: Arc<dyn Clock>,
-    /// The line, as the number that is added to [`Clock::uptime`].
+    /// The line, as the difference between it and [`Clock::uptime`].
     offset: AtomicI64,
     is_doubted: AtomicBool,
     doubt: Mutex<Option<ClockDoubt>>,
 }
 
-/// A clock that differs from the line.
+/// The state while the clock differs from the line.
 #[derive(Clone, Copy)]
 struct ClockDoubt {
-    /// How far the clock is ahead of the line; negative when it is behind.
+    /// The milliseconds by which the clock is ahead of the line; negative when it is behind.
     lead: Millis,
     /// The uptime at which the difference began.
     since: Millis,
-    /// The time that callers read at that moment. Data with a later date was stored after the clock jumped.
+    /// The time that callers read when the difference began. Data with a later date was stored after the clock jumped.
     read_from: Millis,
 }
 
 impl PlausibleClock {
-    /// Starts with `clock`, which counts as right unless it differs from the time that an earlier session has left.
+    /// Starts with `clock`. The clock counts as right unless it differs from `left`, the time that an earlier session
+    /// stored.
     pub fn new(clock: Arc<dyn Clock>, left: Option<TimeStamp>) -> Self {
         let (now, uptime) = (clock.now(), clock.uptime());
         let left = left.unwrap_or(TimeStamp { time_ms: now, doubted_ms: 0 });
@@ -88,7 +89,7 @@ impl PlausibleClock {
         uptime.saturating_add(self.offset.load(Ordering::Relaxed))
     }
 
-    /// Reads the clock: returns `now` and the plausible time.
+    /// Reads the clock. Returns `now` and the plausible time.
     fn read_times(&self) -> (Millis, Millis) {
         let (now, uptime) = (self.clock.now(), self.clock.uptime());
         let line = self.line_at(uptime);
@@ -165,7 +166,7 @@ mod tests {
             manual.advance_by(DAY_MS);
             assert_eq!(both(&clock), (day * DAY_MS, day * DAY_MS));
         }
-        // A clock with a small correction also counts as right.
+        // A clock with a small correction still counts as right.
         manual.jump_by(30_000);
         assert_eq!(both(&clock), (400 * DAY_MS + 30_000, 400 * DAY_MS + 30_000));
     }
@@ -201,7 +202,7 @@ mod tests {
             manual.advance_by(1000);
             assert!(clock.has_lived_until(stored + 1000, stored));
         }
-        // A session that begins a day later doubts its clock, but knows how long its own data has lived.
+        // A session that begins a day later doubts its clock, but it still tells the age of data that it stored itself.
         let (manual, first) = clock(None);
         let (before, left) = (first.now(), first.to_time_stamp());
         manual.jump_by(DAY_MS);
@@ -225,7 +226,7 @@ mod tests {
             manual.advance_by(1);
             assert_eq!(both(&clock), (jump + PROVEN_MS, jump + PROVEN_MS));
         }
-        // A clock that jumps to and fro must prove itself again each time.
+        // A clock that jumps forward and back must prove itself again each time.
         let (manual, clock) = clock(None);
         for _ in 0..10 {
             manual.jump_by(DAY_MS);
@@ -254,13 +255,13 @@ mod tests {
         manual.advance_by(PROVEN_MS / 2);
         let left = second.to_time_stamp();
         assert_eq!(left, TimeStamp { time_ms: START_MS + 1000 + PROVEN_MS / 2, doubted_ms: PROVEN_MS / 2 });
-        // Several short sessions together prove the clock too: the user was away for that long.
+        // Several short sessions together prove the clock too, because the user was away between them.
         let (manual, third) = late(left, 3651 * DAY_MS);
         assert_ne!(third.now(), third.plausible_time());
         manual.advance_by(PROVEN_MS / 2);
         assert_eq!(third.now(), third.plausible_time());
         assert_eq!(third.to_time_stamp().doubted_ms, 0);
-        // A right clock in between cancels the proof, and a clock that is behind proves nothing about one that is
+        // A right clock in between cancels the proof. A clock that is behind proves nothing about a clock that is
         // ahead.
         let (_, fourth) = late(left, PROVEN_MS / 2);
         assert_eq!((fourth.now() == fourth.plausible_time(), fourth.to_time_stamp().doubted_ms), (true, 0));

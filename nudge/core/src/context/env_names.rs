@@ -1,4 +1,5 @@
-//! Names the environment variables of a caller that can matter; no other variables are sent (semantics section 9).
+//! Names the environment variables of a caller on which an answer can depend. No other variables are sent (semantics
+//! section 9).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 pub struct EnvNames {
     /// Every name, in byte order.
     pub names: BTreeSet<String>,
-    /// The names whose values matter (`env_match`). For the other names it only matters whether they are set.
+    /// The names whose values matter (`env_match`). For the other names it matters only whether they are set.
     pub values: BTreeSet<String>,
 }
 
@@ -26,9 +27,9 @@ impl EnvNames {
 }
 
 impl Error {
-    /// Returns the names that the caller must send with the repeated call, after a call that [asked for
-    /// them](crate::service::Caller::asking_env). The repeated call need not ask again. `None` when the call was
-    /// refused for another reason.
+    /// Returns the names that the caller must send when it repeats the call; `None` when the call was refused for
+    /// another reason. Only a call that [asked for them](crate::service::Caller::asking_env) gets them. The repeated
+    /// call need not ask again.
     pub fn env_names(&self) -> Option<EnvNames> {
         EnvNames::deserialize(self.data().get("env")?).ok()
     }
@@ -37,14 +38,14 @@ impl Error {
 /// Calls [`ask_env`] for the `context` of a call's params, if they have one.
 ///
 /// # Errors
-/// As [`ask_env`].
+/// The errors of [`ask_env`].
 pub fn ask_env_of(params: &RawValue, only_if_given: bool, wanted: impl FnOnce() -> EnvNames) -> Result<()> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct ContextParam {
         context: Value,
     }
-    // serde would read a list as the members in order.
+    // A list is no context, but serde would read its elements as the members of the struct.
     if !params.get().starts_with('{') {
         return Ok(());
     }
@@ -52,12 +53,12 @@ pub fn ask_env_of(params: &RawValue, only_if_given: bool, wanted: impl FnOnce() 
     ask_env(&context, only_if_given, wanted)
 }
 
-/// Refuses a call when the `env` of its given `context` lacks names that the answer can depend on, or values that
-/// matter. `wanted` is called only when the call has an environment or could have one. An `env` of null means unknown,
-/// so nothing is asked. The method itself refuses malformed input.
+/// Refuses a call when the `env` of its `context` lacks names on which the answer can depend, or values that matter.
+/// `wanted` is called only when the call has an environment or could have one. An `env` of null says that the
+/// environment is unknown, so the call is accepted. The method itself refuses malformed input.
 ///
 /// # Errors
-/// `E_INVALID` with the names in `data.env`, for [`Error::env_names`].
+/// `E_INVALID` with the names in `data.env`. [`Error::env_names`] reads them.
 pub fn ask_env(context: &Value, only_if_given: bool, wanted: impl FnOnce() -> EnvNames) -> Result<()> {
     let given = match context {
         Value::Null => None,

@@ -1,4 +1,4 @@
-//! The one inference of a context, used by every front end (semantics section 9).
+//! Infers the context of a folder. Every front end uses this one function (semantics section 9).
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use super::{ContextSpec, can_be_told};
 use crate::place::Os;
 use crate::place::repo::RepoName;
 
-/// Infers a context from `cwd`, an absolute folder: the folder, its repository and branch, and the system. It never
-/// infers the environment.
+/// Infers a context from `cwd`, an absolute folder: the folder, its repository and branch, and the system. The
+/// environment is never inferred.
 ///
-/// The repository is that of `origin` in canonical form, so credentials in its URL are not sent. Without `origin` it is
-/// the `file://` form of the main worktree; outside a repository, of `cwd` itself. `ask_git` answers if git's files are
-/// not enough: it may run git, which this library never does, or return `None`.
+/// The repository is the remote `origin` in canonical form, so credentials in its URL are not sent. Without `origin`,
+/// it is the `file://` form of the main worktree. Outside a repository, it is the `file://` form of `cwd` itself.
+/// `ask_git` answers if git's files are not enough: it may run git, which this library never does, or return `None`.
 ///
 /// ```
 /// use nudge_core::context::{detect::GitDetector, infer_context};
@@ -32,8 +32,8 @@ pub fn infer_context(
     ContextSpec { repo, branch: branch.filter(|branch| can_be_told(branch)), ..infer_outside(cwd) }
 }
 
-/// Returns the repository of `cwd` in the form of [`infer_context`]; `None` outside a repository, where `infer_context`
-/// names the folder.
+/// Returns the repository of `cwd` in the same form as [`infer_context`]. `None` outside a repository; `infer_context`
+/// names the folder instead.
 pub fn find_repository(
     cwd: &Path,
     detector: &mut GitDetector,
@@ -46,8 +46,8 @@ pub fn find_repository(
     }
 }
 
-/// Infers a context from `cwd` without reading the folder. A name that no context may have, such as one with a control
-/// character, is left out: the other fields may be enough for an answer.
+/// Infers a context from `cwd` without reading the folder. A name that no context may have, such as a name with a
+/// control character, is left out, because the other fields may be enough for an answer.
 pub fn infer_outside(cwd: &Path) -> ContextSpec {
     let cwd = cwd.to_str().filter(|cwd| can_be_told(cwd)).map(str::to_owned);
     ContextSpec { cwd, os: Os::current(), ..ContextSpec::default() }

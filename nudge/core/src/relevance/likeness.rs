@@ -1,15 +1,15 @@
-//! Finds similar words: one with a wrong letter, or one that begins with the other.
+//! Finds similar words: words with one or two wrong letters, and words of which one begins with the other.
 
 use super::StemEntry;
 use crate::words::TextWord;
 
-/// The weight of a match by the beginning of a word; with one wrong letter; with one wrong letter in a word of five;
-/// with two wrong letters.
+/// The weights of a match by the beginning of a word, with one wrong letter, with one wrong letter in a word of five
+/// letters, and with two wrong letters.
 const BEGIN: f64 = 0.6;
 const ONE_WRONG: f64 = 0.85;
 const ONE_WRONG_OF_FIVE: f64 = 0.65;
 const TWO_WRONG: f64 = 0.65;
-/// The letters that a word needs: to match with one wrong letter, with two, and by its beginning.
+/// The least letters of a word that matches with one wrong letter, with two wrong letters, and by its beginning.
 const MIN_ONE_WRONG: usize = 5;
 const MIN_TWO_WRONG: usize = 8;
 const MIN_BEGIN: usize = 5;
@@ -21,7 +21,7 @@ pub(super) fn head_of_stem(stem: &str) -> Head {
     stem.as_bytes().first_chunk().copied()
 }
 
-/// The letters that a word has, one bit each. A comparison of two sets rules out most unlike words at once.
+/// The set of letters in a word, one bit for each letter. A comparison of two sets rules out most unlike words at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LetterSet(u32);
 
@@ -30,7 +30,7 @@ impl LetterSet {
         Self(word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32)))
     }
 
-    /// Returns the least number of wrong letters between two words with these letters.
+    /// Returns the least number of wrong letters that two words with these sets can have.
     fn least_wrong(self, other: Self) -> u32 {
         (self.0 & !other.0).count_ones().max((other.0 & !self.0).count_ones())
     }
@@ -59,7 +59,7 @@ impl<'a> WordLikeness<'a> {
         Self { word, head: head_of_stem(&word.stem), letters: LetterSet::from_word(&word.folded), wrong, chars }
     }
 
-    /// Returns the weight of the word in a text with this stem; `None` when the two are not alike.
+    /// Returns the weight of the searched word in a text with this stem; `None` when the words are not similar.
     pub(super) fn find_share(&self, entry: &StemEntry) -> Option<f64> {
         let begins = |long: &str, short: &str| long.starts_with(short);
         let begin = self.head.is_some()
@@ -70,7 +70,7 @@ impl<'a> WordLikeness<'a> {
     }
 
     fn find_typo_share(&self, form: &str, letters: LetterSet) -> Option<f64> {
-        // The least number of wrong letters is right only for ASCII: another letter has several bytes.
+        // The least number of wrong letters is correct only for ASCII, because other letters have several bytes.
         if self.wrong == 0 || form.is_ascii() && self.letters.least_wrong(letters) as usize > self.wrong {
             return None;
         }

@@ -39,7 +39,7 @@ pub fn normalize_path(path: &str) -> Result<String> {
             out.push_str(segment);
             separator = None;
         }
-        // The first of several separators is kept.
+        // The first of several separators in a row is kept.
         separator = separator.or_else(|| piece[segment.len()..].chars().next());
     }
     if out.len() == head.len() {

@@ -1,12 +1,12 @@
-//! The refusal of texts that look like secrets, for every source that stores texts.
+//! Refuses texts that look like secrets, for every source that stores texts.
 
 use nudge_secrets::{Finding, SecretGuard};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Refuses a text that looks like a credential. `name` is the variable that the text belongs to, if there is one;
-/// `path` is the position of the text, such as `value.cmd`.
+/// Refuses a text that looks like a credential. `name` is the variable whose value the text is, if there is one. `path`
+/// is the position of the text in the params, such as `value.cmd`.
 ///
 /// # Errors
 /// `E_SECRET_REJECTED` with `data.rule` and `data.path`, but never with the text.
@@ -17,11 +17,11 @@ pub fn check_text(name: Option<&str>, text: &str, path: &str) -> Result<()> {
     }
 }
 
-/// Does what [`check_text`] does, but with another message, for callers that do not have the options that the usual
+/// Works like [`check_text`], but with the given message. Callers use it if they do not have the options that the usual
 /// message names.
 ///
 /// # Errors
-/// As [`check_text`], with `message`.
+/// The errors of [`check_text`], with `message`.
 pub fn check_text_with(text: &str, path: &str, message: impl FnOnce() -> String) -> Result<()> {
     match SecretGuard::new().check(None, text) {
         None => Ok(()),
@@ -32,7 +32,7 @@ pub fn check_text_with(text: &str, path: &str, message: impl FnOnce() -> String)
 /// Refuses a JSON value like [`check_text`]: checks every string and every key.
 ///
 /// # Errors
-/// As [`check_text`].
+/// The errors of [`check_text`].
 pub fn check_json(path: &str, value: &Value) -> Result<()> {
     SecretGuard::new().check_json(path, value).map_or(Ok(()), |finding| Err(make_rejection(&finding)))
 }

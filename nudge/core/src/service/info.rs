@@ -5,23 +5,23 @@ use serde_json::{Map, Value};
 
 use super::{ContextUse, MethodSpec};
 
-/// The name of the method that lists the others.
+/// The name of the method that lists all methods.
 pub const METHODS: &str = "nudge.methods";
 
 /// A method in the answer of `nudge.methods`.
-// The flags are independent, as in a [`MethodSpec`].
+// The flags are independent, as in [`MethodSpec`].
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodInfo {
     /// The JSON-RPC name.
     pub name: String,
-    /// A few words for people; absent when the caller did not ask for it.
+    /// A few words for people; absent when the caller did not request it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// The effect of a call and when to make it, for agents; absent when the caller did not ask for it.
+    /// The effect of a call and when to make it, for agents; absent when the caller did not request it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The source that answers the method; absent when the server itself does.
+    /// The source that answers the method; absent when the server itself answers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Is true when the method is a tool and its source is in use.
@@ -34,16 +34,16 @@ pub struct MethodInfo {
     pub destructive: bool,
     /// The same call twice has the effect of one call.
     pub idempotent: bool,
-    /// How front ends fill in the context.
+    /// The way in which front ends fill in the context.
     pub context: ContextUse,
-    /// The JSON Schema of the params; absent when the caller did not ask for it.
+    /// The JSON Schema of the params; absent when the caller did not request it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
 }
 
 impl MethodInfo {
-    /// Describes a row of `source`. `is_in_use` says whether the source is in use. `is_whole` adds title, description
-    /// and schema, which are most of the bytes and which only models and people read.
+    /// Describes a row of `source`. `is_in_use` is true if the source is in use. If `is_whole` is true, the description
+    /// includes title, description and schema: they are most of the bytes, and only models and people read them.
     pub fn new(row: &MethodSpec, source: Option<&str>, is_in_use: bool, is_whole: bool) -> Self {
         let words = |words: &str| if is_whole { words.to_owned() } else { String::new() };
         Self {
@@ -64,13 +64,13 @@ impl MethodInfo {
         }
     }
 
-    /// Returns the name as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+    /// Returns the name of the MCP tool. Hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
     pub fn tool_name(&self) -> String {
         tool_name(&self.name)
     }
 }
 
-/// Returns the name of a method as a tool: hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
+/// Returns the name of a method's MCP tool. Hosts reject dots, so `nudge.get_hint` becomes `nudge_get_hint`.
 pub fn tool_name(method: &str) -> String {
     method.replace('.', "_")
 }
@@ -78,12 +78,12 @@ pub fn tool_name(method: &str) -> String {
 /// Result of `nudge.methods`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct MethodInfos {
-    /// Every method, once.
+    /// All methods of the session; each occurs once.
     pub methods: Vec<MethodInfo>,
     /// The description of each source in use, for agents.
     #[serde(default)]
     pub guides: Vec<String>,
-    /// Is true when hints outlive the session; absent in answers of older servers.
+    /// Is true when hints outlive the session; absent in answers of servers that do not report this yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps: Option<bool>,
 }

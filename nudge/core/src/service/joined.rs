@@ -1,4 +1,4 @@
-//! Joins several services to one.
+//! Combines several services into one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use serde_json::value::RawValue;
 use super::{Caller, MethodSpec, Service, unknown_method};
 use crate::error::Result;
 
-/// The expected number of methods of all sources.
+/// The expected number of methods of all sources; used to reserve memory.
 const MANY: usize = 100;
 
-/// Several services as one: each call goes to the first service with the method in its table.
+/// Several services as one. Each call goes to the first service that has the method in its table.
 pub struct JoinedServices {
     all: Vec<Arc<dyn Service>>,
-    /// The service for each name, and its row there.
+    /// The index of the service that answers each method name, and the method's row.
     by_name: HashMap<&'static str, (usize, &'static MethodSpec), RandomState>,
 }
 
 impl JoinedServices {
-    /// Joins `services`; if several know a name, the first one answers.
+    /// Combines `services`. If several of them have the same method, the first one answers it.
     pub fn new(all: Vec<Arc<dyn Service>>) -> Self {
-        // Every start makes such a map, so its memory is reserved at once.
+        // Every start makes this map, so its memory is reserved in one step.
         let mut by_name = HashMap::with_capacity_and_hasher(MANY, RandomState::default());
         for (index, service) in all.iter().enumerate() {
             for row in service.methods() {
@@ -32,7 +32,7 @@ impl JoinedServices {
         Self { all, by_name }
     }
 
-    /// Returns the service that answers a name, and its row there.
+    /// Returns the service that answers a method, and the method's row.
     pub fn find_service(&self, name: &str) -> Option<(&dyn Service, &'static MethodSpec)> {
         self.by_name.get(name).map(|(index, row)| (&*self.all[*index], *row))
     }

@@ -10,25 +10,25 @@ use crate::wire;
 /// Result of `nudge.suggest`.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct SuggestAnswer<I = SourceItem> {
-    /// Best first; it never holds a secret.
+    /// The chosen lines, best first. They never hold a secret.
     pub suggestions: Vec<SuggestedLine<I>>,
     /// The changes of offers that the client session was told earlier.
     pub changes: Vec<ChangedLine>,
-    /// The number of further suggestions and changes that the limits held back.
+    /// The number of further suggestions and changes that were held back because of the limits.
     pub omitted: usize,
-    /// The same number by source.
+    /// The number held back in each source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<HeldBackPart>,
-    /// Says, for people, the other things that could be told, and their conditions.
+    /// Tells people which other lines could be told, and on which conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
-    /// Is true when an earlier `start` told the client session a line, or when a second one asked. False without a
-    /// client session.
+    /// Is true when an earlier `start` told the client session a line, or when this is at least the second `start`.
+    /// False without a client session.
     pub started: bool,
-    /// The ticket by which `nudge.told` confirms that the suggestions were shown; absent when there is nothing to
+    /// The ticket with which `nudge.told` confirms that the suggestions were shown. Absent when there is nothing to
     /// confirm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
@@ -37,19 +37,18 @@ pub struct SuggestAnswer<I = SourceItem> {
 /// Result of `nudge.told`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct ToldAnswer {
-    /// The number of suggestions that count as told after this call; 0 for a ticket that is unknown or was confirmed
-    /// before.
+    /// The number of suggestions that this call marked as told; 0 for a ticket that is unknown or was confirmed before.
     pub told: usize,
 }
 
 /// Result of `nudge.recall`.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct RecallAnswer<I = SourceItem> {
-    /// Best first; it never holds a secret.
+    /// The chosen lines, best first. They never hold a secret.
     pub items: Vec<SuggestedLine<I>>,
-    /// The number of further lines that the limits held back.
+    /// The number of further lines that were held back because of the limits.
     pub omitted: usize,
-    /// The same number by source.
+    /// The number held back in each source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<HeldBackPart>,
     /// Sources that did not answer in time.
@@ -70,18 +69,18 @@ impl<I> RecallAnswer<I> {
     }
 }
 
-/// A line that the client session was told earlier and that is not true any more.
+/// The correction of a line that the client session was told earlier and that is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedLine {
     /// The source of the line.
     pub source: &'static str,
-    /// The name in a list.
+    /// The name of the offer in a list of names.
     pub name: String,
     /// The line that the model reads, with the new content.
     pub line: String,
 }
 
-/// The number of offers that the limits held back in one source.
+/// The number of offers of one source that were held back because of the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct HeldBackPart {
     /// The source.
@@ -93,29 +92,28 @@ pub struct HeldBackPart {
 /// A suggested line.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct SuggestedLine<I = SourceItem> {
-    /// The thing that the line is about.
+    /// The item that the line is about.
     #[serde(flatten)]
     pub item: I,
     /// The reasons and the numbers that explain the choice.
     pub match_explain: MatchExplain,
-    /// The reason for telling it now, in a few words.
+    /// The reason for telling the line now, in a few words.
     pub why: String,
     /// The source of the line.
     pub source: &'static str,
-    /// The strength of the offer, 0 to 1; a hint of default priority with a scope that fits the agent's context has
-    /// 0.5.
+    /// The strength of the offer, 0 to 1. A hint of default priority has 0.5 if its scope fits the agent's context.
     #[serde(serialize_with = "four_decimals")]
     pub strength: f64,
     /// The named addends of the strength.
     pub parts: ScoreParts,
-    /// The name in a list.
+    /// The name of the offer in a list of names.
     pub name: String,
     /// The line that the model reads.
     pub line: String,
     /// The files and folders that the line names, relative to the repository or to a folder of it. The program that
-    /// shows the line adds a note about the missing ones.
+    /// shows the line adds a note if some of them are missing.
     pub paths: Vec<String>,
-    /// The command line that the line tells the agent to run; the item has it too.
+    /// The command line that the line tells the agent to run. It is not serialized, because the item has it too.
     #[serde(skip)]
     pub command: Option<String>,
     /// The call that returns the full content.
@@ -130,8 +128,8 @@ impl<I> SuggestedLine<I> {
     }
 }
 
-/// The thing that a line is about, as its source writes it: a JSON object. The answer mixes its members with those of
-/// the [`SuggestedLine`].
+/// The item that a line is about, as a JSON object that the source wrote. The answer has the members of this object
+/// beside the members of the [`SuggestedLine`].
 #[derive(Debug, Clone)]
 pub struct SourceItem(pub Box<RawValue>);
 

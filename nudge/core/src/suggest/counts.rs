@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::clock::{Millis, rfc3339};
 
 const HOUR_MS: Millis = 3_600_000;
-/// The most hours that are remembered; only hours with counts are.
+/// The most hours that are remembered. Hours without counts are not remembered.
 const MAX_HOURS: usize = 48;
 
 /// The outcome of suggestions.
@@ -17,9 +17,9 @@ pub struct SuggestCounts {
     pub suggestions: u64,
     /// The bytes of the suggestions.
     pub bytes: u64,
-    /// The commands that worked, after they had been suggested to the client session that ran them.
+    /// The commands that worked in a client session after this session was told to run them.
     pub followed: u64,
-    /// The commands that failed, after they had been suggested to that client session.
+    /// The commands that failed in a client session after this session was told to run them.
     pub failed: u64,
 }
 
@@ -79,7 +79,7 @@ impl RecentHours {
         self.new.add_counts(counts);
         let since = now - now.rem_euclid(HOUR_MS);
         match self.hours.back_mut() {
-            // After the clock was set back, counts go to the last known hour.
+            // After the clock was set back, the counts go to the last known hour.
             Some(last) if last.since >= since => last.counts.add_counts(counts),
             _ => {
                 if self.hours.len() == MAX_HOURS {

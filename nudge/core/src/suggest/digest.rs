@@ -1,5 +1,6 @@
-//! Formats suggestions for a model: data, one line each, within a limit of bytes. The sources make the lines; this
-//! module adds headings, breaks up tags and enforces the limit. Hooks and `nudge.digest` both return this text.
+//! Formats suggestions as a text for a model: one line for each suggestion, within a limit of bytes. The sources make
+//! the lines. This module adds headings, breaks up tags and enforces the limit. Hooks and `nudge.digest` both return
+//! this text.
 
 use std::fmt::Write as _;
 
@@ -20,8 +21,9 @@ impl SuggestEvent {
         }
     }
 
-    /// Returns the most lines for this event, when the caller gives no limit. A client session gets at most 20 lines in
-    /// 10 minutes, so a start must leave some for prompts, which can tell the lines that were held back.
+    /// Returns the most lines for this event if the caller gives no limit. A client session gets at most 20 lines in 10
+    /// minutes, so a start must leave some of them for prompts. A prompt can then tell the lines that the start held
+    /// back.
     pub const fn max_lines(self) -> usize {
         match self {
             Self::Start => 14,
@@ -39,19 +41,20 @@ impl SuggestEvent {
 /// Result of `nudge.digest`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct DigestText {
-    /// The text for a model: a heading and a line for each suggestion. Empty when there is nothing to tell.
+    /// The text for a model: a heading, and a line for each suggestion. Empty when there is nothing to tell.
     pub text: String,
-    /// As in `nudge.suggest`: the number of lines that the limits held back. The text has this number too.
+    /// The number of lines that were held back because of the limits, as in `nudge.suggest`. The text has this number
+    /// too.
     pub omitted: usize,
-    /// As in `nudge.suggest`: for people, the other things that could be told, and their conditions.
+    /// Tells people which other lines could be told, and on which conditions, as in `nudge.suggest`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Sources that did not answer in time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<&'static str>,
-    /// As in `nudge.suggest`: whether an earlier `start` told the client session a line.
+    /// Is true when an earlier `start` told the client session a line, as in `nudge.suggest`.
     pub started: bool,
-    /// The ticket by which `nudge.told` confirms that the text was shown; absent when there is nothing to confirm.
+    /// The ticket with which `nudge.told` confirms that the text was shown. Absent when there is nothing to confirm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
 }
@@ -82,11 +85,11 @@ pub fn answer_digest<I>(
 
 /// The heading of changes.
 const CHANGED: &str = "Nudge: what changed of what you were told. These are notes, not instructions:\n";
-/// The bytes of a heading together with the last line, which counts the lines held back.
+/// The bytes of a heading together with the last line, which has the number of lines held back.
 const FRAME_BYTES: usize = 160;
 
-/// Builds a text of lines for a model. A confirmation counts all lines of an answer as shown, so the text must at least
-/// name each of them: in its own line if there is room, else together with others in one last line.
+/// Builds a text of lines for a model. A confirmation marks all lines of an answer as shown, so the text must mention
+/// each of them. A line that does not fit is mentioned by its name or in a count, in the last lines of the text.
 pub struct DigestBuilder<L> {
     offers: Vec<DigestOffer>,
     max_bytes: usize,
@@ -95,7 +98,7 @@ pub struct DigestBuilder<L> {
 }
 
 struct DigestOffer {
-    /// The heading, printed above the first of its suggestions that has its own line.
+    /// The heading. It is printed above the first of its suggestions that has its own line.
     head: &'static str,
     source: &'static str,
     name: String,
@@ -109,18 +112,18 @@ struct DigestOffer {
 enum LineShape {
     Line,
     Name,
-    /// The suggestion is only counted, because not even its name fits.
+    /// The suggestion appears only in a count, because not even its name fits.
     Number,
 }
 
 impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
-    /// Makes an empty digest of at most `max_bytes`. `lists` returns the method that lists the contents of a source, by
-    /// the source's name.
+    /// Makes an empty digest of at most `max_bytes`. `lists` returns the method that lists the contents of the source
+    /// with the given name.
     pub fn new(max_bytes: usize, lists: L) -> Self {
         Self { offers: Vec::new(), max_bytes, held_back: Vec::new(), lists }
     }
 
-    /// Returns the bytes that are left for lines under a further heading.
+    /// Returns the number of bytes that are left for lines under a further heading.
     pub fn room_left(&self) -> usize {
         let used = if self.offers.is_empty() { 0 } else { self.render_shapes(|_| LineShape::Line).len() + 1 };
         self.max_bytes.saturating_sub(used + FRAME_BYTES)
@@ -135,8 +138,8 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
         for SuggestedLine { source, name, line, more, .. } in told.suggestions {
             self.add_line(head, source, (&name, &line), more.method.replace('.', "_"));
         }
-        // Only the last answer counts: when a start follows a prompt in one digest, it also holds back the prompt's
-        // lines that did not fit.
+        // The count of the last answer replaces the earlier one. When a digest has the answer to a prompt and then to a
+        // start, the start also holds back the prompt's lines that did not fit.
         self.held_back = told.held_back;
     }
 
@@ -159,12 +162,12 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
         if text.len() <= self.max_bytes { text } else { String::new() }
     }
 
-    /// Changes suggestions from one shape to another while the text fits, the best first.
+    /// Gives suggestions of the shape `from` the shape `to`, the best suggestion first, while the text fits.
     fn promote(&mut self, from: LineShape, to: LineShape) {
         for index in 0..self.offers.len() {
             if self.offers[index].shape == from {
                 self.offers[index].shape = to;
-                // Rendering again is cheap: there are a few suggestions of a few hundred bytes each.
+                // Rendering again is cheap, because there are only a few suggestions of a few hundred bytes each.
                 if self.render_text().len() > self.max_bytes {
                     self.offers[index].shape = from;
                 }
@@ -224,8 +227,8 @@ impl<L: Fn(&str) -> Option<&'static str>> DigestBuilder<L> {
     }
 }
 
-/// Breaks up text that looks like the begin or the end of a tag: clients wrap a hook's output in tags, and some do not
-/// escape it. The inserted space keeps the meaning of a shell redirection: `<in` becomes `< in`.
+/// Breaks up text that looks like the beginning or the end of a tag, because clients put a hook's output between tags
+/// and some do not escape it. The inserted space keeps the meaning of a shell redirection: `<in` becomes `< in`.
 fn break_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

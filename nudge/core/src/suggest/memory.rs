@@ -20,17 +20,18 @@ use crate::error::Result;
 
 /// The time span in which the number of suggestions to a client session is limited.
 const WINDOW_MS: Millis = 10 * 60_000;
-/// The most client sessions that are remembered; the one that is idle longest is dropped first.
+/// The most client sessions that are remembered. The session that has been idle for the longest time is dropped first.
 const MAX_SESSIONS: usize = 1024;
-/// The most expired loans that a client session keeps, in case they are confirmed late; the oldest is dropped first.
+/// The most expired loans that a client session keeps, because a late call may confirm them. The oldest is dropped
+/// first.
 const MAX_EXPIRED: usize = 8;
-/// The most failed command lines of a client session for which the lines told at that failure are remembered; the
-/// oldest is dropped first.
+/// The most failed command lines of a client session that are remembered, each with the lines that were told after it.
+/// The oldest is dropped first.
 const MAX_FAILURES: usize = 64;
 /// The most changes in one answer. Further changes come with the next answer.
 const MAX_CHANGES: usize = 10;
 
-/// Remembers the lines that each client session was told. It never holds its lock while a source is asked.
+/// Remembers the lines that each client session was told. It never holds its lock while it asks a source.
 pub struct Suggester {
     memory: Mutex<SuggestMemory>,
     /// The most suggestions to one client session in 10 minutes.
@@ -40,7 +41,7 @@ pub struct Suggester {
 #[derive(Default)]
 struct SuggestMemory {
     sessions: HashMap<String, ClientSession>,
-    /// The counts of suggestions without a client session, and of forgotten client sessions.
+    /// The counts of suggestions without a client session, and of client sessions that are no longer remembered.
     gone: SuggestCounts,
     hours: RecentHours,
     /// The told lines of all sessions.
@@ -51,32 +52,32 @@ struct SuggestMemory {
 #[derive(Default)]
 struct ClientSession {
     told: Ids,
-    /// The lines that were told after each failed command line, by the hash of that line, oldest first.
+    /// The lines that were told after each failed command line. The key is the hash of the command line; oldest first.
     failures: VecDeque<(u64, Ids)>,
-    /// The times of suggestions within the window.
+    /// The times of the suggestions in the last 10 minutes.
     times: VecDeque<Millis>,
-    /// Is true after a `start`, which may have come too early, when no line was there yet.
+    /// Is true after a first `start` that told no line, for example because it came before any line existed.
     asked: bool,
-    /// Is true after a `start` that told a line, and after the second `start`.
+    /// Is true after a `start` that told a line, and after the second `start` in any case.
     started: bool,
     counts: SuggestCounts,
     last: Millis,
     /// The folder and repository of the session's last call.
     place: SessionPlace,
-    /// The answers that their callers have not confirmed yet, and some expired ones, oldest first.
+    /// The answers that their callers have not confirmed yet, and a few expired ones, oldest first.
     loans: VecDeque<AnswerLoan>,
 }
 
-/// The suggestions of one answer, lent to a call: they count as told only when the caller confirms that it showed them.
-/// A loan changes nothing else in the session, so a caller that could not show the lines leaves no trace.
+/// The suggestions of one answer, lent to a call. They count as told only when the caller confirms that it showed them.
+/// A loan changes nothing else in the session, so a call that could not show its lines has no effect.
 struct AnswerLoan {
     /// A fingerprint of the lent lines, the session and the time. Only answers that are shown together share a ticket.
-    /// Loans of another PRIMARY have other tickets, so another PRIMARY cannot take this confirmation for one of its
-    /// own.
+    /// Every PRIMARY makes other tickets, so a PRIMARY never takes the confirmation of another one's loan for one of
+    /// its own.
     ticket: String,
-    /// The time until which no other call of the session is told these lines.
+    /// The time until which no other call of the session is told these lines, in milliseconds since 1970.
     until: Millis,
-    /// The whole span of the loan.
+    /// The length of the loan from its beginning.
     span_ms: u64,
     told: AnswerTelling,
 }
@@ -84,10 +85,10 @@ struct AnswerLoan {
 /// The lines of one answer.
 struct AnswerTelling {
     event: SuggestEvent,
-    /// The hash of the command line that failed; for other events, the hash of no words.
+    /// The hash of the command line that failed. For other events, the hash of an empty line.
     failure: u64,
     offers: Vec<(&'static str, Box<str>, u64)>,
-    /// The told changes, each with the stamp of the new content, if there is any.
+    /// The changes that the answer tells, each with the stamp of the new content, if there is any.
     changes: Vec<(&'static str, Box<str>, Option<u64>)>,
     bytes: u64,
 }
@@ -105,14 +106,15 @@ impl AnswerTelling {
         SuggestCounts { suggestions: self.offers.len() as u64, bytes: self.bytes, ..SuggestCounts::default() }
     }
 
-    /// Returns the number of lines that count toward the limit of 10 minutes. Urgent lines do not count.
+    /// Returns the number of lines that count toward the limit in 10 minutes. Urgent lines do not count.
     fn count_limited(&self) -> usize {
         if self.event == SuggestEvent::Failure || self.event.is_brief() { 0 } else { self.offers.len() }
     }
 }
 
 impl ClientSession {
-    /// Drops times older than the window. A time after `now`, from before the clock was set back, counts as `now`.
+    /// Drops times that are older than 10 minutes. A time later than `now`, from before the clock was set back, becomes
+    /// `now`.
     fn live_at(&mut self, now: Millis) {
         self.times.iter_mut().for_each(|time| *time = now.min(*time));
         while self.times.front().is_some_and(|&time| now - time >= WINDOW_MS) {
@@ -123,19 +125,19 @@ impl ClientSession {
         }
     }
 
-    /// Returns the loans whose callers may still confirm them.
+    /// Returns the loans that have not expired at `now`.
     fn open_loans(&self, now: Millis) -> impl Iterator<Item = &AnswerLoan> {
         self.loans.iter().filter(move |loan| now < loan.until)
     }
 
-    /// Returns the number of suggestions that the session may still be told within the window. For a failure, earlier
-    /// lines do not reduce this number.
+    /// Returns the number of suggestions that the session may still be told within the 10 minutes. After a failed
+    /// command, earlier lines do not reduce this number.
     fn count_allowed(&self, event: SuggestEvent, max: usize, now: Millis) -> usize {
         let lent: usize = self.open_loans(now).map(|loan| loan.told.count_limited()).sum();
         if event == SuggestEvent::Failure { max } else { max.saturating_sub(self.times.len() + lent) }
     }
 
-    /// Returns the lines that count as known for an event: those that were told, and those that are lent.
+    /// Returns the lines that count as known at an event: the told lines and the lent lines.
     fn find_known(&self, event: SuggestEvent, failure: u64, now: Millis) -> SessionKnowledge {
         let is_failure = event == SuggestEvent::Failure;
         let mut needless = if is_failure {
@@ -151,7 +153,7 @@ impl ClientSession {
         SessionKnowledge { told: Arc::clone(&self.told), needless }
     }
 
-    /// Returns true when another call has borrowed the same change and may still tell it.
+    /// Returns true when a loan of another call has the same change, so that this call may still tell it.
     fn is_lent(&self, source: &str, change: &OfferChange, now: Millis) -> bool {
         self.open_loans(now)
             .flat_map(|loan| &loan.told.changes)
@@ -168,7 +170,7 @@ impl ClientSession {
         self.loans.push_back(loan);
     }
 
-    /// Notes that the session was told these lines at `now`; returns their counts.
+    /// Marks these lines as told to the session at `now`. Returns their counts.
     fn note_told(&mut self, told: AnswerTelling, now: Millis) -> SuggestCounts {
         if told.event == SuggestEvent::Start {
             self.started |= self.asked || !told.is_empty();
@@ -197,7 +199,7 @@ impl ClientSession {
         counts
     }
 
-    /// Returns the lines that were told after a failed command line.
+    /// Returns the lines that were told after this failed command line.
     fn told_beside(&mut self, failure: u64) -> &mut Ids {
         let index = self.failures.iter().position(|(key, _)| *key == failure).unwrap_or_else(|| {
             if self.failures.len() == MAX_FAILURES {
@@ -210,7 +212,7 @@ impl ClientSession {
     }
 }
 
-/// Returns the hash of a command line, with any white space as one space.
+/// Returns the hash of a command line. Any white space counts as one space.
 fn line_hash(command: Option<&str>) -> u64 {
     FixedState::default().hash_one(command.into_iter().flat_map(str::split_whitespace).collect::<Vec<_>>())
 }
@@ -237,7 +239,7 @@ impl Suggester {
     }
 
     /// Answers `nudge.suggest`: asks for offers, given the lines that the client session was told, and chooses among
-    /// them. It then notes the lines as told, or lends them until a confirmation. `now` reads the clock.
+    /// them. It then marks the lines as told, or lends them until the caller confirms them. `now` reads the clock.
     ///
     /// # Errors
     /// `E_INVALID` for params out of range.
@@ -253,8 +255,8 @@ impl Suggester {
         Ok(self.tell_offers(&request, event, offered, now()))
     }
 
-    /// Answers `nudge.told`: notes the lines that were lent under the ticket as told. The call may come late, or
-    /// several times.
+    /// Answers `nudge.told`: marks the lines that were lent under the ticket as told. The call may come late or several
+    /// times.
     ///
     /// # Errors
     /// `E_INVALID` for a name that is too long.
@@ -262,7 +264,7 @@ impl Suggester {
         check_session(Some(&params.client_session))?;
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
-        // A forgotten session has no loans to confirm.
+        // A session that is no longer remembered has no loans to confirm.
         let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(ToldAnswer { told: 0 }) };
         let mut confirmed = ToldAnswer { told: 0 };
         while let Some(index) = session.loans.iter().position(|loan| loan.ticket == params.ticket)
@@ -383,7 +385,7 @@ impl Suggester {
         }
     }
 
-    /// Counts how a command ended, if the session was told an offer with that command.
+    /// Counts the outcome of a command if the session was told an offer that names the command.
     pub fn count_ended(&self, client_session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
@@ -397,8 +399,8 @@ impl Suggester {
         }
     }
 
-    /// Returns the lines that each client session was told lately, with their outcome; the session that was active last
-    /// comes first. If a line's id is `secret` now in its source, only its name is returned.
+    /// Returns the lines that each client session was told lately, with their outcome. The session that was active last
+    /// comes first. The answer hides a line if `secret` says that its offer is now a secret.
     ///
     /// # Errors
     /// `E_INVALID` for a name that is too long.
@@ -422,7 +424,7 @@ impl Suggester {
         Ok(told.into_iter().map(|told| ClientSessionTold::new(told, &secret)).collect())
     }
 
-    /// Returns the outcome of the suggestions: of all; of each session, the last active one first; and of each hour.
+    /// Returns the outcome of the suggestions in total, of each session (the last active one first), and of each hour.
     pub fn collect_stats(&self) -> (SuggestCounts, Vec<SessionStats>, Vec<HourStats>) {
         let memory = self.memory.lock();
         let (mut all, mut sessions) = (memory.gone, Vec::new());
@@ -445,8 +447,8 @@ impl Suggester {
     }
 }
 
-/// Takes the changes that fit out of the offers, and returns them with their bytes. Removes the offer with the id of a
-/// change. A change that does not fit comes with a later answer, and counts as held back now.
+/// Takes the changes that fit out of the offers, and returns them with their bytes. Each change also removes the offer
+/// with the same id. A change that does not fit counts as held back, and comes with a later answer.
 fn take_changes<I>(
     offered: &mut [(&'static str, SourceOffers<I>)],
     max_bytes: usize,
@@ -484,7 +486,7 @@ mod tests {
             bytes: 0,
         };
         session.add_loan(AnswerLoan { ticket: "t".into(), until: YEAR_MS + 500, span_ms: 500, told }, YEAR_MS);
-        // After the clock is right again, earlier suggestions count as made now, and leave the window in ten minutes.
+        // After the clock is right again, earlier suggestions count as made now, and stop counting after ten minutes.
         assert_eq!(memory.find_or_open("s", 0).count_allowed(SuggestEvent::Prompt, 20, 0), 0);
         assert_eq!(memory.find_or_open("s", 0).open_loans(499).count(), 1);
         let session = memory.find_or_open("s", WINDOW_MS);

@@ -1,4 +1,4 @@
-//! Chooses the offers that are told, with one pure function and a total order.
+//! Chooses the offers that are told, by one pure function with a total order.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub struct AnswerBudget {
 pub struct MergedOffers<I> {
     /// The chosen offers, in the order in which they are told.
     pub chosen: Vec<(&'static str, Offer<I>)>,
-    /// The number of offers of each source that were not chosen; sources without such offers are left out.
+    /// The number of offers of each source that were not chosen. Sources without such offers are left out.
     pub held_back: Vec<HeldBackPart>,
     /// The notes of the sources.
     pub notes: Vec<String>,
@@ -31,19 +31,23 @@ struct OfferQueue<I> {
     floor: f64,
     omitted: usize,
     used: usize,
-    /// Is true while no offer of the source is chosen.
+    /// Is true until the first offer of the source is chosen.
     is_new: bool,
 }
 
-/// Chooses among the offers of all sources, which come in the order of the table.
+/// Chooses among the offers of all sources. The sources come in the order of the method table.
 ///
-/// The order: offers that must be told come first; then the best offer of each source, if it reaches the source's
-/// floor; then the stronger offer. Among equally strong offers, the one of the earlier source comes first. Offers of
-/// one source keep their own order, except those that must be told.
+/// The order:
 ///
-/// The limits: while some source has an offer with which it stays within half of the bytes, no other source gets more
-/// than half. An offer that does not fit is skipped, and the next one may fit. For offers that must be told, only the
-/// limit of bytes counts.
+/// - Offers that must be told come first.
+/// - Then comes the best offer of each source, if its strength reaches the source's floor.
+/// - Then the stronger offer comes first. Among equally strong offers, the offer of the earlier source comes first.
+///
+/// Offers of one source keep their own order, except that offers that must be told move to the front.
+///
+/// The limits: no source gets more than half of the bytes while another source has an offer that fits within its own
+/// half. An offer that does not fit is skipped, and the next one may fit. Offers that must be told are bound only by
+/// the limit of bytes.
 pub fn merge_offers<I>(mut offered: Vec<(&'static str, SourceOffers<I>)>, budget: AnswerBudget) -> MergedOffers<I> {
     let notes = offered.iter_mut().filter_map(|(_, offers)| offers.note.take()).collect();
     let mut queues: Vec<_> = offered.into_iter().map(OfferQueue::new).collect();
@@ -71,12 +75,12 @@ pub fn merge_offers<I>(mut offered: Vec<(&'static str, SourceOffers<I>)>, budget
 impl<I> OfferQueue<I> {
     fn new((source, offered): (&'static str, SourceOffers<I>)) -> Self {
         let SourceOffers { mut offers, omitted, floor, .. } = offered;
-        // The sort is stable: offers that must be told keep the source's order among them, and so do the others.
+        // The sort is stable: offers that must be told keep the source's order, and so do the other offers.
         offers.sort_by_key(|offer| !offer.must);
         Self { source, offers: offers.into(), floor, omitted, used: 0, is_new: true }
     }
 
-    /// Drops offers from the front while they do not fit.
+    /// Drops offers from the front until one fits into `bytes`.
     fn pass_over(&mut self, bytes: usize) {
         while self.offers.front().is_some_and(|offer| offer.line.len() > bytes) {
             self.offers.pop_front();
@@ -85,7 +89,7 @@ impl<I> OfferQueue<I> {
     }
 }
 
-/// Finds the queue whose first offer comes next.
+/// Finds the queue from which the next offer is chosen.
 fn next<I>(queues: &[OfferQueue<I>], half: usize) -> Option<usize> {
     let open: Vec<_> =
         queues.iter().enumerate().filter_map(|(index, queue)| Some((index, queue, queue.offers.front()?))).collect();
@@ -148,11 +152,11 @@ mod tests {
     #[test]
     fn the_order() {
         for (sources, told) in [
-            // A single source keeps its own order, even against the strengths.
+            // A single source keeps its own order, even if it contradicts the strengths.
             (&["a1 b9 c5"][..], "a1 b9 c5"),
-            // The best offer of each source comes first; then the strength decides.
+            // The best offer of each source comes first. Then the strength decides.
             (&["a9 b8 c7", "d6 e5", "f3"], "a9 d6 f3 b8 c7 e5"),
-            // A best offer below its floor has no precedence.
+            // The best offer of a source has no precedence if its strength is below the floor.
             (&["a9 b8", "d2 e1"], "a9 b8 d2 e1"),
             // Among equal offers, the one of the first source comes first.
             (&["a5 b4", "c5 d4"], "a5 c5 b4 d4"),
@@ -172,12 +176,12 @@ mod tests {
             (&["a9 b8 c7"][..], 2, 1_000, "a9 b8", vec![("one", 1)]),
             // An offer that does not fit is skipped.
             (&["a9*50 b8*60 c7*40"], 9, 90, "a9*50 c7*40", vec![("one", 1)]),
-            // No source gets more than half while another source has an offer; then it may use the rest.
+            // No source gets more than half while another source has an offer. Then it may use the rest.
             (&["a9*20 b9*20 c9*20 d9*20", "e1*20 f1*20"], 9, 80, "a9*20 b9*20 e1*20 f1*20", vec![("one", 2)]),
             (&["a9*20 b9*20 c9*20 d9*20", "e1*20"], 9, 80, "a9*20 b9*20 e1*20 c9*20", vec![("one", 1)]),
             // Offers that must be told may take more than half.
             (&["a9!*60", "b8*20"], 9, 80, "a9!*60 b8*20", vec![]),
-            // If no source can stay below half, the order decides.
+            // If no source has an offer that fits within half, only the order decides.
             (&["a9*60", "b8*60"], 9, 80, "a9*60", vec![("two", 1)]),
             (&["a9", "b8"], 0, 80, "", vec![("one", 1), ("two", 1)]),
             // Offers that must be told ignore the limit of the count.

@@ -1,5 +1,5 @@
-//! The rows and the params of `nudge.suggest`, `nudge.told`, `nudge.recall`, `nudge.outcome`, `nudge.stats` and
-//! `nudge.client_sessions`.
+//! Defines the rows and the params of `nudge.suggest`, `nudge.digest`, `nudge.told`, `nudge.recall`, `nudge.outcome`,
+//! `nudge.stats` and `nudge.client_sessions`.
 
 use std::fmt;
 
@@ -82,8 +82,8 @@ pub const STATS: MethodSpec = MethodSpec::new(
 .read_only()
 .vital();
 
-/// The row of `nudge.client_sessions`. Only a server has this method: a program with its own store knows the lines that
-/// it told.
+/// The row of `nudge.client_sessions`. Only a server has this method. A program with its own store has no use for it,
+/// because it shows the lines itself.
 pub const CLIENT_SESSIONS: MethodSpec = MethodSpec::new(
     "nudge.client_sessions",
     "Client sessions",
@@ -165,7 +165,7 @@ pub struct ToldParams {
     pub ticket: String,
 }
 
-/// Refuses a long name of a client session, because the server remembers a thousand of them.
+/// Refuses a long name of a client session, because the server remembers about a thousand names.
 pub(super) fn check_session(name: Option<&str>) -> Result<()> {
     if name.is_some_and(|name| name.len() > MAX_SESSION_BYTES) {
         return Err(Error::invalid("`client_session` may have 1 KiB; send a shorter name.").about("client_session"));
@@ -173,7 +173,7 @@ pub(super) fn check_session(name: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Prints the event only: the texts may hold secrets.
+/// Prints only the event: the texts may hold secrets.
 impl fmt::Debug for SuggestParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SuggestParams({:?})", self.event)
@@ -203,7 +203,7 @@ pub struct RecallParams {
     pub sources: Vec<String>,
 }
 
-/// Prints no query, which may hold a secret.
+/// Prints no field: the query may hold a secret.
 impl fmt::Debug for RecallParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RecallParams { .. }")
@@ -229,7 +229,7 @@ pub struct OutcomeParams {
     pub client_session: Option<String>,
 }
 
-/// Prints no command, which may hold a secret.
+/// Prints no command: it may hold a secret.
 impl fmt::Debug for OutcomeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OutcomeParams(ok {}, exit code {:?})", self.ok, self.exit_code)

@@ -1,6 +1,7 @@
-//! Logs the lines that client sessions were told lately, with the outcome of each, for people who look at them later.
+//! Logs the lines that client sessions were told lately, with the outcome of each line, for people who read the log
+//! later.
 //!
-//! The numbers of [`SessionStats`] live as long as the session is remembered. The lines of all sessions are in one log,
+//! The counts of [`SessionStats`] exist as long as the session is remembered. The lines of all sessions are in one log,
 //! so that one limit bounds their memory.
 
 use std::cmp::Reverse;
@@ -16,11 +17,11 @@ use crate::limit::Limit;
 use crate::text::clip_text;
 use crate::wire;
 
-/// The most lines that the log has, of all client sessions together; the oldest is dropped first.
+/// The most lines in the log, of all client sessions together. The oldest line is dropped first.
 const MAX_LINES: usize = 500;
-/// The length to which a line is cut.
+/// The number of characters to which a logged line is cut.
 const MAX_LINE_CHARS: usize = 400;
-/// The longest folder, repository or branch that is remembered for a session.
+/// The longest folder, repository or branch that is remembered for a session, in bytes.
 const MAX_PLACE_BYTES: usize = 512;
 
 /// Params of `nudge.client_sessions`.
@@ -35,7 +36,7 @@ pub struct ClientSessions {
 }
 
 impl ClientSessionTold {
-    /// Makes the answer. It hides the line of an offer whose id is `secret` now in its source.
+    /// Makes the answer. It hides a line if `secret` says that its offer is now a secret.
     pub(super) fn new(
         (stats, place, lines): (SessionStats, SessionPlace, Vec<(Box<str>, LoggedLine)>),
         secret: impl Fn(&str, &str) -> bool,
@@ -95,37 +96,37 @@ pub struct LoggedLine {
     pub event: SuggestEvent,
     /// The source of the line.
     pub source: &'static str,
-    /// The name in a list of names.
+    /// The name of the offer in a list of names.
     pub name: Box<str>,
-    /// The line that the model read, cut to 400 characters; `[secret]` if the value has become a secret since.
+    /// The line that the model read, cut to 400 characters; `[secret]` if the value has become a secret.
     pub line: Box<str>,
-    /// Is true for a line about a change.
+    /// Is true for a line about a changed offer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub change: bool,
-    /// How the line's command ended, when the session ran it afterwards; absent if the session did not run it.
+    /// The outcome of the line's command, if the session ran the command afterwards; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LineOutcome>,
 }
 
-/// The outcome of a line: how the last run of its command ended.
+/// The outcome of a line: the end of the last run of its command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LineOutcome {
     /// Is true when the command worked.
     pub ok: bool,
-    /// When it ended, RFC 3339.
+    /// The time at which the command ended, RFC 3339.
     pub at: String,
 }
 
-/// The facts of an answer for the log.
+/// The facts about an answer that the log stores.
 pub(super) struct LoggedAnswer<'a> {
     pub session: &'a str,
     pub event: SuggestEvent,
-    /// The ticket, if the caller has not confirmed yet that it showed the answer.
+    /// The ticket, while the caller has not confirmed that it showed the answer.
     pub ticket: Option<&'a str>,
     pub now: Millis,
 }
 
-/// The log of lines, oldest first.
+/// The log of lines, from the oldest to the newest.
 #[derive(Default)]
 pub(super) struct ToldLog(VecDeque<ToldEntry>);
 
@@ -169,7 +170,7 @@ impl ToldLog {
         });
     }
 
-    /// Notes that an answer was shown.
+    /// Notes that the caller showed the answer with this ticket.
     pub fn note_confirmed(&mut self, session: &str, ticket: &str, now: Millis) {
         let lent = |entry: &&mut ToldEntry| *entry.session == *session && entry.ticket.as_deref() == Some(ticket);
         for entry in self.0.iter_mut().filter(lent) {
@@ -177,8 +178,8 @@ impl ToldLog {
         }
     }
 
-    /// Notes how a command ended, for the offers with these ids, which name the command. The outcome goes to the last
-    /// told line of each.
+    /// Notes the outcome of a command, given the ids of the offers that name it. For each offer, the last told line
+    /// gets the outcome.
     pub fn note_ended(&mut self, session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         for id in ids {
             let told = |entry: &&mut ToldEntry| {

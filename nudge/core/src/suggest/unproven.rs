@@ -1,15 +1,16 @@
-//! The tag of a hint that was learned in one client session and has not worked in another one yet (semantics section
-//! 20).
+//! The tag of a hint that was learned in one client session and has not worked in another client session yet (semantics
+//! section 20).
 
 use sha2::{Digest as _, Sha256};
 
 use crate::shell::Line;
 use crate::text::to_hex;
 
-/// The beginning of the tag; the digests of the failed line and of the client session follow.
+/// The beginning of the tag. The digests of the failed command line and of the client session follow.
 const START: &str = "after:";
-/// The bytes of the two digests.
+/// The bytes of the digest of the failed command line.
 const LINE_BYTES: usize = 6;
+/// The bytes of the digest of the client session.
 const SESSION_BYTES: usize = 4;
 
 /// Makes the tag of a hint whose command worked in `client_session` after `failed` had failed.
@@ -27,19 +28,19 @@ pub fn make_tag(failed: &Line, client_session: &str) -> String {
     format!("{START}{}-{}", digest_line(failed), digest_session(client_session))
 }
 
-/// Returns true if a tag has this form.
+/// Returns true if `tag` has the form that [`make_tag`] writes.
 #[must_use]
 pub fn is_tag(tag: &str) -> bool {
     tag.starts_with(START)
 }
 
-/// Returns true if the command of the hint with this tag worked after `failed`; folder and redirections do not count.
+/// Returns true if the hint with this tag was learned after `failed`. Folder and redirections of `failed` do not count.
 #[must_use]
 pub fn is_after(tag: &str, failed: &Line) -> bool {
     split_tag(tag).is_some_and(|(line, _)| line == digest_line(failed))
 }
 
-/// Returns true if the hint of this tag was learned in `client_session`.
+/// Returns true if the hint with this tag was learned in `client_session`.
 #[must_use]
 pub fn is_of(tag: &str, client_session: &str) -> bool {
     split_tag(tag).is_some_and(|(_, session)| session == digest_session(client_session))

@@ -1,4 +1,4 @@
-//! Words that say little in a sentence, and common short forms.
+//! Lists words that say little in a sentence, and common short forms of words.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 pub enum WordWeight {
     /// A function word, which contributes nothing.
     Nothing,
-    /// A word that fits every program, which contributes little.
+    /// A word that fits every program, such as `file`; it contributes little.
     Little,
     /// A word that names a certain thing.
     Full,
@@ -25,19 +25,19 @@ pub(super) fn weigh_word(folded: &str) -> WordWeight {
     COMMON.get(folded).copied().unwrap_or(WordWeight::Full)
 }
 
-/// Returns true for a folded function word that is English and not also a word of German, French or Spanish.
+/// Returns true for a folded function word of English that is not also a word of German, French or Spanish.
 pub(super) fn is_english(folded: &str) -> bool {
     ENGLISH.split(' ').any(|word| word == folded)
 }
 
-/// Returns the long form of a short form; other words stay as they are.
+/// Returns the long form of a short form. Other words are returned unchanged.
 pub(super) fn in_full(folded: &str) -> &str {
     static FORMS: LazyLock<HashMap<&str, &str, RandomState>> =
         LazyLock::new(|| SHORT.split(' ').filter_map(|pair| pair.split_once('=')).collect());
     FORMS.get(folded).copied().unwrap_or(folded)
 }
 
-/// Short forms of programming, with plurals where these are usual. Each has only one meaning.
+/// Short forms from programming, with the usual plurals. Each short form has only one meaning.
 const SHORT: &str = "\
 admin=administration auth=authentication authn=authentication bench=benchmark benches=benchmark cert=certificate \
 certs=certificate cfg=configuration config=configuration configs=configuration configure=configuration \
