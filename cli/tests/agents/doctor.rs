@@ -7,9 +7,11 @@ use crate::kit;
 mod project;
 
 use std::fs;
+use std::time::Duration;
 
 use home::Home;
 use kit::session::Session;
+use nudge_client::HookLog;
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nudge");
@@ -217,6 +219,34 @@ fn the_users_session_is_asked_and_not_touched() {
     assert_eq!(whole(), before);
     assert_eq!(session.nudge(&["stats", "--json"]).stdout, stats);
     assert_eq!(session.status()["members"], members);
+    session.end();
+}
+
+/// Promise (agents): `nudge doctor` warns of hooks that came too late lately, with the setting that mends it.
+#[test]
+fn hooks_that_came_too_late_are_told_with_the_setting() {
+    let session = Session::start(0);
+    let home = Home::at(Some(&session.runtime));
+    let init = home.command(&["init", "claude", "--yes"]).output().unwrap();
+    assert!(init.status.success(), "{init:?}");
+    let log = HookLog::open(&session.dir()).unwrap();
+    let run = |count: usize, is_late: bool| {
+        (0..count).for_each(|_| log.note_hook(Duration::from_millis(45), is_late).unwrap());
+    };
+    let advice = || {
+        let report = home.report(&["claude"]);
+        report.says("claude", "hook", Some(true));
+        report.check("claude", "hook")["fix"].as_str().unwrap_or_default().to_owned()
+    };
+    run(8, false);
+    assert!(!advice().contains("too late"), "all were in time");
+    run(12, true);
+    let told = "12 of the last 20 hooks came too late and told nothing; the setting hook.ms = 200 gives them time";
+    assert_eq!(advice(), told);
+    let shown = String::from_utf8(home.run(&["claude"]).stdout).unwrap();
+    assert!(shown.contains(told), "{shown}");
+    run(10, false);
+    assert!(!advice().contains("too late"), "the last ten were in time");
     session.end();
 }
 

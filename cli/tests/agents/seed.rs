@@ -126,6 +126,60 @@ fn a_start_waits_for_a_process_that_stores_the_others() {
     serve.close();
 }
 
+/// Counts how often any process opens the watched files.
+#[cfg(target_os = "linux")]
+struct OpenCounter(std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl OpenCounter {
+    fn watch(files: &[std::path::PathBuf]) -> Self {
+        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+        let fd = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        for file in files {
+            add_watch(&fd, file, WatchFlags::OPEN).unwrap();
+        }
+        Self(fd)
+    }
+
+    /// Returns the number since the last call.
+    fn count(&self) -> usize {
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+        let mut reader = rustix::fs::inotify::Reader::new(&self.0, &mut buffer);
+        std::iter::from_fn(|| reader.next().ok().map(drop)).count()
+    }
+}
+
+/// Promise (agents): The files of a seeded clone are read again only after a change.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_unchanged_clone_is_not_read_again() {
+    let desk = Desk::new();
+    write(&desk, "Makefile", "test: ## Runs all tests\n\tpytest\n");
+    write(&desk, "package.json", r#"{"scripts": {"build": "vite build"}}"#);
+    desk.run(&["seed"]);
+    let serve = desk.serve();
+    assert!(start(&desk, "a").contains("make test"));
+    let watch = |name: &str| OpenCounter::watch(&[desk.checkout.join(name)]);
+    let state = OpenCounter::watch(&[desk.home.path().join("state/nudge/seeds.json")]);
+    let (makefile, package) = (watch("Makefile"), watch("package.json"));
+    let opened = || [&makefile, &package, &state].map(OpenCounter::count);
+    // A file that has just changed is read with each event, because its times could stay the same at another change.
+    let ask = || {
+        assert_eq!(prompt(&desk, "a", "thanks"), "");
+        opened()
+    };
+    kit::wait_for("an event that reads nothing", kit::PATIENCE, || (ask() == [0, 0, 0]).then_some(()));
+    for _ in 0..20 {
+        assert_eq!(ask(), [0, 0, 0]);
+    }
+    write(&desk, "Makefile", "check: ## Runs all tests\n\tpytest\n");
+    opened();
+    let told = start(&desk, "b");
+    assert!(told.contains("make check") && !told.contains("make test"), "{told}");
+    assert!(opened()[0] > 0);
+    serve.close();
+}
+
 #[test]
 fn a_client_without_hooks_has_them_too() {
     let desk = Desk::new();
