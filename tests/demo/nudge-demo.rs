@@ -1,4 +1,4 @@
-//! Is the command `nudge` with the demo source, for tests.
+//! Runs the command `nudge` with the demo source, for tests.
 
 use std::process::ExitCode;
 

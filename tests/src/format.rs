@@ -1,4 +1,4 @@
-//! Defines the content of a vector file. See `tests/README.md`.
+//! Defines the content of a vector file. `tests/README.md` describes the format.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,26 +8,26 @@ use serde::Deserialize;
 
 use crate::json::Json;
 
-/// A case: a fresh store, then steps in order.
+/// A case: a fresh store, and steps in order.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// The name, unique within its file.
     pub name: String,
-    /// The sections of the documents that require it.
+    /// The sections of the documents that require this behaviour.
     pub why: String,
     /// The configuration of the store.
     #[serde(default)]
     pub config: Config,
-    /// The source that the case is about, if that is not the hints, or `session`. Such a case runs on a session, and
-    /// `folder` is saved as the path of a new empty folder.
+    /// The source of the case if it is not the hints, or `session`. Such a case runs on a session. `folder` is then a
+    /// saved text: the path of a new empty folder.
     #[serde(default)]
     pub needs: Option<String>,
     /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// The configuration of a store; each field is the environment variable `NUDGE_<NAME>`.
+/// The configuration of a store. Each field is the environment variable `NUDGE_<NAME>`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -54,7 +54,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The configuration as environment variables.
+    /// Returns the configuration as environment variables.
     #[must_use]
     pub fn env(&self) -> BTreeMap<&'static str, String> {
         let count = |n: Option<u64>| n.map(|n| n.to_string());
@@ -80,17 +80,17 @@ impl Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Step {
-    /// A call and its expected answer.
+    /// Makes a call and compares its answer.
     Call(Box<Call>),
-    /// Moves the clock.
+    /// Moves the clock forward.
     Advance(Advance),
-    /// Writes or removes a file in the folder.
+    /// Writes or removes a file in the folder of the case.
     Write(Write),
-    /// Starts a fresh store with the same configuration; the clock starts at its first instant again.
+    /// Starts a fresh store with the same configuration. The clock starts again at its first time.
     Restart(Restart),
 }
 
-/// Moves the clock.
+/// Moves the clock forward.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Advance {
@@ -102,9 +102,9 @@ pub struct Advance {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// The path in the folder.
+    /// The path relative to the folder.
     pub write: String,
-    /// The whole text, which may use builders; without it the file is removed.
+    /// The whole text, which may contain builders. Without a text the file is removed.
     pub text: Option<Json>,
 }
 
@@ -116,24 +116,25 @@ pub struct Restart {
     pub restart: bool,
 }
 
-/// A call; without `expect` and `error` it must succeed.
+/// A call. Without `expect` and `error` it must succeed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
     /// The method without its prefix `nudge.`.
     pub call: String,
-    /// The params, with builders.
+    /// The params, which may contain builders.
     pub params: Option<Json>,
     /// The params as JSON text that is sent unchanged.
     pub params_raw: Option<String>,
-    /// A subset of the result.
+    /// The members that the result must have. It may have more.
     pub expect: Option<Json>,
-    /// The error, by its `data.reason` or as `{code, data, message_contains}`.
+    /// The expected error: its `data.reason`, or `{code, data, message_contains}`.
     pub error: Option<Json>,
-    /// Saves parts of the result: name to JSON pointer.
+    /// The parts of the result to save: a name, and the JSON pointer of the part.
     #[serde(default)]
     pub save: BTreeMap<String, String>,
-    /// Parts of the result whose JSON text must equal a saved text: JSON pointer to name.
+    /// The parts of the result whose JSON text must equal a saved text: the JSON pointer of the part, and the saved
+    /// name.
     #[serde(default)]
     pub same_text: BTreeMap<String, String>,
     /// Texts that the JSON text of the answer must contain.
@@ -150,7 +151,7 @@ pub fn vectors_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
 
-/// Loads the cases of all files in order, with the file's name without `.json`.
+/// Loads the cases of all files in order. Each has the name of its file, without `.json`.
 pub fn load(dir: &Path) -> Result<Vec<(String, Case)>, String> {
     let mut paths: Vec<PathBuf> = fs::read_dir(dir)
         .map_err(|e| format!("{}: {e}", dir.display()))?
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(env["NUDGE_DEFAULT_TTL"], "PT1H");
     }
 
-    /// No text that looks like a live credential may be in the tree; builders make such texts at run time.
+    /// A file must not contain a text that looks like a live credential. Builders make such texts at run time.
     #[test]
     fn no_file_holds_a_long_hex_run() {
         for (path, text) in fs::read_dir(vectors_dir())

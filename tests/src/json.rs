@@ -1,7 +1,7 @@
-//! Holds JSON that keeps the order of keys, and duplicate keys.
+//! Contains JSON values that keep the order of keys and duplicate keys.
 //!
-//! `serde_json::Value` sorts keys unless a feature is on. That feature would also change the crates under test, since
-//! crates share features within one build, so the runner has its own small type.
+//! `serde_json::Value` sorts keys unless a feature is on. Crates share features within one build, so that feature would
+//! change the crates under test too. So the runner has its own small type.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-/// A JSON value; an object is a list of pairs in the order written.
+/// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number; `5` and `5.0` are different.
+    /// A number. `5` and `5.0` are different numbers.
     Number(serde_json::Number),
-    /// A string
+    /// A string.
     String(String),
-    /// An array
+    /// An array.
     Array(Vec<Json>),
-    /// An object, in the order written, duplicates kept
+    /// An object: pairs in the written order, with duplicates.
     Object(Vec<(String, Json)>),
 }
 
@@ -52,7 +52,7 @@ impl Json {
         }
     }
 
-    /// Returns the string, if this is one.
+    /// Returns the string; `None` for another type.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -61,7 +61,7 @@ impl Json {
         }
     }
 
-    /// Returns the number as a count, if this is one.
+    /// Returns the number as a count; `None` if it is no count.
     #[must_use]
     pub fn as_usize(&self) -> Option<usize> {
         match self {
@@ -83,7 +83,7 @@ impl Json {
     }
 }
 
-/// Returns the text of the value at a JSON pointer (RFC 6901), exactly as in `text`.
+/// Returns the text of the value at a JSON pointer (RFC 6901), byte by byte as in `text`.
 #[must_use]
 pub fn text_at<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
     let mut value = text;
@@ -100,7 +100,7 @@ pub fn text_at<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
     Some(value)
 }
 
-/// Returns the beginning of a text, for messages.
+/// Returns the beginning of a text for a message.
 #[must_use]
 pub fn shorten(text: &str) -> String {
     const MAX_CHARS: usize = 1_200;

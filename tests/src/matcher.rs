@@ -1,11 +1,11 @@
-//! Compares an answer with an expectation: the answer must contain it, and may contain more.
+//! Compares an answer with an expectation. The answer must contain everything that is expected, and may contain more.
 
 use crate::json::{Json, shorten};
 
-/// The largest difference between equal numbers.
+/// The largest difference between two numbers that count as equal.
 pub const TOLERANCE: f64 = 1e-4;
 
-/// Checks `actual` against `expected`; the error names the position and both values.
+/// Compares `actual` with `expected`. The error names the position and both values.
 pub fn matches(expected: &Json, actual: &Json) -> Result<(), String> {
     check(expected, Some(actual), "", false)
 }
@@ -94,7 +94,7 @@ fn place(path: &str) -> &str {
     if path.is_empty() { "(whole answer)" } else { path }
 }
 
-/// Returns the code of a `data.reason`.
+/// Returns the error code that belongs to a `data.reason`; `None` if there is no such reason.
 #[must_use]
 pub fn code_of(reason: &str) -> Option<i64> {
     Some(match reason {
@@ -109,7 +109,7 @@ pub fn code_of(reason: &str) -> Option<i64> {
     })
 }
 
-/// Checks an error object `{code, message, data}` against `error` of a step.
+/// Compares an error object `{code, message, data}` with the `error` of a step.
 pub fn error_matches(expected: &Json, actual: &Json) -> Result<(), String> {
     let message = actual.get("message").and_then(Json::as_str).unwrap_or_default();
     if message.is_empty() || message.contains('\n') {

@@ -1,14 +1,14 @@
-//! Applies builders: they make values at run time, because a file must not hold credentials and need not hold long
-//! texts.
+//! Applies builders, which make values at run time. A vector file must not contain credentials, and need not contain
+//! long texts.
 
 use std::collections::BTreeMap;
 
 use crate::json::Json;
 
-/// The saved parts of earlier results by name, as JSON text.
+/// The saved parts of earlier results: the name, and the JSON text.
 pub type Saved = BTreeMap<String, String>;
 
-/// Replaces every builder in `value`; operators of the matcher stay.
+/// Replaces every builder in `value`. Operators of the matcher stay.
 pub fn resolve(value: &Json, saved: &Saved) -> Result<Json, String> {
     if let Some((operator, argument)) = value.operator() {
         return build(operator, argument, saved);
@@ -62,7 +62,7 @@ fn build(operator: &str, argument: &Json, saved: &Saved) -> Result<Json, String>
             let name = argument.as_str().ok_or_else(wrong)?;
             Json::parse(saved.get(name).ok_or_else(|| format!("nothing saved as {name}"))?)?
         }
-        // This is an operator of the matcher, which refuses unknown ones.
+        // This is an operator of the matcher. The matcher refuses an unknown operator.
         _ => Json::Object(vec![(operator.to_owned(), argument)]),
     };
     Ok(built)

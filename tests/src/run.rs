@@ -1,4 +1,4 @@
-//! Runs a case with a driver.
+//! Runs one case with one driver.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::json::{Json, shorten, text_at};
 use crate::matcher::{error_matches, matches};
 use crate::resolve::{Saved, resolve};
 
-/// Runs a case; the error names the first step that failed, the request and the answer.
+/// Runs a case. The error names the first step that failed, with its request and its answer.
 pub fn run(driver: &mut dyn Driver, case: &Case) -> Result<(), String> {
     let mut saved = Saved::new();
     let folder = case.needs.as_ref().map(|_| tempfile::TempDir::with_prefix("nudge-vectors-")).transpose();
@@ -117,7 +117,7 @@ fn judge_text(call: &Call, text: &str, saved: &Saved) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns both texts from a little before the first difference.
+/// Returns both texts, beginning shortly before their first difference.
 fn difference(want: &str, have: &str) -> String {
     let same = want.chars().zip(have.chars()).take_while(|(a, b)| a == b).count();
     let part = |text: &str| text.chars().skip(same.saturating_sub(40)).take(120).collect::<String>();
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::format::Config;
 
-    /// A driver that gives prepared answers, to test the runner itself.
+    /// A driver with prepared answers, which tests the runner itself.
     struct Parrot(VecDeque<Result<&'static str, &'static str>>);
 
     impl Driver for Parrot {

@@ -1,4 +1,4 @@
-//! Runs each vector as a test, named `driver::file::case`.
+//! Runs each vector as a test. The name of the test is `driver::file::case`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::{Driver, format, run};
 
-/// Runs every vector with these drivers; command-line arguments select tests.
+/// Runs every vector with these drivers. The arguments of the command line select tests.
 #[must_use]
 pub fn main(drivers: Vec<fn() -> Box<dyn Driver>>) -> ExitCode {
     let arguments = Arguments::from_args();

@@ -1,5 +1,5 @@
-//! Tests clocks that jump while a session lives, with the real binary. `NUDGE_BIN` must name the binary of the vectors,
-//! whose clock can be moved.
+//! Tests the real binary while its clock jumps during a session. `NUDGE_BIN` must name the binary for vectors, whose
+//! clock can be moved.
 #![cfg(unix)]
 
 use std::path::Path;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// A user with kept hints.
+/// A user with kept hints and one session.
 struct User {
     home: tempfile::TempDir,
     server: Child,
 }
 
 impl User {
-    /// Starts a session.
+    /// Starts the session.
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut serve = command(home.path());
@@ -46,12 +46,12 @@ impl User {
         self.call("get_hint", &json!({"component": "a", "key": key})).is_ok()
     }
 
-    /// Sets the clock to another time, or lets `ms` pass.
+    /// Moves the clock by `ms`. With `jump`, the clock is set to another time; otherwise the time passes.
     fn move_clock(&self, ms: i64, jump: bool) {
         self.call("nudge.test_advance", &json!({"ms": ms, "jump": jump})).unwrap();
     }
 
-    /// Waits until the session reports that a hint has expired.
+    /// Waits until the session reports the expiry of a hint.
     fn wait_for_expiry(&self, mut since: Value, key: &str) {
         let has_expired = |change: &Value| change["key"] == key && change["what"] == "expire";
         wait_for("the expiry", || {
@@ -93,7 +93,7 @@ fn jump_and_return(jump: i64) {
     user.set("month", "P30D");
     let since = user.call("nudge.changes", &json!({})).unwrap()["next"].clone();
     user.move_clock(jump, true);
-    // A hint that is stored now expires in its time, and the report shows that the session has removed expired hints.
+    // A hint that is stored now still expires in time. Its report shows that the session has removed the expired hints.
     user.set("brief", "PT10S");
     user.move_clock(10_000, false);
     user.wait_for_expiry(since, "brief");

@@ -1,7 +1,7 @@
 //! Checks the protocol of locks, membership, promotion, journal and session file (`nudge/client/src/members.rs`). The
-//! model has three processes, which may take steps in any order, die between two steps, and start again.
+//! model has three processes. They may take steps in any order, die between two steps, and start again.
 //!
-//! A suspended process is one that takes no step for long, so the orders include that.
+//! A suspended process is a process that takes no step for a long time, so the orders include suspensions.
 //!
 //! The model merges states that no process can tell apart:
 //! - The processes are alike, so their names do not matter, and a process that is off may start at any time.
@@ -24,10 +24,10 @@ mod world;
 use steps::{Action, Flaw, Protocol};
 use world::{At, PROCESSES, Process, SessionMark, World};
 
-/// More rounds than any state needs to reach a PRIMARY; in a round every process takes a step.
+/// The most rounds in which each state must reach a PRIMARY. In a round every process takes a step.
 const PATIENCE: usize = 60;
 
-/// Returns true if there is a PRIMARY after a while in which no process dies.
+/// Returns true if some process becomes PRIMARY when from now on no process dies.
 fn recovers(protocol: &Protocol, mut world: World) -> bool {
     for _ in 0..PATIENCE {
         if world.is_served() {
@@ -85,7 +85,8 @@ impl Model for Protocol {
             Action::End(name) => next = self.end_proxy(world, name),
             Action::Stop(name) => next.processes[name].at = At::Closed,
             Action::CannotRead(name) if world.processes[name].is_member() => next.processes[name].at = At::Proxy,
-            // A process that cannot read and is no member reports that and ends; the other processes continue.
+            // A process that cannot read the journal reports this and ends if it is no member. The other processes
+            // continue.
             Action::Die(name) | Action::CannotRead(name) => next = next.die(name),
         }
         next.account();
@@ -122,11 +123,11 @@ impl Model for Protocol {
             Property::always("nothing stays on the disk unless the last one died", |_, world: &World| {
                 world.left || world.is_clean() || world.processes.iter().any(|process| process.at != At::Off)
             }),
-            // The check includes worlds with only one process left, which deaths produce.
+            // This check includes states with only one living process: the deaths produce them.
             Property::always("somebody can always become PRIMARY", |protocol: &Protocol, world: &World| {
                 recovers(protocol, *world)
             }),
-            // These properties show that the others are not true merely because such states never occur.
+            // These properties show that the states exist. Otherwise the properties above would be true without a test.
             Property::sometimes("a promoted PROXY has an acknowledged write", |_, world: &World| {
                 world.server_file.is_none()
                     && world.processes.iter().any(|process| process.at == At::Ready && process.store & world.owed != 0)

@@ -1,9 +1,9 @@
-//! Is a whole source in one short crate: notes in a file. It shows everything that a new source needs: this crate, its
-//! line in the list of sources, and two lines in Cargo's files.
+//! Implements a complete source in one short crate: notes in a file. It shows everything that a new source needs: a
+//! crate like this one, a line in the list of sources, and two lines in Cargo's files.
 //!
-//! A note is stored before it is acknowledged: a line of `demo.jsonl` in the data folder, flushed to the disk, which
-//! also holds the key and the result of the call. So the next PRIMARY reads the file, and does not repeat a call that
-//! is sent again.
+//! A note is stored before it is acknowledged: as a line of `demo.jsonl` in the data folder, flushed to the disk. The
+//! line also holds the key and the result of the call. So the next PRIMARY knows the calls with a key and does not run
+//! such a call twice.
 
 use std::fs::{File, OpenOptions};
 use std::hash::BuildHasher as _;
@@ -119,14 +119,14 @@ static TABLE: MethodTable<Demo> = MethodTable(&[
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Add {
-    /// What it is called.
+    /// The name of the note.
     name: String,
-    /// What it says.
+    /// The text of the note.
     text: String,
-    /// Words to find it by.
+    /// Words that find the note.
     #[serde(default)]
     tags: Vec<String>,
-    /// Tell it before everything else.
+    /// True: tell the note before everything else.
     #[serde(default)]
     urgent: bool,
 }
@@ -135,7 +135,7 @@ struct Add {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
-    /// What it is called.
+    /// The name of the note.
     name: String,
 }
 
@@ -166,7 +166,7 @@ impl RecordableResult for Added {
     }
 }
 
-/// A line of the file.
+/// A line of the file: the note, and the call that stored it if the call had a key.
 #[derive(Serialize, Deserialize)]
 struct Line<'a> {
     note: Note,
@@ -177,16 +177,16 @@ struct Line<'a> {
 struct Demo {
     host: Kept,
     calls: CallMemory,
-    /// Locked while a note is written and flushed, so that there is one writer at a time.
+    /// Locked while a note is written and flushed: one writer at a time.
     file: Mutex<File>,
-    /// Locked only for moments, so that reads never wait for the disk.
+    /// Locked only for moments. So a read never waits for the disk.
     notes: Mutex<Vec<Note>>,
-    /// The number of ticks, and the number of rounds of its worker.
+    /// The numbers of ticks and of rounds of the worker.
     ticks: AtomicU64,
     rounds: AtomicU64,
 }
 
-/// The parts of the host that the source keeps.
+/// The parts of the host that the source uses after its start.
 struct Kept {
     fence: Arc<dyn nudge_core::source::Fence>,
     changes: Arc<dyn nudge_core::source::ChangeSink>,
@@ -202,7 +202,7 @@ impl Demo {
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(broken)?;
         let (calls, mut notes) = (CallMemory::default(), Vec::new());
-        // A line that was cut off was never acknowledged, and the next line must not be appended to it.
+        // Removes half a line at the end. It was never acknowledged, and the next line would continue it.
         let whole = text.rfind('\n').map_or(0, |newline| newline + 1);
         file.set_len(whole as u64).map_err(broken)?;
         for line in text.lines().filter_map(|line| serde_json::from_str::<Line<'_>>(line).ok()) {
@@ -244,7 +244,7 @@ impl Demo {
             let before = file.metadata().map(|meta| meta.len());
             let written = file.write_all(&line).and_then(|()| file.sync_data());
             if let (Err(_), Ok(before)) = (&written, before) {
-                // Removes half a line, which would spoil the next one.
+                // Removes what was written of this line: the next line would continue it.
                 let _ = file.set_len(before);
             }
             written.map_err(|error| Error::unavailable(format!("The note cannot be kept ({error}); free some space.")))
@@ -292,7 +292,7 @@ fn offer(note: &Note, word: Option<&str>) -> Offer {
         command: None,
         why: why.clone(),
         explain: MatchExplain { matched: true, score: parts.total(), parts, reasons: vec![why] },
-        // The value holds only strings, so writing it cannot fail.
+        // The JSON has only strings, so writing it cannot fail.
         more: MoreCall {
             method: "nudge.demo.get",
             params: to_raw_value(&json!({"name": note.name})).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Splits a markdown text into chunks, which must cover it in order.
+//! Splits a markdown text into chunks. The chunks must cover the text in order.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Reads coverage files of a project during a call. The first byte selects the file.
+//! Reads a project's coverage files during a call. The first byte selects the file.
 #![no_main]
 
 use std::fs;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const FILES: [&str; 3] = [".coverage", "coverage.json", "lcov.info"];
 
-/// A project with one function and no coverage yet.
+/// A project with one function; a fuzz input becomes its coverage file.
 struct Project {
     source: Arc<dyn Source>,
     root: PathBuf,
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     let file = root.join(FILES[usize::from(*first) % FILES.len()]);
     fs::write(&file, text).expect("there is room");
     let params = to_raw_value(&json!({"id": "a.py:f", "root": root})).expect("it is JSON");
-    // The answer is about the requested node, whatever the coverage file holds.
+    // The answer must be about the requested node, whatever the coverage file contains.
     let told = source.call("nudge.code.node", &params).expect("the node is there");
     assert!(told.get().contains("node:a.py:f"));
     fs::remove_file(file).expect("it was there");

@@ -1,4 +1,4 @@
-//! Parses the frontmatter of a note and sets a field in it; every other byte must stay.
+//! Parses the frontmatter of a note and sets a field in it. Every other byte must stay as it is.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
         assert_eq!(after.body, parts.body);
         let fields = parse_mapping(after.yaml).expect("what was written is YAML");
         assert!(fields.contains_key(name), "{name} {:?}", done.text);
-        // A second run changes nothing.
+        // Setting the same value a second time changes nothing.
         assert_eq!(set_field(&done.text, name, &value).map(|again| again.text).ok(), Some(done.text));
     }
 });

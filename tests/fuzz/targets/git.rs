@@ -1,4 +1,4 @@
-//! Reads the context from a repository's own files: HEAD, config, and the path in `.git`.
+//! Reads the context from a repository's own files: `HEAD`, `config`, and the path in the file `.git`.
 #![no_main]
 
 use std::collections::HashMap;

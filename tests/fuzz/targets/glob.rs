@@ -1,4 +1,4 @@
-//! Matches a pattern on the first line with a folder or a branch on the second.
+//! Matches the pattern on the first line with a folder or a branch on the second line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ fuzz_target!(|text: &str| {
     let (pattern, subject) = text.split_once('\n').unwrap_or((text, "/work/api"));
     for kind in [GlobKind::Cwd, GlobKind::Branch] {
         let Ok(glob) = Glob::new(pattern, kind) else { continue };
-        // The stored text is a valid pattern with the same meaning.
+        // The stored text must be a valid pattern with the same meaning.
         let again = Glob::new(glob.as_str(), kind).expect("its own text is a pattern");
         for subject in [
             GlobSubject::from_cwd(subject, false),

@@ -1,4 +1,4 @@
-//! Imports a payload. Everything that it stores must be the same after an export and another import.
+//! Imports a payload. An export and another import must give the same hints.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Replays the journal of a dead session: what can be read is stored, and the file is a valid journal afterwards.
+//! Replays the journal of a dead session. The store gets every valid record, and the file is a valid journal
+//! afterwards.
 #![no_main]
 
 use std::fs;

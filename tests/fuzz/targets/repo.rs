@@ -1,4 +1,4 @@
-//! Parses the address of a repository. Its canonical form must parse to the same value and hold no password.
+//! Parses the address of a repository. The canonical form must parse to the same value and contain no password.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

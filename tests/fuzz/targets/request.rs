@@ -1,4 +1,4 @@
-//! Answers a JSON-RPC body with a store.
+//! Passes a JSON-RPC body to a store.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use nudge_server::http::rpc::answer_rpc_body;
 use serde_json::Value;
 
 static STORE: LazyLock<Nudge> = LazyLock::new(|| {
-    // The limits keep the store small, so that a call does not take longer after many others.
+    // Low limits keep the store small. So a call after many others takes no longer.
     let nudge = Nudge::new(Config { max_hints: 50, max_bytes: 1 << 16, ..Config::default() });
     nudge.set(SetHint::new("api", "build", "make api")).expect("a plain hint");
     nudge

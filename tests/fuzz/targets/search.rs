@@ -1,4 +1,4 @@
-//! Searches the full-text index with any text, although its query language has special characters.
+//! Searches the full-text index for any text. Characters of the index's query language must do no harm.
 #![no_main]
 
 use std::cell::LazyCell;

@@ -1,5 +1,5 @@
-//! Sends bytes to a running server, over TCP or its local channel; the first byte selects which. `NUDGE_BIN` names the
-//! binary. The server must answer a plain request after each input. Its inner state is not visible here.
+//! Sends bytes to a running server, over TCP or its local channel. The first byte selects which. `NUDGE_BIN` names the
+//! binary. After each input the server must answer a plain request. The fuzzer measures no coverage of the server.
 #![no_main]
 
 use std::io::{Read as _, Write};
@@ -36,7 +36,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
         .stderr(Stdio::null())
         .spawn()
         .expect("it is a program");
-    // An MCP answer shows that the server is ready.
+    // The answer to an MCP greeting shows that the server is ready.
     let hello = concat!(
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"#,
         r#""clientInfo":{"name":"f","version":"1"}}}"#,
@@ -84,7 +84,7 @@ fuzz_target!(|bytes: &[u8]| {
         send(&stream, || drop(stream.shutdown(Shutdown::Write)), text.as_bytes());
     }
     let plain = format!("GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
-    // The server takes a client that closes its sending half as gone, so this client keeps it open.
+    // Keeps its sending half open: the server treats a client that closes this half as gone.
     let answer = send(&connect(), || (), plain.as_bytes());
     assert!(answer.starts_with(b"HTTP/1.1 "), "{:?}", String::from_utf8_lossy(&answer));
     let told = std::fs::read_to_string(log).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Reads the small files by which processes find a session: the address of its server, and its description.
+//! Reads the small files by which processes find a session: `server.pid` with the server's address, and the session
+//! file.
 #![no_main]
 
 use std::fs;
@@ -20,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         #[cfg(unix)]
         fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
     }
-    // The debug output must not show any part of a token.
+    // Debug output must not contain any part of a token.
     let told = format!("{:?} {:?}", dir.read_server_file(), dir.read_session());
     assert!(!told.contains("TOKEN-OF-A-SEED"));
     dir.is_over("x");

@@ -1,5 +1,5 @@
-//! Adds Nudge's entry to the settings of another program as `nudge init` does, and removes it again. The first byte
-//! selects the format.
+//! Adds Nudge's entry to another program's settings as `nudge init` does, and removes it again. The first byte selects
+//! the format of the settings.
 #![no_main]
 
 use std::fs;

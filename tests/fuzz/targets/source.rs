@@ -1,4 +1,4 @@
-//! Extracts a file of any language and resolves its calls. The first byte selects the language.
+//! Extracts the definitions and calls of a file and resolves the calls. The first byte selects the language.
 #![no_main]
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use nudge_code_index::{CodeIndex, extract};
 
-/// A file name for each language.
+/// One file name for each language.
 const FILES: [&str; 12] = [
     "tests/test_a.py",
     "src/lib.rs",

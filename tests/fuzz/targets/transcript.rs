@@ -1,4 +1,4 @@
-//! Reads the transcript that a client has written of a session.
+//! Reads the transcript of a client session.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Parses any text as a ttl and as a time of an export.
+//! Parses any text as a ttl, and as a time in an export.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use nudge::{Ttl, parse_time};
 
 fuzz_target!(|text: &str| {
     if let Ok(ttl) = text.parse::<Ttl>() {
-        // A ttl in ISO 8601 stays as given; the short form (`2h`) becomes ISO 8601.
+        // A ttl in ISO 8601 stays as it is. A short form such as `2h` becomes ISO 8601.
         if text == "session" || text.starts_with('P') {
             assert_eq!(ttl.as_str(), text);
         }

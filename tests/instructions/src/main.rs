@@ -1,6 +1,6 @@
-//! Does one operation many times: `nudge-instructions NAME COUNT`. `tests/instructions/run` counts the instructions of
-//! two runs with different counts; the difference is the cost of the additional operations alone. `--list` prints the
-//! names.
+//! Runs one operation many times: `nudge-instructions NAME COUNT`. `tests/instructions/run` counts the instructions of
+//! two runs with different counts. Their difference is the cost of the additional operations alone. `--list` prints the
+//! names of the operations.
 
 #[path = "../../bench/src/data.rs"]
 #[allow(dead_code, clippy::cast_precision_loss, reason = "shared with the speed table")]
@@ -16,7 +16,7 @@ use nudge::{
 use serde_json::value::RawValue;
 
 const HINTS: usize = 5_000;
-/// The number of keys that are looked up repeatedly.
+/// The number of keys that the operations look up in turn.
 const ASKED: usize = 64;
 
 type Repeated = fn(usize);
@@ -110,7 +110,7 @@ fn set(count: usize) {
     }
 }
 
-/// The number of hints of a payload, and how many of them count as one call.
+/// The number of hints in a payload. An import of this payload counts as `COUNTED` calls.
 const PAYLOAD: usize = 400;
 const COUNTED: usize = 10;
 
@@ -149,7 +149,7 @@ fn scopes(count: usize) {
         nudge.set(SetHint { meta, ..SetHint::new("api", "build", index.to_string()) }).expect("valid");
     }
     for _ in 0..count {
-        // The context is new each time, so no cache knows it.
+        // Each call has a new context, so no cache has it.
         black_box(nudge.get("api", "build", &place()));
     }
 }

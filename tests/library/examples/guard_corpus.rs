@@ -1,5 +1,5 @@
-//! Runs the secret guard on the lines of standard input and prints recall and false alarms by kind. A line is
-//! `KIND<tab>secret|harmless|pattern<tab>TEXT as JSON`; the program makes credentials from each pattern.
+//! Runs the secret guard on the lines of stdin; prints recall and false alarms by kind. A line is
+//! `KIND<tab>secret|harmless|pattern<tab>TEXT as JSON`. From each pattern the program makes credentials.
 //! `tests/guard/run` writes the lines.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use rand::SeedableRng as _;
 use rand::distr::Distribution as _;
 use rand::rngs::StdRng;
 
-/// The number of credentials that are made from one pattern, and the most repetitions where the pattern sets no limit.
+/// The number of credentials that are made from one pattern, and the most repetitions if the pattern sets no limit.
 const OF_A_PATTERN: usize = 25;
 const MAX_REPEAT: u32 = 24;
 

@@ -1,8 +1,8 @@
 //! Measures how many documented credentials the secret guard catches, and how many harmless texts it refuses (semantics
-//! section 7). Each run makes both kinds of texts from a seed that it prints. So the tree holds nothing that looks like
-//! a credential, and the guard cannot be fitted to fixed texts.
+//! section 7). Each run makes both kinds of texts from a seed and prints the seed. So the repository contains nothing
+//! that looks like a credential, and the guard cannot be fitted to fixed texts.
 //!
-//! `NUDGE_GUARD_SEED` repeats a run, `NUDGE_GUARD_TIMES` makes more texts of each kind.
+//! `NUDGE_GUARD_SEED` repeats a run. `NUDGE_GUARD_TIMES` sets the number of texts of each form.
 
 #[path = "guard/formats.rs"]
 mod formats;
@@ -21,20 +21,20 @@ use make::Make;
 use nudge::SecretGuard;
 use serde_json::Value;
 
-/// The goals in percent: of all credentials that are caught at least, of the credentials of one kind, and of harmless
-/// texts that are refused at most.
+/// The goals in percent: the least share of all credentials that the guard catches, the least share of one kind, and
+/// the largest share of harmless texts that it refuses.
 const RECALL: f64 = 97.0;
 const RECALL_OF_A_KIND: f64 = 50.0;
 const FALSE_ALARMS: f64 = 1.0;
 
-/// The largest allowed ratio of the times for a text and for one four times as long. A linear scan has 4; a scan that
-/// compares each byte with all others has 16.
+/// The largest allowed ratio between the times for a text and for a text a quarter as long. A linear scan has the ratio
+/// 4. A scan that compares each byte with all others has 16.
 const FOUR_TIMES: u32 = 9;
 
-/// The number of measurements before the guard counts as slow.
+/// The number of measurements. The guard is slow only if all of them are.
 const PATIENCE: usize = 50;
 
-/// The number of texts that are made of each form.
+/// The default number of texts of each form.
 const TIMES: u64 = 3;
 
 fn number(variable: &str) -> Option<u64> {
@@ -46,7 +46,8 @@ fn seed() -> u64 {
         .unwrap_or_else(|| u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap())
 }
 
-/// Checks a text as a hint has it: as a string, or as the value if the text is JSON.
+/// Returns true if the guard refuses a text as a hint would hold it: as a string, and as an object if the text is a
+/// JSON object.
 fn is_refused(text: &str) -> bool {
     let value = Value::String(text.to_owned());
     let parsed: Option<Value> = serde_json::from_str(text).ok().filter(Value::is_object);
@@ -54,7 +55,7 @@ fn is_refused(text: &str) -> bool {
     refused(&value) && parsed.as_ref().is_none_or(refused)
 }
 
-/// Counts for one kind: refused texts, all texts, and examples of wrong verdicts.
+/// The counts of one kind: refused texts and all texts; also examples of wrong verdicts.
 #[derive(Default)]
 struct Count {
     refused: usize,
@@ -86,7 +87,7 @@ impl Counts {
         self.0.values().fold((0, 0), |(refused, all), count| (refused + count.refused, all + count.all))
     }
 
-    /// Prints the table, and up to three wrong verdicts of each kind.
+    /// Prints the table with up to three wrong verdicts of each kind; returns the total share in percent.
     fn print(&self, title: &str) -> f64 {
         let total = Self::share(self.total());
         println!("{title}: {:.2} % of {}", total, self.total().1);
@@ -155,8 +156,8 @@ fn credentials_are_caught_and_harmless_texts_pass() {
     }
 }
 
-/// Returns the processor time of this thread, so that other work on the machine counts little; without such a clock,
-/// the wall time.
+/// Returns the processor time of this thread, so that other work on the machine counts little. Without such a clock the
+/// wall time is used.
 #[cfg(unix)]
 fn clock() -> Duration {
     rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
@@ -174,8 +175,9 @@ fn looks_at(text: &str) -> Duration {
     clock().saturating_sub(start)
 }
 
-/// Returns true if four times as many repetitions of `unit` take more than [`FOUR_TIMES`] as long. It measures short
-/// and long texts in turn and compares the shortest times, because longer ones include the machine's noise.
+/// Returns true if a text of four times as many repetitions of `unit` takes more than [`FOUR_TIMES`] as long. It
+/// measures short and long texts in turn and compares the shortest times, because longer times include noise of the
+/// machine.
 fn is_slow(unit: &str) -> bool {
     let [short, long] = [16 << 10, 64 << 10].map(|bytes| unit.repeat(bytes / unit.len() + 1));
     let (mut of_short, mut of_long) = (Duration::MAX, Duration::MAX);
@@ -186,7 +188,7 @@ fn is_slow(unit: &str) -> bool {
     })
 }
 
-/// Repeats the beginning of each credential form, so that the rule starts again all the time and never completes.
+/// Repeats the beginning of each form of credential. The rule then starts again at each repetition and never completes.
 #[test]
 fn what_begins_as_a_credential_again_and_again_takes_time_by_its_length() {
     let seed = seed();

@@ -1,4 +1,4 @@
-//! Runs every vector through the library, as `tests/tests/vectors.rs` does through every surface.
+//! Runs every test vector through the library. `tests/tests/vectors.rs` runs them through every surface.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! Tests the C library through a client that is written in C (`bindings/c/tests/c/vectors.c`).
+//! Tests the C library with a client in C (`bindings/c/tests/c/vectors.c`).
 //!
-//! Each call is made on two stores with the same content: by `nudge_call`, and by the typed function if that can
-//! express exactly this call. Both must give the same answer.
+//! Each call runs on two stores with the same content. One store gets it through `nudge_call`. The other gets it
+//! through the typed function, if that function can express exactly this call. Both answers must be equal.
 
 mod typed;
 
@@ -22,7 +22,7 @@ use typed::Message;
 #[derive(Default)]
 pub struct C {
     client: Option<Client>,
-    /// The session to which both stores are connected, in a case that needs one.
+    /// The session to which both stores are connected; `None` if the case needs no session.
     server: Option<Server>,
 }
 
@@ -39,7 +39,7 @@ impl Driver for C {
         let mut message = Message::new("start");
         for (name, value) in config.env() {
             let name = name.trim_start_matches("NUDGE_").to_ascii_lowercase();
-            // The value is a `nudge_switch`: 1 is on, 2 is off.
+            // The value is a `nudge_switch`: 1 means on, 2 means off.
             let value = if name == "secret_guard" && value == "0" { "2".into() } else { value };
             message.push(&name, value);
         }
@@ -73,7 +73,7 @@ impl Driver for C {
         };
         let called = self.ask(&untyped("0")).and_then(result).map_err(|e| no_answer(&e))?;
         if self.server.is_some() {
-            // Both stores are the same session, where the second call would be another change.
+            // Both stores are the same session here, so a second call would change it again.
             return called;
         }
         let typed = typed::message(method, params.get());
@@ -101,7 +101,7 @@ impl C {
     }
 }
 
-/// A status and the fields of the answer.
+/// The status and the fields of an answer.
 type Fields = (i64, Vec<(String, String)>);
 type Called = Result<Box<RawValue>, Value>;
 
@@ -130,7 +130,7 @@ fn compare(called: &Called, typed: &Called) -> Result<(), String> {
     if same { Ok(()) } else { Err(format!("nudge_call and the typed function differ: {called:?} {typed:?}")) }
 }
 
-/// Checks that the accessors of a match return the values that its JSON has.
+/// Checks that the accessors of a match return the values of its JSON.
 fn check_match(fields: &[(String, String)]) -> Result<(), String> {
     let all = |name: &str| {
         fields.iter().filter(|(field, _)| field == name).map(|(_, text)| text.as_str()).collect::<Vec<_>>()
@@ -145,7 +145,7 @@ fn check_match(fields: &[(String, String)]) -> Result<(), String> {
     let value = &hint["value"];
     let data = value["data"].to_string();
     let text = value.as_str().or(value["cmd"].as_str()).or(value["abs"].as_str()).or(value["body"].as_str());
-    // The order of the JSON's keys is lost here, so only the lengths are compared.
+    // The client loses the order of the JSON's keys, so only the lengths are compared.
     let same_value = text.map_or_else(|| all("value")[0].len() == data.len(), |text| text == all("value")[0]);
     let agree = close(score)
         && close(all("sum")[0])
@@ -156,7 +156,7 @@ fn check_match(fields: &[(String, String)]) -> Result<(), String> {
     if agree { Ok(()) } else { Err(format!("the accessors of a match say something else: {fields:?}")) }
 }
 
-/// The running program; dropping it ends the program.
+/// The running program. Dropping it ends the program.
 struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -189,7 +189,7 @@ impl Client {
         Ok((status.parse().map_err(|_| format!("no status: {status}"))?, fields))
     }
 
-    /// Reads a word and a number.
+    /// Reads a line: a word and a number.
     fn line(&mut self) -> Result<(String, usize), String> {
         let mut line = String::new();
         self.stdout.read_line(&mut line).map_err(|e| e.to_string())?;
@@ -200,7 +200,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // The program ends by itself when its stdin ends.
+        // The program ends when its stdin ends.
         drop(self.stdin.take());
         let _ = self.child.wait();
     }

@@ -35,10 +35,10 @@ pub(super) struct Server {
     home: TempDir,
 }
 
-/// Returns the binary: `NUDGE_BIN`, else `target/debug/nudge` of the workspace.
+/// Returns the path of the binary: `NUDGE_BIN`, or `target/debug/nudge` of the workspace.
 ///
 /// # Errors
-/// A sentence when there is none.
+/// If there is no such file, the error is a sentence with the path.
 pub fn binary() -> Result<PathBuf, String> {
     let path = env::var_os("NUDGE_BIN")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/debug/nudge")), PathBuf::from);
@@ -65,10 +65,10 @@ impl Server {
             }
         }
         command
-            // The server makes the runtime directory itself, because others must not be able to enter it.
+            // The server makes the runtime directory, because no other user may enter it.
             .env("NUDGE_RUNTIME_DIR", home.path().join("run"))
             .env("HOME", home.path())
-            // A case gives every field of a hint, so the server must not add a scope from the folder of the tests.
+            // Hints get no scope from the folder of the tests: a case gives every field of a hint itself.
             .env("NUDGE_DEFAULT_REACH", "everywhere")
             .envs(config.env())
             .stdin(Stdio::piped())
@@ -107,7 +107,7 @@ impl Server {
         self.home.path().join("run")
     }
 
-    /// Takes the server's stdout; works once.
+    /// Takes the server's stdout. Only the first call returns it.
     pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
@@ -117,8 +117,8 @@ impl Server {
         self.stdin.as_mut()
     }
 
-    /// Makes a command of the same binary for the same runtime directory. It can infer no context: its environment is
-    /// empty, and its folder is outside any repository.
+    /// Makes a command of the same binary with the same runtime directory. The command infers no context, because its
+    /// environment is empty and its folder is outside any repository.
     pub(super) fn command(&self) -> Result<Command, String> {
         let mut command = Command::new(binary()?);
         let home = self.home.path();
@@ -148,7 +148,7 @@ impl Server {
         reader.read_to_string().map_err(|e| e.to_string())
     }
 
-    /// Moves the clock with the method that only the feature `test-clock` adds.
+    /// Moves the clock by a method that exists only with the feature `test-clock`.
     pub(super) fn advance(&self, ms: u64) -> Result<(), String> {
         let params = serde_json::value::to_raw_value(&serde_json::json!({ "ms": ms })).map_err(|e| e.to_string())?;
         match self.call("nudge.test_advance", &params) {

@@ -1,5 +1,5 @@
-//! Tests the command line: each call is a process, with the flags of its command if they can express the call, or else
-//! through `nudge call`.
+//! Tests the command line. Each call is a process: the command of the method, if its flags can express the call, or
+//! else `nudge call`.
 
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -12,7 +12,7 @@ use super::flags::{Words, words};
 use super::{Driver, no_answer};
 use crate::format::Config;
 
-/// The command line, with a server of its own.
+/// The command line, with its own server.
 #[derive(Default)]
 pub struct Cli {
     server: Option<Server>,
@@ -48,14 +48,15 @@ fn run(server: &Server, words: Words) -> Result<Output, String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| e.to_string())?;
     let stdin = child.stdin.take();
-    // A command that reads no input closes the pipe; its answer says why.
+    // Ignores a failed write: a command that reads no input closes the pipe.
     let fed = thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(words.stdin.as_bytes())));
     let out = child.wait_with_output().map_err(|e| e.to_string())?;
     drop(fed.join());
     Ok(out)
 }
 
-/// Returns the result or the error object. Checks that stdout, stderr and the exit code agree.
+/// Returns the result or the error object of a command. Fails if stdout, stderr and the exit code contradict each
+/// other.
 fn answer(out: &Output) -> Result<Result<Box<RawValue>, serde_json::Value>, String> {
     let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     let code = out.status.code().ok_or("ended by a signal")?;

@@ -1,19 +1,19 @@
-//! Expresses params as command-line arguments, if that is possible without a loss.
-// The outer `None` means "cannot be expressed", the inner one "not given".
+//! Expresses params as command-line arguments, if this loses nothing.
+// Of two nested options, the outer `None` means "cannot be expressed", and the inner `None` means "not given".
 #![allow(clippy::option_option)]
 
 use crate::json::Json;
 
-/// A command line, without the program.
+/// The arguments of a command line, without the program, and its stdin.
 pub(super) struct Words {
     pub(super) args: Vec<String>,
     pub(super) stdin: String,
 }
 
-/// The longest argument; longer values go through stdin.
+/// The largest argument in bytes. Longer values go through stdin.
 const MAX_ARG_BYTES: usize = 16 << 10;
 
-/// Makes the arguments; `None` if the flags cannot express exactly these params: a wrong type, an unknown field, a
+/// Makes the arguments. Returns `None` if flags cannot express exactly these params: a wrong type, an unknown field, a
 /// duplicate key, or a text that a flag would read in another way.
 pub(super) fn words(method: &str, params: &str) -> Option<Words> {
     let mut fields = Fields::of(&Json::parse(params).ok()?)?;
@@ -36,7 +36,7 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
             line.flag("limit", fields.count("limit")?);
             line.switch("all", fields.yes("include_ineligible")?);
             if let Some(text) = fields.text("text")? {
-                // The command line refuses an argument without a visible character.
+                // The command line refuses a text without a visible character.
                 let text = Some(text).filter(|text| !text.trim().is_empty() && text.len() < MAX_ARG_BYTES)?;
                 line.args.extend(["--".into(), text]);
             }
@@ -54,7 +54,7 @@ pub(super) fn words(method: &str, params: &str) -> Option<Words> {
             line.verb("bump");
             line.flag("delta", fields.count("delta")?);
             line.flag("variant", fields.text("variant")?);
-            // Without a context, the command line may use the context of its own folder.
+            // Without a context, the command may use the context of its own folder.
             line.context(
                 Some(fields.take("context").filter(|context| !["null", "{}"].contains(&&*context.text()))?),
                 false,
@@ -134,7 +134,7 @@ fn brain(method: &str, fields: &mut Fields, line: &mut Line) -> Option<()> {
     line.args.push("--".into());
     for name in arguments {
         match fields.text(name)? {
-            // A single dash means stdin.
+            // A single dash would mean stdin.
             Some(text) => line.args.push(Some(text).filter(|text| text != "-" && text.len() < MAX_ARG_BYTES)?),
             None if *name == "dir" => {}
             None => return None,
@@ -152,7 +152,7 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     line.flag("priority", meta.count("priority")?);
     line.flag("confidence", meta.number("confidence")?);
     let ttl = meta.text("ttl")?;
-    // The command line accepts more forms of a ttl than the methods.
+    // The command line accepts forms of a ttl that the methods refuse, such as `2h`.
     let is_wire = |ttl: &String| !ttl.trim_start().starts_with(|c: char| c.is_ascii_digit());
     line.flag("ttl", Some(ttl).filter(|ttl| ttl.as_ref().is_none_or(is_wire))?);
     match meta.text("sensitivity")?.as_deref() {
@@ -178,7 +178,7 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     let value = value(&fields.take("value")?, written, line)?;
     line.names(fields)?;
     if value == "-" || value.len() > MAX_ARG_BYTES {
-        // The command removes one line break from the end of its input.
+        // The command removes one line break at the end of its input.
         line.stdin = format!("{value}\n");
         line.args.push("-".into());
     } else {
@@ -187,7 +187,7 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     (meta.0.is_empty() && scope.0.is_empty()).then_some(())
 }
 
-/// Returns the value's text; the type of the value goes into flags.
+/// Returns the text of a value, and adds flags for its type.
 fn value(value: &Json, written: &str, line: &mut Line) -> Option<String> {
     if let Json::String(text) = value {
         return Some(text.clone());
@@ -202,7 +202,7 @@ fn value(value: &Json, written: &str, line: &mut Line) -> Option<String> {
         }
         "path" => {
             line.list("path-os", systems(typed.list("os")?)?)?;
-            // The command line reads a relative path from its own folder.
+            // The command would resolve a relative path in its own folder.
             let is_relative = |abs: &String| !abs.is_empty() && !abs.starts_with(['/', '\\']) && !abs.contains(':');
             typed.text("abs")?.filter(|abs| !is_relative(abs))?
         }
@@ -214,14 +214,14 @@ fn value(value: &Json, written: &str, line: &mut Line) -> Option<String> {
             }
             typed.text("body")??
         }
-        // A number that this type cannot hold as written would have another value.
+        // The JSON type changes a number that it cannot hold. Such a value cannot be expressed.
         "json" => Some(typed.take("data")?.text()).filter(|data| written.contains(data.as_str()))?,
         _ => return None,
     };
     typed.0.is_empty().then_some(text)
 }
 
-/// The fields of an object that are not expressed yet.
+/// The fields of an object that the command line does not contain yet.
 struct Fields(Vec<(String, Json)>);
 
 impl Fields {
@@ -237,7 +237,7 @@ impl Fields {
         Some(self.0.remove(index).1)
     }
 
-    /// Takes a text; the outer `None` means that the field exists and is no string for an argument.
+    /// Takes a text. The outer `None` means that the field is no string, or a string that cannot be an argument.
     fn text(&mut self, name: &str) -> Option<Option<String>> {
         match self.take(name) {
             None => Some(None),
@@ -302,7 +302,7 @@ impl Line {
         self.args.extend(on.then(|| format!("--{name}")));
     }
 
-    /// Writes every second list with commas, and the others with repeated flags.
+    /// Writes every second list as one flag with commas, and the others as repeated flags.
     fn list(&mut self, name: &str, list: Option<Vec<String>>) -> Option<()> {
         let list = list.unwrap_or_default();
         if list.iter().any(|text| text.is_empty() || text.contains([',', '\0'])) {
@@ -318,7 +318,7 @@ impl Line {
         Some(())
     }
 
-    /// Writes a context. A field that is not given gets the flag for "unknown" if the command line would infer it.
+    /// Writes a context. If the command would infer a field that is not given, writes the flag that says "unknown".
     fn context(&mut self, context: Option<Json>, inferred: bool) -> Option<()> {
         let mut context = match context {
             None | Some(Json::Null) => Fields(Vec::new()),
@@ -348,7 +348,7 @@ impl Line {
         context.0.is_empty().then_some(())
     }
 
-    /// Writes component and key, after which no argument is a flag.
+    /// Writes component and key, and before them `--`, after which no argument is a flag.
     fn names(&mut self, fields: &mut Fields) -> Option<()> {
         let (component, key) = (fields.text("component")??, fields.text("key")??);
         self.args.extend(["--".into(), component, key]);
@@ -364,7 +364,7 @@ fn strings(list: &Json) -> Option<Vec<String>> {
     }
 }
 
-/// Checks the names of systems, because the command line accepts more names than the methods.
+/// Returns the names of systems, if the methods know all of them. The command line also accepts other names.
 fn systems(list: Option<Vec<String>>) -> Option<Option<Vec<String>>> {
     Some(list).filter(|list| list.iter().flatten().all(|os| is_os(os)))
 }

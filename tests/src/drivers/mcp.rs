@@ -1,4 +1,4 @@
-//! Tests MCP over stdio: `tools/call` for the methods that are tools, HTTP to the same process for all others.
+//! Tests MCP over stdio. Methods that are tools go through `tools/call`, all others go over HTTP to the same process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -122,8 +122,8 @@ impl McpSession {
             }
         });
         let mut session = Self { server, lines, last_id: 0 };
-        // With a client name of plain characters the server would sign hints, and the lines would differ from other
-        // surfaces.
+        // This client name has a character that no author may have. With a plain name the server would write it into
+        // hints, and the lines would differ from those of other surfaces.
         let hello = serde_json::json!({
             "protocolVersion": PROTOCOL_VERSION,
             "capabilities": {},
@@ -149,7 +149,7 @@ impl McpSession {
             let line = self.lines.recv_timeout(ANSWER_TIMEOUT).map_err(|e| no_answer(&e.to_string()))?;
             let answer: RpcAnswer =
                 serde_json::from_str(&line).map_err(|e| no_answer(&format!("not protocol on stdout: {e}: {line}")))?;
-            // A message without the id of this call is a notification.
+            // A message without the id of this call is a notification. Skips it.
             if answer.id == Some(id) {
                 return answer.into_result();
             }
@@ -172,7 +172,7 @@ impl McpSession {
 }
 
 /// Adds a null for every context field that is not given, so that the server infers none (semantics section 9). A
-/// `bump` without context stays as it is, since a context would change its meaning.
+/// `bump` without a context stays as it is, because a context would change its meaning.
 fn nothing_inferred(verb: &str, params: &RawValue) -> Result<Box<RawValue>, String> {
     if !matches!(verb, "get_hint" | "query" | "bump" | "recall") {
         return Ok(params.to_owned());

@@ -1,4 +1,4 @@
-//! Holds one driver for each surface.
+//! Contains one driver for each surface.
 
 pub mod c;
 mod child;
@@ -13,36 +13,36 @@ use serde_json::value::RawValue;
 
 use crate::format::{Case, Config};
 
-/// A surface of Nudge through which vectors run.
+/// Runs vectors through one surface of Nudge.
 pub trait Driver {
-    /// The name before the name of each case.
+    /// Returns the name of the surface, which begins the name of each test.
     fn name(&self) -> &'static str;
 
-    /// Starts a fresh, empty store with this configuration; its clock stands at `2026-01-01T00:00:00.000Z`. The
+    /// Starts a fresh, empty store with this configuration. Its clock stands at `2026-01-01T00:00:00.000Z`. The
     /// previous store is dropped.
     fn start(&mut self, config: &Config) -> Result<(), String>;
 
-    /// Starts a session instead, for sources that a store in the process does not have. For surfaces with a server this
-    /// is the same as [`Self::start`].
+    /// Starts a session, for sources that a store in this process does not have. If the surface has a server anyway,
+    /// this is the same as [`Self::start`].
     fn start_session(&mut self, config: &Config) -> Result<(), String> {
         self.start(config)
     }
 
-    /// Calls a method (`nudge.set_hint`) with unchanged params.
+    /// Calls a method such as `nudge.set_hint` and does not change the params.
     ///
     /// The error is the error object `{code, message, data}`.
     fn call(&mut self, method: &str, params: &RawValue) -> Result<Box<RawValue>, serde_json::Value>;
 
-    /// Moves the clock.
+    /// Moves the clock forward by `ms` milliseconds.
     fn advance(&mut self, ms: u64) -> Result<(), String>;
 
-    /// Returns the reason why this driver cannot run a case, if there is one.
+    /// Returns the reason why this driver cannot run a case; `None` if it can.
     fn skip(&self, _case: &Case) -> Option<String> {
         None
     }
 }
 
-/// Lists every driver.
+/// Lists a constructor for every driver.
 #[must_use]
 pub fn all() -> Vec<fn() -> Box<dyn Driver>> {
     vec![
@@ -54,7 +54,7 @@ pub fn all() -> Vec<fn() -> Box<dyn Driver>> {
     ]
 }
 
-/// Makes the error object for a driver that got no answer; no case expects its code.
+/// Makes the error object for a call without an answer. No case expects its code.
 fn no_answer(message: &str) -> serde_json::Value {
     serde_json::json!({"code": -1, "message": format!("no answer: {message}"), "data": {}})
 }

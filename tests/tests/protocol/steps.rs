@@ -1,47 +1,47 @@
-//! Defines the next step of each process.
+//! Defines the steps of a process in the model.
 
 use super::world::{At, Knows, Member, Process, SessionMark, World};
 
-/// A deliberate mistake in the protocol, which the check must find. The last three were once in the code.
+/// A deliberate mistake in the protocol, which the check must find. The last three mistakes were once in the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     None,
     /// Joins when the lock is held, even if no PRIMARY answers.
     JoinsUnanswered,
-    /// Joins before it asks the PRIMARY.
+    /// Joins before it has an answer of the PRIMARY.
     JoinsFirst,
     /// Treats every start as a new session.
     NeverAsks,
-    /// Acknowledges before it records.
+    /// Acknowledges a write before it records the write.
     AcknowledgesFirst,
-    /// Removes the journal at the end, after it has released the lock.
+    /// Removes the journal at the end only after it has released the lock.
     ClearsUnlocked,
     /// Becomes PRIMARY when the process in `server.pid` does not answer.
     IgnoresTheLock,
-    /// Ends without a last try.
+    /// Ends without a last try for the lock.
     NoLastTry,
-    /// Ends the last try as soon as the lock is held.
+    /// Ends the last try as soon as another process holds the lock.
     OneLastTry,
     /// Removes the session file of a stopped session while other processes are members of it.
     RemovesTheMark,
-    /// Does not read the session file when a PROXY wins.
+    /// Lets a PROXY that wins the lock skip the session file.
     NeverLooks,
-    /// Only empties the journal at `nudge stop`.
+    /// Empties the journal at `nudge stop`, but not the session file.
     NeverMarks,
     /// Removes the session file before the journal.
     ForgetsFirst,
-    /// Trusts the session file of its session, although another PRIMARY may have won since.
+    /// Trusts the session file that it has read, although another PRIMARY may have won since.
     BelievesTheFile,
-    /// Removes `server.pid` in the last try only after it has tried `members.lock`.
+    /// Removes `server.pid` in the last try, but only after it has tried `members.lock`.
     AsksFirst,
-    /// Lets the thread of a PROXY that has left become PRIMARY when it wins.
+    /// Lets a thread become PRIMARY when it wins the lock after its PROXY has left.
     StaysInLine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Step(usize),
-    /// The thread of a PROXY that is ending takes a step.
+    /// The waiting thread of a PROXY that is ending takes a step.
     Line(usize),
     Write(usize),
     /// Opening the journal fails because there are no file descriptors left.
@@ -59,7 +59,7 @@ impl Protocol {
         world.is_locked(self.0 == Flaw::ClearsUnlocked)
     }
 
-    /// Takes the next step of a process; `None` when it has to wait.
+    /// Takes the next step of a process. Returns `None` when the process has to wait.
     pub fn step(&self, world: &World, name: usize) -> Option<World> {
         let mut next = *world;
         let process = world.processes[name];
@@ -131,7 +131,7 @@ impl Protocol {
         Some(next)
     }
 
-    /// Takes the next step of a process that has won the lock and is no member.
+    /// Takes the next step of a process that has won the lock and is no member of the session.
     fn start(&self, next: &mut World, name: usize) -> At {
         match next.processes[name].at {
             At::Won => {
@@ -179,7 +179,7 @@ impl Protocol {
         if self.0 == Flaw::ForgetsFirst { At::RemovingSession } else { At::RemovingJournal }
     }
 
-    /// Takes the next step of a PROXY's thread that has won the lock.
+    /// Takes the next step of a PROXY whose waiting thread has won the lock.
     fn promote(&self, next: &mut World, process: &Process, stage: At) -> At {
         match stage {
             At::Won => {
@@ -202,7 +202,7 @@ impl Protocol {
         }
     }
 
-    /// Takes the next step of the thread of a PROXY that is ending.
+    /// Takes the next step of the waiting thread of a PROXY that is ending.
     pub fn line(&self, world: &World, name: usize) -> Option<World> {
         let mut next = *world;
         let process = world.processes[name];
@@ -210,7 +210,7 @@ impl Protocol {
             At::Off => return None,
             At::Proxy if self.is_locked(world) => return None,
             At::Proxy => At::Won,
-            // The thread gives the lock back.
+            // The PROXY is ending, so the thread gives the lock back.
             At::Ready | At::TurnedAway => At::Off,
             stage => self.promote(&mut next, &process, stage),
         };
@@ -232,7 +232,7 @@ impl Protocol {
             }
             At::AskingAtTheEnd if !next.has_members() => At::AskedAtTheEnd,
             At::AskingAtTheEnd if next.session != SessionMark::Stopped => At::Unlocking,
-            // The session file stays, so that the other members see that the session was stopped.
+            // The session file stays. It shows the other members that the session was stopped.
             At::AskingAtTheEnd => At::ClearingJournal(self.0 == Flaw::RemovesTheMark),
             At::AskedAtTheEnd => {
                 next.stopped = false;
@@ -253,7 +253,7 @@ impl Protocol {
             At::LastTry if self.0 == Flaw::NoLastTry => At::Off,
             At::LastTry if !self.is_locked(next) => {
                 next.processes[name].last = true;
-                // After the death of a PRIMARY, `server.pid` still exists.
+                // `server.pid` still exists if the last PRIMARY died.
                 if self.0 != Flaw::AsksFirst {
                     next.name(None);
                 }
@@ -266,7 +266,7 @@ impl Protocol {
         })
     }
 
-    /// Begins a write: it is recorded and not acknowledged yet.
+    /// Begins a write: the PRIMARY has recorded it and has not acknowledged it yet.
     pub fn write(&self, world: &World, name: usize) -> Option<World> {
         let write = world.next_write()?;
         let mut next = *world;
@@ -280,11 +280,11 @@ impl Protocol {
         Some(next)
     }
 
-    /// Tells a PROXY to end; its thread may already have the lock.
+    /// Tells a PROXY to end. Its waiting thread may already have the lock.
     pub fn end_proxy(&self, world: &World, name: usize) -> World {
         let mut next = *world;
         let process = &mut next.processes[name];
-        // The thread of a PROXY that has ended gives the lock back at once when it wins, so it is not modelled.
+        // A thread that still waits is left out of the model: when it wins, it gives the lock back at once.
         let waits = process.at == At::Proxy && self.0 != Flaw::StaysInLine;
         process.store = 0;
         (process.line, process.at) = (if waits { At::Off } else { process.at }, At::LeavingTheLine);
@@ -292,7 +292,7 @@ impl Protocol {
     }
 }
 
-/// A process needs a step to exit only if it has a thread that may act meanwhile.
+/// Returns the last step of a process. Only if a thread of the process may still act, the exit takes a step of its own.
 fn exit(process: Process) -> At {
     if process.line == At::Off { At::Off } else { At::Exiting }
 }

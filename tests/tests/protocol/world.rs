@@ -1,67 +1,67 @@
-//! Holds the state of the processes and the disk at one moment.
+//! Contains the state of the processes and of the disk at one moment.
 
 pub const PROCESSES: usize = 3;
-/// The number of writes, one bit each: enough for one in a session, one in the next, and one that is never
-/// acknowledged.
+/// The number of writes. Three are enough: one in a session, one in the next session, and one that is never
+/// acknowledged. Each write is a bit.
 pub const WRITES: u32 = 3;
 
-/// The state of a process, named by its next step.
+/// The state of a process. Most names say which step comes next.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
-    /// Is not running, or looks for the lock or for a PRIMARY that answers; it holds no lock in any case.
+    /// Is not running, or looks for the lock or for a PRIMARY that answers. It holds no lock.
     #[default]
     Off,
-    /// Has an answer of a PRIMARY; joins the session next.
+    /// Has an answer of the PRIMARY. Joins the session next.
     Answered,
     /// Reads the session file next.
     Joined,
-    /// Checks next whether `server.pid` is still the same as when the PRIMARY answered.
+    /// Has read the session file. Checks next whether `server.pid` is still the same as when the PRIMARY answered.
     Looked,
     Proxy,
-    /// Has `primary.lock`, as all states up to `Unlocking` have; removes `server.pid` next, and a PROXY then reads the
+    /// Has `primary.lock`, as in all states up to `Unlocking`. Removes `server.pid` next; a PROXY then reads the
     /// session file.
     Won,
-    /// Gives the lock back next, because the session of this PROXY is over.
+    /// Has the lock, but the session of this PROXY is over. Gives the lock back next.
     TurnedAway,
-    /// Tries next to get `members.lock` exclusively.
+    /// Tries next to lock `members.lock` exclusively.
     Asking,
-    /// Has `members.lock` exclusively; releases it next.
+    /// Has `members.lock` exclusively. Releases it next.
     Asked,
     RemovingJournal,
     RemovingSession,
-    /// Opens the journal next; the flag says whether it keeps the content.
+    /// Opens the journal next. The flag is true if the journal keeps its content.
     Opening(bool),
-    /// Writes the session file next, unless it continues the session of that file.
+    /// Writes the session file next, unless it continues the session of this file.
     Describing,
     Joining,
     /// Writes `server.pid` next.
     Ready,
     Serving,
-    /// Has written a record that is not acknowledged yet.
+    /// Has recorded a write and not acknowledged it yet.
     Recorded,
-    /// Is stopped by `nudge stop` and acknowledges nothing more; empties the session file next.
+    /// Acknowledges no more writes because of `nudge stop`. Empties the session file next.
     Closed,
-    /// Has emptied the session file; empties the journal next.
+    /// Has emptied the session file. Empties the journal next.
     Marked,
-    /// Answers no more calls; removes `server.pid` next.
+    /// Answers no more calls. Removes `server.pid` next.
     Ending,
     Leaving,
     AskingAtTheEnd,
     AskedAtTheEnd,
-    /// Removes the journal next; the flag says whether it then removes the session file.
+    /// Removes the journal next. The flag is true if it then also removes the session file.
     ClearingJournal(bool),
     ClearingSession,
     Unlocking,
-    /// Has no lock; a PROXY that is ending leaves the session next.
+    /// Has no lock. A PROXY that is ending leaves the session next.
     LeavingTheLine,
-    /// Tries to get the lock for the last time.
+    /// Tries to get `primary.lock` for the last time.
     LastTry,
-    /// Has finished; the system ends its threads next.
+    /// Has finished. The system ends its threads next.
     Exiting,
 }
 
-/// The knowledge of a PROXY about its session. Each session file has a new number, so a PROXY can only tell whether its
-/// number is the last that was written.
+/// The knowledge of a PROXY about its session. Each session file has a new number. So a PROXY knows only if the number
+/// of its session is the last one that was written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knows {
     #[default]
@@ -70,22 +70,22 @@ pub enum Knows {
     Older,
 }
 
-/// The session file.
+/// The state of the session file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SessionMark {
     #[default]
     Unknown,
     Stopped,
-    /// The file holds the last number that was ever written.
+    /// The file contains the last number that was written.
     Lives,
 }
 
-/// The session for which a process holds `members.lock` shared, if it does.
+/// The session for which a process holds a shared lock on `members.lock`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Member {
     #[default]
     No,
-    /// Holds it since an earlier session, which was stopped; this process has not noticed it yet.
+    /// Has held the lock since an earlier session, which was stopped. The process has not noticed the stop yet.
     OfOlder,
     OfLatest,
 }
@@ -93,38 +93,38 @@ pub enum Member {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
     pub at: At,
-    /// The step of the thread of a PROXY that is ending: the thread may already hold the lock. `Off` when there is no
-    /// such thread.
+    /// The step of the waiting thread of a PROXY that is ending. The thread may already hold the lock. `Off` when there
+    /// is no such thread.
     pub line: At,
-    /// Is true when `server.pid` is still the same as when the PRIMARY answered.
+    /// True while `server.pid` is the same as when the PRIMARY answered.
     pub unchanged: bool,
     pub knows: Knows,
-    /// Has won the lock in its last try.
+    /// True if the process has won the lock in its last try.
     pub last: bool,
     pub member: Member,
-    /// Has taken part in a session: it saw the PRIMARY answer, or it is the PRIMARY.
+    /// True if the process has taken part in a session: it saw a PRIMARY answer, or it is the PRIMARY.
     pub part: bool,
-    /// The writes that its answers would show.
+    /// The writes that the process has in memory, one bit each.
     pub store: u8,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct World {
     pub processes: [Process; PROCESSES],
-    /// The process that `server.pid` names, if it is alive.
+    /// The process that `server.pid` names; `None` if there is no file, or if that process is dead.
     pub server_file: Option<usize>,
     pub session: SessionMark,
     pub journal: Option<u8>,
-    /// All writes.
+    /// All writes so far.
     pub written: u8,
-    /// The acknowledged writes that must not be lost: some process has belonged to the session ever since.
+    /// The acknowledged writes that must not be lost, because since then the session has always had a member.
     pub owed: u8,
-    /// The writes that a new session must not show: at some time after them no participant was alive, or the session
-    /// was stopped.
+    /// The writes that a new session must not show. After each of them, the session was stopped, or there was a moment
+    /// without a participant.
     pub over: u8,
-    /// Is true when the session was stopped and no other has begun.
+    /// True if the session was stopped and no other session has begun.
     pub stopped: bool,
-    /// A process that died left files on the disk, and no living process had to remove them.
+    /// True if a process died and left files on the disk that no living process had to remove.
     pub left: bool,
 }
 
@@ -149,13 +149,13 @@ impl At {
 }
 
 impl Process {
-    /// Returns true when the process answers callers.
+    /// Returns true if the process answers callers.
     pub fn is_primary(&self) -> bool {
         matches!(self.at, At::Serving | At::Recorded | At::Closed | At::Marked)
     }
 
-    /// Returns true when the process need not remove the session's files: it has not joined, it exits, or its last try
-    /// has already asked for members.
+    /// Returns true if the process need not remove the session's files: it has not joined, it exits, or it has already
+    /// looked for members in its last try.
     fn has_no_duty(&self) -> bool {
         match self.at {
             At::ClearingJournal(false) | At::Unlocking => self.last,
@@ -183,7 +183,7 @@ impl World {
         })
     }
 
-    /// Returns true when `members.lock` is held exclusively.
+    /// Returns true while a process holds `members.lock` exclusively.
     pub fn is_asked(&self) -> bool {
         self.processes.iter().any(|process| matches!(process.at, At::Asked | At::AskedAtTheEnd))
     }
@@ -192,7 +192,7 @@ impl World {
         self.processes.iter().any(Process::is_primary)
     }
 
-    /// Returns true when the server that `server.pid` names answers.
+    /// Returns true if the process in `server.pid` answers.
     pub fn answers(&self) -> bool {
         self.server_file.is_some_and(|name| self.processes[name].is_primary())
     }
@@ -205,13 +205,13 @@ impl World {
         (self.written.count_ones() < WRITES).then(|| 1 << self.written.count_ones())
     }
 
-    /// Changes the process in `server.pid`.
+    /// Writes or removes `server.pid`.
     pub fn name(&mut self, named: Option<usize>) {
         self.server_file = named;
         self.processes.iter_mut().for_each(|process| process.unchanged = false);
     }
 
-    /// Begins a new session: a process that is still a member of the stopped one becomes `OfOlder`.
+    /// Begins a new session. A process that is still a member of the stopped session becomes `OfOlder`.
     pub fn begin(&mut self) {
         if self.session == SessionMark::Stopped {
             for process in self.processes.iter_mut().filter(|process| process.is_member()) {
@@ -235,7 +235,7 @@ impl World {
         self.left = false;
     }
 
-    /// Updates `owed` and `over`, which the properties compare, after each step.
+    /// Updates `owed` and `over` after a step. The properties compare them.
     pub fn account(&mut self) {
         if !self.processes.iter().any(Process::belongs) {
             self.owed = 0;
@@ -256,11 +256,11 @@ impl World {
         self
     }
 
-    /// Sorts the processes: they are alike, so worlds that differ only in their order are the same.
+    /// Sorts the processes. The processes are alike, so two states that differ only in their order are equal.
     pub fn sorted(mut self) -> Self {
         let named = self.server_file.map(|name| self.processes[name]).filter(|process| process.at != At::Off);
         self.processes.sort_unstable();
-        // Names the first process that is equal to the named one: no property can tell equal processes apart.
+        // Names the first process that is equal to the named one, because no property can tell them apart.
         self.server_file = named.and_then(|named| self.processes.iter().position(|process| *process == named));
         self
     }

@@ -1,8 +1,8 @@
-//! Lists the forms of credentials that providers document, as expressions that make them.
+//! Lists the forms of credentials that providers document. A regular expression describes each form.
 
 use super::make::Make;
 
-/// Tokens with a recognisable form: kind, the usual variable, an expression that makes one.
+/// Tokens with a recognisable form: the kind, the usual variable, and the expression of the token.
 pub const TOKENS: &[(&str, &str, &str)] = &[
     ("adafruit", "ADAFRUIT_IO_KEY", "aio_[A-Za-z0-9]{28}"),
     ("adobe", "ADOBE_CLIENT_SECRET", "p8e-[A-Za-z0-9]{32}"),
@@ -129,7 +129,7 @@ pub const TOKENS: &[(&str, &str, &str)] = &[
     ("yandex", "YC_API_KEY", "AQVN[A-Za-z0-9_-]{36}"),
 ];
 
-/// Tokens that only their name reveals: kind, that name, an expression.
+/// Tokens that only their name reveals: the kind, the name, and the expression of the token.
 pub const NAMED: &[(&str, &str, &str)] = &[
     ("auth0", "AUTH0_CLIENT_SECRET", "[A-Za-z0-9_-]{64}"),
     ("aws-secret-key", "AWS_SECRET_ACCESS_KEY", "[A-Za-z0-9/+]{40}"),
@@ -159,7 +159,8 @@ pub const NAMED: &[(&str, &str, &str)] = &[
     ("wandb", "WANDB_API_KEY", "[a-f0-9]{40}"),
 ];
 
-/// Makes a private key in its armour, with a body of random base64: PEM, OpenSSH, PGP and `PuTTY`.
+/// Makes a private key with its header and footer lines and a body of random base64. The format is PEM, OpenSSH, PGP or
+/// `PuTTY`.
 pub fn private_key(make: &mut Make) -> String {
     let kind = make.one(&["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "]);
     let body: Vec<_> = (0..5).map(|_| make.text("[A-Za-z0-9+/]{64}")).collect();

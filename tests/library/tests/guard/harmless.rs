@@ -1,6 +1,6 @@
-//! Lists ordinary texts that only resemble a credential. An expression stands between backticks.
+//! Lists ordinary texts that only look like a credential. A text between backticks is a regular expression.
 
-/// Kinds of harmless texts.
+/// Kinds of harmless texts, each with its texts.
 pub const HARMLESS: &[(&str, &[&str])] = &[
     (
         "command",

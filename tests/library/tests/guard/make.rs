@@ -1,4 +1,4 @@
-//! Makes texts from expressions; the same seed makes the same texts.
+//! Makes texts from regular expressions. The same seed makes the same texts.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -11,7 +11,7 @@ impl Make {
         Self(StdRng::seed_from_u64(seed))
     }
 
-    /// Makes a text that the expression matches; all characters of a class are equally likely.
+    /// Makes a text that matches the expression. All characters of a class are equally likely.
     pub fn text(&mut self, expression: &str) -> String {
         let texts = rand_regex::Regex::compile(expression, 0).unwrap_or_else(|error| panic!("{expression}: {error}"));
         self.0.sample(&texts)
@@ -22,13 +22,13 @@ impl Make {
         self.0.random_range(0..count)
     }
 
-    /// Returns a random choice.
+    /// Returns one of the choices.
     pub fn one<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    /// Replaces each expression between two backticks in `text` with a text that it matches, and an empty pair of
-    /// backticks with a password.
+    /// Replaces each expression between two backticks with a text that it matches. An empty pair of backticks becomes a
+    /// password.
     pub fn fill(&mut self, text: &str) -> String {
         let mut out = String::new();
         for (index, part) in text.split('`').enumerate() {

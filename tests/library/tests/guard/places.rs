@@ -1,6 +1,7 @@
-//! Lists texts around credentials: files and commands with a token, a password, or a key without a fixed form.
+//! Lists texts around credentials: files and commands that contain a token, a password, or a key without a fixed form.
 
-/// Texts for any token: a name, and a text with `{token}`, `{NAME}` (its variable) and `{name}` (in lower case).
+/// Texts for any token: the kind of place, and a text in which `{token}` is the token, `{NAME}` its variable, and
+/// `{name}` the variable in lower case.
 pub const ANYWHERE: &[(&str, &str)] = &[
     ("bare", "{token}"),
     ("argument", "deploytool login --endpoint https://dev.example.com --auth {token} --json"),
@@ -10,7 +11,7 @@ pub const ANYWHERE: &[(&str, &str)] = &[
     ("body", "{\"profiles\": {\"dev\": {\"endpoint\": \"https://dev.example.com\", \"value\": \"{token}\"}}}"),
 ];
 
-/// Texts that need the token's name.
+/// Texts for tokens that only their name reveals.
 pub const WITH_NAME: &[(&str, &str)] = &[
     ("export", "export {NAME}={token}"),
     ("prefix", "{NAME}='{token}' make publish"),
@@ -26,8 +27,8 @@ pub const WITH_NAME: &[(&str, &str)] = &[
     ("fish", "set -gx {NAME} {token}"),
 ];
 
-/// Credentials that only the text around them reveals. An expression stands between backticks; an empty pair is a
-/// password.
+/// Credentials that only the text around them reveals. A text between backticks is a regular expression; an empty pair
+/// of backticks becomes a password.
 pub const CONTEXTS: &[(&str, &[&str])] = &[
     (
         "url",

@@ -1,21 +1,21 @@
-//! Expresses params as fields of the typed functions, if that is possible without a loss.
-// The outer `None` means "cannot be expressed", the inner one "not given".
+//! Expresses params as arguments of the typed C functions, if this loses nothing.
+// Of two nested options, the outer `None` means "cannot be expressed", and the inner `None` means "not given".
 #![allow(clippy::option_option)]
 
 use std::fmt::Write as _;
 
 use crate::json::Json;
 
-/// The enumerations of `nudge.h`, whose numbers begin with 1.
+/// The enumerations of `nudge.h`. The first name has the number 1.
 const TYPES: [&str; 4] = ["command", "path", "template", "json"];
 const SHELLS: [&str; 6] = ["bash", "sh", "powershell", "cmd", "zsh", "fish"];
 const FORMATS: [&str; 4] = ["mustache", "handlebars", "jinja", "interpolate"];
 const SENSITIVITIES: [&str; 2] = ["secret", "normal"];
 const SOURCES: [&str; 4] = ["user", "agent", "tool-output", "file-import"];
-/// The bits of `nudge_os`.
+/// The bit of each system in `nudge_os`.
 const SYSTEMS: [(&str, u32); 3] = [("linux", 1), ("darwin", 2), ("windows", 4)];
 
-/// The message for the client.
+/// The message to the C client.
 #[derive(Debug)]
 pub(super) struct Message {
     verb: &'static str,
@@ -53,7 +53,7 @@ impl Message {
     }
 }
 
-/// Makes the message; `None` if there is no typed function or it cannot express exactly these params.
+/// Makes the message. Returns `None` if there is no typed function, or if it cannot express exactly these params.
 pub(super) fn message(method: &str, params: &str) -> Option<Message> {
     let mut fields = Fields::of(&Json::parse(params).ok()?)?;
     let verb = match method {
@@ -150,7 +150,7 @@ fn value(value: &Json, written: &str, to: &mut Message) -> Option<()> {
         }
         "path" => {
             to.push("path_os", bits(&typed.list("os")?)?);
-            // A set of bits has no order.
+            // The order of the list is lost: a set of bits has none.
             typed.text("abs")??
         }
         "template" => {
@@ -161,14 +161,14 @@ fn value(value: &Json, written: &str, to: &mut Message) -> Option<()> {
             }
             typed.text("body")??
         }
-        // A number that this type cannot hold as written would have another value.
+        // The JSON type changes a number that it cannot hold. Such a value cannot be expressed.
         _ => Some(typed.take("data")?.text()).filter(|data| written.contains(data.as_str()))?,
     };
     to.push("value", text);
     typed.0.is_empty().then_some(())
 }
 
-/// Returns the number of one of `names`.
+/// Returns the number of the name; the first of `names` has the number 1.
 fn choice(name: Option<String>, names: &[&str]) -> Option<Option<String>> {
     let Some(name) = name else { return Some(None) };
     names.iter().position(|known| *known == name).map(|index| Some((index + 1).to_string()))
@@ -191,7 +191,7 @@ fn strings(list: &Json) -> Option<Vec<String>> {
     }
 }
 
-/// The fields of an object that are not expressed yet.
+/// The fields of an object that the message does not contain yet.
 struct Fields(Vec<(String, Json)>);
 
 impl Fields {
@@ -231,7 +231,7 @@ impl Fields {
         }
     }
 
-    /// Takes a count that a double holds.
+    /// Takes a count that a C double holds exactly.
     fn count(&mut self, name: &str) -> Option<Option<String>> {
         match self.take(name) {
             None => Some(None),
@@ -242,7 +242,7 @@ impl Fields {
         }
     }
 
-    /// Takes a count for which 0 would mean "not given".
+    /// Takes a count. Zero cannot be expressed, because it means "not given".
     fn positive(&mut self, name: &str) -> Option<Option<String>> {
         self.count(name).filter(|count| count.as_deref() != Some("0"))
     }
@@ -262,7 +262,7 @@ mod tests {
     use crate::format::{Step, load, vectors_dir};
     use crate::resolve::{Saved, resolve};
 
-    /// Checks that most calls can be expressed: else the comparison would cover little.
+    /// Checks that most calls can be expressed. Otherwise the comparison would cover little.
     #[test]
     fn most_calls_can_be_said() {
         let (mut all, mut said) = (0, 0);
