@@ -13,7 +13,7 @@ use std::process::Command;
 
 use nudge::ErrorKind;
 
-/// The most lines of a source file.
+/// The most lines of a source file that people write.
 const MAX_LINES: usize = 1_000;
 
 fn root() -> PathBuf {
@@ -47,7 +47,7 @@ fn source_files_are_short_and_finished() {
     for name in files().iter().filter(|name| is_source(name)) {
         let text = read(name);
         let lines = text.lines().count();
-        // A generated file may be longer, because people do not read it from end to end.
+        // A generated file may be longer, because people do not read it as a whole.
         let is_written = !text.starts_with("// Generated from ");
         assert!(!is_written || lines <= MAX_LINES, "{name} has {lines} lines; split it");
         for word in &unfinished {
@@ -58,8 +58,8 @@ fn source_files_are_short_and_finished() {
     assert!(seen > 50, "the walk found the sources");
 }
 
-/// Any file of another program may be a pipe or a device. `nudge_os::foreign` reads such files safely, and other code
-/// that opens one must state a reason.
+/// A file of another program may be a pipe or a device. `nudge_os::foreign` reads such files safely. Other code that
+/// opens a foreign file must state a reason.
 #[test]
 fn files_of_others_are_read_by_one_reader() {
     const ALLOWED: [(&str, &str); 3] = [
@@ -76,7 +76,7 @@ fn files_of_others_are_read_by_one_reader() {
     assert_eq!(found, allowed);
 }
 
-/// A library that opens files itself may wait for a pipe or read a device without end. `nudge_core::walk` walks foreign
+/// A library that opens files itself may wait for a pipe, or read a device forever. `nudge_core::walk` walks foreign
 /// folders, and `nudge_storage::foreign` opens foreign databases.
 #[test]
 fn no_library_opens_files_of_others() {
@@ -105,8 +105,8 @@ fn no_library_opens_files_of_others() {
     assert_eq!(found, ALLOWED.map(|(name, _)| name));
 }
 
-/// `nudge_os::lock` locks files and `nudge_os::beneath` replaces them; a second mechanism would miss cases that these
-/// handle. Mutexes are those of `parking_lot`: a panic does not poison them, so callers need no code for that.
+/// `nudge_os::lock` locks files and `nudge_os::beneath` replaces them. A second mechanism would miss cases that these
+/// two handle. Mutexes come from `parking_lot`: a panic does not poison them, so callers need no code for that.
 #[test]
 fn files_and_values_are_locked_and_replaced_in_one_way() {
     let locks = (vec!["TryLockError", "try_lock_shared(", "File::lock"], vec![("nudge/os/src/lock.rs", "the lock")]);
@@ -139,13 +139,13 @@ fn files_and_values_are_locked_and_replaced_in_one_way() {
     }
 }
 
-/// Returns true when `code` contains `mark`, but not as the end of a longer name.
+/// Returns true if `code` contains `mark` and the character before `mark` is no part of a longer name.
 fn has_word(code: &str, mark: &str) -> bool {
     let is_part = |before: char| before.is_alphanumeric() || before == '_';
     code.match_indices(mark).any(|(start, _)| !code[..start].ends_with(is_part))
 }
 
-/// Returns the sources of the product, by name: their code without tests and comments.
+/// Returns the product's sources: the name of each file, and its code without tests and comments.
 fn shipped() -> Vec<(String, String)> {
     let is_ours = |name: &String| {
         let is_ours = ["nudge/", "cli/", "bindings/"].iter().any(|folder| name.starts_with(folder));
@@ -160,8 +160,8 @@ fn shipped() -> Vec<(String, String)> {
     files().into_iter().filter(is_ours).map(|name| (name.clone(), code(&name))).collect()
 }
 
-/// `nudge/docs/privacy.md` says which data leave the machine. It relies on this test, which lists all code that opens a
-/// connection, or starts a program that may open one, with the reason.
+/// `nudge/docs/privacy.md` says which data leave the machine. It relies on this test. The test lists all code that
+/// opens a connection or starts a program that may open one, each with the reason.
 #[test]
 fn connections_and_programs_are_known() {
     const KNOWN: [(&str, &str); 23] = [
@@ -197,7 +197,7 @@ fn connections_and_programs_are_known() {
 }
 
 /// A single module starts foreign programs: it finds them by an absolute path, limits them, and ends them with this
-/// process. Any other code that starts a program must state a reason.
+/// process. Other code that starts a program must state a reason.
 ///
 /// Promise (programs): A single module starts programs of others, and every other place that starts one has a written
 /// reason.
@@ -218,13 +218,13 @@ fn programs_are_started_by_one_module() {
     assert_eq!(found, ALLOWED.map(|(name, _)| name));
 }
 
-/// A message that the page of troubles quotes, but does not show in a test, must be in the sources: each part between
-/// two `…`, in one file.
+/// The page of troubles quotes messages. If no test shows a quoted message, the sources must contain it: each part
+/// between two `…`, in one file.
 ///
 /// Promise: see `every_page_that_shows_commands_is_followed`.
 #[test]
 fn messages_that_are_quoted_are_printed() {
-    // Joins a string that continues on the next line.
+    // Joins a string literal that continues on the next line.
     let whole = |code: String| code.split("\\\n").map(str::trim_start).collect::<String>();
     let sources: Vec<_> = shipped().into_iter().map(|(_, code)| whole(code)).collect();
     let page = read("nudge/docs/troubleshooting.md");
@@ -243,18 +243,18 @@ fn messages_that_are_quoted_are_printed() {
 #[test]
 fn no_crate_allows_unsafe_code() {
     assert!(read("Cargo.toml").contains("unsafe_code = \"forbid\""));
-    // The benchmarks count allocations with a global allocator, which needs `unsafe`; users never build them.
+    // The benchmarks count allocations with a global allocator, which needs `unsafe`. Users never build them.
     for name in files().iter().filter(|name| name.ends_with("/Cargo.toml") && *name != "tests/bench/Cargo.toml") {
         let text = read(name);
-        // The bindings and the call of the C library need `unsafe` at their boundary; each use says why it is sound.
+        // The bindings and the call of the C library need `unsafe` at their boundary. Each use says why it is sound.
         let binds = name.starts_with("bindings/") || name == "cli/malloc/Cargo.toml";
         let explained = binds && text.contains("undocumented_unsafe_blocks = \"deny\"");
         assert!(explained || text.contains("[lints]\nworkspace = true"), "{name} does not take the workspace's lints");
     }
 }
 
-/// Every invariant of ARCHITECTURE.md and every promise of SECURITY.md names its tests as `path::test` in backticks, or
-/// a command. The other promises are generated (`tidy/promises.rs`).
+/// Every invariant of ARCHITECTURE.md and every promise of SECURITY.md names a command or its tests, as `path::test` in
+/// backticks. `tidy/promises.rs` generates all other promises.
 #[test]
 fn every_promise_names_tests_that_exist() {
     assert_named_tests_exist("ARCHITECTURE.md", "Invariants");
@@ -266,7 +266,7 @@ fn assert_named_tests_exist(page: &str, section: &str) {
     let table = text.split(&format!("## {section}\n")).nth(1).and_then(|rest| rest.split("\n## ").next());
     let rows = table.unwrap_or_else(|| panic!("{page} has no section {section}")).lines();
     let mut seen = 0;
-    // Skips the two rows of the table's head, and headings in bold within the table.
+    // Skips the two lines of the table's head, and the headings in bold within the table.
     for row in rows.filter(|line| line.starts_with('|')).skip(2).filter(|line| !line.starts_with("| **")) {
         let tests: Vec<_> = row.rsplit('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2).collect();
         assert!(!tests.is_empty(), "no test: {row}");
@@ -296,7 +296,7 @@ fn the_pages_list_every_item() {
     for method in nudge_server::methods::list_methods() {
         let row = methods.lines().find_map(|line| line.strip_prefix(&format!("| `{}` |", method.name)));
         let row = row.unwrap_or_else(|| panic!("{} is missing", method.name));
-        // The row names the params, with a question mark after optional ones.
+        // The row names the params. A question mark follows each optional one.
         let (params, _) = row.split_once(" | ").unwrap();
         let schema = (method.params)();
         let required =
@@ -314,7 +314,7 @@ fn the_pages_list_every_item() {
     }
 }
 
-/// The page of the settings, and the comments around its table.
+/// The page of the settings, and the comments before and after its table.
 const SETTINGS: &str = "nudge/docs/settings.md";
 const TABLE_BEGINS: &str = "<!-- settings: UPDATE=1 cargo test -p nudge-tests --test tidy -->";
 const TABLE_ENDS: &str = "<!-- end of settings -->";
@@ -325,7 +325,7 @@ fn the_settings_page_has_the_table_of_the_code() {
     has_generated_part(SETTINGS, TABLE_BEGINS, TABLE_ENDS, &settings_table());
 }
 
-/// Checks that a page has `made` between two comments. With `UPDATE=1` it writes the page instead.
+/// Checks that a page has `made` between two comments. With `UPDATE=1` writes it into the page instead.
 fn has_generated_part(name: &str, begins: &str, ends: &str, made: &str) {
     let page = read(name);
     let (before, rest) = page.split_once(begins).expect("the comment before the part");
@@ -386,13 +386,13 @@ fn citations_are_read_in_every_form() {
 
 #[test]
 fn every_page_that_is_named_exists() {
-    // The text is split, so that this file does not contain it.
+    // The literal is split, so that this file does not contain the text.
     let elsewhere = ["contract", " section"].concat();
     for name in files().iter().filter(|name| cites(name)) {
         let text = read(name);
         assert!(!unwrapped(&text).to_lowercase().contains(&elsewhere), "{name} cites a page that is not in the tree");
         let words = text.split(|c: char| c.is_whitespace() || "\"'`()<>[],;".contains(c));
-        // A URL may contain such words.
+        // Skips URLs, which may contain such words.
         for word in words.filter(|word| !word.contains("://")) {
             let page = word.split_once("docs/").and_then(|(_, rest)| rest.split_once(".md")).map(|(page, _)| page);
             let Some(page) =
@@ -405,7 +405,7 @@ fn every_page_that_is_named_exists() {
     }
 }
 
-/// Checks that a decision has the date of its name, says what would change it, and is on the list of decisions.
+/// Checks that a decision has the date of its file name, says what would change it, and is in the list of decisions.
 #[test]
 fn every_decision_is_dated_and_listed() {
     let list = read("nudge/docs/decisions/index.md");
@@ -424,20 +424,20 @@ fn every_decision_is_dated_and_listed() {
     assert!(seen > 20, "the walk found the decisions");
 }
 
-/// Returns true for files that cite the pages.
+/// Returns true if a file may cite the pages.
 fn cites(name: &str) -> bool {
     [".rs", ".py", ".js", ".mjs", ".ts", ".md", ".json", ".c", ".h"].iter().any(|ending| name.ends_with(ending))
         || ["tests/run", "tests/clients/run", "tests/bench/run"].contains(&name)
 }
 
-/// Joins a text to one line, without comment marks.
+/// Joins a text to one line and removes comment marks.
 fn unwrapped(text: &str) -> String {
     let marks: &[char] = &['/', '!', '#', '*', ' ', '\t'];
     text.lines().map(|line| line.trim_start_matches(marks).trim_end()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the sections that a text cites: a number or a list of numbers after the word semantics, with or without the
-/// word section. With `own`, in the pages themselves, the word section is enough.
+/// Returns the sections that a text cites: one number or several after the word semantics, with or without the word
+/// section. With `own`, which is for the pages themselves, the word section is enough.
 fn cited(text: &str, own: bool) -> Vec<u32> {
     let text = unwrapped(text);
     let words: Vec<_> = text.split_whitespace().collect();
@@ -454,7 +454,7 @@ fn cited(text: &str, own: bool) -> Vec<u32> {
         }
         while let Some(number) = rest.first().and_then(|word| leading_number(word)) {
             out.push(number);
-            // `2, 5 and 7` is a list; `2: 5 hints` is not.
+            // `2, 5 and 7` is a list of sections. `2: 5 hints` cites only section 2.
             let tail = rest[0].trim_start_matches(|c: char| c.is_ascii_digit());
             rest = match (tail, rest.get(1)) {
                 (",", _) => &rest[1..],
@@ -491,14 +491,14 @@ fn documents_link_to_files_that_exist() {
     assert!(seen > 20, "the walk found the links");
 }
 
-/// Returns the anchor by which GitHub links to a heading.
+/// Returns the anchor that GitHub makes for a heading.
 fn anchor(heading: &str) -> String {
     let title = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = title.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The crates that each crate may use. A crate that is not listed may use none.
+/// The crates that each crate may use. A crate that is not in this list may use none.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-core", &["nudge-git-files", "nudge-os", "nudge-secrets"]),
     ("nudge-hints", &["nudge-core", "nudge-secrets"]),
@@ -559,10 +559,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Sources are beside each other: none may use another one, the hints, the client or the binary.
+/// The crates that every source may use. So no source uses another source, the hints, the client or the binary.
 const A_SOURCE_MAY_USE: &[&str] = &["nudge-core", "nudge-git", "nudge-os", "nudge-secrets", "nudge-storage"];
 
-/// No crate depends upward or sideways: core uses no source, sources use core, and the binary uses all.
+/// Checks the floors of ARCHITECTURE.md: core uses no source, sources use core, and the binary uses all.
 ///
 /// Promise (code and documents): A crate depends on no crate above it or beside it.
 #[test]
@@ -582,12 +582,12 @@ fn no_crate_depends_upward_or_sideways() {
             .find(|(crate_name, _)| *crate_name == name)
             .map_or(if is_source { A_SOURCE_MAY_USE } else { &[] }, |(_, allowed)| *allowed);
         for dependency in package["dependencies"].as_array().unwrap() {
-            // Development dependencies are not part of a product.
+            // Skips development dependencies, which are no part of a product.
             let used = dependency["name"].as_str().unwrap();
             if dependency["kind"] == "dev" || !names.contains(&used) {
                 continue;
             }
-            // This crate has the one list of sources.
+            // `nudge-app` may use every source, because it has the list of sources.
             let is_listed = name == "nudge-app" && sources.contains(&used);
             assert!(is_listed || allowed.contains(&used), "{name} may not use {used}; see ARCHITECTURE.md");
         }
@@ -605,7 +605,7 @@ fn metadata() -> serde_json::Value {
     serde_json::from_slice(&metadata.stdout).unwrap()
 }
 
-/// A build compiles every dependency that a crate names, even one that it does not use.
+/// A build compiles every dependency that a crate names, so a crate must not name a dependency that it does not use.
 #[test]
 fn every_dependency_is_used() {
     let metadata = metadata();

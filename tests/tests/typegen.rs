@@ -1,4 +1,4 @@
-//! Generates types for the methods of the sources, for Python and TypeScript, from the method tables.
+//! Generates types in Python and TypeScript for the methods of the sources, from the method tables.
 //!
 //! A program calls a source's methods as `store.SOURCE.verb(...)`. Their types are generated: a new source needs its
 //! line in the binary's list of sources and `UPDATE=1 cargo test -p nudge-tests --test typegen`, which writes
@@ -28,20 +28,20 @@ use std::path::{Path, PathBuf};
 use nudge_core::source::SourceSpec;
 use schema::{Kind, Namespace, Param, Verb};
 
-/// The generated files, relative to the root of the repository.
+/// The generated files; the paths are relative to the root of the repository.
 const PYTHON: &str = "bindings/python/python/nudge/_sources.pyi";
 const TYPESCRIPT: &str = "bindings/node/sources.d.ts";
 const OPENRPC: &str = "nudge/docs/openrpc.json";
 const SCHEMAS: &str = "nudge/docs/schemas";
 
-/// The command that writes them.
+/// The command that writes these files.
 const HOW: &str = "UPDATE=1 cargo test -p nudge-tests --test typegen";
 
 fn namespaces(sources: &[&SourceSpec]) -> Vec<Namespace> {
     sources.iter().filter_map(|source| Namespace::of(source)).collect()
 }
 
-/// Adds the demo, and a source with one method whose params have every kind, with names that are reserved in Python.
+/// Adds the demo source, and a source with one method. Its params have every kind and names that Python reserves.
 fn with_demo() -> Vec<Namespace> {
     let words = || Kind::Words(vec!["fast".into(), "slow".into()]);
     let kinds = [
@@ -93,7 +93,7 @@ fn tree() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Checks that a file has the wanted text; with `UPDATE=1` writes it.
+/// Checks that a file has this text. With `UPDATE=1` writes the file.
 fn is_in_the_tree(name: &str, wanted: &str) {
     let path = tree().join(name);
     if std::env::var_os("UPDATE").is_some_and(|set| set == "1") {

@@ -1,5 +1,5 @@
-//! Runs every vector with every driver; each is a test named `driver::file::case`. `cargo test -p nudge-tests --test
-//! vectors -- library::` runs a part of them.
+//! Runs every vector with every driver. The name of each test is `driver::file::case`. `cargo test -p nudge-tests
+//! --test vectors -- library::` runs the tests of one driver.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
 //! Tests row 25 of the security checklist (`cli/tests/checklist/main.rs`): an event loop that hangs. `NUDGE_BIN` must
-//! name the binary of the vectors, which can hang on request.
+//! name the binary for vectors, whose event loop can be made to hang.
 #![cfg(unix)]
 
 use std::io::{Read, Write};
@@ -39,12 +39,12 @@ fn wait_for<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits for the server file of a session and returns it.
+/// Waits until `server.pid` fulfils `is_it`; returns its content.
 fn primary(runtime: &Path, is_it: impl Fn(&ServerFile) -> bool) -> ServerFile {
     wait_for("server.pid", || RuntimeDir::open(Some(runtime)).ok()?.read_server_file().filter(&is_it))
 }
 
-/// Makes the event loop of a PRIMARY hang; no test waits for the answer.
+/// Makes the event loop of a PRIMARY hang for `ms` milliseconds. Does not wait for the answer.
 fn stall(server: &ServerFile, ms: u64) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let (port, token) = (server.port, server.token.as_deref().unwrap());
@@ -61,7 +61,7 @@ fn nudge(runtime: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Starts another server, and waits until the first one counts it as a PROXY.
+/// Starts another server, and waits until the PRIMARY counts it as a PROXY.
 fn proxy(runtime: &Path) -> Server {
     let server = Server::start(runtime);
     wait_for("the PROXY", || nudge(runtime, &["status", "--json"]).contains(&server.0.id().to_string()).then_some(()));
@@ -80,11 +80,11 @@ fn row_25_a_primary_that_stands_still_gives_its_session_to_a_proxy() {
     let file = primary(&runtime, |file| file.pid == first.0.id());
     let second = proxy(&runtime);
     nudge(&runtime, &["set", "a", "b", "kept"]);
-    // The hang lasts far longer than this test waits.
+    // The event loop hangs for far longer than this test waits.
     let _stalled = stall(&file, 600_000);
     primary(&runtime, |file| file.pid == second.0.id());
     assert!(nudge(&runtime, &["get", "a", "b"]).contains("kept"));
-    // The server has ended by itself, with the exit code for a handover.
+    // The first server ends by itself. Its exit code says that it has handed over.
     assert_eq!(wait_for("the end of the first", || first.0.try_wait().unwrap()).code(), Some(75));
     assert!(log(&runtime).contains("the event loop stands still; a PROXY takes over"), "{}", log(&runtime));
 }
@@ -116,10 +116,10 @@ fn row_25_a_process_that_was_stopped_is_not_to_blame() {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     };
     signal("STOP");
-    // This is longer than a loop may hang.
+    // Suspends the process for longer than its event loop may hang.
     std::thread::sleep(Duration::from_secs(4));
     signal("CONT");
-    // This gives the watchdog two more checks.
+    // Waits for two more checks of the watchdog.
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(primary(&runtime, |_| true), file);
     assert!(!log(&runtime).contains("stands still"), "{}", log(&runtime));

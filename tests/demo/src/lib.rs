@@ -119,14 +119,14 @@ static TABLE: MethodTable<Demo> = MethodTable(&[
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Add {
-    /// The name of the note.
+    /// What it is called.
     name: String,
-    /// The text of the note.
+    /// What it says.
     text: String,
-    /// Words that find the note.
+    /// Words to find it by.
     #[serde(default)]
     tags: Vec<String>,
-    /// True: tell the note before everything else.
+    /// Tell it before everything else.
     #[serde(default)]
     urgent: bool,
 }
@@ -135,7 +135,7 @@ struct Add {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
-    /// The name of the note.
+    /// What it is called.
     name: String,
 }
 

@@ -122,8 +122,8 @@ impl McpSession {
             }
         });
         let mut session = Self { server, lines, last_id: 0 };
-        // This client name has a character that no author may have. With a plain name the server would write it into
-        // hints, and the lines would differ from those of other surfaces.
+        // With a client name of plain characters, the server would write that name into hints as their author. The
+        // answers would then differ from those of other surfaces.
         let hello = serde_json::json!({
             "protocolVersion": PROTOCOL_VERSION,
             "capabilities": {},

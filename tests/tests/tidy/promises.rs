@@ -1,8 +1,8 @@
-//! Makes the tables of promises from the comments above the tests that prove them.
+//! Makes the tables of promises from the comments above the tests of these promises.
 //!
-//! The comment above the first test holds the section and the sentence, `Promise (SECTION): SENTENCE`, up to an empty
-//! line or another tag. The comment of a further test names the first: ``Promise: see `NAME`.`` In a vector the tag
-//! ends its `why`.
+//! The comment of the first test has the section and the sentence: `Promise (SECTION): SENTENCE`. The sentence ends at
+//! an empty line or at another tag. The comment of a further test names the first test: ``Promise: see `NAME`.`` In a
+//! test vector the tag ends the `why`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ const PAGE: &str = "nudge/docs/promises.md";
 const BEGINS: &str = "<!-- promises: UPDATE=1 cargo test -p nudge-tests --test tidy -->";
 const ENDS: &str = "<!-- end of promises -->";
 
-/// The sections of the page, in order.
+/// The sections of the page in order.
 const SECTIONS: [&str; 12] = [
     "hints",
     "kept hints",
@@ -41,7 +41,7 @@ enum TagKind {
 }
 
 impl TagKind {
-    /// Reads the text of a comment, without its marks. Returns `None` for text without a tag.
+    /// Reads the tag in the text of a comment without comment marks. Returns `None` if there is no tag.
     fn read(text: &str) -> Option<Self> {
         if let Some(first) = text.strip_prefix("Promise: see ") {
             return Some(Self::Further { first: first.trim_end_matches('.').trim_matches('`').to_owned() });
@@ -119,7 +119,7 @@ fn promise_tables() -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// Returns true for files whose tags are read: sources, vectors, and commands of the tests.
+/// Returns true for files whose tags are read: sources, test vectors, and commands of the tests.
 fn has_tags(file: &str) -> bool {
     match extension(file) {
         Some(extension) => {
@@ -159,8 +159,8 @@ fn read_tags(file: &str, text: &str) -> Vec<PromiseTag> {
     out
 }
 
-/// Finds the name of the test below a comment. A Rust function is a test by its attribute. In a file without Rust's
-/// test harness the test is `main`, or a name in `trial("NAME", ..)`.
+/// Finds the name of the test below a comment. A Rust function is a test if it has the attribute. In a file without
+/// Rust's test harness, the test is `main`, or a name in `trial("NAME", ..)`.
 fn named_test<'a>(file: &str, all: &[&'a str], from: usize) -> Option<&'a str> {
     let lines = &all[from..];
     let name = |line: &'a str| match extension(file) {
@@ -174,7 +174,7 @@ fn named_test<'a>(file: &str, all: &[&'a str], from: usize) -> Option<&'a str> {
     (is_test || is_listed()).then_some(name)
 }
 
-/// Reads the tag at the end of a vector's `why`; the line above has the name of the vector.
+/// Reads the tag at the end of a vector's `why`. The line above has the vector's name.
 fn read_vector_tags(file: &str, text: &str) -> Vec<PromiseTag> {
     let lines: Vec<_> = text.lines().map(|line| line.trim().trim_end_matches(',').trim_end_matches('"')).collect();
     let pairs = lines.iter().zip(lines.iter().skip(1));

@@ -1,4 +1,4 @@
-//! Makes the table of tuning constants from the code and the comments above them.
+//! Makes the table of tuning constants from the constants in the code and the comments above them.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ const PAGE: &str = "nudge/docs/tuning.md";
 const BEGINS: &str = "<!-- tuning: UPDATE=1 cargo test -p nudge-tests --test tidy -->";
 const ENDS: &str = "<!-- end of tuning -->";
 
-/// The sections of the page, each with the files that hold its constants.
+/// The sections of the page, each with the files that have its constants.
 const SECTIONS: [(&str, &[&str]); 8] = [
     ("Words of a prompt", &["nudge/core/src/relevance.rs", "nudge/core/src/relevance/likeness.rs"]),
     ("Hints at a start and a prompt", &["nudge/src/method/suggest/rank.rs", "nudge/src/method/suggest/index.rs"]),
@@ -44,13 +44,13 @@ const SECTIONS: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// A comment and the constants below it, which share it.
+/// A comment and the constants below it, which the comment describes together.
 struct ConstantGroup {
     comment: String,
     constants: Vec<String>,
 }
 
-/// Reads the constants with a fraction from the product code of a file, in the file's order.
+/// Reads the constants with a fraction from the product's code in a file, in the order of the file.
 fn read_constants(code: &str) -> Vec<ConstantGroup> {
     let constant = Regex::new(r"^(?:pub(?:\([a-z]+\))? )?const ([A-Z0-9_]+): (\w+) = (.+);$").unwrap();
     let mut groups: Vec<ConstantGroup> = Vec::new();

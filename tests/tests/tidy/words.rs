@@ -1,4 +1,4 @@
-//! Checks the parts of the style in CONTRIBUTING.md that can be counted: names, and first words of comments.
+//! Checks the countable rules of the style in CONTRIBUTING.md: names, and the first words of comments.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::{files, read};
 
-/// Type names of one word: terms of the field, and names that users of the library know.
+/// Type names of one word that are allowed: terms of the field, and names that users of the library use.
 const TERMS: [&str; 42] = [
     "Backend",
     "Caller",
@@ -53,10 +53,10 @@ const TERMS: [&str; 42] = [
     "Watchdog",
 ];
 
-/// Names of several types, each for another operating system or set of features.
+/// Names of more than one type. Each type of the same name is for another operating system or set of features.
 const VARIANTS: [&str; 6] = ["BoltLink", "ConnectionProbe", "FileId", "HeldFolder", "LifeSign", "LocalListener"];
 
-/// Words that are no subject: a comment must not begin with them.
+/// Words that are no subject. A comment must not begin with them.
 const OPENINGS: [&str; 14] = [
     "What", "Who", "Whoever", "Whose", "Whom", "Whether", "Of", "Those", "That", "One", "Its", "Nobody", "Where",
     "Which",
@@ -65,10 +65,10 @@ const OPENINGS: [&str; 14] = [
 /// The largest share of functions whose name is one word, in percent.
 const MAX_ONE_WORD_PERCENT: usize = 30;
 
-/// The most words that hide the subject in 1,000 words of comments: what, who, whoever, whose, nobody.
+/// The most words without a clear subject in 1,000 words of comments: what, who, whoever, whose, nobody.
 const MAX_RIDDLES_PER_1000: usize = 4;
 
-/// Returns the Rust code of the product by file: without tests, examples and benchmarks.
+/// Returns the product's Rust code by file, without tests, examples and benchmarks.
 fn product() -> Vec<(String, String)> {
     let is_product = |name: &String| {
         let is_test = ["tests/", "/tests/", "/examples/", "/benches/"].iter().any(|folder| name.contains(folder));

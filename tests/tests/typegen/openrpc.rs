@@ -1,11 +1,11 @@
-//! Writes the methods for programs: one `OpenRPC` document, and a JSON Schema for the params of each method.
+//! Writes the methods for programs: one `OpenRPC` document, and one JSON Schema for the params of each method.
 
 use nudge::{ErrorKind, MethodSpec};
 use serde_json::{Map, Value, json};
 
 use crate::HOW;
 
-/// Makes `openrpc.json`.
+/// Makes the text of `openrpc.json`.
 pub fn document(methods: &[&MethodSpec]) -> String {
     let errors = ErrorKind::ALL.into_iter().filter(|kind| kind.code() > 0);
     let errors: Vec<_> = errors.map(|kind| json!({"code": kind.code(), "message": kind.reason()})).collect();
@@ -45,7 +45,7 @@ fn row(method: &MethodSpec) -> Value {
     })
 }
 
-/// Makes the schemas of the methods' params, with the names of their files.
+/// Makes the schema of each method's params; returns the names of the files and their texts.
 pub fn schemas(methods: &[&MethodSpec]) -> Vec<(String, String)> {
     methods.iter().map(|method| (format!("{}.json", method.name), text(&(method.params)()))).collect()
 }

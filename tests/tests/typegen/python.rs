@@ -1,4 +1,4 @@
-//! Writes stubs for Python, formatted as its formatter does.
+//! Writes type stubs for Python, in the format of its formatter.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const KEYWORDS: &[&str] = &[
     "return", "try", "while", "with", "yield",
 ];
 
-/// Makes `_sources.pyi`.
+/// Makes the text of `_sources.pyi`.
 pub fn stubs(sources: &[Namespace]) -> String {
     let mut body = String::new();
     for source in sources {
@@ -20,13 +20,13 @@ pub fn stubs(sources: &[Namespace]) -> String {
     }
     body += "class Sources(NativeStore):\n    \"\"\"What `Store` inherits: the sources besides the hints.\"\"\"\n";
     for (index, source) in sources.iter().enumerate() {
-        // The formatter adds an empty line after the docstring.
+        // The formatter adds an empty line after a docstring.
         body += if index == 0 { "\n" } else { "" };
         let _ = write!(body, "    @property\n    def {}(self) -> {}: ...\n", attribute(source.name), source.class());
     }
     let mut head = format!("# Generated from the method tables; {HOW} writes it anew.\n");
     head += "\"\"\"The sources as `Store` has them.\"\"\"\n\n";
-    // Each name has the form in which code uses it, because a description may contain the bare word.
+    // Searches each name in the form in which code uses it, because a description may contain the bare word.
     let imports = |from: &str, names: &[(&str, &str)]| {
         let used: Vec<_> = names.iter().filter(|(_, mark)| body.contains(mark)).map(|(name, _)| *name).collect();
         if used.is_empty() { String::new() } else { format!("from {from} import {}\n", used.join(", ")) }
@@ -61,7 +61,7 @@ fn method(verb: &Verb, out: &mut String) {
         for Param { name, is_required, kind, .. } in &verb.params {
             let optional = if *is_required { "" } else { " | None = None" };
             let line = format!("        {}: {}{optional},", attribute(name), annotation(kind));
-            // Breaks the line as the formatter does.
+            // Breaks the line where the formatter would break it.
             let line =
                 if line.len() > WIDTH { line.replace(" | None = None", "\n        | None = None") } else { line };
             let _ = writeln!(out, "{line}");
@@ -108,7 +108,7 @@ fn quoted(words: &[String]) -> String {
     words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a name as an attribute or an option, as `nudge._namespaces` makes it.
+/// Returns a name as a Python attribute or option, in the form that `nudge._namespaces` makes.
 fn attribute(name: &str) -> String {
     let name = name.replace(['.', '-'], "_");
     if KEYWORDS.contains(&name.as_str()) { name + "_" } else { name }

@@ -1,20 +1,20 @@
-//! Reads the facts that both languages need about a source: its methods, their params, and the type of each param.
+//! Reads the facts about a source that both languages need: its methods, their params, and the type of each param.
 
 use nudge::ContextUse;
 use nudge_core::source::SourceSpec;
 use serde_json::Value;
 
-/// A source with methods of its own name.
+/// A source whose methods have its name as their prefix.
 pub struct Namespace {
     pub name: &'static str,
-    /// The source's own description.
+    /// The description that the source gives of itself.
     pub guide: &'static str,
     pub verbs: Vec<Verb>,
 }
 
 /// A method of a source.
 pub struct Verb {
-    /// The last part of the method's name: `add_many` for `nudge.records.add_many`.
+    /// The last part of the method's name, such as `add_many` of `nudge.records.add_many`.
     pub name: String,
     pub description: &'static str,
     pub params: Vec<Param>,
@@ -28,7 +28,7 @@ pub struct Param {
     pub kind: Kind,
 }
 
-/// The types that a JSON Schema allows, as far as type checkers can express them.
+/// The types of a JSON Schema that type checkers can express.
 pub enum Kind {
     Text,
     Words(Vec<String>),
@@ -36,7 +36,7 @@ pub enum Kind {
     Number,
     Truth,
     List(Box<Self>),
-    /// An object of values of one kind.
+    /// An object whose values have one kind.
     Map(Box<Self>),
     Any(Vec<Self>),
     /// The caller's context, in any form that the bindings accept.
@@ -45,7 +45,7 @@ pub enum Kind {
 }
 
 impl Namespace {
-    /// Makes the namespace of a source; `None` for the hints, whose methods have no prefix.
+    /// Reads the namespace of a source. Returns `None` for the hints, whose methods have no prefix.
     pub fn of(source: &SourceSpec) -> Option<Self> {
         let prefix = format!("nudge.{}.", source.name);
         let rows = (source.methods)().into_iter();
@@ -59,7 +59,7 @@ impl Namespace {
         (!verbs.is_empty()).then_some(Self { name: source.name, guide: source.guide, verbs })
     }
 
-    /// Returns the name of its class, such as `DemoSource`.
+    /// Returns the name of the source's class, such as `DemoSource`.
     pub fn class(&self) -> String {
         format!("{}Source", capitalized(self.name))
     }
@@ -99,13 +99,13 @@ impl Kind {
     }
 }
 
-/// Turns `add_many` into `AddMany`.
+/// Changes `add_many` to `AddMany`.
 pub fn capitalized(name: &str) -> String {
     let word = |word: &str| word.get(..1).map(|first| first.to_ascii_uppercase() + &word[1..]).unwrap_or_default();
     name.split('_').map(word).collect()
 }
 
-/// Wraps a text into lines of at most `width` characters, unless a word is longer.
+/// Wraps a text into lines of at most `width` characters. A longer word has its own line.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,12 +1,12 @@
 //! Compares the first sentence about each method in rustdoc, Python's `help`, the TypeScript declarations and the C
-//! header. The sentence is written in Rust, and the others must be equal. (Descriptions in the method tables are for
-//! models, and say when to call.)
+//! header. People write the sentence in Rust, and the others must equal it. (The descriptions in the method tables are
+//! for models, and say when to call a method.)
 
 use std::fs;
 
 use crate::tree;
 
-/// A method of the hints, with its names in Rust, Python and TypeScript; C has functions for some methods.
+/// A method of the hints with its names in Rust, Python and TypeScript. C has functions for some of the methods.
 struct Names {
     rust: &'static str,
     python: &'static str,
@@ -25,11 +25,11 @@ fn names(method: &str) -> Names {
     Names { rust: or(names.1), python: or(names.2), typescript }
 }
 
-/// Methods that have another name in Rust or in Python.
+/// The methods with another name in Rust or Python: the method, its name in Rust, its name in Python.
 const RENAMED: [(&str, &str, &str); 2] =
     [("list_components", "components", "list_components"), ("import", "", "import_")];
 
-/// Returns the first sentence of a comment on one line, without parts that each language spells in its own way.
+/// Returns the first sentence of a comment on one line, without the parts that each language writes in its own way.
 fn first(comment: &str) -> String {
     let words: Vec<_> =
         comment.split_whitespace().filter(|word| !["//", "///", "*", "/**", "*/"].contains(word)).collect();
@@ -42,7 +42,7 @@ fn first(comment: &str) -> String {
     text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned()
 }
 
-/// Returns the comment before a line with this beginning, in Rust, TypeScript and C.
+/// Returns the comment above the first line that begins with `begins`, in Rust, TypeScript or C.
 fn before(text: &str, begins: &str) -> Option<String> {
     let lines: Vec<_> = text.lines().collect();
     let index = lines.iter().position(|line| line.trim_start().starts_with(begins))?;

@@ -1,4 +1,4 @@
-//! Writes declarations for TypeScript.
+//! Writes type declarations for TypeScript.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::schema::{Kind, Namespace, Param, Verb, capitalized, wrapped};
 
 const WIDTH: usize = 120;
 
-/// Makes `sources.d.ts`.
+/// Makes the text of `sources.d.ts`.
 pub fn declarations(sources: &[Namespace]) -> String {
     let mut body = String::new();
     for source in sources {
@@ -46,11 +46,11 @@ fn params(source: &Namespace, verb: &Verb, out: &mut String) {
     comment(&format!("Params of `{}.{}`.", source.name, method(&verb.name)), "", out);
     let _ = writeln!(out, "export interface {} {{", params_name(source, verb));
     for Param { name, description, is_required, kind } in &verb.params {
-        // The type of a context explains itself.
+        // A context gets no comment, because its type has one.
         if !description.is_empty() && !matches!(kind, Kind::Context) {
             comment(description, "  ", out);
         }
-        // The names are those of the JSON params.
+        // The names stay as they are in the JSON params.
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let name = if plain { name.clone() } else { format!("'{name}'") };
         let (mark, null) = if *is_required { ("", "") } else { ("?", " | null") };
@@ -72,7 +72,7 @@ fn params_name(source: &Namespace, verb: &Verb) -> String {
     format!("{}{}Params", capitalized(source.name), capitalized(&verb.name))
 }
 
-/// Turns `add_many` into `addMany`, as the methods of a store are named.
+/// Changes `add_many` to `addMany`, the form of a store's methods.
 fn method(verb: &str) -> String {
     let name = capitalized(verb);
     name.get(..1).map(|first| first.to_ascii_lowercase() + &name[1..]).unwrap_or_default()
