@@ -1,4 +1,4 @@
-//! Counts allocations: those of a call, and the memory that a structure keeps alive.
+//! Counts the allocations of a call, and the memory that a structure keeps allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,8 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Off while times are measured: counting would slow both sides, but not by the same factor.
+/// True while allocations are counted. False while times are measured: counting would slow both sides, and one side
+/// more than the other.
 static ON: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
@@ -20,7 +21,7 @@ fn note(calls: u64, bytes: usize, sign: i64) {
     }
 }
 
-// SAFETY: every call is passed to the system's allocator unchanged.
+// SAFETY: every call goes to the system's allocator unchanged.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -45,12 +46,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The allocations of a piece of work.
+/// The allocations during some work.
 #[derive(Debug, Clone, Copy)]
 pub struct Count {
-    /// Allocations and reallocations.
+    /// The number of allocations and reallocations.
     pub calls: u64,
-    /// Allocated bytes that are not freed yet.
+    /// The number of allocated bytes that are not freed yet.
     pub live_bytes: i64,
 }
 

@@ -1,5 +1,5 @@
-//! Makes hints that are the same in every run: 100 components, 40 scopes, 30 tags (two for each hint, some much
-//! commoner than others), a reason on a third of them, values of about 59 bytes.
+//! Makes hints that are the same in every run: 100 components, 40 scopes and 30 tags. Each hint has two tags, and some
+//! tags are much more common than others. A third of the hints has a reason. A value has about 59 bytes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub const TAGS: usize = 30;
 
 /// The clock of a filled store begins at 2026-01-01.
 const EPOCH_MS: i64 = 1_767_225_600_000;
-/// The time over which the hints of a store were set.
+/// The time between the first and the last set of a store, in milliseconds.
 const SPAN_MS: i64 = 30 * 24 * 3_600_000;
 
 /// A small random generator (splitmix64) with a fixed seed, so that every run has the same data.
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// Returns a configuration without quotas and guard, whose costs are measured separately.
+/// Returns a configuration without limits and without the secret guard. Their costs are measured separately.
 pub fn config() -> Config {
     Config {
         max_components: usize::MAX,
@@ -53,7 +53,7 @@ pub fn config() -> Config {
     }
 }
 
-/// Returns the context of every row.
+/// Returns the context in which all rows call.
 pub fn place() -> ContextSpec {
     Context::builder()
         .cwd("/work/mono/svc-12/src")
@@ -63,7 +63,7 @@ pub fn place() -> ContextSpec {
         .env("CI", "1")
 }
 
-/// Returns scope number `index` of the 40; about half of them fit [`place`].
+/// Returns scope number `index` of the 40 scopes. About half of the scopes fit [`place`].
 pub fn scope(index: usize) -> ScopeSpec {
     let list = |items: &[&str]| items.iter().map(|&item| item.to_owned()).collect::<Vec<_>>();
     let folder = |glob: String| ScopeSpec { cwd_glob: vec![glob], ..ScopeSpec::default() };
@@ -89,7 +89,7 @@ pub fn scope(index: usize) -> ScopeSpec {
     }
 }
 
-/// Returns the scopes of a key's variants; three of the four fit [`place`].
+/// Returns the scopes for the variants of a key. Three of four fit [`place`].
 pub fn variants(count: usize) -> Vec<ScopeSpec> {
     let cwd = |glob: &str| ScopeSpec { cwd_glob: vec![glob.into()], ..ScopeSpec::default() };
     let all = [
@@ -110,7 +110,7 @@ pub struct Seed {
     pub updated_at: i64,
 }
 
-/// Makes `count` hints in the order in which they are set, each with its own key.
+/// Makes `count` hints in the order of their sets. Each has its own key.
 pub fn seeds(count: usize) -> Vec<Seed> {
     let mut random = Random(1);
     (0..count).map(|index| seed(index, count, &mut random)).collect()
@@ -122,7 +122,8 @@ fn seed(index: usize, count: usize, random: &mut Random) -> Seed {
     let verb = VERBS[random.below(VERBS.len())];
     let text = format!("docker compose {verb} --service {component} --profile dev-{:06x}", random.below(1 << 24));
     let value = if random.below(2) == 0 { HintValue::from(text) } else { HintValue::command(&text) };
-    // Takes the smaller of two random numbers: tag 0 is on every 8th hint, tag 29 on every 450th.
+    // Takes the smaller of two random numbers, so that low tags are common: tag 0 is on every 8th hint, tag 29 on every
+    // 450th.
     let mut tag = || format!("tag-{:02}", random.below(TAGS).min(random.below(TAGS)));
     let mut tags = vec![tag(), tag()];
     if tags[0] == tags[1] {
@@ -149,7 +150,7 @@ fn seed(index: usize, count: usize, random: &mut Random) -> Seed {
     }
 }
 
-/// Makes a store that holds the hints, each set and bumped at its time.
+/// Makes a store with these hints. Each is set and used at its time.
 pub fn store(seeds: &[Seed]) -> Nudge {
     let clock = Arc::new(ManualClock::new(EPOCH_MS));
     let nudge = Nudge::with_clock(config(), clock.clone());

@@ -1,5 +1,5 @@
-//! Makes the speed table of Nudge: each row measures Nudge and a peer that does the same work in the same run.
-//! `tests/bench/run` builds this program, pins it to processors and runs it; `README.md` explains the rows.
+//! Makes the speed table of Nudge. Each row measures Nudge and a peer, which does the same work in the same run.
+//! `tests/bench/run` builds this program, pins it to processors and runs it. `README.md` explains the rows.
 
 mod allocations;
 mod data;
@@ -32,7 +32,7 @@ const FULL: Scale = Scale {
     counted: 10,
 };
 
-/// A scale that only shows that every row still yields figures; the figures mean nothing.
+/// The scale of a smoke run, which only checks that every row yields figures. The figures mean nothing.
 const SMOKE: Scale = Scale {
     small: 200,
     large: 2_000,
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         }
         ["--row", name] => run(name, &FULL),
         ["--smoke", "--row", name] => {
-            // A smoke run ignores the times: a row passes if it yields its figures.
+            // A smoke run ignores the goals. It fails only if a figure is missing.
             if run(name, &SMOKE) == ExitCode::from(2) { ExitCode::from(2) } else { ExitCode::SUCCESS }
         }
         ["--probe", hints, queries] => {
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the exit code of a peer that runs as a separate process.
+/// Returns the exit code of a peer, which runs as a separate process.
 fn served(end: std::io::Result<()>) -> ExitCode {
     end.map_or_else(
         |error| {
@@ -96,7 +96,7 @@ fn served(end: std::io::Result<()>) -> ExitCode {
     )
 }
 
-/// Runs a row. Returns 0 when it passes, 1 when it misses a goal, 2 when there is no such row or a figure is missing.
+/// Runs a row. Returns 0 if it passes, 1 if it misses a goal, and 2 if there is no such row or a figure is missing.
 fn run(name: &str, scale: &Scale) -> ExitCode {
     let Some(row) = rows::ALL.iter().find(|row| row.name == name) else {
         eprintln!("no such row; --list names them");

@@ -1,5 +1,5 @@
-//! Measures times so that other work on the machine changes them little: the contenders take turns in short slices of
-//! one run, and the table compares medians of the turns.
+//! Measures times so that other work on the machine changes them little. The contenders take turns in short slices of
+//! one run, and the table compares the medians of the turns.
 
 use std::ffi::OsStr;
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Measures the processor time of this thread, so that other processes of a busy machine do not count. Without such a
-/// clock it measures wall time.
+/// clock, measures the wall time.
 pub struct Stopwatch(f64);
 
 impl Stopwatch {
@@ -23,7 +23,7 @@ impl Stopwatch {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn clock_ns() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    // An `f64` holds hours of processor time in nanoseconds exactly.
+    // An `f64` is exact for hours of processor time in nanoseconds.
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
@@ -32,7 +32,7 @@ fn clock_ns() -> f64 {
     wall_ns()
 }
 
-/// Returns the wall time.
+/// Returns the wall time in nanoseconds since the first call.
 pub fn wall_ns() -> f64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed().as_nanos() as f64
@@ -41,12 +41,12 @@ pub fn wall_ns() -> f64 {
 /// The clock that measures a contender.
 #[derive(Debug, Clone, Copy)]
 pub enum Clock {
-    /// This thread's processor time.
+    /// The processor time of this thread.
     Thread,
-    /// Wall time.
+    /// The wall time.
     Wall,
-    /// This thread's processor time plus that of the process that it calls and waits for: the time of an answer on one
-    /// otherwise idle processor. Wall time if the system does not report the other process.
+    /// The processor time of this thread and of the process that it calls and waits for. On one idle processor this
+    /// would be the time of an answer. If the system does not report the other process, this is the wall time.
     Asking(u32),
 }
 
@@ -60,13 +60,13 @@ impl Clock {
     }
 }
 
-/// Returns the processor time of a process's threads. A thread that ends meanwhile takes its time out of the sum; idle
-/// threads of a server end after seconds.
+/// Returns the processor time of all threads of a process, in nanoseconds. The time of a thread that has ended is not
+/// in the sum; a server's idle threads end only after seconds.
 fn process_ns(pid: u32) -> Option<f64> {
     threads_ns(&pid.to_string(), |_| true)
 }
 
-/// Returns the processor time of this process's other threads; the calling thread is measured as the caller.
+/// Returns the processor time of all threads of this process except the calling thread, in nanoseconds.
 pub fn other_threads_ns() -> Option<f64> {
     let own = std::fs::read_link("/proc/thread-self").ok()?;
     threads_ns("self", |thread| Some(thread) != own.file_name())
@@ -82,10 +82,10 @@ fn threads_ns(process: &str, is_counted: impl Fn(&OsStr) -> bool) -> Option<f64>
     Some(ns.sum())
 }
 
-/// A side of a comparison; a call does its work `n` times.
+/// One side of a comparison. A call does the work as many times as its argument says.
 pub type Work<'a> = Box<dyn FnMut(usize) + 'a>;
 
-/// Wraps a closure that does its work once; `step` counts up through all calls.
+/// Makes a side from a closure that does the work once. `step` is the number of the work, counted over all calls.
 pub fn work<'a, T>(mut once: impl FnMut(usize) -> T + 'a) -> Work<'a> {
     let mut step = 0;
     Box::new(move |n| {
@@ -96,7 +96,7 @@ pub fn work<'a, T>(mut once: impl FnMut(usize) -> T + 'a) -> Work<'a> {
     })
 }
 
-/// The number and length of turns.
+/// The number and the length of turns.
 #[derive(Debug, Clone, Copy)]
 pub struct Turns {
     /// The number of turns of each contender.
@@ -105,7 +105,7 @@ pub struct Turns {
     pub slice: Duration,
 }
 
-/// The nanoseconds per operation of each contender, turn by turn.
+/// The nanoseconds per operation of each contender in each turn.
 pub struct Times(Vec<Vec<f64>>);
 
 impl Times {
@@ -114,23 +114,24 @@ impl Times {
         median(self.0[contender].clone())
     }
 
-    /// Returns the median, over the turns, of one contender's time divided by another's.
+    /// Returns the ratio of one contender's time to another's: the median over the turns.
     pub fn ratio(&self, contender: usize, to: usize) -> f64 {
         median(self.0[contender].iter().zip(&self.0[to]).map(|(a, b)| a / b).collect())
     }
 }
 
-/// Lets contenders take turns. Each first runs for a whole slice, which also warms its caches.
+/// Lets contenders take turns and measures them with [`Clock::Thread`]. Each contender first runs for a whole slice,
+/// which also fills its caches.
 pub fn interleave(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
     take_turns(turns, &vec![Clock::Thread; contenders.len()], contenders)
 }
 
-/// Does the same with [`wall_ns`], for contenders that wait for other processes.
+/// Lets contenders take turns and measures them with [`Clock::Wall`], because they wait for other processes.
 pub fn interleave_processes(turns: Turns, contenders: &mut [Work<'_>]) -> Times {
     take_turns(turns, &vec![Clock::Wall; contenders.len()], contenders)
 }
 
-/// Does the same with a clock for each contender.
+/// Lets contenders take turns and measures each with its own clock.
 pub fn take_turns(turns: Turns, clocks: &[Clock], contenders: &mut [Work<'_>]) -> Times {
     let both = contenders.iter_mut().zip(clocks);
     let counts: Vec<_> = both.map(|(contender, &clock)| calibrate(contender, clock, turns.slice)).collect();
@@ -145,7 +146,7 @@ pub fn take_turns(turns: Turns, clocks: &[Clock], contenders: &mut [Work<'_>]) -
     Times(times)
 }
 
-/// Returns the number of operations that fill a slice, at least one.
+/// Returns the number of operations that fill a slice; at least one.
 fn calibrate(contender: &mut Work<'_>, clock: Clock, slice: Duration) -> usize {
     let mut count = 1;
     loop {
@@ -158,12 +159,12 @@ fn calibrate(contender: &mut Work<'_>, clock: Clock, slice: Duration) -> usize {
     }
 }
 
-/// Returns the median of `numbers`; NaN when there are none.
+/// Returns the median of `numbers`. Returns NaN if there are none.
 pub fn median(numbers: Vec<f64>) -> f64 {
     percentile(numbers, 50.0)
 }
 
-/// Returns the smallest number that is at least as large as `percent` of all; NaN when there are none.
+/// Returns the smallest number that is at least as large as `percent` percent of all. Returns NaN if there are none.
 pub fn percentile(mut numbers: Vec<f64>, percent: f64) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
     // The rank is small and positive, so the conversion is exact.

@@ -1,4 +1,4 @@
-//! Holds the other side of each comparison, written in the usual way without Nudge's optimisations.
+//! Contains the peers: the other side of each comparison, written in the usual way without Nudge's optimisations.
 
 pub mod bare_http;
 pub mod echo_tool;

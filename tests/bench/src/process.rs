@@ -1,4 +1,4 @@
-//! Runs the processes that rows measure or compare with: finds their programs, and starts servers.
+//! Runs the processes that rows measure or compare with: finds the programs, and starts servers.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,22 +8,23 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The variable that names the folder with the programs that `tests/bench/run` has built.
+/// The environment variable with the folder of the programs that `tests/bench/run` has built.
 const PROGRAMS: &str = "NUDGE_BENCH_PROGRAMS";
 /// The pause between two checks whether a server has written its address.
 const POLL: Duration = Duration::from_millis(1);
-/// The key of a hint that every [`Server`] holds, with [`VALUE`].
+/// The component and the key of a hint that every [`Server`] stores with [`VALUE`].
 pub const KEY: (&str, &str) = ("service-12", "build");
 /// A value of typical length.
 pub const VALUE: &str = "docker compose build --service service-12 --profile dev-00af";
 
-/// Returns the path of a program that the row needs; `None` if it could not be built, or in a smoke run.
+/// Returns the path of a program that the row needs. Returns `None` if the program could not be built, and in a smoke
+/// run.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = Path::new(&std::env::var_os(PROGRAMS)?).join(name);
     path.is_file().then_some(path)
 }
 
-/// Returns a command that runs the program on one processor, if the system can do that.
+/// Returns a command that runs the program on one processor, if the system can do this.
 pub fn on_processor(number: usize, program: &Path) -> Command {
     let pin = ["-c".to_owned(), number.to_string()];
     let can = Command::new("taskset").args(&pin).arg("true").status().is_ok_and(|status| status.success());
@@ -35,7 +36,7 @@ pub fn on_processor(number: usize, program: &Path) -> Command {
     command
 }
 
-/// A process that reads requests and writes answers line by line.
+/// A process that reads requests line by line and writes each answer as a line.
 pub struct Lines {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -56,13 +57,13 @@ impl Lines {
         self.child.id()
     }
 
-    /// Sends a line; `line` has its own line break.
+    /// Sends `line`, which ends with a line break.
     pub fn send(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("open until dropped");
         stdin.write_all(line.as_bytes()).expect("it reads");
     }
 
-    /// Returns the next line from the process.
+    /// Waits for the next line of the process and returns it.
     pub fn receive(&mut self) -> &str {
         self.answer.clear();
         let read = self.stdout.read_line(&mut self.answer).expect("it writes");
@@ -81,7 +82,7 @@ impl Lines {
 impl Drop for Lines {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // The process ends by itself when its stdin ends.
+        // The process ends when its stdin ends.
         let _ = self.child.wait();
     }
 }
@@ -93,29 +94,29 @@ pub const INITIALIZE: &str = concat!(
     "\n"
 );
 
-/// Returns a line with a call of a tool.
+/// Returns the line that calls a tool.
 pub fn tool_call(name: &str, arguments: &Value) -> String {
     let params = json!({"name": name, "arguments": arguments});
     format!("{}\n", json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
 }
 
-/// A running `nudge serve` with its own folder, which holds [`KEY`].
+/// A running `nudge serve` with its own folder. Its store has the hint [`KEY`].
 pub struct Server {
-    /// The MCP connection, after the greeting.
+    /// The MCP connection, which has sent its greeting.
     pub mcp: Lines,
     /// The HTTP port.
     pub port: u16,
     token: String,
-    // This is the last field, so that the server has ended before its folder is removed.
+    // The last field, so that the server ends before its folder is removed.
     dir: TempDir,
 }
 
 impl Server {
-    /// Starts a server; `command` is the `nudge` binary, without arguments yet.
+    /// Starts a server. `command` runs the `nudge` binary and has no arguments yet.
     pub fn start(mut command: Command) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("nudge-bench-").tempdir()?;
         command.args(["serve", "--port", "0"]).env("NUDGE_RUNTIME_DIR", runtime(&dir));
-        // Hints apply in every folder, wherever the benchmark runs.
+        // Hints apply everywhere, in whatever folder the benchmark runs.
         command.env("NUDGE_DEFAULT_REACH", "everywhere");
         let mut mcp = Lines::start(command)?;
         mcp.initialize();
@@ -137,12 +138,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Returns the runtime directory, for commands that must find the server.
+    /// Returns the runtime directory, by which commands find the server.
     pub fn runtime(&self) -> PathBuf {
         runtime(&self.dir)
     }
 
-    /// Returns a complete HTTP request with a call.
+    /// Returns the bytes of an HTTP request that makes a call.
     pub fn request(&self, method: &str, params: &Value) -> Vec<u8> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         request(self.port, &self.token, &body)
@@ -153,7 +154,7 @@ fn runtime(dir: &TempDir) -> PathBuf {
     dir.path().join("run")
 }
 
-/// Returns a complete `POST /`.
+/// Returns the bytes of a `POST /` with this body.
 pub fn request(port: u16, token: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(

@@ -1,4 +1,4 @@
-//! Makes a project, and the source that is called about it.
+//! Makes a project of code, and opens the source `code` on it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,12 +12,12 @@ use nudge_core::source::{DataDir, Source, SourceHost};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-/// A little more than the time for which a file counts as just changed.
+/// The time after which a file no longer counts as just changed, and some more.
 const JUST_CHANGED: Duration = Duration::from_millis(2_100);
-/// The number of functions of a file.
+/// The number of functions in a file.
 pub const FUNCTIONS: usize = 20;
 
-/// A generated project: files of functions, each of which calls a function of another file.
+/// A generated project. Each function calls a function of another file.
 pub struct Project(PathBuf);
 
 impl Project {
@@ -26,7 +26,7 @@ impl Project {
         Self(root.to_owned())
     }
 
-    /// Makes a project of so many files in an empty folder.
+    /// Makes a project of this many files in an empty folder.
     pub fn new(root: &Path, files: usize) -> Self {
         let project = Self::at(root);
         fs::write(project.path().join("pyproject.toml"), "[project]\nname = \"made-up\"\n").expect("there is room");
@@ -36,12 +36,12 @@ impl Project {
         project
     }
 
-    /// Returns its folder.
+    /// Returns the folder of the project.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a file whose functions have a parameter of this name.
+    /// Writes a file. Its functions have a parameter with the name `param`.
     pub fn write(&self, file: usize, files: usize, param: &str) {
         let other = (file + 1) % files;
         let mut text = format!("import module_{other}\n\n");
@@ -56,8 +56,8 @@ impl Project {
         fs::write(self.path().join(format!("module_{file}.py")), text).expect("there is room");
     }
 
-    /// Waits until no file counts as just changed. Until then each answer reads such a file again, since a second
-    /// change within a tick of the file system's clock would not show.
+    /// Waits until no file counts as just changed. Before that, each answer reads a changed file again: a second change
+    /// within one tick of the file system's clock would not change the file's time.
     pub fn settle(&self) {
         let marks = |entry: std::io::Result<fs::DirEntry>| entry.and_then(|entry| entry.metadata()?.modified());
         let all = fs::read_dir(self.path()).expect("it was made").map(|entry| marks(entry).expect("it is there"));
@@ -73,18 +73,18 @@ impl Project {
     }
 }
 
-/// The source for code, as a session calls it.
+/// The source `code` as a session calls it.
 pub struct Code(pub Arc<dyn Source>);
 
 impl Code {
-    /// Opens the source as a process for a single call does; everything is read when this returns.
+    /// Opens the source as a process for a single call does. All files are read when this returns.
     pub fn open(caches: &Path) -> Self {
         let host = SourceHost::new_alone(caches, &SOURCE, &[]).expect("the defaults are allowed");
         let opened = (SOURCE.open)(SourceHost { cache: DataDir::new(caches), ..host });
         Self(opened.expect("the folder is there"))
     }
 
-    /// Calls `nudge.code.VERB`.
+    /// Calls `nudge.code.VERB`; returns the answer as JSON text.
     pub fn ask(&self, verb: &str, params: &RawValue) -> Box<RawValue> {
         self.0.call(&format!("nudge.code.{verb}"), params).expect("the params are right")
     }

@@ -1,4 +1,4 @@
-//! Makes records that are the same in every run, with bodies of about 800 characters, in their own database.
+//! Makes records that are the same in every run, and a database with them. A body has about 800 characters.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,30 +18,30 @@ use serde_json::{Value, json};
 
 use crate::data::Random;
 
-/// The dimensions of a vector, as of all-MiniLM-L6-v2.
+/// The number of dimensions of a vector, which is that of the model all-MiniLM-L6-v2.
 pub const DIMS: usize = 384;
-/// The number of questions, which are asked in turn.
+/// The number of questions, which are asked one after another.
 pub const QUESTIONS: usize = 64;
-/// The number of made-up names besides words.
+/// The number of invented names among the words.
 const NAMES: usize = 20_000;
 /// The number of projects that share the records.
 const PROJECTS: usize = 10;
-/// The model's name.
+/// The name of the model.
 const MODEL: &str = "bench";
 
-/// A source of words as English texts have them: the records of an evaluation set.
+/// The records of an evaluation set: their words occur as often as in English texts.
 const RECORDS: &str = include_str!("../../records/set-a/records.jsonl");
-/// Questions as people ask them.
+/// The questions of people from the same evaluation set.
 const ASKED: &str = include_str!("../../records/set-a/questions.jsonl");
 
-/// Makes the texts of records: runs of words as they follow each other in other records, and rare names.
+/// Makes the texts of records: runs of words from other records, and rare names.
 pub struct Texts {
     words: Vec<String>,
     seed: u64,
 }
 
 impl Texts {
-    /// Makes other texts from the same words for another seed.
+    /// Makes texts from the same words. Another seed makes other texts.
     pub fn new(seed: u64) -> Self {
         let mut words = Vec::new();
         for record in RECORDS.lines().map(|line| serde_json::from_str::<Value>(line).expect("it is JSON")) {
@@ -64,7 +64,7 @@ impl Texts {
         (title, (0..16).map(|_| part(&mut random)).collect::<Vec<_>>().join(" "))
     }
 
-    /// Returns questions of people.
+    /// Returns the questions of people.
     pub fn questions() -> Vec<String> {
         let query = |line: &str| {
             let asked: Value = serde_json::from_str(line).expect("it is JSON");
@@ -74,7 +74,7 @@ impl Texts {
     }
 }
 
-/// Returns true for plain prose: other words may look like a credential when they are joined.
+/// Returns true for a word of plain prose. Other words may look like a credential when they are joined.
 fn is_harmless(word: &str) -> bool {
     let lower = word.to_lowercase();
     let names_a_secret = ["pass", "secret", "token", "key", "credential", "auth", "sign", "pin"];
@@ -82,19 +82,20 @@ fn is_harmless(word: &str) -> bool {
         && !names_a_secret.iter().any(|name| lower.contains(name))
 }
 
-/// Returns a vector of length 1 that differs for each seed.
+/// Returns a vector of length 1. Each seed has another vector.
 pub fn vector_of(seed: u64) -> Vec<f32> {
     let mut random = Random(seed);
     let numbers: Vec<f32> = (0..DIMS).map(|_| (random.below(2_001) as f32 - 1_000.0) / 1_000.0).collect();
     unit(&numbers).expect("it is longer than 0")
 }
 
-/// Returns the vector of a question: every hundredth record has a cosine of about 0.7 to it.
+/// Returns the vector of a question. Every hundredth record has a cosine of about 0.7 to it.
 fn meaning(question: usize) -> Vec<f32> {
     vector_of(question as u64 % QUESTIONS as u64)
 }
 
-/// Returns the vector of a record, which is near one of many meanings; questions ask for some of them.
+/// Returns the vector of a record. The vector is near one of `MEANINGS` meanings, and each question has one of these
+/// meanings.
 fn near_meaning(id: u64) -> Vec<f32> {
     const MEANINGS: u64 = 100;
     let center = vector_of(id % MEANINGS);
@@ -102,7 +103,7 @@ fn near_meaning(id: u64) -> Vec<f32> {
     unit(&center.iter().zip(&own).map(|(center, own)| center + own).collect::<Vec<_>>()).expect("it is longer than 0")
 }
 
-/// A model that knows the vectors of the questions and takes no time.
+/// A model that has the vectors of the questions in a table, so it takes no time.
 struct Known(HashMap<String, Vec<f32>>);
 
 impl TextEmbedder for Known {
@@ -135,12 +136,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Uses the database in this folder.
+    /// Uses the existing database in this folder.
     pub fn at(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), texts: Texts::new(1) }
     }
 
-    /// Makes a database with so many records in an empty folder.
+    /// Makes a database with this many records in an empty folder.
     pub fn filled(folder: &Path, count: usize) -> Self {
         let desk = Self::at(folder);
         let record = |index: usize| {
@@ -155,7 +156,7 @@ impl Desk {
         let file = desk.folder().join("all.json");
         fs::write(&file, all.to_string()).expect("there is room for files");
         let imported = desk.open(false).call("import", &json!({"file": file}));
-        // A few records are refused: two joined runs of words look like a credential in about every few hundredth.
+        // A few hundredths of the records are refused: two joined runs of words look like a credential.
         let taken = imported["imported"].as_u64().and_then(|taken| usize::try_from(taken).ok()).unwrap_or_default();
         assert!(taken * 100 >= count * 98, "{taken}: {}", imported["errors"][0]);
         desk
@@ -171,7 +172,7 @@ impl Desk {
         self.folder().join("data").join("records.db")
     }
 
-    /// Gives every record a vector, as the model would.
+    /// Gives every record a vector, as a model would.
     pub fn put_vectors(&self) {
         let mut c = Connection::open(self.path()).expect("the database is there");
         let ids = |c: &Connection| -> nudge_storage::rusqlite::Result<Vec<i64>> {
@@ -187,7 +188,7 @@ impl Desk {
         tx.commit().expect("there is room for files");
     }
 
-    /// Opens the source, with a model that knows the questions or without a model.
+    /// Opens the source: with the model of the questions, or without a model.
     pub fn open(&self, has_model: bool) -> Records {
         let models: Arc<dyn ModelProvider> = if has_model {
             let known = Texts::questions().into_iter().zip(0..).map(|(text, index)| (text, meaning(index)));
@@ -201,7 +202,7 @@ impl Desk {
     }
 }
 
-/// The records as a session calls them, with the session's worker.
+/// The source `records` as a session calls it, with the session's worker thread.
 pub struct Records {
     source: Arc<dyn Source>,
     stop: StopFlag,
@@ -227,23 +228,23 @@ impl Records {
         Self { source, stop, worker: Some(worker) }
     }
 
-    /// Returns params in the form of a call.
+    /// Returns params as JSON text.
     pub fn raw(params: &Value) -> Box<RawValue> {
         to_raw_value(params).expect("it is JSON")
     }
 
-    /// Makes a call and returns the JSON answer.
+    /// Makes a call; returns the answer as JSON text.
     pub fn ask(&self, verb: &str, params: &RawValue) -> Box<RawValue> {
         self.source.call(&format!("nudge.records.{verb}"), params).expect("the params are right")
     }
 
-    /// Makes a call and parses the answer.
+    /// Makes a call; returns the parsed answer.
     pub fn call(&self, verb: &str, params: &Value) -> Value {
         serde_json::from_str(self.ask(verb, &Self::raw(params)).get()).expect("it is JSON")
     }
 
-    /// Saves a record with a key, as every client except the command line does. A text that looks like a credential is
-    /// refused.
+    /// Saves a record with a key, as every client except the command line does. Returns the refusal if the text looks
+    /// like a credential.
     pub fn save(&self, key: &str, params: &Value) -> Result<Box<RawValue>> {
         let caller = Caller::with_name("bench").with_key(Some(key));
         self.source.call_by(caller, "nudge.records.upsert", &Self::raw(params))

@@ -1,4 +1,4 @@
-//! Lists the rows of the table. A new row is a function in a file of its own and an entry here.
+//! Lists the rows of the table. A new row is a function in its own file, and an entry here.
 
 pub mod brain;
 pub mod c;
@@ -23,9 +23,9 @@ pub mod transfer;
 
 use crate::table::{Cpus, Row};
 
-/// A row that needs nothing but this binary.
+/// The programs of a row that only needs this binary.
 const NONE: &[&str] = &[];
-/// A row that starts the `nudge` binary.
+/// The programs of a row that starts the `nudge` binary.
 const OURS: &[&str] = &["nudge"];
 
 /// Every row, in the order of the table.

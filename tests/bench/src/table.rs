@@ -1,14 +1,14 @@
-//! Holds the rows, their measurements, and the table.
+//! Defines the rows, their measurements, and the table.
 
 use crate::measure::{Times, Turns};
 
-/// An entry of the registry in [`crate::rows::ALL`]; a run yields one or more lines.
+/// An entry of [`crate::rows::ALL`]. A run of the row yields one or more lines.
 pub struct Row {
-    /// The name for `--row`.
+    /// The name of the row, for `--row`.
     pub name: &'static str,
-    /// The processors on which it runs.
+    /// The processors on which the row runs.
     pub cpus: Cpus,
-    /// The programs that `tests/bench/run` must build first, see [`crate::process::program`].
+    /// The programs that `tests/bench/run` must build first; see [`crate::process::program`].
     pub programs: &'static [&'static str],
     /// Measures the row.
     pub run: fn(&Scale) -> Vec<Line>,
@@ -17,9 +17,9 @@ pub struct Row {
 /// The processors that a row needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cpus {
-    /// Pinned to one processor.
+    /// The row is pinned to one processor.
     One,
-    /// Two processors: its threads run at the same time.
+    /// The row has two processors, because its threads run at the same time.
     Two,
 }
 
@@ -33,47 +33,47 @@ impl Cpus {
     }
 }
 
-/// The sizes of stores and the numbers of turns.
+/// The sizes of the stores and the numbers of turns.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
     /// The number of hints in a store of the default size.
     pub small: usize,
     /// The number of hints in a large store.
     pub large: usize,
-    /// The turns for work of less than a few milliseconds.
+    /// The turns for work that takes less than a few milliseconds.
     pub turns: Turns,
-    /// The number of turns for work of a tenth of a second and more.
+    /// The number of turns for work that takes a tenth of a second or more.
     pub long_rounds: usize,
-    /// The number of `get` calls whose latencies are measured together.
+    /// The number of `get` calls whose latencies make one measurement.
     pub latencies: usize,
-    /// The number of queries by which two counted runs differ.
+    /// The difference between the numbers of queries in two counted runs.
     pub counted: usize,
 }
 
 /// A line of the table.
 pub struct Line {
-    /// The measured thing.
+    /// The work that is measured.
     pub what: String,
     /// The largest allowed figure.
     pub limit: f64,
-    /// The unit of `limit` and `measured`; `x` for a ratio to the peer.
+    /// The unit of `limit` and `measured`. `x` means a ratio to the peer.
     pub unit: &'static str,
-    /// The figure; `None` if this machine cannot measure it.
+    /// The measured figure. `None` if this machine cannot measure it.
     pub measured: Option<f64>,
-    /// The peer.
+    /// The name of the peer.
     pub peer: String,
-    /// The figures of both sides in plain units.
+    /// The figures of both sides with their units.
     pub absolute: String,
 }
 
 impl Line {
-    /// Makes a line with the ratio of the first contender's time to the second's.
+    /// Makes a line with the ratio of the first contender's time to the second contender's time.
     pub fn of_times(what: String, limit: f64, peer: &str, times: &Times) -> Self {
         let (measured, absolute) = (Some(times.ratio(0, 1)), versus(times.median(0), times.median(1)));
         Self { what, limit, unit: "x", measured, peer: peer.into(), absolute }
     }
 
-    /// Returns true if the goal is missed. A missing measurement passes; NaN misses.
+    /// Returns true if the line misses its goal. A missing figure passes, and NaN fails.
     pub fn fails(&self) -> bool {
         self.measured.is_some_and(|measured| measured.is_nan() || measured > self.limit)
     }
@@ -123,7 +123,7 @@ fn figure(number: f64, unit: &str) -> String {
     if unit == "x" { format!("{number:.digits$}x") } else { format!("{number:.digits$} {unit}").trim_end().into() }
 }
 
-/// Formats a time with a fitting unit.
+/// Formats a time in nanoseconds with a suitable unit.
 pub fn time(ns: f64) -> String {
     match ns {
         _ if ns < 1e3 => format!("{ns:.0} ns"),
@@ -133,7 +133,7 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// Formats two times, Nudge's first.
+/// Formats two times. Nudge's time comes first.
 pub fn versus(ours: f64, peer: f64) -> String {
     format!("{} / {}", time(ours), time(peer))
 }

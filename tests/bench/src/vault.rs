@@ -1,4 +1,4 @@
-//! Makes notes that are the same in every run, and a session with them.
+//! Makes notes that are the same in every run, and a session that has read them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::data::Random;
 use crate::records::Texts;
 
-/// A brain of generated notes with two sections each, and a session that has read it.
+/// A brain of generated notes and a session that has read it. Each note has two sections.
 pub struct Vault {
     folder: PathBuf,
     source: Arc<dyn Source>,
@@ -28,13 +28,13 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// Makes a brain of so many notes in an empty folder, and waits until all are read.
+    /// Makes a brain of this many notes in an empty folder. Waits until the session has read all of them.
     pub fn filled(folder: &Path, notes: usize) -> Self {
         write_notes(folder, notes);
         Self::at(folder, notes)
     }
 
-    /// Uses the brain in this folder, and waits until all notes are read.
+    /// Uses the existing brain in this folder. Waits until the session has read all notes.
     pub fn at(folder: &Path, notes: usize) -> Self {
         let source = opened(folder, folder);
         let stop = StopFlag::default();
@@ -48,7 +48,7 @@ impl Vault {
         vault
     }
 
-    /// Waits until the worker has made a condition true.
+    /// Waits until the worker thread has made a condition true.
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let mut looks = 0..600;
         while !is_so(self) {
@@ -62,19 +62,19 @@ impl Vault {
         path(&self.folder.join("brain"), index)
     }
 
-    /// Opens the index.
+    /// Opens the database of the index.
     pub fn index(&self) -> Connection {
         let stands = self.call("status", &json!({}));
         Connection::open(stands["index"].as_str().unwrap_or_default()).expect("the index is there")
     }
 
-    /// Calls `nudge.brain.context` and returns the JSON answer.
+    /// Calls `nudge.brain.context`; returns the answer as JSON text.
     pub fn ask(&self, params: &RawValue) -> Box<RawValue> {
         self.source.call("nudge.brain.context", params).expect("the params are right")
     }
 
-    /// Makes a call and parses the answer. Under valgrind a check of all notes takes longer than a call waits, so the
-    /// call is repeated as its refusal says.
+    /// Makes a call; returns the parsed answer. Repeats the call if its refusal says so: under valgrind, checking all
+    /// notes takes longer than a call waits.
     pub fn call(&self, verb: &str, params: &Value) -> Value {
         let params = to_raw_value(params).expect("it is JSON");
         let answer = loop {
@@ -95,7 +95,7 @@ impl Drop for Vault {
     }
 }
 
-/// Writes so many notes into a folder.
+/// Writes this many notes into a folder.
 pub fn write_notes(folder: &Path, notes: usize) {
     let (root, texts) = (folder.join("brain"), Texts::new(3));
     for index in 0..notes {
@@ -105,7 +105,7 @@ pub fn write_notes(folder: &Path, notes: usize) {
     }
 }
 
-/// Opens the source for the brain in a folder, with its index in another folder.
+/// Opens the source on the brain of a folder. The index is in another folder.
 pub fn opened(folder: &Path, index_folder: &Path) -> Arc<dyn Source> {
     let root = folder.join("brain");
     let given = [("brain.root", root.to_str().expect("temporary folders are of UTF-8"))];
@@ -113,7 +113,7 @@ pub fn opened(folder: &Path, index_folder: &Path) -> Arc<dyn Source> {
     (SOURCE.open)(host).expect("the folder is there")
 }
 
-/// Calls the status until the index agrees with the files, because one call reads only for a limited time.
+/// Calls the status until the index agrees with the files, because a single call reads files only for a limited time.
 pub fn status_in_step(source: &dyn Source) -> Value {
     let params = to_raw_value(&json!({})).expect("it is JSON");
     loop {
@@ -130,7 +130,7 @@ pub fn path(root: &Path, index: usize) -> PathBuf {
     root.join(format!("domains/d{}/f{}/note{index}.md", index % 7, index % 13))
 }
 
-/// Makes a note with a head, a relation and two sections.
+/// Makes a note with frontmatter, a relation and two sections.
 pub fn note(texts: &Texts, index: usize, notes: usize) -> String {
     let section = |part: usize| {
         let (title, body) = texts.record(2 * index + part);

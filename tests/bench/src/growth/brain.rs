@@ -1,4 +1,4 @@
-//! Measures a brain by its number of notes.
+//! Measures how the cost of a brain grows with its number of notes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::of;
 use crate::records::{QUESTIONS, Texts};
 use crate::vault::{Vault, opened, path, status_in_step, write_notes};
 
-/// Writes the notes and makes their index.
+/// Writes the notes and builds their index.
 pub fn fill(folder: &Path, items: usize) {
     write_notes(folder, items);
     let source = opened(folder, folder);
@@ -16,7 +16,7 @@ pub fn fill(folder: &Path, items: usize) {
     source.close();
 }
 
-/// Calls all verbs.
+/// Calls all verbs of the brain.
 pub fn ask(folder: &Path, items: usize) {
     let vault = Vault::at(folder, items);
     let questions = Texts::questions();

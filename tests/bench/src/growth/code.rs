@@ -1,4 +1,4 @@
-//! Measures the code of a project by its number of functions.
+//! Measures how the cost of a project's code grows with its number of functions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ fn opened(folder: &Path) -> Arc<dyn Source> {
         .expect("the folder is there")
 }
 
-/// Calls the source until all of the project is read.
+/// Calls the source until it has read the whole project.
 fn wait(source: &dyn Source, root: &Path) {
     while answer(source, "nudge.code.status", &json!({"root": root}))["as_of"]["complete"] != true {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Writes the project and makes its index.
+/// Writes the project and builds its index.
 pub fn fill(folder: &Path, items: usize) {
     let root = folder.join("project");
     std::fs::create_dir(&root).expect("there is room for files");
@@ -35,7 +35,7 @@ pub fn fill(folder: &Path, items: usize) {
     source.close();
 }
 
-/// Calls all verbs.
+/// Calls all verbs of the code.
 pub fn ask(folder: &Path, items: usize) {
     let (root, files) = (folder.join("project"), items / FUNCTIONS);
     let project = Project::at(&root);

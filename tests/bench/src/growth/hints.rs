@@ -1,4 +1,4 @@
-//! Measures a store by its number of hints.
+//! Measures how the cost of a store grows with its number of hints.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use super::{call, of};
 use crate::data;
 
-/// The number of hints of an import.
+/// The number of hints in an import.
 const IMPORTED: usize = 100;
-/// The number of hints whose words one prompt reads.
+/// The number of hints whose words a single prompt reads.
 const WORDS_READ: usize = 1_000;
 
-/// Calls all verbs.
+/// Calls all verbs of the hints.
 pub fn ask(_: &Path, items: usize) {
     let seeds = data::seeds(items);
     let store = data::store(&seeds);
     let place = json!({"cwd": "/work/mono/svc-12/src", "repo": "https://github.com/acme/mono.git", "branch": "feature/login",
         "os": "linux", "env": {"CI": "1"}});
-    // The keys are far apart and different each time.
+    // Takes keys that are far apart, and another key at each step.
     let named = |step: usize| {
         let seed = &seeds[step * 7_919 % items].set;
         (seed.component.clone(), seed.key.clone())
@@ -43,7 +43,7 @@ pub fn ask(_: &Path, items: usize) {
     let prompt = || {
         asked("nudge.suggest", json!({"event": "prompt", "prompt": "deploy service-12 again", "context": place}));
     };
-    // A prompt reads the words of so many hints, so this repeats it until all are read.
+    // A prompt reads the words of only this many hints. Repeats it until the words of all hints are read.
     (0..items / WORDS_READ).for_each(|_| prompt());
     of("suggest, a prompt", 4, |_| prompt());
     of("suggest, a failure", 4, |_| {

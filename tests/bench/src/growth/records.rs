@@ -1,4 +1,4 @@
-//! Measures a database by its number of records, each with a vector.
+//! Measures how the cost of a database grows with its number of records. Each record has a vector.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::of;
 use crate::records::{Desk, QUESTIONS, Texts};
 
-/// The number of records of an import.
+/// The number of records in an import.
 const IMPORTED: usize = 20;
 
 /// Stores the records and their vectors.
@@ -16,7 +16,7 @@ pub fn fill(folder: &Path, items: usize) {
     Desk::filled(folder, items).put_vectors();
 }
 
-/// Calls all verbs.
+/// Calls all verbs of the records.
 pub fn ask(folder: &Path, items: usize) {
     let desk = Desk::at(folder);
     let questions = Texts::questions();
@@ -42,7 +42,7 @@ pub fn ask(folder: &Path, items: usize) {
     of("list", 4, |_| drop(records.call("list", &json!({"project": "*"}))));
     of("get", 20, |step| drop(records.call("get", &json!({"id": ids[step]}))));
     of("projects", 4, |_| drop(records.call("projects", &json!({}))));
-    // Some random texts look like a credential and are refused.
+    // Ignores refusals: some random texts look like a credential.
     of("upsert, a new one", 20, |step| drop(records.save(&format!("key {step}"), &new(step))));
     of("upsert, a change", 20, |step| {
         let params = json!({"id": ids[step], "status": "resolved", "distinct": true});
@@ -52,7 +52,7 @@ pub fn ask(folder: &Path, items: usize) {
     of("restore", 20, |step| drop(records.call("restore", &json!({"id": ids[step]}))));
     of("merge", 4, |step| {
         let index = 100 + 10 * step;
-        // The merged records are of one project.
+        // Only records of the same project can be merged.
         records.call("merge", &json!({"into": ids[index], "ids": [same_project(&listed, index)]}));
     });
     let files = Cell::new(0);
@@ -77,7 +77,7 @@ pub fn ask(folder: &Path, items: usize) {
     assert!(items >= 1_000, "the list names as many");
 }
 
-/// Returns another record of the same project.
+/// Returns the id of another record of the same project.
 fn same_project(listed: &Value, index: usize) -> Value {
     let records = listed["records"].as_array().expect("a list");
     let other = records[index + 1..].iter().find(|record| record["project"] == records[index]["project"]);

@@ -1,4 +1,4 @@
-//! Measures a state directory by its number of agents, each with a signal.
+//! Measures how the cost of a state directory grows with its number of agents. Each agent has a signal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub fn fill(folder: &Path, items: usize) {
     }
 }
 
-/// Calls all verbs.
+/// Calls all verbs of the signals.
 pub fn ask(folder: &Path, items: usize) {
     let source = opened(folder);
     let context = json!({"cwd": folder});

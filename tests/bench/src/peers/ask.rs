@@ -1,6 +1,6 @@
-//! Is the smallest program that calls a session and prints the answer: `ask SOCKET BODY`. The request is in a file that
-//! was written before, and the program reads nothing else. `tests/bench/run` builds it as it builds Nudge. It shows the
-//! least time that a command which calls a session can take.
+//! Runs the smallest program that calls a session and prints the answer: `ask SOCKET BODY`. A file contains the
+//! prepared request, and the program reads no other file. `tests/bench/run` builds it in the same way as Nudge. It
+//! shows the least time that a command needs if it calls a session.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// Returns the body, once all of it has arrived.
+/// Returns the body of an answer; `None` until all of it has arrived.
 fn body_of(answer: &[u8]) -> Option<&[u8]> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let (head, body) = (std::str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]);

@@ -1,5 +1,5 @@
-//! Is a plain HTTP server: it reads a body and answers with a fixed number of bytes, or with the store's answer to the
-//! call in the body.
+//! Runs a plain HTTP server. It reads a body and answers with a fixed number of bytes, or with the library's answer to
+//! the call in the body.
 
 use std::convert::Infallible;
 use std::io::{self, Write as _};
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 
 use crate::process::{KEY, VALUE};
 
-/// The argument that makes this binary serve instead of measure.
+/// The argument that makes this binary serve and not measure.
 pub const BARE_HTTP: &str = "--bare-http";
 
 /// The kind of answer.
@@ -29,7 +29,7 @@ pub const BARE_HTTP: &str = "--bare-http";
 enum Answers {
     /// The same bytes for every request.
     Bytes(Bytes),
-    /// The store's answer to the call.
+    /// The answer of the library to the call.
     Calls(Arc<Nudge>),
 }
 
@@ -60,7 +60,8 @@ impl Answers {
     }
 }
 
-/// Prints its port, and serves on one thread until stdin ends: `bytes` bytes, or answers to calls about one hint.
+/// Prints its port, and serves on one thread until stdin ends. With `bytes` it answers with so many bytes, otherwise
+/// with the answers to calls about one hint.
 pub fn serve(bytes: Option<usize>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let answers = bytes.map_or_else(
@@ -90,7 +91,7 @@ async fn accept(listener: TcpListener, answers: Answers) {
         let service = service_fn(move |request: Request<Incoming>| {
             let answers = answers.clone();
             async move {
-                // A body that breaks off ends its connection, not the server.
+                // A body that breaks off ends its connection, but not the server.
                 let body = request.into_body().collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
                 let mut response = Response::new(Full::new(answers.to(&body)));
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

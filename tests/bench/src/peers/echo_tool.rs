@@ -1,4 +1,5 @@
-//! Is an MCP server of rmcp with two tools: one returns its input, the other calls the library for one hint.
+//! Runs an MCP server of the library rmcp with two tools. One returns its input, and the other calls the library for
+//! one hint.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::process::{KEY, VALUE};
 
-/// The argument that makes this binary serve instead of measure.
+/// The argument that makes this binary serve and not measure.
 pub const ECHO_TOOL: &str = "--echo-tool";
 
 struct Echo {
@@ -33,7 +34,7 @@ impl Echo {
         Self { store, detector: Mutex::new(GitDetector::new()) }
     }
 
-    /// Returns the hint, for the given context or else for this process's folder.
+    /// Returns the hint for the given context. Without a context, uses the context of this process's folder.
     fn get(&self, mut arguments: Map<String, Value>) -> Value {
         if !arguments.contains_key("context") {
             let cwd = std::env::current_dir().expect("it is in a folder");

@@ -1,5 +1,5 @@
-//! Is the smallest program that prints something; `tests/bench/run` builds it as it builds Nudge. It shows the cost of
-//! a process that does no work.
+//! Prints a word: the smallest program that prints something. It shows the cost of a process without work.
+//! `tests/bench/run` builds it in the same way as Nudge.
 
 fn main() {
     println!("hello");

@@ -1,4 +1,4 @@
-//! Holds the peers for lookups: a plain map under a lock, and a moka cache.
+//! Contains the peers for lookups: a plain map with a lock, and a moka cache.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 use parking_lot::RwLock;
 
-/// A composite key; a lookup needs no allocation to build one.
+/// A key of two parts. A lookup allocates nothing to build one.
 #[derive(Hash, PartialEq, Eq)]
 struct Key(Arc<str>, Arc<str>);
 
@@ -19,7 +19,7 @@ impl Equivalent<Key> for Borrowed<'_> {
     }
 }
 
-/// The least work that a shared cache with two-part keys can do.
+/// A map with a lock: the least work that a shared cache with two-part keys can do.
 #[derive(Default)]
 pub struct BareMap(RwLock<HashMap<Key, Arc<str>, RandomState>>);
 
@@ -33,7 +33,7 @@ impl BareMap {
     }
 }
 
-/// The properties that decide which value of a key fits.
+/// A value of a key, with the properties that decide which value is chosen.
 pub struct Variant {
     pub fits: bool,
     pub specificity: u8,
@@ -41,8 +41,8 @@ pub struct Variant {
     pub value: Arc<str>,
 }
 
-/// A map as above with several values for a key, which picks the best fitting value. All their properties are computed
-/// beforehand.
+/// A map with a lock that has several values for a key and chooses the one that fits best. The properties of the values
+/// are computed before the measurement.
 #[derive(Default)]
 pub struct Choosing(RwLock<HashMap<Key, Box<[Variant]>, RandomState>>);
 
@@ -59,7 +59,7 @@ impl Choosing {
     }
 }
 
-/// Makes a plain moka cache. Its keys are joined beforehand, so that lookups allocate nothing.
+/// Makes a plain moka cache. The joined keys are made before the measurement, so a lookup allocates nothing.
 pub fn moka(capacity: usize) -> moka::sync::Cache<String, Arc<str>> {
     moka::sync::Cache::new(capacity as u64)
 }

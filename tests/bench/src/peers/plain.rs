@@ -1,4 +1,4 @@
-//! Holds an exported store as plain structs, which `serde_json` reads and writes, with maps to look a hint up.
+//! Contains an exported store as plain structs, which `serde_json` reads and writes, and maps that find a hint.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -64,7 +64,7 @@ struct Meta {
     added_by: Option<String>,
 }
 
-// The fields are in the byte order of their names, as in the canonical form.
+// The fields are in the byte order of their names, as the canonical form demands.
 #[derive(Serialize, Deserialize)]
 struct Scope {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,7 +81,7 @@ struct Scope {
     repo: Vec<String>,
 }
 
-/// The hints by name and by tag, shared: the least structure that allows lookups while others are stored.
+/// The hints by name and by tag. Both maps share the hints, so that lookups can run while other hints are stored.
 #[derive(Default)]
 pub struct Kept {
     by_name: HashMap<(Arc<str>, String), Arc<Hint>, RandomState>,
@@ -108,7 +108,7 @@ impl Kept {
         self.by_name.len()
     }
 
-    /// Returns the hints in the order of an export.
+    /// Returns the hints by component and key, in the order of an export.
     pub fn shown(&self) -> BTreeMap<&str, BTreeMap<&str, &Hint>> {
         let mut shown: BTreeMap<&str, BTreeMap<&str, &Hint>> = BTreeMap::new();
         for ((component, key), hint) in &self.by_name {
@@ -118,7 +118,7 @@ impl Kept {
     }
 }
 
-/// A string or a command; the data has no other kinds of values.
+/// A string or a command. The data has no values of other types.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Value {
@@ -132,7 +132,7 @@ struct Command {
     cmd: String,
 }
 
-// Written by hand, because serde's `untagged` first reads everything into a buffer.
+// This is written by hand, because serde's `untagged` first copies everything into a buffer.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ValueVisitor;

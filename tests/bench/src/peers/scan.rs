@@ -1,5 +1,5 @@
-//! Is a store as a first version would be: a list of shared hints, each with compiled globs. A query checks every hint,
-//! scores it and sorts.
+//! Contains a store as a first version would have it: a list of hints, each with compiled globs. A query checks every
+//! hint, scores the hints that fit, and sorts them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 
 use crate::data::Seed;
 
-/// A compiled scope. Hints with equal scopes share one, which needs less cache memory.
+/// A compiled scope. Hints with equal scopes share one, which saves memory in the processor's cache.
 pub struct Scope {
     cwd: GlobSet,
     branch: GlobSet,
@@ -28,7 +28,7 @@ pub struct Hint {
     updated_at: i64,
 }
 
-/// The context of the peer, equal to [`crate::data::place`].
+/// The context of the peer. It has the same fields as [`crate::data::place`].
 pub struct Place<'a> {
     pub cwd: &'a str,
     pub repo: &'a str,
@@ -45,7 +45,7 @@ pub const PLACE: Place<'static> = Place {
     env: &[("CI", "1")],
 };
 
-/// A hint with its score and the reasons.
+/// A hint with its score and its reasons.
 pub struct Hit {
     pub hint: Arc<Hint>,
     pub score: f64,
@@ -119,7 +119,7 @@ impl Scan {
         Self(RwLock::new(hints.collect()))
     }
 
-    /// Returns the best `limit` hints, with reasons.
+    /// Returns the best `limit` hints with their reasons.
     pub fn query(&self, tag: Option<&str>, place: &Place<'_>, now: i64, limit: usize) -> Vec<Hit> {
         let mut hits: Vec<_> = self
             .0
@@ -139,7 +139,7 @@ impl Scan {
 }
 
 impl Hint {
-    /// Computes the score of semantics section 3, without open files.
+    /// Computes the score of semantics section 3; no file is open.
     fn score(&self, now: i64) -> f64 {
         let hours = (now - self.updated_at) as f64 / 3_600_000.0;
         let decayed = self.uses as f64 * (-hours / 12.0).exp2();
@@ -155,7 +155,7 @@ impl Hint {
     }
 }
 
-/// The least cost of a pass over one small row for each hint: 32 bytes and one load each.
+/// The least cost of a pass over all hints: one load from a row of 32 bytes for each hint.
 pub struct Floor(Vec<[u64; 4]>);
 
 impl Floor {

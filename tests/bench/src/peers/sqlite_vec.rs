@@ -3,11 +3,11 @@
 use nudge_storage::rusqlite::{Connection, ffi, params};
 use nudge_storage::vectors::encode;
 
-/// The vectors in a table of `SQLite`.
+/// A table of `SQLite` with the vectors.
 pub struct Nearest(Connection);
 
 impl Nearest {
-    /// Stores the vectors, numbered from 1.
+    /// Stores the vectors. The first has the number 1.
     pub fn new(vectors: &[Vec<f32>]) -> Self {
         register();
         let c = Connection::open_in_memory().expect("there is memory");
@@ -22,7 +22,8 @@ impl Nearest {
         Self(c)
     }
 
-    /// Returns the `k` nearest vectors by Euclidean distance. For vectors of length 1, this is the order by cosine.
+    /// Returns the numbers of the `k` nearest vectors by Euclidean distance. For vectors of length 1, the order by
+    /// cosine is the same.
     pub fn top(&self, vector: &[f32], k: usize) -> Vec<i64> {
         let sql = "SELECT id FROM near WHERE vector MATCH ?1 AND k = ?2 ORDER BY distance";
         let mut nearest = self.0.prepare_cached(sql).expect("the table is there");
@@ -39,8 +40,8 @@ fn register() {
         *mut *mut std::ffi::c_char,
         *const ffi::sqlite3_api_routines,
     ) -> std::ffi::c_int;
-    // SAFETY: the entry point is that of an extension, of the type above; the crate only declares it without
-    // parameters.
+    // SAFETY: the function is the entry point of an extension and has the type above. Only the crate's declaration
+    // lacks the parameters.
     unsafe {
         let init = std::mem::transmute::<*const (), Init>(sqlite_vec::sqlite3_vec_init as *const ());
         ffi::sqlite3_auto_extension(Some(init));

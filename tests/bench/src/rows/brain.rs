@@ -1,5 +1,5 @@
-//! Measures the brain: splitting notes into chunks, the first index, unchanged files, a saved note, a question, and the
-//! memory that a session needs for it.
+//! Measures the brain: splitting notes into chunks, the first index, an index of unchanged files, a saved note, a
+//! question, and the memory in a session.
 
 use std::fs;
 use std::hint::black_box;
@@ -19,24 +19,25 @@ use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
 use crate::vault::{Vault, note, opened, path, status_in_step, write_notes};
 
-/// The goal for splitting a megabyte of notes, in milliseconds: 20 MB a second.
+/// The goal for splitting a megabyte of notes into chunks, in milliseconds: 20 MB a second.
 const CUT_MS: f64 = 50.0;
-/// The goal for the time from a saved note to an answer that has it, beyond the time of the same question alone.
+/// The goal for the time from saving a note to an answer that has it, in milliseconds. The time of the same question
+/// alone is subtracted.
 const SAVED_MS: f64 = 2.0;
 /// The goal for reading and indexing a megabyte of notes, in milliseconds: 3 MB a second.
 const INDEXED_MS: f64 = 1_000.0 / 3.0;
-/// The goal for checking all files when none has changed.
+/// The goal for checking all files if none has changed, in milliseconds.
 const UNCHANGED_MS: f64 = 60.0;
-/// The goal for the memory that a session needs for a brain, without a model.
+/// The goal for the memory that a brain without a model adds to a session, in megabytes.
 const HELD_MB: f64 = 15.0;
-/// The longest time for which an answer may lack a saved note.
+/// The time after which an answer must have a saved note, in nanoseconds.
 const PATIENCE_NS: f64 = 30e9;
-/// The number of chunks that the plain statement finds.
+/// The number of chunks that the peer's plain statement finds.
 const NEAREST: usize = 50;
-/// The number of units of an answer, which is the default.
+/// The number of notes in an answer, which is the default.
 const UNITS: usize = 5;
 
-/// Measures the first index of all notes, and a check of them when none has changed.
+/// Measures the first index of all notes, and the check of all notes when none has changed.
 pub fn index(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 24;
     let folder = tempfile::tempdir().expect("there is room for files");
@@ -82,7 +83,7 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// Measures the memory of a session after questions to a brain, beyond that of a session without one.
+/// Measures the memory that a brain adds to a session after a few questions.
 pub fn memory(scale: &Scale) -> Vec<Line> {
     let notes = scale.large / 28;
     let folder = tempfile::tempdir().expect("there is room for files");
@@ -119,7 +120,7 @@ pub fn memory(scale: &Scale) -> Vec<Line> {
     }]
 }
 
-/// Measures the splitting of notes into chunks, in memory.
+/// Measures splitting notes into chunks in memory.
 pub fn cutting(scale: &Scale) -> Vec<Line> {
     let (texts, notes) = (Texts::new(3), scale.large / 100);
     let all: Vec<_> = (0..notes).map(|index| note(&texts, index, notes)).collect();
@@ -147,7 +148,7 @@ pub fn cutting(scale: &Scale) -> Vec<Line> {
     }]
 }
 
-/// Returns the best chunks by FTS5, and the texts of the first few.
+/// Returns the best chunks by FTS5, and the texts of the first few of them.
 fn bare(c: &Connection, query: &str) -> Vec<(i64, f64, String, String)> {
     let sql = format!(
         "SELECT c.id, f.score, c.breadcrumb, c.text FROM (SELECT rowid, bm25(chunk_fts) AS score FROM chunk_fts
@@ -159,7 +160,8 @@ fn bare(c: &Connection, query: &str) -> Vec<(i64, f64, String, String)> {
     rows.expect("the words are quoted").collect::<Result<_, _>>().expect("the rows are of these types")
 }
 
-/// Returns the words of a question that the search uses, computed beforehand: those that are not too common.
+/// Returns the words of a question that the search uses: those that are not too common. They are computed before the
+/// measurement.
 fn asked(c: &Connection, question: &str) -> String {
     let count = |sql: &str, word: &str| -> usize {
         let values: &[&str] = if word.is_empty() { &[] } else { &[word] };
@@ -205,7 +207,7 @@ pub fn question(scale: &Scale) -> Vec<Line> {
     vec![asked, saved(scale, &vault)]
 }
 
-/// Measures the time from a saved note to an answer that has it, beyond the time of the same question alone.
+/// Measures the time from saving a note to an answer that has it. The time of the same question alone is subtracted.
 fn saved(scale: &Scale, vault: &Vault) -> Line {
     let (mut after, mut before) = (Vec::new(), Vec::new());
     for round in 0..scale.long_rounds * 10 {
@@ -213,14 +215,14 @@ fn saved(scale: &Scale, vault: &Vault) -> Line {
         let word = format!("saved{round}word");
         let params = to_raw_value(&json!({"task_description": word})).expect("it is JSON");
         let save = |more: &str| {
-            // The text is prose: joined runs of words may look like a credential, which no answer shows.
+            // The text is prose: joined runs of words may look like a credential, and no answer shows a credential.
             let prose = "A note that somebody writes on while others ask. ".repeat(30);
             let text = format!("# Written on\n\n{word}{more}\n\n{prose}\n");
             fs::write(vault.path(index), text).expect("there is room for files");
         };
         let timed = |what: &str| {
             let start = wall_ns();
-            // On a busy machine an answer may say that there was no time to check the files.
+            // Repeats the question: on a busy machine an answer may say that there was no time to check the files.
             while !vault.ask(&params).get().contains(what) {
                 assert!(wall_ns() - start < PATIENCE_NS, "it is what was saved");
             }

@@ -1,4 +1,4 @@
-//! Measures lookups from C, compared with the same lookups from Rust.
+//! Measures lookups from C and compares them with the same lookups from Rust.
 
 use std::hint::black_box;
 use std::process::Command;
@@ -13,13 +13,13 @@ use crate::measure::{Stopwatch, median};
 use crate::process::{Lines, program};
 use crate::table::{Line, Scale, versus};
 
-/// `bindings/c/bench.c`, linked with the shared library.
+/// The program `bindings/c/bench.c`, linked with the shared library.
 pub const PROGRAMS: &[&str] = &["nudge-c"];
 
 /// The number of lookups before the measurement.
 const WARM: usize = 2_000;
 
-/// The C program, filled with the hints of the Rust side.
+/// The C program. Its store has the same hints as that of the Rust side.
 struct Client(Lines);
 
 impl Client {
@@ -36,16 +36,16 @@ impl Client {
         Some(Self(lines))
     }
 
-    /// Returns the processor time of so many lookups, in nanoseconds.
+    /// Returns the processor time of `times` lookups, in nanoseconds.
     fn ns(&mut self, what: &str, times: usize) -> f64 {
         self.0.send(&format!("{what} {times}\n"));
         self.0.receive().split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(f64::NAN)
     }
 }
 
-// The number of lookups in 5 ms is small enough.
+// The number of lookups in a slice is small enough for the conversions.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-/// Runs both sides in turn; returns the medians in nanoseconds a lookup, and the median of their ratios.
+/// Runs both sides in turn. Returns the median of each side in nanoseconds per lookup, and the median of their ratios.
 fn turns(scale: &Scale, client: &mut Client, what: &str, mut rust: impl FnMut(usize)) -> [f64; 3] {
     let mut step = 0;
     let mut ours = |times: usize| {
@@ -56,7 +56,7 @@ fn turns(scale: &Scale, client: &mut Client, what: &str, mut rust: impl FnMut(us
         }
         watch.ns()
     };
-    // The slice is long enough that the cache misses after a change of processes count little.
+    // The slice is long, so that the cache misses after each change of processes count little.
     let slice = scale.turns.slice.as_nanos() as f64 * 10.0;
     ours(WARM);
     let times = (slice / (ours(WARM) / WARM as f64)).ceil().max(1.0) as usize;
@@ -68,7 +68,7 @@ fn turns(scale: &Scale, client: &mut Client, what: &str, mut rust: impl FnMut(us
     [median(c), median(rust), median(turns.iter().map(|(c, rust)| c / rust).collect())]
 }
 
-/// Measures `get` from C, which reads the value and frees the match.
+/// Measures `get` from C. The client reads the value and frees the match.
 pub fn typed(scale: &Scale) -> Vec<Line> {
     let line = |what: &str, peer: &str, figures: Option<[f64; 3]>| Line {
         what: what.into(),
@@ -92,7 +92,7 @@ pub fn typed(scale: &Scale) -> Vec<Line> {
         });
         lines.push(line(&format!("C get, view, {variants}"), "Rust get, View", figures));
     }
-    // A handle has its own memory.
+    // A match in C is a handle on the heap, so the Rust side puts its match into a `Box`.
     let view = View::new(&single.nudge, context.clone());
     let figures = Client::start(&single).map(|mut client| {
         turns(scale, &mut client, "view", |step| {

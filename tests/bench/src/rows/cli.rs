@@ -1,5 +1,5 @@
-//! Measures `nudge get` and `nudge hook` as whole processes, compared with processes that do nothing and a similar
-//! tool.
+//! Measures `nudge get` and `nudge hook` as whole processes. Compares them with processes without work and with a
+//! similar tool.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,25 +15,25 @@ use crate::process::{KEY, Server, VALUE, program, tool_call};
 use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
-/// Nudge as `cargo install` builds it and as it is released, and the peers built in the same ways.
+/// Nudge as `cargo install` builds it and as it is released, and peers that are built in the same ways.
 pub const PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "zoxide", "ask"];
 /// The programs for the hook.
 pub const HOOK_PROGRAMS: &[&str] = &["nudge", "hello", "nudge-static", "ask"];
-/// The program that sends a prepared request: the least that a command which calls a session can take.
+/// The program that sends a prepared request. It shows the least time of a command that calls a session.
 const ASK: &str = "Rust, one call to the session";
-/// The largest allowed ratio of Nudge to this program.
+/// The largest allowed ratio of Nudge's time to the time of this program.
 const TWICE: f64 = 2.0;
-/// The number of folders that zoxide knows.
+/// The number of folders in zoxide's database.
 const FOLDERS: usize = 50;
 
-/// A program with everything that it needs to run repeatedly.
+/// A program with everything that it needs for repeated runs.
 struct Contender {
     program: PathBuf,
     run: Box<dyn Fn(&Path) -> Command>,
     says: &'static str,
 }
 
-/// Measures `nudge get` from a folder in a repository, with a running server.
+/// Measures `nudge get` in a folder of a repository while a server runs.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let here = repository(&temp).expect("git makes a repository");
@@ -78,7 +78,8 @@ pub fn get(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// Makes the smallest program that calls a session: it sends this call and prints the answer.
+/// Makes a contender from the smallest program: it sends this call and prints the answer. Returns `None` if the program
+/// was not built.
 fn ask(temp: &TempDir, runtime: &Path, method: &str, params: &Value, says: &'static str) -> Option<Contender> {
     let (socket, body) = (runtime.join("server.sock"), temp.path().join("question.json"));
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
@@ -95,17 +96,17 @@ fn hello(program: PathBuf) -> Contender {
     Contender { program, run: Box::new(|program: &Path| Command::new(program)), says: "hello" }
 }
 
-/// Measures `nudge hook` with a prompt that mentions a hint, with a server that holds a store of the default size.
+/// Measures `nudge hook` with a prompt that mentions a hint. The server's store has the default size.
 pub fn hook(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let here = repository(&temp).expect("git makes a repository");
     let event = temp.path().join("event.json");
-    // The prompt has no client session, so every call is like the first.
+    // The event has no client session, so each call is like the first call of a session.
     let prompt = format!("how do I {} {}?", KEY.1, KEY.0);
     let said = json!({"hook_event_name": "UserPromptSubmit", "cwd": here, "prompt": prompt});
     std::fs::write(&event, said.to_string()).expect("a file");
     let server = program("nudge").and_then(|nudge| Server::start(Command::new(nudge)).ok()).map(|mut server| {
-        // The store holds as many hints as fit besides the one that the prompt mentions.
+        // The store has as many hints as it may, together with the one that the prompt mentions.
         let payload = data::store(&data::seeds(scale.small - 1))
             .export(&ExportHints::default())
             .expect("the whole store")
@@ -145,7 +146,7 @@ pub fn hook(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// Measures the contenders that exist; returns their times and the index of each contender.
+/// Measures the contenders that were built. Returns their times and the index of each contender.
 fn times<const COUNT: usize>(
     scale: &Scale,
     contenders: &[Option<Contender>; COUNT],
@@ -155,7 +156,7 @@ fn times<const COUNT: usize>(
         check(contender);
     }
     let mut turns: Vec<Work<'_>> = present.iter().map(|contender| work(|_| spawn(contender))).collect();
-    // Each turn is one process.
+    // A turn is one process.
     let times = interleave_processes(Turns { slice: std::time::Duration::ZERO, ..scale.turns }, &mut turns);
     let mut present = 0..;
     (times, std::array::from_fn(|index| contenders[index].as_ref().and_then(|_| present.next())))
@@ -181,7 +182,7 @@ fn line(
     }
 }
 
-/// Checks before the measurement that the contender prints the right answer.
+/// Checks before the measurement that a contender prints the right answer.
 fn check(contender: &Contender) {
     let output = (contender.run)(&contender.program).output().expect("the program runs");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -194,7 +195,7 @@ fn spawn(contender: &Contender) {
     assert!(status.is_ok_and(|status| status.success()), "{}", contender.program.display());
 }
 
-/// Makes a database of folders that exist.
+/// Makes a database for zoxide; its folders exist.
 fn database(zoxide: &Path, temp: &TempDir) -> Option<PathBuf> {
     let data = temp.path().join("zoxide");
     let folders: Vec<_> = (0..FOLDERS).map(|index| temp.path().join(format!("folder-{index}"))).collect();

@@ -1,4 +1,5 @@
-//! Measures code: indexing a project, compared with other indexers; `code/` has the rows about one answer.
+//! Measures the index of a project and compares it with other indexers. The files in `code/` have the rows about one
+//! answer.
 
 pub mod idle;
 pub mod large;
@@ -14,12 +15,13 @@ use crate::measure::{Turns, Work, interleave_processes, work};
 use crate::process::program;
 use crate::table::{Line, Scale, versus};
 
-/// Nudge, a project of other authors, and other indexers of code.
+/// Nudge, a project of other authors, and other indexers.
 pub const PROGRAMS: &[&str] = &["nudge", "code-tree", "ctags", "aider-map", "codegraph"];
-/// The number of turns, since some processes take seconds.
+/// The number of turns. It is small, because some processes take seconds.
 const ROUNDS: usize = 5;
 
-/// Measures the first index of a project as a whole process, compared with other indexers; then a start with a cache.
+/// Measures the first index of a project as a whole process, compared with other indexers. Also measures a start with a
+/// cache.
 pub fn index(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let tree =
@@ -37,7 +39,7 @@ pub fn index(scale: &Scale) -> Vec<Line> {
     let is_here = cold(usize::MAX).is_some();
     let mut turns: Vec<Work<'_>> = Vec::new();
     if is_here {
-        // The first run makes the cache, which later runs use.
+        // The first run writes the cache, and later runs use it.
         status(&kept).map(run);
         turns.push(work(cold));
         turns.push(work(|_| status(&kept).map(run)));
@@ -73,7 +75,7 @@ fn run(mut command: impl std::borrow::BorrowMut<Command>) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Returns a command for another indexer, which writes into its user's home.
+/// Returns the command of another indexer, which writes into the given home.
 fn elsewhere(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env("HOME", home).env("DO_NOT_TRACK", "1");

@@ -1,4 +1,4 @@
-//! Measures how a search and a writer change the slowest lookups.
+//! Measures how much a search and a writer slow down the slowest lookups.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,10 +10,11 @@ use crate::data::{self, Random, Seed};
 use crate::measure::{median, percentile};
 use crate::table::{Line, Scale, time};
 
-/// The number of turns, alternately idle and busy.
+/// The number of turns: idle and busy ones alternate.
 const TURNS: usize = 5;
 
-/// Measures `get` p99.9 while queries loop and a writer sets once a millisecond, compared with `get` when idle.
+/// Measures `get` p99.9 while queries run in a loop and a writer sets a hint every millisecond. The peer is `get` p99.9
+/// without other work.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let seeds = data::seeds(scale.large);
     let nudge = data::store(&seeds);
@@ -73,7 +74,7 @@ fn while_busy<T>(nudge: &Nudge, seeds: &[Seed], measure: impl FnOnce() -> T) -> 
                 thread::sleep(Duration::from_millis(1));
             }
         });
-        // Gives both threads time to start.
+        // Waits until both threads have started.
         thread::sleep(Duration::from_millis(20));
         let out = measure();
         done.store(true, Ordering::Relaxed);

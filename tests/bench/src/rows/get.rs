@@ -1,4 +1,4 @@
-//! Measures lookups from one context.
+//! Measures lookups with one context.
 
 use nudge::{Context, HintMeta, Nudge, Os, ScopeSpec, SetHint, View};
 use nudge_core::scope::Scope;
@@ -9,10 +9,10 @@ use crate::measure::{interleave, work};
 use crate::peers::lookup::{self, BareMap, Choosing, Variant};
 use crate::table::{Line, Scale, versus};
 
-/// The number of keys that one agent looks up repeatedly, spread over the whole store.
+/// The number of keys that one agent looks up in turn. They lie all over the store.
 const ASKED: usize = 64;
 
-/// The stored names in random order; the first [`ASKED`] are looked up.
+/// The names in the store, in random order. The first [`ASKED`] names are looked up.
 pub(super) struct Names {
     names: Vec<(String, String)>,
     joined: Vec<String>,
@@ -37,7 +37,7 @@ impl Names {
         (component, key)
     }
 
-    /// Returns all names that are looked up, in order.
+    /// Returns all names that are looked up, in the order of the lookups.
     pub(super) fn all_asked(&self) -> &[(String, String)] {
         &self.names[..ASKED.min(self.names.len())]
     }
@@ -56,7 +56,7 @@ pub(super) struct Stores {
     pub(super) names: Names,
 }
 
-/// Makes a store of the default size with `variants` for each key; the peers hold one value for each key.
+/// Makes a store of the default size with `variants` for each key. The peers have one value for each key.
 pub(super) fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
     let keys = hints / variants.len();
     let out = Stores {
@@ -78,7 +78,7 @@ pub(super) fn stores(hints: usize, variants: &[ScopeSpec]) -> Stores {
     out
 }
 
-/// Measures `get` through a view that is kept.
+/// Measures `get` through a view that lasts for all lookups.
 pub fn warm(scale: &Scale) -> Vec<Line> {
     let mut lines = Vec::new();
     for (count, limit) in [(1, 3.0), (4, 3.5)] {
@@ -129,7 +129,7 @@ pub fn warm(scale: &Scale) -> Vec<Line> {
     lines
 }
 
-/// Makes the peer for the looked-up keys, with everything that the choice among their variants needs.
+/// Makes the peer that chooses among variants, with the properties of each variant of the looked-up keys.
 fn choosing(stores: &Stores, scopes: &[ScopeSpec], view: &View<&Nudge>) -> Choosing {
     let choosing = Choosing::default();
     for (component, key) in stores.names.all_asked() {
@@ -143,7 +143,7 @@ fn choosing(stores: &Stores, scopes: &[ScopeSpec], view: &View<&Nudge>) -> Choos
     choosing
 }
 
-/// Measures `get` with a context that is built for each call.
+/// Measures `get` with a new context for each call.
 pub fn cold(scale: &Scale) -> Vec<Line> {
     let Stores { nudge, moka, names, .. } = &stores(scale.small, &data::variants(4));
     let place = || Context::builder().cwd("/work/mono/svc-12/src").branch("feature/login").os(Os::Linux);

@@ -1,4 +1,4 @@
-//! Measures reading repository and branch from git's files.
+//! Measures reading the repository and the branch from git's files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,10 +11,10 @@ use crate::measure::{interleave_processes, work};
 use crate::table::{Line, Scale, versus};
 
 const FIRST: &str = "git context, first look";
-/// The commands that a tool without its own reader would run.
+/// The git commands that a tool without its own reader would run.
 const QUESTIONS: [&[&str]; 2] = [&["rev-parse", "--abbrev-ref", "HEAD"], &["remote", "get-url", "origin"]];
 
-/// Measures reading branch and remote, compared with two git commands.
+/// Measures reading branch and remote; the peer runs two git commands.
 pub fn context(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("a folder for temporary files");
     let Ok(here) = repository(&temp) else {
@@ -45,7 +45,7 @@ pub fn context(scale: &Scale) -> Vec<Line> {
     vec![line(FIRST, measured(0, 2)), floor, line("git context, again", measured(1, 2))]
 }
 
-/// Returns the files of the first read: the configuration files, `HEAD`, and the branch.
+/// Returns the files that the first read needs: the configuration files, `HEAD`, and the file of the branch.
 fn files(here: &Path) -> Vec<PathBuf> {
     let asked = git(here, &["config", "--list", "--show-origin", "-z"]).expect("git answers");
     let named = asked.split('\0').filter_map(|entry| entry.strip_prefix("file:")).map(PathBuf::from);
@@ -63,7 +63,7 @@ fn line(what: &str, (measured, absolute): (Option<f64>, String)) -> Line {
     Line { what: what.into(), limit: 0.02, unit: "x", measured, peer: "two git spawns".into(), absolute }
 }
 
-/// Makes a folder two levels deep in a repository with a commit and an `origin`.
+/// Makes a repository with a commit and an `origin`; returns a folder two levels below its top.
 pub fn repository(temp: &TempDir) -> io::Result<PathBuf> {
     let top = temp.path().join("repository");
     let here = top.join("services").join("http-proxy");

@@ -1,4 +1,4 @@
-//! Measures how a query's work grows with the store, in instructions: times would also count cache misses.
+//! Measures in instructions how the work of a query grows with the store. Times would also contain cache misses.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::contention::count;
 use crate::data;
 use crate::table::{Line, Scale};
 
-/// Runs in the counted child process: fills a store, then queries it.
+/// Runs in the child process whose instructions are counted: fills a store, then queries it.
 pub fn probe(hints: usize, queries: usize) {
     let nudge = data::store(&data::seeds(hints));
     for _ in 0..queries {
@@ -17,7 +17,7 @@ pub fn probe(hints: usize, queries: usize) {
     }
 }
 
-/// Returns the instructions of one query, as the difference of two counted runs; `None` without valgrind.
+/// Returns the instructions of one query: the difference between two counted runs. Returns `None` without valgrind.
 fn instructions(hints: usize, queries: usize) -> Option<f64> {
     let run = |queries: usize| {
         let out = Command::new("valgrind")
@@ -33,9 +33,9 @@ fn instructions(hints: usize, queries: usize) -> Option<f64> {
     Some((run(1 + queries)? - run(1)?) / queries as f64)
 }
 
-/// Computes the exponent of the growth of a query's instructions from the small store to the large one.
+/// Computes the exponent of growth: how the instructions of a query grow from the small store to the large one.
 pub fn query(scale: &Scale) -> Vec<Line> {
-    // Both runs check the same number of hints in all, so that other differences between the runs weigh the same.
+    // Both stores check the same number of hints in all. Other differences between the runs then have the same weight.
     let factor = scale.large / scale.small;
     let small = instructions(scale.small, scale.counted * factor);
     let large = small.and_then(|_| instructions(scale.large, scale.counted));

@@ -1,4 +1,4 @@
-//! Measures the secret guard on ordinary and on hostile texts.
+//! Measures the secret guard on ordinary texts and on hostile texts.
 
 use nudge::SecretGuard;
 
@@ -6,7 +6,7 @@ use crate::data::{Random, seeds};
 use crate::measure::{Stopwatch, percentile};
 use crate::table::{Line, Scale, time};
 
-/// Fragments that rules search for. None of them is a credential or complete.
+/// Fragments for which the rules search. No fragment is a credential, and none is complete.
 const PIECES: &[&str] = &[
     "a",
     "A",
@@ -112,7 +112,7 @@ pub fn check(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// Makes ordinary texts of `bytes` bytes from values and reasons of the generated hints.
+/// Makes ordinary texts of `bytes` bytes from the values and reasons of generated hints.
 fn texts(bytes: usize, count: usize) -> Vec<String> {
     let seeds = seeds(5_000);
     let parts: Vec<_> = seeds
@@ -133,13 +133,13 @@ fn texts(bytes: usize, count: usize) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// Returns the median of five times for each text, in nanoseconds, to remove the machine's noise.
+/// Returns for each text the median of five times, in nanoseconds.
 fn timed(texts: &[String]) -> Vec<f64> {
     texts.iter().map(|text| percentile((0..5).map(|_| once(text)).collect(), 50.0)).collect()
 }
 
-/// Returns the nanoseconds of one check. Checks of short texts are measured together, because reading the clock costs
-/// time.
+/// Returns the time of one check in nanoseconds. Several checks of a short text are measured together, because reading
+/// the clock takes time.
 fn once(text: &str) -> f64 {
     let times = if text.len() < 4096 { 16 } else { 1 };
     let start = Stopwatch::start();
@@ -149,9 +149,9 @@ fn once(text: &str) -> f64 {
     start.ns() / f64::from(times)
 }
 
-/// Finds the slowest text that repeats one piece, or two pieces in turn, up to 64 KiB. It tries all of them at an
-/// eighth of the size, and only the slowest of these at full size: a scan that is linear or worse has its slowest text
-/// among them.
+/// Finds the slowest text of 64 KiB that repeats one piece, or two pieces in turn. First it tries all combinations at
+/// an eighth of the size, then only the slowest of them at full size. In a scan whose time grows at least linearly, the
+/// slowest long text has the same pieces as a slow short text.
 fn worst_of(pieces: usize) -> (f64, String) {
     let pieces = &PIECES[..pieces];
     let alone = pieces.iter().map(|&piece| piece.to_owned());

@@ -1,4 +1,4 @@
-//! Measures calls over HTTP from clients that keep their connections.
+//! Measures calls over HTTP from clients that keep their connections open.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,22 +11,22 @@ use crate::peers::bare_http::BARE_HTTP;
 use crate::process::{KEY, Lines, Server, VALUE, on_processor, program, request};
 use crate::table::{Line, Scale, time};
 
-/// The processor of the servers; the clients run on the others.
+/// The processor of the servers. The clients run on other processors.
 const SERVERS: usize = 1;
 const CLIENTS: [usize; 2] = [4, 32];
-/// The lengths of values, in hundreds of bytes; the largest is the limit of a value.
+/// The lengths of the values in hundreds of bytes. The largest length is the limit of a value.
 const SIZES: [usize; 10] = [1, 2, 5, 10, 20, 40, 80, 160, 320, 655];
-/// The number of batches for each length. A disturbance by other processes is not in all batches; a delay that the
-/// server itself causes in every hundredth call is.
+/// The number of batches for each length. Disturbances by other processes spare at least one batch. A delay that the
+/// server causes in every hundredth call is in all batches.
 const BATCHES: usize = 8;
-/// The number of latencies that are measured for each call of a batch.
+/// The number of measured latencies for each call of a batch.
 const LATENCIES_A_CALL: usize = 4000;
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_io().build().expect("an event loop")
 }
 
-/// A kept connection that repeats the same request.
+/// A client that repeats one request on an open connection.
 struct Client {
     stream: TcpStream,
     request: Vec<u8>,
@@ -40,7 +40,7 @@ impl Client {
         Self { stream, request: request.to_owned(), buffer: vec![0; 128 << 10] }
     }
 
-    /// Makes one call; returns the length of the answer with its head.
+    /// Makes one call; returns the length of the answer with its headers.
     async fn call(&mut self) -> usize {
         self.stream.write_all(&self.request).await.expect("the server reads");
         let mut read = 0;
@@ -59,7 +59,8 @@ impl Client {
     }
 }
 
-/// Returns the length of the whole answer from its beginning.
+/// Returns the length of a whole answer, of which `answer` is the beginning. Returns `None` until the headers are
+/// complete.
 fn whole(answer: &[u8]) -> Option<usize> {
     let head = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&answer[..head]).ok()?;
@@ -70,7 +71,7 @@ fn whole(answer: &[u8]) -> Option<usize> {
     Some(head + length)
 }
 
-/// Clients that all call at the same time; a step is one call of each.
+/// Clients that call at the same time. In a step each client makes one call.
 struct Crowd<'a> {
     runtime: &'a Runtime,
     clients: Vec<Client>,
@@ -105,11 +106,11 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// A server that only reads and answers as many bytes, and one that also makes the call.
+/// The names of the peers: a server that reads and answers with as many bytes, and a server that also makes the call.
 const BARE: &str = "bare hyper, as many bytes";
 const CALLS: &str = "bare hyper, the same call of the library";
 
-/// Measures `nudge.get_hint`, compared with both.
+/// Measures `nudge.get_hint` and compares it with both peers.
 pub fn load(scale: &Scale) -> Vec<Line> {
     let line = |clients: usize, peer: &str, measured, absolute| Line {
         what: format!("HTTP, {clients} clients, time a call"),
@@ -172,7 +173,7 @@ pub fn load(scale: &Scale) -> Vec<Line> {
     lines.into_iter().flatten().collect()
 }
 
-/// Compares the slow answers of each length with its ordinary ones: no length may have a stall.
+/// Compares the slow answers of each length with the ordinary answers of that length. No length may have a stall.
 pub fn sizes(scale: &Scale) -> Vec<Line> {
     let worst = program("nudge").map(|nudge| {
         let ours = Server::start(on_processor(SERVERS, &nudge)).expect("the server starts");

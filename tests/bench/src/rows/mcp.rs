@@ -1,4 +1,4 @@
-//! Measures one call over stdio, as an agent makes it.
+//! Measures one MCP call over stdio, as an agent makes it.
 
 use std::cell::RefCell;
 use std::process::Command;
@@ -11,16 +11,17 @@ use crate::process::{KEY, Lines, Server, VALUE, program, tool_call};
 use crate::rows::git::repository;
 use crate::table::{Line, Scale, versus};
 
-/// A call that states its context, and one without a context, for which the server reads git's files.
+/// The lines of the table: a call that gives its context, and a call without a context, for which the server reads
+/// git's files.
 const GIVEN: &str = "MCP call over stdio, context given";
 const INFERRED: &str = "MCP call over stdio, inferred";
 
-/// An rmcp tool that returns as many bytes as the hint's value has, and one that makes the same call of the library and
-/// detects the context itself if it gets none.
+/// The names of the peers: an rmcp tool that returns as many bytes as the hint's value, and an rmcp tool that makes the
+/// same call of the library. Without a context, the second tool infers it.
 const ECHO: &str = "bare rmcp echo tool";
 const CALLS: &str = "bare rmcp tool, the same call of the library";
 
-/// Measures `nudge_get_hint`, compared with both.
+/// Measures `nudge_get_hint` and compares it with both peers.
 pub fn call(scale: &Scale) -> Vec<Line> {
     let line = |what: &str, peer: &str, measured: Option<(&Times, usize)>| Line {
         what: what.into(),
@@ -73,7 +74,7 @@ pub fn call(scale: &Scale) -> Vec<Line> {
         server.send(call);
         server.receive().len()
     };
-    // The turn is long enough for either process to be warm for most of it.
+    // The turn is long, so that each process runs with full caches most of the time.
     let turns = Turns { slice: scale.turns.slice * 10, ..scale.turns };
     let echo = RefCell::new(echo);
     lines(Some([(given, bare_given), (inferred, bare_inferred)].map(|(get, bare)| {

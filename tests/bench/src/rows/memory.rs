@@ -5,7 +5,7 @@ use crate::allocations;
 use crate::data;
 use crate::table::{Line, Scale};
 
-/// Measures the live heap of a filled store, for each hint and for the default size.
+/// Measures the allocated memory of a filled store, for each hint and for a store of the default size.
 pub fn per_hint(scale: &Scale) -> Vec<Line> {
     let live_bytes = |hints| {
         let seeds = data::seeds(hints);

@@ -10,7 +10,7 @@ use crate::table::{Line, Scale, versus};
 /// The command that runs the script; `tests/bench/run` builds it.
 pub const PROGRAMS: &[&str] = &["node-get"];
 
-/// The lines that the script prints, with their goals.
+/// The names of the lines that the script prints, and their goals.
 const GOALS: [(&str, f64); 4] = [
     ("picomatch, 1 variant", 1.5),
     ("micromatch, 1 variant", 0.15),
@@ -18,7 +18,7 @@ const GOALS: [(&str, f64); 4] = [
     ("micromatch, 4 variants", 0.15),
 ];
 
-/// A line of the script's output.
+/// A line in the script's output.
 #[derive(Deserialize)]
 struct Printed {
     what: String,
@@ -27,7 +27,7 @@ struct Printed {
     peer_ns: f64,
 }
 
-/// Measures lookups with a kept context, compared with a scoped lookup in pure JavaScript.
+/// Measures lookups with one context. The peer is a lookup with scopes in pure JavaScript.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let printed = program(PROGRAMS[0]).map(|program| {
         let arguments = [scale.turns.rounds.to_string(), scale.turns.slice.as_micros().to_string()];
@@ -47,7 +47,7 @@ fn line(what: &str, limit: f64, printed: Option<&[Printed]>) -> Line {
         what: format!("Node get, Context kept, {variants}"),
         limit,
         unit: "x",
-        // A line that the script has not printed counts as NaN, which misses the goal.
+        // A line that the script does not print becomes NaN, which misses the goal.
         measured: found.map(|found| found.map_or(f64::NAN, |figure| figure.ratio)),
         peer: format!("pure JavaScript, {glob}{}", if glob == "picomatch" { " compiled" } else { " each call" }),
         absolute: figures.map_or_else(String::new, |figure| versus(figure.ours_ns, figure.peer_ns)),

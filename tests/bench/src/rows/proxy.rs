@@ -1,4 +1,4 @@
-//! Measures one call through a PROXY, compared with the two calls of which it consists.
+//! Measures one call through a PROXY. The peer is the sum of the two calls that it consists of.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::measure::{Turns, interleave_processes, work};
 use crate::process::{KEY, Lines, Server, VALUE, program, tool_call};
 use crate::table::{Line, Scale, versus};
 
-/// Measures `nudge_get_hint` over stdio through a PROXY, compared with the same call to the PRIMARY over stdio and then
+/// Measures `nudge_get_hint` over stdio through a PROXY. The peer makes the call to the PRIMARY over stdio, and then
 /// over HTTP.
 pub fn call(scale: &Scale) -> Vec<Line> {
     let line = |measured, absolute| {
@@ -39,7 +39,7 @@ pub fn call(scale: &Scale) -> Vec<Line> {
     let mut buffer = vec![0; 64 << 10];
     let mut over_http = move || {
         stream.write_all(&request).expect("the server reads");
-        // The server sends its answer in one piece.
+        // The server sends its answer in one piece, so one read is enough.
         stream.read(&mut buffer).map(|read| String::from_utf8_lossy(&buffer[..read]).contains(VALUE))
     };
     let over_stdio = |server: &mut Lines| {

@@ -1,14 +1,14 @@
-//! Measures `get` from Python; `bindings/python/bench.py` makes the comparison.
+//! Measures `get` from Python. `bindings/python/bench.py` makes the comparison.
 
 use std::process::Command;
 
 use crate::process::program;
 use crate::table::{Line, Scale, versus};
 
-/// The interpreter with the binding and its peers.
+/// The Python interpreter with the binding and its peers.
 pub const PROGRAMS: &[&str] = &["nudge-python"];
 
-/// Measures `get` in process, with a kept context and view.
+/// Measures `get` in the same process, with one context and one view for all lookups.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let smoke = scale.turns.rounds < 100;
     let printed = program("nudge-python").map(|python| {

@@ -1,4 +1,4 @@
-//! Measures searches.
+//! Measures queries.
 
 use nudge::{Nudge, QueryHints};
 
@@ -9,14 +9,14 @@ use crate::peers::scan::{Floor, PLACE, Scan};
 use crate::table::{Line, Scale, versus};
 
 const TOP: usize = 10;
-/// The commonest tag, on about every 8th hint.
+/// The most common tag: about every 8th hint has it.
 const TAG: &str = "tag-00";
 
 fn ask(tag: Option<&str>) -> QueryHints {
     QueryHints { context: data::place(), tags: tag.into_iter().map(Into::into).collect(), ..QueryHints::default() }
 }
 
-/// Checks that the first ten names are the same on both sides, so that both do the same work.
+/// Checks that the first ten names of both sides are equal, so that both do the same work.
 fn agree(nudge: &Nudge, scan: &Scan) {
     let rows = nudge.query(ask(None)).expect("the query is valid").hints;
     let hits = scan.query(None, &PLACE, nudge.now(), TOP);
@@ -26,7 +26,7 @@ fn agree(nudge: &Nudge, scan: &Scan) {
     assert!(rows.iter().zip(&hits).all(|(row, hit)| (row.score - hit.score).abs() < 1e-9 && hit.reasons.len() < 3));
 }
 
-/// Measures the top 10 of everything that fits.
+/// Measures the best ten of all hints that fit.
 pub fn top(scale: &Scale) -> Vec<Line> {
     let line = |hints| {
         let seeds = data::seeds(hints);
@@ -52,8 +52,8 @@ pub fn top(scale: &Scale) -> Vec<Line> {
     [scale.small, scale.large].map(line).into()
 }
 
-/// Measures the top 10 with the commonest tag, compared with a load of every row, and a check of each hint that has the
-/// tag.
+/// Measures the best ten hints with the most common tag. The peers load a row for every hint, and check each hint that
+/// has the tag.
 pub fn tag(scale: &Scale) -> Vec<Line> {
     let lines = |hints| {
         let seeds = data::seeds(hints);
@@ -61,7 +61,7 @@ pub fn tag(scale: &Scale) -> Vec<Line> {
         let is_tagged = |seed: &&data::Seed| seed.set.meta.tags.iter().any(|tag| tag == TAG);
         let tagged = seeds.iter().filter(is_tagged).count();
         let (scan, now) = (Scan::new(seeds.iter().filter(is_tagged), SCOPES), nudge.now());
-        // Runs the peers one after the other: a scan evicts the caches of the next contender.
+        // Runs the peers one after another, because a scan evicts the next contender's data from the processor's cache.
         let line = |limit, peer: &str, beside: Work<'_>| {
             let ours = work(|_| nudge.query(ask(Some(TAG))).expect("the query is valid"));
             let times = interleave(scale.turns, &mut [ours, beside]);

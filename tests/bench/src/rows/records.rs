@@ -1,4 +1,4 @@
-//! Measures records: searching 10,000 of them, and writing one.
+//! Measures records: a search of 10,000 records, and the write of one record.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -18,14 +18,15 @@ use crate::table::{Line, Scale, time, versus};
 
 /// The number of results of a search.
 const LIMIT: usize = 5;
-/// The goal for the time that vectors add to the statement for words, in milliseconds, without the time of the model.
+/// The goal for the time that vectors add to a search by words, in milliseconds. The time of the model is not included.
 const MEANING_MS: f64 = 1.0;
-/// The cosine from which two records may be duplicates.
+/// The least cosine of two records that may be duplicates.
 const NEAR: f32 = 0.7;
-/// Two texts whose cosines differ by less may have either order, because Nudge rounds its vectors.
+/// Nudge rounds its vectors. So two texts whose cosines differ by less may have either order.
 const ROUNDING: f32 = 0.0001;
 
-/// The words and trigrams that a search passes to the indexes, computed beforehand: those that are not too common.
+/// The words and trigrams that a search passes to the indexes: those that are not too common. They are computed before
+/// the measurement.
 struct Asked {
     stems: String,
     grams: String,
@@ -69,8 +70,8 @@ fn bare(c: &Connection, table: &str, weights: &str, query: &str) -> Vec<(i64, f6
     rows.expect("the words are quoted").collect::<Result<_, _>>().expect("the rows are of these types")
 }
 
-/// Measures search by words, compared with FTS5 alone; search by meaning, compared with the time of the model; and the
-/// nearest vectors, compared with `sqlite-vec`.
+/// Measures three searches. The search by words is compared with FTS5 alone, the search by meaning with the time of the
+/// model, and the nearest vectors with `sqlite-vec`.
 pub fn search(scale: &Scale) -> Vec<Line> {
     let count = scale.large / 10;
     let temp = tempfile::tempdir().expect("there is room for files");
@@ -123,8 +124,8 @@ pub fn search(scale: &Scale) -> Vec<Line> {
     lines
 }
 
-/// Measures finding the pairs of a project that may be duplicates. The peer compares as many vectors with each other,
-/// and reads none from disk.
+/// Measures finding the pairs of a project that may be duplicates. The peer compares the same number of vectors with
+/// each other, and reads none from disk.
 fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
     let sql = "SELECT count(*) FROM record JOIN project ON project.id = project_id WHERE name = 'acme/p1'";
     let count: i64 = c.query_row(sql, [], |row| row.get(0)).expect("the tables are there");
@@ -152,7 +153,7 @@ fn duplicates(scale: &Scale, c: &Connection, records: &Records) -> Line {
     )
 }
 
-/// Measures finding the nearest of so many vectors.
+/// Measures finding the nearest of `count` vectors.
 fn nearest(scale: &Scale, count: usize) -> Line {
     let mut random = Random(11);
     let vectors: Vec<_> = (0..count).map(|_| vector_of(random.next())).collect();
@@ -181,7 +182,7 @@ fn nearest(scale: &Scale, count: usize) -> Line {
     Line::of_times(format!("the nearest {LIMIT} of {count} vectors"), 1.0, "sqlite-vec, vec0 in memory", &times)
 }
 
-/// Measures writing a record, until it is flushed to the disk and acknowledged. The peer inserts the same record into a
+/// Measures writing a record until it is flushed to the disk and acknowledged. The peer inserts the same record into a
 /// database with the same tables, triggers and indexes.
 pub fn write(scale: &Scale) -> Vec<Line> {
     let temp = tempfile::tempdir().expect("there is room for files");
@@ -220,7 +221,7 @@ pub fn write(scale: &Scale) -> Vec<Line> {
     };
     let guard = SecretGuard::new();
     let clocks = [Clock::Wall, Clock::Wall, Clock::Thread];
-    // Runs the peers one after the other: data that one flushes, the next need not flush.
+    // Runs the peers one after another: if one flushes data, the next one need not.
     let mut line = |peer: &str, theirs: Work<'_>| {
         let guarding: Work<'_> = work(|step| {
             let (title, body) = texts.record(step);
@@ -253,7 +254,7 @@ fn bare_writer(path: &Path) -> Connection {
     let c = Connection::open(path).expect("the copy is there");
     c.pragma_update(None, "journal_mode", "WAL").expect("temporary folders are on this machine");
     c.pragma_update(None, "synchronous", "FULL").expect("it is a mode");
-    // The peer's log becomes as long as Nudge's is after the import, because overwriting a file is cheaper than
+    // Makes the log of the peer as long as Nudge's log is after the import: overwriting a file costs less than
     // extending it.
     c.execute_batch("CREATE TABLE log AS SELECT * FROM record; DROP TABLE log;").expect("there is room on the disk");
     c

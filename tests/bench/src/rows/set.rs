@@ -1,4 +1,4 @@
-//! Measures writing one hint.
+//! Measures the write of one hint.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::measure::{interleave, work};
 use crate::peers::scan::Scope;
 use crate::table::{Line, Scale, versus};
 
-/// Measures a typed `set` over a stored hint, with a known scope and without the guard. The peer stores the same
-/// strings and compiles the scope's globs.
+/// Measures a typed `set` that replaces a hint. Its scope is known, and the secret guard is off. The peer stores the
+/// same strings and compiles the globs of the scope.
 pub fn typed(scale: &Scale) -> Vec<Line> {
     let seeds = data::seeds(scale.small);
     let nudge = data::store(&seeds);

@@ -1,4 +1,4 @@
-//! Measures the start of a session by an agent: the time to the first answer, and memory.
+//! Measures how an agent starts a session: the time until the first answer, and the memory.
 
 use std::process::Command;
 
@@ -8,12 +8,12 @@ use crate::measure::{median, wall_ns};
 use crate::process::{INITIALIZE, KEY, Lines, Server, program, tool_call};
 use crate::table::{Line, Scale, time};
 
-/// The most starts.
+/// The most starts that are measured.
 const STARTS: usize = 51;
 /// The number of calls before the memory is read.
 const CALLS: usize = 1000;
 
-/// Measures the time from the start of the process to its first line.
+/// Measures the time from the start of the process to its first line on stdout.
 pub fn first_reply(scale: &Scale) -> Vec<Line> {
     let times = program("nudge").map(|nudge| {
         let temp = tempfile::tempdir().expect("a folder for temporary files");
@@ -59,7 +59,7 @@ pub fn resident(_: &Scale) -> Vec<Line> {
     }]
 }
 
-/// Returns the resident memory of a process, if the system reports it.
+/// Returns the resident memory of a process in bytes; `None` if the system does not report it.
 pub fn resident_bytes(pid: u32) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"))?;

@@ -1,5 +1,5 @@
-//! Measures import and export of a large store, compared with `serde_json` on plain structs of the same fields. The
-//! guard is off: it has its own row for the same strings.
+//! Measures the import and export of a large store. The peer is `serde_json` on plain structs with the same fields. The
+//! secret guard is off, because it has its own row for the same strings.
 
 use nudge::{ExportHints, ImportHints, ImportMode, Nudge};
 use serde_json::value::RawValue;
@@ -10,8 +10,8 @@ use crate::measure::{Stopwatch, median};
 use crate::peers::plain;
 use crate::table::{Line, Scale, versus};
 
-/// The order of the importers. Each finds the heap as the previous one has left it, so each comes once after each other
-/// one.
+/// The order of the importers in a round. An importer finds the heap as the one before has left it. So in this order
+/// each importer comes once after each other one.
 const TURNS: [usize; 6] = [0, 1, 0, 2, 1, 2];
 
 fn exported(nudge: &Nudge) -> String {
@@ -36,7 +36,7 @@ fn line(what: &str, hints: usize, limit: f64, peer: &str, (ours, theirs): (&[f64
     }
 }
 
-/// Measures the import of a text into a store, into plain structs, and into structs with maps for lookups.
+/// Measures the import of a text: into a store, into plain structs, and into plain structs with maps for lookups.
 pub fn import(scale: &Scale) -> Vec<Line> {
     let text = exported(&data::store(&data::seeds(scale.large)));
     let sides: [fn(&str, usize) -> f64; 3] = [import_own, import_plain, import_kept];
@@ -46,7 +46,7 @@ pub fn import(scale: &Scale) -> Vec<Line> {
             times[side].push(sides[side](&text, scale.large));
         }
     }
-    // The first two turns of each warm up the allocator.
+    // Ignores the first two turns of each importer, which warm up the allocator.
     let [ours, plain, kept] = times.each_ref().map(|times| &times[2..]);
     vec![
         line("import", scale.large, 2.0, "serde_json::from_str, plain structs", (ours, plain)),
@@ -80,7 +80,7 @@ fn read(text: &str) -> plain::Store {
     serde_json::from_str(text).expect("the export is JSON")
 }
 
-/// Measures the export of a store, of plain structs, and of structs with maps for lookups.
+/// Measures the export: of a store, of plain structs, and of plain structs with maps for lookups.
 pub fn export(scale: &Scale) -> Vec<Line> {
     let nudge = data::store(&data::seeds(scale.large));
     let text = exported(&nudge);
@@ -91,7 +91,8 @@ pub fn export(scale: &Scale) -> Vec<Line> {
         let (kept, kept_ns) = timed(|| serde_json::to_string(&kept.shown()).expect("structs are JSON"));
         let (own, ns) = timed(|| exported(&nudge));
         assert!(own == plain, "the peer writes another text");
-        // The peer's text lacks a key around each component's hints and the data about the store.
+        // The peer's text is a little shorter: it has no key around each component's hints, and no data about the
+        // store.
         assert!(kept.len() > own.len() * 9 / 10, "the peer writes less");
         for (times, ns) in times.iter_mut().zip([ns, plain_ns, kept_ns]) {
             times.push(ns);

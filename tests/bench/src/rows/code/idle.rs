@@ -1,4 +1,4 @@
-//! Measures a session that never asks for code, compared with one of a build without code.
+//! Measures a session that gets no question about code, and compares it with a session of a build without code.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::process::{INITIALIZE, KEY, Lines, Server, program, tool_call};
 use crate::rows::start::resident_bytes;
 use crate::table::{Line, Scale, versus};
 
-/// Nudge, and Nudge without the feature.
+/// Nudge, and Nudge without the feature `code`.
 pub const PROGRAMS: &[&str] = &["nudge", "nudge-without-code"];
-/// The most starts of each copy.
+/// The most starts of each binary.
 const STARTS: usize = 51;
 /// The number of calls before the memory is read.
 const CALLS: usize = 1000;
 
-/// Measures start, memory and `get`.
+/// Measures the start, the memory and `get`.
 pub fn session(scale: &Scale) -> Vec<Line> {
     let line = |what: &str, measured, absolute| Line {
         what: format!("without a call for code: {what}"),
@@ -52,14 +52,14 @@ pub fn session(scale: &Scale) -> Vec<Line> {
         }
         resident_bytes(server.mcp.pid())
     };
-    // Each round uses fresh copies of the binary. The physical position of a file's pages changes a start by up to 5 %,
-    // and the memory that counts for the process by as much.
+    // Each round uses new copies of both binaries. The physical position of a file's pages changes the time of a start
+    // by up to 5 %, and the memory of the process by as much.
     let turns = Turns { rounds: scale.turns.rounds.min(STARTS), slice: Duration::ZERO };
     let (mut starts, mut memory) = (Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..=scale.long_rounds * 2 {
         let [with, without] = [(&with, "with"), (&without, "without")].map(|(nudge, name)| {
             let copy = temp.path().join(name);
-            // A file that is overwritten would keep its pages.
+            // Removes the old copy first, because an overwritten file would keep its pages.
             let _ = fs::remove_file(&copy);
             fs::copy(nudge, &copy).expect("there is room for a copy");
             copy

@@ -1,4 +1,5 @@
-//! Measures a large project: the nodes that a prompt mentions, very common names, and the cost of doing nothing.
+//! Measures a large project: the nodes that a prompt mentions, names that are very common, and a session without any
+//! calls.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +15,9 @@ use crate::process::program;
 use crate::project::{Code, FUNCTIONS, Project, params};
 use crate::table::{Line, Scale, time};
 
-/// Python's standard library, which is mostly tests.
+/// The standard library of Python, which is mostly tests.
 pub const PROGRAMS: &[&str] = &["python-library"];
-/// Prompts: one names a definition, one names none, one has words that thousands of names have.
+/// The prompts: the first names a definition, the second names none, the third has words that thousands of names have.
 const PROMPTS: [&str; 3] = [
     "why does step_12_7() return the wrong amount? see module_40.py:9",
     "please write a README for this project and push it to a branch",
@@ -24,15 +25,15 @@ const PROMPTS: [&str; 3] = [
 ];
 /// Words that many names have.
 const COMMON: [&str; 6] = ["get", "close", "run", "read", "write", "init"];
-/// The time in which nothing happens.
+/// The duration of the measurement without calls.
 const REST: Duration = Duration::from_secs(10);
 
-/// Measures all calls.
+/// Measures all rows of the large project.
 pub fn calls(scale: &Scale) -> Vec<Line> {
     vec![context(scale), library(scale), rest(scale)]
 }
 
-/// Measures `nudge.code.context` with 100,000 nodes.
+/// Measures `nudge.code.context` in a project of 100,000 nodes.
 fn context(scale: &Scale) -> Line {
     let files = scale.large / FUNCTIONS;
     let root = tempfile::tempdir().expect("a folder for temporary files");
@@ -56,11 +57,12 @@ fn context(scale: &Scale) -> Line {
     }
 }
 
-/// Opens a source that has read all of a project.
+/// Opens a source that has read a whole project.
 fn whole(root: &Path) -> (tempfile::TempDir, Code) {
     let caches = tempfile::tempdir().expect("a folder for temporary files");
     loop {
-        // A process for one call stops after some seconds, and the next one continues.
+        // A process for a single call stops reading after some seconds, and the next process continues. Repeats this
+        // until all is read.
         let code = Code::open(caches.path());
         let told: Value = serde_json::from_str(code.ask("status", &params(root, &json!({}))).get()).expect("JSON");
         if told["as_of"]["complete"] == true {
@@ -105,7 +107,7 @@ fn library(scale: &Scale) -> Line {
     line(Some(percentile(took, 99.0) / 1e6), absolute)
 }
 
-/// Measures the processor time of a session in which nothing happens: its worker and its watch.
+/// Measures the processor time of a session without any calls: its worker thread and its watch of the files.
 fn rest(scale: &Scale) -> Line {
     let root = tempfile::tempdir().expect("a folder for temporary files");
     let project = Project::new(root.path(), scale.small / FUNCTIONS);
@@ -122,7 +124,7 @@ fn rest(scale: &Scale) -> Line {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    // The watch may still report the last write.
+    // Waits for the watch, which may still report the last write.
     std::thread::sleep(Duration::from_secs(1));
     let rest = if scale.long_rounds > 1 { REST } else { Duration::from_millis(50) };
     let before = other_threads_ns();

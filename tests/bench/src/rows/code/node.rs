@@ -1,4 +1,5 @@
-//! Measures one answer about a node, compared with a hint and a check of a file; one saved file; memory.
+//! Measures an answer about a node, compared with a hint and with a check of files. Also measures one saved file, and
+//! memory.
 
 use std::fs;
 use std::hint::black_box;
@@ -13,14 +14,15 @@ use crate::measure::{Stopwatch, interleave, median, wall_ns, work};
 use crate::project::{Code, FUNCTIONS, Project};
 use crate::table::{Line, Scale, time, versus};
 
-/// Returns this thread's processor time for `work`, in nanoseconds.
+/// Returns the processor time of this thread for `work`, in nanoseconds.
 fn timed<T>(work: impl FnOnce() -> T) -> f64 {
     let start = Stopwatch::start();
     black_box(work());
     start.ns()
 }
 
-/// Measures one answer about a node, compared with a hint and a check of a file; one saved file; memory.
+/// Measures an answer about a node, compared with a hint and with a check of files. Also measures one saved file, and
+/// memory.
 pub fn answer(scale: &Scale) -> Vec<Line> {
     let files = scale.large / 500;
     let root = tempfile::tempdir().expect("a folder for temporary files");
@@ -48,14 +50,14 @@ pub fn answer(scale: &Scale) -> Vec<Line> {
     let get = to_raw_value(&json!({"component": "http-proxy", "key": "build"})).expect("it is JSON");
     let looked: Vec<_> = (0..files).map(|file| project.path().join(format!("module_{file}.py"))).collect();
     project.settle();
-    // The first query about a node finds its links, which are then cached until a file changes.
+    // The first question about a node finds its links. They stay cached until a file changes.
     let first = median(asked.iter().map(|node| timed(|| code.ask("node", node))).collect());
     let times = interleave(
         scale.turns,
         &mut [
             work(|step| code.ask("node", &asked[step % files])),
             work(|step| (store.call("nudge.get_hint", &get), fs::metadata(&looked[step % files]))),
-            // The files are that of the node, that of its caller and that of its callee.
+            // The peer checks three files: that of the node, that of its caller and that of its callee.
             work(|step| {
                 let three = [0, 1, files - 1].map(|beside| fs::metadata(&looked[(step + beside) % files]));
                 (store.call("nudge.get_hint", &get), three)
@@ -113,7 +115,7 @@ pub fn answer(scale: &Scale) -> Vec<Line> {
     ]
 }
 
-/// Returns the time of tree-sitter's parse of a file, in nanoseconds.
+/// Returns the time that tree-sitter needs to parse a file, in nanoseconds.
 fn parse_alone(file: &Path, scale: &Scale) -> f64 {
     let text = fs::read(file).expect("it was written");
     let mut parser = Parser::new();

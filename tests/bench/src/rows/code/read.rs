@@ -1,4 +1,4 @@
-//! Measures reading files, compared with tree-sitter's parse of the same bytes without any use of the tree.
+//! Measures reading files of code. The peer is tree-sitter's parse of the same bytes, without any use of the tree.
 
 use std::fs;
 use std::hint::black_box;
@@ -18,14 +18,14 @@ pub const PROGRAMS: &[&str] = &["code-trees"];
 /// The sources of this repository.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../nudge");
 
-/// A file in memory, and its grammar.
+/// A file in memory, with its grammar.
 struct Text {
     path: String,
     bytes: Vec<u8>,
     grammar: tree_sitter::Language,
 }
 
-/// Measures the extraction of whole projects.
+/// Measures the extraction from whole projects.
 pub fn extraction(scale: &Scale) -> Vec<Line> {
     let trees = program("code-trees").and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     let turns = Turns { rounds: scale.long_rounds, ..scale.turns };
@@ -77,7 +77,7 @@ fn line(what: &str, measured: Option<f64>, absolute: String) -> Line {
     Line { what: format!("code: reading {what}"), limit: 1.5, unit: "x", measured, peer, absolute }
 }
 
-/// Returns the files of a project that Nudge reads: a skipped file would take less time than its parse.
+/// Returns the files of a project that Nudge reads. Files that Nudge skips would make it look faster than the parse.
 fn texts(root: &Path) -> Vec<Text> {
     let (mut ahead, mut texts) = (vec![root.to_owned()], Vec::new());
     while let Some(folder) = ahead.pop() {
@@ -87,7 +87,7 @@ fn texts(root: &Path) -> Vec<Text> {
         for path in entries {
             let name = path.file_name().unwrap_or_default();
             if path.is_dir() {
-                // Build output is not source.
+                // Skips the folders of build output, which is no source.
                 ahead.extend((name != "target" && name != "node_modules").then_some(path));
             } else if let Some((path, grammar)) = path.to_str().and_then(|name| Some((name, grammar(name)?)))
                 && let Ok(bytes) = fs::read(path)
