@@ -1,7 +1,7 @@
 """Nudge: a tiny, explainable, session-scoped memory for coding agents.
 
-A hint is stored under a component and a key, with a scope that says where it applies. `Store.get` returns the
-best one for a `Context`, and says why.
+A hint is stored under a component and a key, with a scope that says where the hint applies. `Store.get` returns the
+best hint for a `Context`, with the reasons.
 
 >>> import nudge
 >>> with nudge.Store() as store:
@@ -63,11 +63,11 @@ __all__ = [
     "tools",
 ]
 
-# Tracebacks and help name the module from which people import, not the file of the definition.
+# Tracebacks and help show the module from which users import a name, not the file that defines it.
 for _shown in (Component, Components, Store, ToolAnswer, Tools, View, connect, tools):
     _shown.__module__ = "nudge"
 
-# If a process forks while another thread is inside a store, the store stays locked in the child.
+# Without these functions, a fork while another thread is inside a store would leave the store locked in the child.
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(
         before=_nudge.before_fork,

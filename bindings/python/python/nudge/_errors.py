@@ -1,6 +1,6 @@
-"""Refusals: one class for each kind of the error model.
+"""The exceptions of refused calls: one class for each kind of the error model.
 
-A refused call has changed nothing, except possibly with `UnavailableError`.
+A refused call has changed nothing. Only after `UnavailableError` it may have made its change.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 
 class NudgeError(Exception):
-    """The base class of all refusals; `str()` of a refusal is a plain sentence that says what to do.
+    """The base class of all errors. `str()` of an error is a plain sentence that says what to do.
 
-    A refusal of a kind that only a newer server knows has this class itself, with the server's `code` and `reason`.
+    An error of a kind that only a newer server has is of this class, with the server's `code` and `reason`.
 
     >>> try:
     ...     nudge.Store().delete("api", "build")
@@ -24,7 +24,7 @@ class NudgeError(Exception):
     code: int = 0
     #: The stable name, such as `E_NOT_FOUND`.
     reason: str = ""
-    #: Data of the kind: `near_misses`, `limit`, `current_version`, ...; and `reason` and `field` again.
+    #: The fields of this kind of error (`near_misses`, `limit`, `current_version`, ...), and also `reason` and `field`.
     data: dict[str, Any]
 
     def __init__(self, message: str = "", data: dict[str, Any] | None = None) -> None:
@@ -38,7 +38,7 @@ class NudgeError(Exception):
         return field
 
     def __str__(self) -> str:
-        # KeyError's own method would put the sentence in quotes.
+        # The method of KeyError would put the sentence in quotes.
         return str(self.args[0]) if self.args else ""
 
 
@@ -91,8 +91,8 @@ class QuotaError(NudgeError):
 class UnavailableError(NudgeError, ConnectionError):
     """The store is closed, or no session runs, or the session cannot be reached.
 
-    If a server did not answer in time, the call may still have been made, or may be made later. Before you repeat a
-    call that must not be made twice, look whether it was made, or pass `if_match_version`.
+    If a server did not answer in time, it may have carried out the call, or may do so later. Before you repeat a call
+    that must not be carried out twice, check whether it was carried out, or pass `if_match_version`.
     """
 
     code = 50301
@@ -100,7 +100,7 @@ class UnavailableError(NudgeError, ConnectionError):
 
 
 class UnknownMethodError(NudgeError, LookupError):
-    """There is no method of that name."""
+    """The method does not exist."""
 
     code = -32601
     reason = "E_UNKNOWN_METHOD"
@@ -129,13 +129,13 @@ _KINDS: dict[int, type[NudgeError]] = {
 }
 
 
-# People see the names under the module from which they import them.
+# Tracebacks show the module from which users import a class, not the file that defines it.
 for _kind in (NudgeError, *_KINDS.values()):
     _kind.__module__ = "nudge"
 
 
 def refusal(code: int, message: str, data: dict[str, Any]) -> NudgeError:
-    """Makes the exception for an error object; one with an unknown code keeps the code and the data."""
+    """Makes the exception for an error object. With an unknown code, the exception keeps the code and the data."""
     kind = _KINDS.get(code)
     if kind is not None:
         return kind(message, data)

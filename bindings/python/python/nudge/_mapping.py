@@ -40,7 +40,7 @@ class _Live(Mapping[str, T]):
                 yield key, value
 
     def _look(self, key: object) -> T | None:
-        """Returns the value of a key; None for an object that cannot be a key."""
+        """Returns the value of a key. Returns None for an object that cannot be a key."""
         try:
             return self._find(key) if isinstance(key, str) else None
         except InvalidError:
@@ -61,11 +61,11 @@ class _Live(Mapping[str, T]):
         return len(self._keys())
 
     def items(self) -> ItemsView[str, T]:
-        """Returns the names with their values; skips names that are deleted meanwhile."""
+        """Returns the names with their values. Skips names that are deleted during the loop."""
         return _Items(self)
 
     def values(self) -> ValuesView[T]:
-        """Returns the values; skips names that are deleted meanwhile."""
+        """Returns the values. Skips names that are deleted during the loop."""
         return _Values(self)
 
 
@@ -84,9 +84,9 @@ class _Values(ValuesView[T]):
 
 
 class Component(_Live[Match]):
-    """The hints of a component that fit a context, by key, with the best variant of each key.
+    """The hints of a component that fit a context, by key. Each key has its best variant.
 
-    The mapping is not a copy: each access asks the store. A loop goes over the keys that existed when it began.
+    The mapping is no copy: each access reads the store. A loop goes over the keys that existed when the loop began.
 
     >>> with nudge.Store() as store:
     ...     _ = store.set("api", "build", "make api")
@@ -114,7 +114,7 @@ class Component(_Live[Match]):
         rows = store.query(component=self._name, context=self._view.context, limit=_MOST_ROWS)["hints"]
         if len(rows) < _MOST_ROWS:
             return sorted({row["hint"]["key"] for row in rows})
-        # The component may have more hints than a query lists.
+        # The component may have more hints than a query returns.
         components = store.export(include_secrets=True)["payload"]["components"]
         keys = components[self._name]["hints"] if self._name in components else ()
         return sorted(key for key in keys if self._find(key) is not None)
@@ -124,7 +124,7 @@ class Component(_Live[Match]):
 
 
 class Components(_Live[Component]):
-    """All components of a store, by name; in each, the hints that fit a context.
+    """All components of a store by name, each with the hints that fit a context.
 
     >>> with nudge.Store() as store:
     ...     _ = store.set("api", "build", "make api")

@@ -1,7 +1,7 @@
 """Sources other than the hints: `store.demo.add(name="a")` calls `nudge.demo.add`.
 
-The session decides which sources there are, so this file names none. Type checkers read `_sources.pyi`, which is
-generated from the same rows.
+The session decides which sources exist, so this file names none. Type checkers read `_sources.pyi`, which is generated
+from the same method table.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from nudge._errors import NudgeError, UnknownMethodError
 from nudge._nudge import NativeStore
 
-#: A method, as `nudge.methods` describes it.
+#: The row of a method, as `nudge.methods` returns it.
 Row: TypeAlias = dict[str, Any]
-#: The rows by source and verb, with the names of the attributes.
+#: The rows by source and verb. Both have the names of Python attributes.
 Table: TypeAlias = dict[str, dict[str, Row]]
 
 
 def _attribute(name: str) -> str:
-    """Turns a name of the method table into a Python name: `add-many` becomes `add_many`, `import` becomes
+    """Converts a name of the method table to a Python name: `add-many` becomes `add_many`, and `import` becomes
     `import_`."""
     name = name.replace("-", "_").replace(".", "_")
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _ask(store: NativeStore) -> Table:
-    """Gets the methods of the session's sources."""
+    """Reads the methods of the session's sources."""
     try:
         told = store.call("nudge.methods")
     except UnknownMethodError:
-        # A store of this process has only hints.
+        # A store of this process has only hints, and no such method.
         return {}
     table: Table = {}
     for row in told["methods"]:
         source = row.get("source")
-        # The hints' methods have no prefix: they are methods of the store itself.
+        # Methods of the hints have no prefix. They are methods of the store itself.
         if source and (verb := row["name"].removeprefix(f"nudge.{source}.")) != row["name"]:
             table.setdefault(_attribute(source), {})[_attribute(verb)] = row
     return table
@@ -47,11 +47,11 @@ class Namespaces(NativeStore):
 
     __slots__ = ()
 
-    #: The last answer of the session. `Store` has the slot for it.
+    #: The sources that the session last reported. `Store` has the slot for this attribute.
     _table: Table
 
     if not TYPE_CHECKING:
-        # Type checkers must not see this method: they would accept every misspelt method as a source.
+        # Hidden from type checkers, because with this method they would accept every misspelt method as a source.
         def __getattr__(self, name: str) -> Namespace:
             return self._namespace(name)
 
@@ -63,22 +63,22 @@ class Namespaces(NativeStore):
         return [*super().__dir__(), *sources]
 
     def _sources(self, *, again: bool = False) -> Table:
-        """Returns the sources of the session; gets them once, or again with `again`."""
+        """Returns the sources of the session. Asks the session only once, or again if `again` is true."""
         table: Table | None = None if again else getattr(self, "_table", None)
         if table is None:
             table = self._table = _ask(self)
         return table
 
     def _verbs(self, source: str, wanted: str | None = None) -> dict[str, Row]:
-        """Returns the rows of a source. Gets them again when the source or the wanted verb is unknown: a new server may
-        have it."""
+        """Returns the rows of a source. Asks the session again if the source or the wanted verb is unknown: a new server
+        may have it."""
         verbs = self._sources().get(source, {})
         if not verbs or (wanted is not None and wanted not in verbs):
             verbs = self._sources(again=True).get(source, {})
         return verbs
 
     def _namespace(self, name: str) -> Namespace:
-        # Python, copy and pickle look such names up; no source has one.
+        # Python, copy and pickle look up names that begin with `_`. No source has such a name.
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         if not self._verbs(name):
@@ -93,9 +93,9 @@ class Namespaces(NativeStore):
 
 
 class Namespace:
-    """A source of the session: it has the methods of the method table, with keyword arguments only.
+    """A source of the session. It has the methods of the method table, with keyword arguments only.
 
-    They return the answer of the method as dicts and lists, and raise its refusals. None is "not given".
+    A method returns its answer as dicts and lists, and raises its errors. None means "not given".
     """
 
     __slots__ = ("_source", "_store")

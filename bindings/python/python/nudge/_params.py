@@ -9,12 +9,12 @@ from typing import Any
 
 
 def duration(ttl: str | timedelta | None) -> str | None:
-    """Writes a duration in ISO 8601, in seconds; the store refuses one that is not positive."""
+    """Converts a timedelta to ISO 8601, in seconds. The store refuses a duration that is not positive."""
     return f"PT{ttl.total_seconds():.3f}S" if isinstance(ttl, timedelta) else ttl
 
 
 def wire_scope(scope: Any) -> Any:
-    """Writes a scope with the table's name for macOS."""
+    """Converts a scope to params: replaces "macos" with "darwin", its name in the method table."""
     if is_dataclass(scope) and not isinstance(scope, type):
         scope = {field.name: getattr(scope, field.name) for field in fields(scope)}
     return {**scope, "os": _system(scope["os"])} if isinstance(scope, Mapping) and "os" in scope else scope

@@ -1,4 +1,4 @@
-"""The base class of `Store` with the sources; type checkers read the generated `_sources.pyi` instead."""
+"""The base class of `Store` that has the sources. Type checkers read the generated `_sources.pyi` instead."""
 
 from nudge._namespaces import Namespaces as Sources
 

@@ -19,24 +19,27 @@ from nudge._types import ContextLike
 class Store(Telling):
     """A store of hints: component -> key -> the best variant for a context, and why.
 
-    `Store()` makes an empty one in this process; `nudge.connect()` gives the machine's running session. Both
-    answer the same methods. A store may be used by any number of threads; it is closed at the end of a
-    `with` block, or by `close()`, or when nothing refers to it.
+    `Store()` makes an empty store in this process; `nudge.connect()` returns the machine's running session. Both
+    have the same methods. Any number of threads may use a store. A store is closed at the end of a `with` block, by
+    `close()`, or when no variable refers to it any more.
 
-    Options of a store in this process (None is the default): at most `max_components` (500),
-    `max_hints_per_component` (200), `max_hints` (5,000) and `max_bytes` exported (24 MiB); `secret_guard`
-    (True) refuses texts that look like credentials; `default_ttl` ("session") is the ttl of hints stored
-    without one; `suggest_max` (20) bounds suggestions in 10 minutes. `from_env` takes those that are not
-    given from the environment variables `NUDGE_MAX_COMPONENTS` and so on.
+    A store in this process has these options (None means the default):
 
-    A connected store has the session's other sources as attributes: `store.demo.add(name="a")` is `nudge.demo.add`.
-    `dir(store)` lists them.
+    - `max_components` (500), `max_hints_per_component` (200), `max_hints` (5,000): the most components and hints
+    - `max_bytes` (24 MiB): the most bytes of all hints in an export
+    - `secret_guard` (True): refuses texts that look like credentials
+    - `default_ttl` ("session"): the ttl of hints that are stored without one
+    - `suggest_max` (20): the most suggestions to one client session in 10 minutes
+    - `from_env` (False): reads options that are not given from environment variables (`NUDGE_MAX_COMPONENTS` ...)
 
-    `len(store)` is the number of hints, and a loop over a store goes over all of them as they were when it began, by
-    component, key and variant, wherever they apply; the values of secrets are `"[secret]"`.
+    A connected store has the session's other sources as attributes: `store.demo.add(name="a")` calls
+    `nudge.demo.add`. `dir(store)` lists these attributes.
 
-    Methods return what the JSON surface returns, as dicts; only `get` returns a `Match`. They raise
-    `InvalidError` and the other subclasses of `NudgeError`; those of a closed store `UnavailableError`.
+    `len(store)` is the number of hints. A loop over a store goes over all hints that it had when the loop began, in
+    the order of component, key and variant, whatever their scopes. The values of secrets are `"[secret]"`.
+
+    Methods return the answers of the JSON surface as dicts; only `get` returns a `Match`. A refused call raises
+    `InvalidError` or another subclass of `NudgeError`; a call of a closed store raises `UnavailableError`.
 
     >>> with nudge.Store() as store:
     ...     stored = store.set("http-proxy", "build", "docker compose build router",
@@ -76,7 +79,7 @@ class Store(Telling):
 
     @classmethod
     def connect(cls, runtime_dir: str | PathLike[str] | None = None, *, name: str | None = None) -> Self:
-        """The machine's running session; see `nudge.connect`."""
+        """Returns the machine's running session; see `nudge.connect`."""
         name = f"python/{__version__}" if name is None else name
         return super().__new__(cls, session(None if runtime_dir is None else fsdecode(runtime_dir), name))
 
@@ -105,7 +108,7 @@ class Store(Telling):
         return self.status()["hints"]
 
     def __bool__(self) -> bool:
-        # An empty store is true: `store or Store()` must not take another one.
+        # An empty store is true, so that `store or Store()` does not make another store.
         return True
 
     def __iter__(self) -> Iterator[t.Hint]:
@@ -113,7 +116,7 @@ class Store(Telling):
         return iter(hints)
 
     def view(self, context: ContextLike | None = None) -> View:
-        """This store seen from one place, for repeated calls.
+        """Returns a view: this store seen from one context, for repeated calls.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -125,9 +128,10 @@ class Store(Telling):
 
     @property
     def components(self) -> Components:
-        """All components, by name, each a mapping of keys to matches.
+        """All components by name. Each is a mapping of keys to matches.
 
-        Of their hints only what applies everywhere; `view(context).components` shows what fits a context.
+        The mappings contain only hints that apply everywhere. `view(context).components` has the hints that fit a
+        context.
         """
         return View(self).components
 
@@ -152,15 +156,17 @@ class Store(Telling):
     ) -> t.SetResult:
         """Stores a hint, or updates the variant with an equal scope.
 
-        At most 32 `tags` of 1 to 64 bytes; `ttl` is "session", a duration such as "2h" or "PT2H", or a
-        timedelta, from now on; `scope` says where the hint applies (everywhere when None), and "macos" in it is
-        "darwin"; `priority` 1 to 10 (5), `confidence` 0 to 1 (0.5); `reason` at most 2 KiB;
-        `sensitivity="secret"` hides the value and keeps it off the disk. `if_match_version` refuses unless that
-        is the stored version (0: unless there is none); `variant` updates that one and keeps its scope;
-        `allow_secret` says that the secret guard's finding is a false alarm.
+        - `tags`: at most 32 tags of 1 to 64 bytes
+        - `ttl`: "session", a timedelta, or a duration such as "2h" or "PT2H", counted from now
+        - `scope`: where the hint applies; None means everywhere. "macos" stands for "darwin".
+        - `priority`: 1 to 10 (5); `confidence`: 0 to 1 (0.5); `reason`: at most 2 KiB
+        - `sensitivity`: "secret" hides the value and keeps it off the disk
+        - `if_match_version`: the version that the stored hint must have; 0 means that no hint may be stored yet
+        - `variant`: the variant to update; its scope stays
+        - `allow_secret`: True if the secret guard's finding is a false alarm
 
         Raises, in this order: `InvalidError`, `ScopeInvalidError`, `SecretRejectedError`, `NotFoundError`
-        (no such `variant`), `ConflictError`, `QuotaError`.
+        (unknown `variant`), `ConflictError`, `QuotaError`.
 
         >>> store = nudge.Store()
         >>> stored = store.set("api", "test", "make test", tags=["test"], ttl="PT2H", scope={"branch": "dev"})
@@ -197,10 +203,11 @@ class Store(Telling):
     ) -> t.QueryResult:
         """Searches the hints that fit, best first.
 
-        At most `limit` rows (10; 1 to 1,000). Values of secrets are not shown.
+        Returns at most `limit` rows (10; 1 to 1,000), without the values of secrets.
 
-        `keys` and `tags`: any of them. `regex` (unanchored, case-sensitive, at most 1 KiB) searches key, value and
-        reason; the words of `text` all stand in the hint, in any case. `include_ineligible` adds what does not fit.
+        A hint must have one of the `keys` and one of the `tags`, and every word of `text`, in any case. `regex`
+        (unanchored, case-sensitive, at most 1 KiB) searches key, value and reason. `include_ineligible` adds hints
+        that do not fit the context.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", tags=["build"])
@@ -222,11 +229,12 @@ class Store(Telling):
         context: ContextLike | None = None,
         variant: str | None = None,
     ) -> t.BumpResult:
-        """Counts a use of a hint, which raises it for next time.
+        """Counts a use of a hint, so that the hint ranks higher later.
 
-        `delta` uses (1; 1 to 1,000) of what `get` returns in `context`, or of `variant`.
+        Adds `delta` uses (1; 1 to 1,000) to the variant that `get` returns in `context`, or to `variant`.
 
-        Raises `InvalidError` when there are several variants and neither is given, `NotFoundError`.
+        Raises `NotFoundError`, and `InvalidError` when the key has several variants and neither `context` nor
+        `variant` is given.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -240,9 +248,10 @@ class Store(Telling):
     def delete(self, component: str, key: str, *, variant: str | None = None, all: bool = False) -> t.DeleteResult:
         """Deletes a hint, one of its variants, or all of them.
 
-        Of several variants the one named, or `all`. `undo` brings it back.
+        A key with several variants needs `variant` or `all`. `undo` restores deleted hints.
 
-        Raises `InvalidError` when there are several variants and neither is given, `NotFoundError`.
+        Raises `NotFoundError`, and `InvalidError` when the key has several variants and neither `variant` nor `all`
+        is given.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -254,7 +263,7 @@ class Store(Telling):
         return result
 
     def list_components(self) -> t.ComponentsResult:
-        """Lists the components with the number of their hints.
+        """Lists the components, each with the number of its hints.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -269,7 +278,7 @@ class Store(Telling):
     ) -> t.ExportResult:
         """Exports the store, or one component.
 
-        The payload is what `import_` and `nudge import` take.
+        `import_` and the command `nudge import` accept the payload of the result.
 
         Raises `NotFoundError` for an unknown component.
 
@@ -289,14 +298,14 @@ class Store(Telling):
         mode: Literal["merge", "replace"] | None = None,
         allow_secret: bool = False,
     ) -> t.ImportResult:
-        """Imports an export, or a payload written by hand.
+        """Imports the payload of an export, or a payload that was written by hand.
 
-        By hand it is `{"components": {NAME: {"hints": {KEY: value}}}}`.
+        A payload by hand has the form `{"components": {NAME: {"hints": {KEY: value}}}}`.
 
-        With "merge" (the default) the later `updated_at` wins; "replace" empties the store first. A wrong hint
-        is skipped and listed.
+        With the mode "merge" (the default), the hint with the later `updated_at` wins. "replace" empties the store
+        first. A wrong hint is skipped, and the result lists it.
 
-        Raises `InvalidError`, `SecretRejectedError`, `QuotaError`; then nothing is imported.
+        Raises `InvalidError`, `SecretRejectedError` or `QuotaError`, and imports nothing in these cases.
 
         >>> store = nudge.Store()
         >>> store.import_({"components": {"api": {"hints": {"build": "make api"}}}})
@@ -315,7 +324,7 @@ class Store(Telling):
         keys: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
     ) -> t.EnvNamesResult:
-        """Lists the environment variables that the scopes of the candidates mention.
+        """Lists the environment variables that the scopes of the selected hints mention.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", scope={"env_required": "CI"})
@@ -327,9 +336,9 @@ class Store(Telling):
         return result
 
     def why(self, component: str, key: str, context: ContextLike | None = None) -> t.WhyResult:
-        """Explains the result of `get`, or why there is none.
+        """Explains the result of `get`, or why `get` finds no hint.
 
-        Every variant is there, with each condition and each part of its score.
+        The answer has every variant, with each condition and each term of its score.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", scope={"branch": "dev"})
@@ -349,11 +358,12 @@ class Store(Telling):
         return result
 
     def undo(self, id: int | None = None) -> t.UndoResult:
-        """Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since.
+        """Restores deleted or replaced hints as they were.
 
-        The last, when `id` is None.
+        Restores the last deletion or replacement when `id` is None. Skips hints that were stored again or have
+        expired since.
 
-        Raises `NotFoundError`, `ConflictError` (all of it is stored anew), `QuotaError`.
+        Raises `NotFoundError`, `ConflictError` (all hints were stored again), `QuotaError`.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api"), store.delete("api", "build")
@@ -364,9 +374,9 @@ class Store(Telling):
         return result
 
     def stats(self) -> t.StatsResult:
-        """Tells how often hints were asked for and suggested, and the outcomes.
+        """Returns how often hints were looked up and suggested, and the outcomes.
 
-        In process `get` does not count as asked for; `call` and `query` do.
+        In a store of this process, `get` does not count as a lookup, but `call` and `query` do.
 
         >>> nudge.Store().stats()["suggestions"]
         0
@@ -375,7 +385,7 @@ class Store(Telling):
         return result
 
     def status(self) -> t.StatusResult:
-        """Tells the stored numbers and the limits.
+        """Returns the numbers of components and hints, and the limits.
 
         >>> nudge.Store(max_hints=10).status()["limits"]["hints"]
         10
@@ -385,10 +395,10 @@ class Store(Telling):
 
 
 class View(NativeView):
-    """A store seen from one place; make one per context and keep it.
+    """A store seen from one context. Make one view for each context and keep it.
 
-    In this process it remembers which scopes fit, so that repeated calls cost little. It may be used by any
-    number of threads, and as long as its store is open.
+    A view of a store in this process remembers which scopes fit, so repeated calls are fast. Any number of threads may
+    use a view while its store is open.
 
     >>> store = nudge.Store()
     >>> _ = store.set("api", "build", "make dev", scope={"branch": "dev"})
@@ -408,14 +418,14 @@ class View(NativeView):
 
     @property
     def store(self) -> Store:
-        """The store it looks at."""
+        """The store of this view."""
         return self._store
 
     @property
     def components(self) -> Components:
-        """All components, by name, each a mapping of keys to the matches that fit here.
+        """All components by name. Each is a mapping of keys to the matches that fit the view's context.
 
-        A component in which nothing fits is an empty mapping.
+        A component without a hint that fits is an empty mapping.
         """
         return Components(self)
 
@@ -433,13 +443,13 @@ class View(NativeView):
 
 
 def connect(runtime_dir: str | PathLike[str] | None = None, *, name: str | None = None) -> Store:
-    """The session that the `nudge serve` processes of this machine share, as a `Store`.
+    """Returns, as a `Store`, the session that the `nudge serve` processes of this machine share.
 
-    It is found through `runtime_dir`, else the environment variable `NUDGE_RUNTIME_DIR`, else the default
-    directory. `name` says who calls, for people who ask later who did what.
+    The session is that of `runtime_dir`, or else of the environment variable `NUDGE_RUNTIME_DIR`, or else of the
+    default directory. `name` is the name of this caller, for users who later ask which client changed a hint.
 
-    Calls go on with the next server when one dies. They wait 7 seconds at the most, and Ctrl-C is heard
-    meanwhile. Of the environment in a context only what scopes mention is sent.
+    When a server dies, calls continue with the next server. A call waits at most 7 seconds, and Ctrl-C ends the wait.
+    A call sends only those environment variables of its context that scopes mention.
 
     Raises `UnavailableError` when no session runs.
     """

@@ -1,4 +1,4 @@
-"""The methods about suggestions: what to tell an agent, and how that ended."""
+"""The methods that suggest hints to an agent, and that record how suggested commands ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nudge._types import ContextLike
 
 
 class Telling(Sources):
-    """What `Store` inherits: what is worth telling an agent now, on its own or in answer to a question."""
+    """A base class of `Store`: its methods return hints to tell an agent now, with or without a question."""
 
     __slots__ = ()
 
@@ -31,15 +31,15 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.SuggestResult:
-        """Suggests the hints to tell an agent now, unasked.
+        """Suggests the hints to tell an agent now, without a question of the agent.
 
-        Call it at the start, for a `prompt`, or after `command` failed with `error`; after a `tool` was used or before
-        a turn ends (`stop`) it suggests only what cannot wait.
+        Call this method at the start, for a `prompt`, or after `command` failed with `error`. After the use of a `tool`
+        and before the end of a turn (`stop`), it suggests only hints that cannot wait.
 
-        Suggests a hint to a `client_session` only once; `fresh` forgets what the session was shown. The answer has at
-        most `max_bytes` of lines (2,000) and `limit` suggestions. A hint that these limits hold back does not count as
-        shown. A secret is never suggested. With `confirm_ms` (1 to 60,000) the answer counts as shown once `told`
-        confirms its `ticket` in that time.
+        A `client_session` gets each hint only once; `fresh` forgets which hints the session was shown. The answer has
+        at most `max_bytes` of lines (2,000) and `limit` suggestions. A hint that these limits hold back does not count
+        as shown. No secret is ever suggested. With `confirm_ms` (1 to 60,000), the answer counts as shown only if
+        `told` confirms its `ticket` within that time.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -74,10 +74,11 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.DigestResult:
-        """Returns what `suggest` returns, as one text for a prompt.
+        """Returns the suggestions of `suggest` as one text for a prompt.
 
-        It is a heading and a line for each hint, or `""`. It has at most `max_bytes` (2,000), and `limit` lines: 14 at
-        a start, 6 at a prompt, 3 at a failure when None. The other options are those of `suggest`.
+        The text has a heading and a line for each hint, or is `""`. It has at most `max_bytes` bytes (2,000) and
+        `limit` lines. If `limit` is None, that is 14 lines at a start, 6 at a prompt and 3 at a failure. The other
+        options are those of `suggest`.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", scope={"repo": "org/shop"})
@@ -98,9 +99,9 @@ class Telling(Sources):
         return result
 
     def told(self, client_session: str, ticket: str) -> t.ToldResult:
-        """Confirms that the lines that `suggest` or `digest` lent under a ticket were shown.
+        """Confirms that the lines of an answer of `suggest` or `digest` were shown. `ticket` is from that answer.
 
-        The result's `told` says how many lines this call marks as shown.
+        In the result, `told` is the number of lines that this call marks as shown.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -120,12 +121,11 @@ class Telling(Sources):
         max_bytes: int | None = None,
         sources: Sequence[str] = (),
     ) -> t.RecallResult:
-        """Finds the hints that fit a question in words.
+        """Finds the hints and other items that fit a question in words.
 
-        Asks all sources, or only those in `sources`. A line of the answer does not count as told.
+        Searches all sources, or only those in `sources`. A line of the answer does not count as told.
 
-        Returns at most `limit` lines (10; 1 to 100), which take at most `max_bytes` (4,000). A secret is never
-        returned.
+        Returns at most `limit` lines (10; 1 to 100) with at most `max_bytes` bytes (4,000). Never returns a secret.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")
@@ -145,11 +145,11 @@ class Telling(Sources):
         context: ContextLike | None = None,
         client_session: str | None = None,
     ) -> t.OutcomeResult:
-        """Counts how a command ended, for the hints that say it.
+        """Counts how a command ended, for the hints that contain the command.
 
-        It worked (`ok`), or it failed.
+        `ok` is true if the command worked, and false if it failed.
 
-        A hint that failed three times since it last worked comes last, and says so.
+        A hint whose command has failed three times since it last worked ranks last, and its line says so.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api")

@@ -14,20 +14,20 @@ from nudge._store import Store
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """The answer of a tool: `text` is the result as JSON, or, if `is_error`, the refusal and what to do."""
+    """The answer of a tool: the result, or an error that says what to do."""
 
     #: The result, or the error object, as JSON.
     text: str
-    #: Whether the call was refused.
+    #: True if the call was refused.
     is_error: bool
 
 
 class Tools(NativeTools):
-    """The tools that a store offers to a model; they also answer the model's calls. `nudge.tools` makes them.
+    """The tools that a store offers to a model, with the code that answers the model's calls. `nudge.tools` makes them.
 
-    They are the tools of `nudge serve` over MCP, with the same names, descriptions and schemas; a running session adds
-    the tools of its other sources in use. A refused call is an answer too: errors that the model can correct raise
-    nothing.
+    They have the same names, descriptions and schemas as the tools of `nudge serve` over MCP. A running session adds
+    the tools of its other sources in use. A refused call also gets an answer: an error that the model can correct
+    raises no exception.
 
     >>> tools = nudge.tools()
     >>> "nudge_get_hint" in tools, len(tools)
@@ -44,7 +44,7 @@ class Tools(NativeTools):
     def __new__(cls, store: Store, context: t.ContextLike | None = None) -> Self:
         tools = super().__new__(cls, store)
         tools._store = store
-        # The context is read now, so that an error in it is reported by this call.
+        # Reads the context now, so that this call reports an error in the context.
         tools._context = None if context is None else store.view(context).context
         return tools
 
@@ -54,9 +54,9 @@ class Tools(NativeTools):
         return self._store
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
-        """Calls a tool; `arguments` as the model gave them: an object, or its JSON text.
+        """Calls a tool. `arguments` are those of the model: an object, or its JSON text.
 
-        Fields of `context` that the arguments leave out come from the context of these tools; None means unknown.
+        If the arguments leave out a field of `context`, the context of these tools gives it. None means unknown.
 
         >>> answer = nudge.tools().call("nudge_get_hint", '{"component": "api", "key": "build"}')
         >>> answer.is_error, answer.text[:13]
@@ -66,11 +66,11 @@ class Tools(NativeTools):
         return ToolAnswer(*self._call(self._store, self._context, name, given))
 
     def answer(self, said: Any) -> dict[str, Any] | None:
-        """Answers a model's tool call in its provider's form; returns None when the model uses none of these tools.
+        """Answers a model's tool call in its provider's form. Returns None when the model uses none of these tools.
 
-        `said` is a `tool_use` block of Anthropic's, a tool call of OpenAI's chat completions or a `function_call` of
-        its responses, as the SDK gives it or as a dict. The answer is the `tool_result` block, the message or the item
-        of the next request.
+        `said` is a `tool_use` block of Anthropic, a tool call of OpenAI's chat completions, or a `function_call` of
+        OpenAI's responses, as an object of the SDK or as a dict. The answer is the `tool_result` block, the message or
+        the item for the next request.
 
         >>> nudge.tools().answer({"type": "tool_use", "id": "t1", "name": "nudge_list_components", "input": {}})
         {'content': '{"components":[]}', 'is_error': False, 'tool_use_id': 't1', 'type': 'tool_result'}
@@ -94,9 +94,9 @@ class Tools(NativeTools):
 
 
 def tools(store: Store | None = None, *, context: t.ContextLike | None = None) -> Tools:
-    """The tools of a store for a model; without one, of a new store in this process.
+    """Returns the tools of a store for a model. Without a store, makes a new store in this process.
 
-    `context` is the context of the model; it gives the fields that the model leaves out.
+    `context` is the context of the model. It gives the fields that the model leaves out.
 
     >>> tools = nudge.tools(context={"branch": "dev"})
     >>> tools.anthropic()[0]["name"], tools.openai()[0]["function"]["name"], tools.responses()[0]["name"]

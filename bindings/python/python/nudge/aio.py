@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 async def _away(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls a function on a thread. A cancelled task stops waiting at once, and its thread gives up the call."""
+    """Calls a function on a thread. A cancelled task stops waiting at once, and the thread then gives up the call."""
     patience = Patience()
     call = functools.partial(patience.call, functools.partial(function, *args, **kwargs))
     try:
@@ -58,10 +58,10 @@ def _awaited(
 
 
 class AsyncStore:
-    """A `Store` whose methods are awaited: the same names, options, results and errors.
+    """A `Store` whose methods are awaited. Names, options, results and errors are the same.
 
-    Every call runs on a thread, so that it does not block the event loop. The synchronous store is `store`. A task that
-    is cancelled while it waits for a session leaves the store usable; the session may still carry out the call.
+    Every call runs on a thread, so that it does not block the event loop. The synchronous store is `store`. If a task
+    is cancelled while it waits for a session, the store stays usable, and the session may still carry out the call.
     `async for` goes over all hints, as a loop over a `Store` does. Other sources of a session are attributes here too:
     `await store.demo.add(name="a")`.
     """
@@ -78,7 +78,7 @@ class AsyncStore:
 
     @property
     def closed(self) -> bool:
-        """Is true when the store is closed."""
+        """True when the store is closed."""
         return self._store.closed
 
     get = _awaited(Store.get)
@@ -116,7 +116,7 @@ class AsyncStore:
             yield hint
 
     if not TYPE_CHECKING:
-        # Type checkers must not see this method: they would accept every misspelt method as a source.
+        # Hidden from type checkers, because with this method they would accept every misspelt method as a source.
         def __getattr__(self, name: str) -> _AsyncNamespace:
             if name.startswith("_"):
                 raise AttributeError(f"'AsyncStore' object has no attribute {name!r}", name=name, obj=self)
@@ -127,7 +127,7 @@ class AsyncStore:
 
 
 class _AsyncNamespace:
-    """A source of a session; its methods are looked up when one is called, off the event loop."""
+    """A source of a session. A call looks its method up on a thread, not on the event loop."""
 
     __slots__ = ("_source", "_store")
 
@@ -179,7 +179,7 @@ class _Connecting:
 
 
 def connect(runtime_dir: str | PathLike[str] | None = None, *, name: str | None = None) -> _Connecting:
-    """The machine's running session as an `AsyncStore`: `async with nudge.aio.connect() as store`, or `await` it.
+    """Opens the machine's running session as an `AsyncStore`, by `async with nudge.aio.connect() as store` or `await`.
 
     The options are those of `nudge.connect`.
     """
@@ -187,7 +187,7 @@ def connect(runtime_dir: str | PathLike[str] | None = None, *, name: str | None 
 
 
 class AsyncTools:
-    """`Tools` whose calls are awaited; `nudge.aio.tools` makes them."""
+    """`Tools` whose calls are awaited. `nudge.aio.tools` makes them."""
 
     __slots__ = ("_tools",)
 
@@ -212,11 +212,11 @@ class AsyncTools:
         return self._tools.responses()
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
-        """Does what `Tools.call` does."""
+        """Does the same as `Tools.call`."""
         return await _away(self._tools.call, name, arguments)
 
     async def answer(self, said: Any) -> dict[str, Any] | None:
-        """Does what `Tools.answer` does."""
+        """Does the same as `Tools.answer`."""
         return await _away(self._tools.answer, said)
 
     def __contains__(self, name: object) -> bool:
@@ -227,7 +227,7 @@ class AsyncTools:
 
 
 async def tools(store: AsyncStore | Store | None = None, *, context: t.ContextLike | None = None) -> AsyncTools:
-    """Does what `nudge.tools` does."""
+    """Does the same as `nudge.tools`, on a thread."""
     if isinstance(store, AsyncStore):
         store = store.store
     return AsyncTools(await _away(Tools, Store() if store is None else store, context))
