@@ -1,5 +1,5 @@
-// Builds the native half and copies it here, under the name that native.js expects: as a release, or with --debug as
-// fast as possible; with --target TRIPLE for another platform, if Rust can build for it here.
+// Builds the native half as a release, and copies it here under the name that native.js expects. With --debug, the
+// build is as fast as possible. With --target TRIPLE, the build is for another platform, if Rust can build for it here.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, renameSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -24,7 +24,8 @@ const built = cargo.stdout
   .find((name) => /\.(so|dylib|dll)$/.test(name))
 
 /**
- * Returns the platform's name in binaries and packages; with a target, such as aarch64-unknown-linux-musl, its name.
+ * Returns the name of this platform for binaries and packages. With a target, such as aarch64-unknown-linux-musl,
+ * returns the name of the target's platform.
  */
 function platform() {
   if (target) {
@@ -32,7 +33,7 @@ function platform() {
     const arch = { x86_64: 'x64', aarch64: 'arm64' }[cpu]
     return [{ windows: 'win32' }[system] ?? system, arch, libc].filter(Boolean).join('-')
   }
-  // The report has a version of glibc if Node is linked with glibc.
+  // If Node is linked with glibc, the report has the version of glibc.
   const libc = process.report.getReport().header.glibcVersionRuntime ? 'gnu' : 'musl'
   return [process.platform, process.arch, { linux: libc, win32: 'msvc' }[process.platform]].filter(Boolean).join('-')
 }

@@ -1,10 +1,9 @@
 // Makes the published npm packages: node pack.mjs OUT [FOLDER]
 //
-// FOLDER, by default the folder of this script, holds the results of `npm run build` on each platform
-// (nudge.PLATFORM.node). OUT gets a package nudge-hints-PLATFORM-VERSION.tgz for each of them, and
-// nudge-hints-VERSION.tgz without a binary. The latter
-// names the packages of all platforms as optional, and npm installs the fitting one. No script runs at the
-// installation.
+// FOLDER, by default the folder of this script, has the results of `npm run build` on each platform
+// (nudge.PLATFORM.node). For each of them, OUT gets a package nudge-hints-PLATFORM-VERSION.tgz. OUT also gets
+// nudge-hints-VERSION.tgz, which has no binary: it names the packages of all platforms as optional, and npm installs
+// the package for the machine. The installation runs no script.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +28,7 @@ if (out === undefined) throw new Error('Say where the packages are to be put: no
 const { devDependencies, scripts, files, ...package_ } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
 const { version, license, repository, engines } = package_
 
-/** Packs files, by their paths, with this description. */
+/** Packs files, given by their paths, with a description. */
 function pack(description, paths) {
   const stage = mkdtempSync(join(tmpdir(), 'nudge-pack-'))
   try {

@@ -1,4 +1,4 @@
-"""What `get` costs from Python, beside what Python programs use for such lookups.
+"""Measures what `get` costs in Python, and compares it with the usual ways to look up values in Python.
 
 Prints one line for each comparison, its cells separated by tabs: what is measured, the goal, the median ratio, the
 peer, the median of ours and of the peer in nanoseconds. `tests/bench/run --row python` runs it and makes rows of them.
@@ -19,15 +19,15 @@ import cachetools
 import nudge
 
 HINTS = 5_000
-#: Keys that one agent looks up repeatedly, spread over the whole store.
+#: The number of keys that one agent looks up repeatedly; they are spread over the whole store.
 ASKED = 64
-#: Long enough for the clock, and short enough that the contenders change often.
+#: The time of one slice: long enough for the clock, and short enough that the contenders change often.
 SLICE_NS = 500_000
 VALUE = "docker compose build --service service-12 --profile dev-00af"
 SCOPE = {"cwd_glob": ["/work/mono/**"], "branch": ["feature/*"], "os": ["linux"]}
 HERE = {"cwd": "/work/mono/svc-12/src", "branch": "feature/login", "os": "linux"}
 
-#: Looks every name up so many times.
+#: A function that looks up every name a given number of times.
 Work = Callable[[int], None]
 
 
@@ -85,7 +85,7 @@ class Scoped:
 
 
 def timed(work: Work, loops: int) -> int:
-    """Returns the processor time of so many loops."""
+    """Returns the processor time of a given number of loops."""
     begun = time.thread_time_ns()
     work(loops)
     return time.thread_time_ns() - begun

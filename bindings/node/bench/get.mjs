@@ -1,16 +1,17 @@
-// Compares `get` with a kept Context with pure JavaScript that does the same work, in turns. Prints a line of JSON for
-// each comparison: `{"what", "ratio", "ours_ns", "peer_ns"}`. Usage: get.mjs [ROUNDS SLICE_US]
+// Compares `get` with pure JavaScript that does the same work. Both use one Context for all calls, and take turns.
+// Prints a line of JSON for each comparison: `{"what", "ratio", "ours_ns", "peer_ns"}`. Usage: get.mjs [ROUNDS
+// SLICE_US]
 import { Context, Store } from '../index.mjs'
 import { compiled, uncompiled } from './peers.mjs'
 
 const [rounds = 301, sliceUs = 500] = process.argv.slice(2).map(Number)
 const HINTS = 5000
-/** The number of keys that one agent looks up repeatedly, spread over the whole store. */
+/** The number of keys that one agent looks up repeatedly; they are spread over the whole store. */
 const ASKED = 64
 const VALUE = 'docker compose build --service service-12 --profile dev-00af'
 const PLACE = { cwd: '/work/mono/svc-12/src', branch: 'feature/login', os: 'linux' }
 const ONE = [{ cwd_glob: '/work/mono/**', branch: 'feature/*', os: 'linux' }]
-/** Three of the four scopes fit, and two of these have the same specificity. */
+/** Four scopes. Three of them fit, and two of the three have the same specificity. */
 const FOUR = [
   { cwd_glob: '/work/mono/**', branch: 'feature/*' },
   { cwd_glob: '**/svc-*/**', os: 'linux' },
@@ -18,7 +19,7 @@ const FOUR = [
   { branch: 'main', os: 'darwin' }
 ]
 
-/** Shuffles in the same order in every run. */
+/** Returns the numbers below `count` in a random order that is the same in every run. */
 function shuffled(count) {
   let state = 7
   const random = () => (state = (state * 1103515245 + 12345) % 2147483648) / 2147483648
@@ -36,7 +37,7 @@ function names(count) {
 
 let sink
 
-/** Looks keys up in turn, `count` times. */
+/** Returns a function that looks up one key after the other, a given number of times. */
 function asking(store, asked, context) {
   let at = 0
   return (count) => {
@@ -56,7 +57,7 @@ function timed(work, count) {
   return (nanoseconds() - start) / count
 }
 
-/** Returns the number of calls that fill a slice; running them also warms the code. */
+/** Returns the number of calls that fill a slice. The calls also warm up the code. */
 function calibrate(work) {
   for (let count = 1; ; count *= 2) {
     if (timed(work, count) * count >= sliceUs * 1000 || count >= 1 << 24) return count
@@ -65,7 +66,7 @@ function calibrate(work) {
 
 const median = (numbers) => numbers.sort((a, b) => a - b)[Math.floor((numbers.length - 1) / 2)]
 
-/** Lets all contenders take turns; returns the nanoseconds a call of each, turn by turn. */
+/** Lets all contenders take turns. Returns the nanoseconds of a call for each contender and turn. */
 function takeTurns(contenders) {
   contenders.forEach(calibrate)
   const counts = contenders.map(calibrate)
@@ -93,7 +94,7 @@ function compare(label, scopes) {
     const found = ours.get(component, key, context)
     for (const peer of peers) {
       const theirs = peer.get(component, key, PLACE)
-      // Both find the same hint with the same score, except for rounding.
+      // Both must find the same hint, with the same score except for rounding.
       if (theirs.value !== found.value || Math.abs(theirs.score - found.score) > 1e-3) throw new Error('they differ')
       if (theirs.hint.specificity !== Object.keys(found.hint.meta.scope).length) throw new Error('they choose differently')
     }

@@ -1,11 +1,11 @@
-// Does in plain JavaScript what Nudge does: the same scoped choice, score and reasons.
+// Does the same as Nudge in plain JavaScript: it compares scopes, computes scores and gives reasons.
 import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)
 
 const HOUR_MS = 3_600_000
 
-/** A scoped store in plain JavaScript; `matcher` makes a predicate from a glob. */
+/** A store with scopes in plain JavaScript. `matcher` makes a predicate from a glob. */
 export class PureStore {
   #components = new Map()
   #matcher
@@ -50,7 +50,7 @@ function scoreOf({ useCount, usedAt, priority, confidence, specificity, updatedA
   return 0.3 * (1 - 2 ** (-uses / 4)) + (0.2 * priority) / 10 + 0.2 * confidence + (0.2 * specificity) / 6 + 0.1 * recency
 }
 
-/** The reasons are made on request. */
+/** A found hint. It makes its reasons only on request. */
 class Found {
   constructor(hint, score, context) {
     this.value = hint.value
@@ -69,13 +69,13 @@ class Found {
   }
 }
 
-/** Compiles globs once, with the most used package. */
+/** Compiles each glob once, with the most used package for globs. */
 export function compiled() {
   const picomatch = require('picomatch')
   return new PureStore((glob) => picomatch(glob))
 }
 
-/** Passes globs to the package at each call. */
+/** Does not compile globs: passes them to the package at each call. */
 export function uncompiled() {
   const micromatch = require('micromatch')
   return new PureStore((glob) => (text) => micromatch.isMatch(text, glob))

@@ -1,4 +1,4 @@
-// Tests that `get`, which remembers rendered answers, never returns an outdated one.
+// Tests that `get` never returns an outdated answer, although it stores rendered answers.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'

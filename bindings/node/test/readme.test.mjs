@@ -1,5 +1,5 @@
-// Tests that every example of README.md prints the text in its comments. `NUDGE_NODE_PROJECT` names a project that has
-// the package installed; without it this folder is the package.
+// Tests that every example of README.md prints the text in its comments. `NUDGE_NODE_PROJECT` is a project in which the
+// package is installed. Without this variable, the package is this folder.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Tests `connect()`: the same methods with the same interface, on a real `nudge serve`.
+// Tests `connect()`: the methods have the same interface on a real `nudge serve`.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { tmpdir } from 'node:os'
@@ -44,7 +44,7 @@ test('promises answer as a session does, and the event loop goes on', needs, asy
   assert.equal(JSON.parse(await later.callJson('nudge.status', '{}')).hints, 1)
   assert.deepEqual(await later.sources(), session.sources())
   assert.deepEqual(await later.records.search({ query: 'x' }), session.records.search({ query: 'x' }))
-  // Every refusal is a rejection, also one of wrong arguments.
+  // Every error rejects the promise, even an error in the arguments.
   await assert.rejects(later.set('api', 'build', 'x', { tag: 'y' }), { name: 'NudgeError', code: 'E_INVALID' })
   await assert.rejects(later.call('nudge.nothing'), { name: 'NudgeError' })
   await assert.rejects(later.records.search({}), { name: 'NudgeError', code: 'E_INVALID' })
@@ -111,7 +111,7 @@ test('a session answers as a store does', needs, async (test) => {
   for (const params of [[], null, 1, 'x']) both((one) => one.call('nudge.status', params))
   for (const params of ['[]', 'null', '', '{', ' {}']) both((one) => one.callJson('nudge.list_components', params))
   for (const context of [undefined, null, {}, new Context()]) both((one) => one.bump('api', 'build', { context }))
-  // The refusal of a missing hint is the same on all ways.
+  // A plain context and a `Context` must give the same error for a hint that does not fit.
   both((one) => one.set('env', 'build', 'make', { scope: { env_required: ['NUDGE_TEST_CI'], branch: 'dev' } }))
   for (const spec of [{}, { branch: 'dev' }, { branch: 'dev', env: { OTHER: 'x' } }, { branch: 'dev', env: { NUDGE_TEST_CI: null } }, { env: { OTHER: 'x' } }, { cwd: '/a', env: {} }]) {
     const told = [spec, new Context(spec)].map((context) => both((one) => one.call('nudge.get_hint', { component: 'env', key: 'build', context })))

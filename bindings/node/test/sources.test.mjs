@@ -1,4 +1,4 @@
-// Tests sources besides the hints: properties of a connected store, as its session reports them.
+// Tests the other sources of a session, which are properties of a connected store.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
@@ -24,7 +24,7 @@ test('a source is a property of a session, and its verbs are functions', needs, 
   assert.throws(() => get({ nmae: 'kettle' }), { code: 'E_INVALID' })
   assert.throws(() => get('kettle'), { code: 'E_INVALID' })
   assert.throws(() => get({ name: 'kettle', context: new Context({ cwd: '/work' }) }), { code: 'E_INVALID' })
-  // The source's offers are told beside the hints, with their own parts.
+  // A digest has the offers of the source next to the hints, with the source's own parts.
   store.set('kettle', 'boil', 'kettle --boil')
   const rows = new Map(store.recall('where is the kettle?').items.map((row) => [row.source, row]))
   assert.deepEqual([...rows.keys()].sort(), ['demo', 'hints'])
@@ -52,7 +52,7 @@ test('a promotion may bring others', { skip: binary ? needs.skip : 'NUDGE_BIN na
   assert.deepEqual(store.sources(), ['demo'])
   assert.deepEqual(store.demo.list(), { notes: [] })
   await second.kill()
-  // Without an answer of the session, the store keeps the sources that it has.
+  // If the session does not answer, the store keeps the sources that it has.
   assert.throws(() => store.sources(), { code: 'E_UNAVAILABLE' })
   assert(store.demo)
   await serve(runtime_dir)

@@ -1,4 +1,4 @@
-// Compares what the package offers with the method table, and checks the results.
+// Compares the package with the method table, and checks the results of its methods.
 import assert from 'node:assert/strict'
 import { readFileSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,7 +13,9 @@ const { Store, Context, NudgeError, errorCodes, methods } = esm
 const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
 const types = read('types.d.ts') + read('index.d.ts')
 
-/** `nudge.set_hint` is `set`, `nudge.list_components` is `listComponents`. */
+/**
+ * Returns the name of a method in JavaScript: `set` for `nudge.set_hint`, `listComponents` for `nudge.list_components`.
+ */
 const methodName = (name) =>
   name.replace('nudge.', '').replace('_hint', '').replace(/_([a-z])/g, (_, letter) => letter.toUpperCase())
 
@@ -47,7 +49,7 @@ test('index.d.ts has the fields and words of the params', { skip: 'testSchemas' 
   const schemas = JSON.parse(native.testSchemas())
   const params = (name) => schemas[`nudge.${name}`].properties
   const set = params('set_hint')
-  // `set` of the library has neither `reach` nor `context`: it does not limit a hint to the caller's repository.
+  // The library's `set` does not limit a hint to the caller's repository, so it has neither `reach` nor `context`.
   const { component, key, value, meta, reach, context, ...beside } = set
   assert.deepEqual(fields('SetOptions'), Object.keys({ ...meta.properties, ...beside }).sort())
   assert.deepEqual(fields('Scope'), Object.keys(meta.properties.scope.properties).sort())

@@ -73,6 +73,6 @@ test('those of a session, after what it keeps for views was forgotten', { skip: 
   for (let at = 0; at < 300; at++) session.get('api', 'build', { branch: `b${at}` })
   assert.equal(JSON.parse(all.call('nudge_demo_get', { name: 'a' }).text).text, 'b')
   assert.equal(session.size, 0)
-  // A session offers tools of all its sources.
+  // A session offers the tools of all its sources.
   assert.match(session.digest('start').text, /\n- note a: b$/)
 })

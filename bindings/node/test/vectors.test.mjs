@@ -1,5 +1,5 @@
-// Runs all of `tests/vectors`: each case by `callJson` and, in a second store, by the typed methods. Both must give the
-// same answer.
+// Runs all of `tests/vectors`. Each case runs through `callJson` and, in a second store, through the typed methods.
+// Both must give the same answer.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -21,12 +21,14 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 const CONTEXT = ['cwd', 'repo', 'branch', 'os', 'env', 'files_open']
 const META = ['tags', 'ttl', 'scope', 'priority', 'confidence', 'reason', 'sensitivity', 'source', 'added_by']
 
-/** Expresses a call with the typed methods; undefined if that is impossible. */
+/**
+ * Returns a function that makes a call with the typed methods. Returns undefined or false if they cannot express it.
+ */
 function typed(store, method, params) {
   const { component, key, value, context, payload, ...rest } = params
-  // Only the typed methods accept this name.
+  // Only the typed methods accept `macos`.
   if (JSON.stringify(params).includes('"macos"')) return undefined
-  // The JSON call ignores fields of newer callers.
+  // The JSON call ignores unknown fields, because newer callers may send them.
   if (isObject(context) && !has(context, ...CONTEXT)) return undefined
   switch (method) {
     case 'set_hint': {
@@ -70,7 +72,10 @@ function typed(store, method, params) {
   }
 }
 
-/** Returns `get` in the form of `nudge.get_hint`; a plain context and a `Context` must give the same result. */
+/**
+ * Returns the result of `get` in the form of `nudge.get_hint`. A plain context and a `Context` must give the same
+ * result.
+ */
 function getAllWays(store, component, key, context, options) {
   const found = Object.keys(options).length ? store.get(component, key, context, options) : store.get(component, key, context)
   const again = store.get(component, key, new Context(context), options)
@@ -81,7 +86,7 @@ function getAllWays(store, component, key, context, options) {
   return { hint, match_explain: { matched: true, score, parts, reasons } }
 }
 
-/** Makes a call; returns the answer in the form for `judge`. */
+/** Makes a call. Returns the answer in the form that `judge` expects. */
 function answer(call) {
   try {
     const result = call()
@@ -129,8 +134,8 @@ class Run {
 }
 
 /**
- * A case about a source that a store of this process lacks: it runs on one connected store, since a second call would
- * count.
+ * A case about a source that a store of this process does not have. It runs on a single connected store, because a
+ * second call would count as another use.
  */
 class SessionRun {
   constructor(store, folder) {
@@ -165,7 +170,7 @@ async function runOnSession(test, { steps }) {
   await serve(runtime_dir, binary)
   const store = connect({ runtime_dir })
   try {
-    // Methods that only test builds have are not listed.
+    // The list of methods does not contain this method, because only test builds have it.
     store.call('nudge.test_advance', { ms: 0 })
   } catch (refused) {
     store.close()

@@ -12,7 +12,7 @@ import { Context, Store } from '../index.mjs'
 const module = new URL('../index.mjs', import.meta.url).href
 const seconds = Number(process.env.NUDGE_HAMMER_SECONDS || 5)
 
-/** Runs a worker to its end; returns its last message. */
+/** Waits for the end of a worker. Returns its last message. */
 function run(worker) {
   return new Promise((resolve, reject) => {
     let said
@@ -59,7 +59,7 @@ test('a named store outlives whoever has made it, and ends when it is forgotten'
 })
 
 test('a named store stays when no thread is left that has loaded the package', () => {
-  // Node now unloads libraries that only workers have loaded.
+  // When the worker ends, Node unloads libraries that only workers have loaded.
   const script = `
     import { Worker } from 'node:worker_threads'
     const run = (body) => new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
-// Tests wrong input of every kind in every function: the error is right, the store unchanged, and no secret is
-// repeated.
+// Tests wrong input of every kind in every function: the error is right, the store stays unchanged, and no message
+// contains a secret.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
@@ -16,10 +16,10 @@ const LONE = 'a\ud800b'
 
 /** Values that are wrong for every text argument. */
 const NO_TEXTS = [undefined, null, 0, -1, NaN, Infinity, 2 ** 60, 1n, true, Symbol('s'), () => 'a', [], ['a'], {}, new Map([['a', 1]]), Object('a'), circular, deep, LONE]
-/** Texts that no name may be. */
+/** Texts that are not valid as a name. */
 const NO_NAMES = ['', '\0', 'a\0b', 'a\nb', 'x'.repeat(257), '\u20ac'.repeat(86), 'x'.repeat(1 << 20)]
 
-/** Is refused as E_INVALID, with any content. */
+/** Checks that a call is refused with this code, whatever its message. */
 function refuses(call, what, code = 'E_INVALID') {
   assert.throws(call, (error) => {
     assert(error instanceof NudgeError, `${what}: ${error?.stack ?? error}`)
@@ -45,7 +45,7 @@ function filled() {
   return store
 }
 
-/** Runs `check`, which must leave the store unchanged. */
+/** Runs `check`, and checks that the store stays unchanged. */
 function unchanged(check) {
   const store = filled()
   const before = JSON.stringify(store.export())
@@ -200,7 +200,7 @@ test('contexts', () => {
     for (const context of [{ barnch: 'dev' }, { branch: 'dev', colour: 1 }, { files_open: ['a'], filesOpen: ['a'] }, { ['__proto__x']: 1 }]) {
       const what = `context ${show(context)}`
       for (const call of [() => new Context(context), () => Context.detect(context), () => store.get('api', 'build', context), () => store.get('api', 'build', context, { variant: '' }), () => store.query({ context }), () => store.bump('api', 'build', { context }), () => store.why('api', 'build', context), () => store.digest('start', { context }), () => store.recall('x', { context }), () => tools(store, { context })]) refuses(call, what)
-      // The JSON call ignores an unknown field, because a newer caller may send it.
+      // The JSON call ignores an unknown field, because a newer caller may send one.
       store.call('nudge.get_hint', { component: 'api', key: 'build', context })
     }
     assert.throws(() => store.get('api', 'build', { barnch: 'dev' }), { message: 'There is no context field `barnch`; did you mean `branch`?' })

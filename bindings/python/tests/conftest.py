@@ -47,7 +47,7 @@ def demo_server(tmp_path: Path) -> Iterator[Server]:
 
 
 def pytest_report_header() -> str:
-    """Reports the tested package and program."""
+    """Shows the tested package and program in the head of the report."""
     binary = nudge_binary()
     version = (
         subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()

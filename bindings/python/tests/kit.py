@@ -52,7 +52,7 @@ def clock_stands_still() -> bool:
 
 
 def wait_for(what: str, look: Callable[[], T | None]) -> T:
-    """Calls a probe until it returns something."""
+    """Calls a probe until it returns a value."""
     end = time.monotonic() + PATIENCE_S
     while (seen := look()) is None:
         if time.monotonic() > end:
@@ -62,7 +62,7 @@ def wait_for(what: str, look: Callable[[], T | None]) -> T:
 
 
 class Server:
-    """A session: the `nudge serve` processes of one runtime directory; they end with this object."""
+    """A session: the `nudge serve` processes of one runtime directory. They end when this object ends."""
 
     def __init__(self, binary: Path, runtime: Path) -> None:
         self.binary = binary
@@ -87,7 +87,7 @@ class Server:
         return process.stdin
 
     def start(self) -> int:
-        """Starts another process; the first one is PRIMARY."""
+        """Starts another process. The first process is PRIMARY."""
         variables = os.environ | {"NUDGE_RUNTIME_DIR": str(self.runtime), "NUDGE_DATA_DIR": f"{self.runtime}-data"}
         process = subprocess.Popen(
             [self.binary, "serve", "--port", "0"],

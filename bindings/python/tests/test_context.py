@@ -211,7 +211,7 @@ def test_an_unknown_field_is_refused(store: nudge.Store, given: Any, said: str) 
             call()
         assert str(refused.value) == said
     assert store.export() == before
-    # The JSON call ignores an unknown field, because a newer caller may send it.
+    # The JSON call ignores an unknown field, because a newer caller may send one.
     found = store.call("nudge.get_hint", {"component": "api", "key": "k", "context": {"barnch": "dev"}})
     assert found["hint"]["value"] == "everywhere"
 

@@ -25,12 +25,12 @@ def is_ours(thing: Any) -> bool:
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Collects every docstring, also those of native classes and their members, which doctest does not find."""
+    """Collects every docstring. Includes native classes and their members, which doctest does not find."""
     modules: list[Any] = [nudge, _nudge, _errors, _mapping, _store, _telling, _tools, aio]
     for module in modules:
         yield module.__name__, module.__doc__ or ""
         for name, thing in vars(module).items():
-            # Imported names have their documentation elsewhere.
+            # The documentation of an imported name is in its own module.
             if not (inspect.isclass(thing) or inspect.isroutine(thing)) or not is_ours(thing):
                 continue
             yield f"{module.__name__}.{name}", thing.__doc__ or ""

@@ -1,4 +1,4 @@
-"""Tests that the environment is `os.environ`, whichever thread changes it, and that there is only one interpreter."""
+"""Tests that calls read `os.environ`, even while other threads change it, and that only one interpreter is allowed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-# `setenv` may free memory that `getenv` reads in another thread; that ended the process.
+# `setenv` may free memory that `getenv` reads in another thread. In an earlier version, this ended the process.
 CHANGED = """
 import os, sys, threading
 import nudge
@@ -61,7 +61,7 @@ def test_connecting_to_a_session_while_it_changes(server: Server) -> None:
 
 
 def test_it_is_that_of_os_environ(monkeypatch: pytest.MonkeyPatch) -> None:
-    # C does not know a dict that replaces `os.environ`.
+    # A dict that replaces `os.environ` does not change the environment of C.
     replaced = {"STAGE": "test", "NUDGE_MAX_HINTS": "7", "BAD": "\ud800"}
     monkeypatch.setattr(os, "environ", replaced)
     assert nudge.Context.detect("/").getenv("STAGE") == "test"

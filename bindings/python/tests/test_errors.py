@@ -1,4 +1,4 @@
-"""Tests refusals as exceptions."""
+"""Tests that refused calls raise the right exceptions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_they_carry(store: nudge.Store) -> None:
     with pytest.raises(nudge.InvalidError, match=r"`limit` must be a whole number from 1 to 1000") as refused:
         store.call("nudge.query", {"limit": 0})
     assert refused.value.field == "limit"
-    # KeyError's own text would be the repr of its argument.
+    # The text of a KeyError would be the repr of its argument.
     assert str(error) == error.args[0]
     assert str(error).startswith("One variant is stored")
     with pytest.raises(nudge.UnknownMethodError):

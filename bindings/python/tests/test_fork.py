@@ -17,13 +17,13 @@ from kit import PATIENCE_S, Server
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
-    # Python warns about the tested situation: a fork of a process with threads.
+    # Python warns about a fork of a process with threads, which these tests need.
     pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
 ]
 
 
 def in_child(work: Callable[[], None]) -> None:
-    """Runs a function in a fork; a child that hangs is killed and fails the test."""
+    """Runs a function in a forked child. A child that hangs is killed, and the test fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()

@@ -82,7 +82,7 @@ REFUSED: list[tuple[str, Any]] = [
 
 
 def refusal(store: nudge.Store, method: str, params: Any) -> tuple[str, int, str, Any]:
-    """Returns the refusal of a call."""
+    """Returns the error that a call raises."""
     with pytest.raises(nudge.NudgeError) as refused:
         store.call(method, params)
     return type(refused.value).__name__, refused.value.code, str(refused.value), refused.value.data
@@ -168,7 +168,7 @@ def test_a_server_that_is_killed_and_replaced(server: Server) -> None:
     assert time.monotonic() - begun < 10
     server.start()
     server.primary(lambda pid: pid != first)
-    # No member of the session was left, so this is a new, empty session.
+    # The old session had no member left, so this is a new, empty session.
     assert view.get("svc", "k") is None
     store.set("svc", "k", "v2")
     found = view.get("svc", "k")
@@ -199,7 +199,7 @@ def test_threads_share_a_connection(server: Server) -> None:
     assert store.status()["hints"] == 8
 
 
-# A process in the background of a shell ignores SIGINT, and so do its children.
+# The child must react to SIGINT: a background process of a shell ignores it, and its children inherit that.
 HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 INTERRUPTED = f"""
@@ -270,7 +270,7 @@ def test_ctrl_c_while_the_server_does_not_answer(server: Server) -> None:
         assert child.stdout.readline() == "calling\n"
         wait_for("the call", lambda: True if waits(child.pid) else None)
         child.send_signal(signal.SIGINT)
-        # The server is suspended: an earlier call of another thread waits for the full time limit, which is longer.
+        # The server is suspended, so an earlier call of another thread still waits for its longer time limit.
         assert child.stdout.readline() == "interrupted before\n"
     finally:
         os.kill(primary, signal.SIGCONT)

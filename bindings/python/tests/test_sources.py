@@ -1,4 +1,4 @@
-"""Tests sources besides the hints: attributes of a connected store, as its session reports them."""
+"""Tests the other sources of a session, which are attributes of a connected store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nudge._namespaces import _method
 
 
 def attribute(thing: Any, *names: str) -> Any:
-    """Reads an attribute that type checkers do not know, because the demo is not part of the package."""
+    """Reads an attribute that type checkers cannot find, because the demo is not part of the package."""
     for name in names:
         thing = getattr(thing, name)
     return thing
@@ -71,7 +71,7 @@ def test_what_other_sources_know_is_recalled(demo_server: Server) -> None:
 
 
 def test_a_context_travels_as_in_the_other_calls(demo_server: Server) -> None:
-    # The demo takes no context, so a context is an unknown param.
+    # The method of the demo takes no context, so `context` is an unknown param.
     with nudge.connect(demo_server.runtime) as store:
         with pytest.raises(nudge.InvalidError, match="context"):
             attribute(store, "demo").get(name="a", context={"cwd": "/work"})

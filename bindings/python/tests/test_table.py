@@ -1,4 +1,4 @@
-"""Compares the binding with the method table and the error model: an addition there that is missing here fails."""
+"""Compares the binding with the method table and the error model. Fails if a new method or error is missing here."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_every_param_is_an_option(method: str) -> None:
     known = dict(_nudge.params_schema(method).get("properties", {}))
     if method == "nudge.set_hint":
         known |= known.pop("meta")["properties"]
-        # `reach` and `context` are for programs that know where their caller works; the library has neither.
+        # `reach` and `context` are for programs that know where their caller works. The library does not have them.
         del known["reach"], known["context"]
     if method == "nudge.env_names":
-        # These fields are accepted and ignored, for callers that pass on what they got.
+        # The method accepts and ignores these fields, for callers that pass on all the fields that they got.
         ignored = {"regex", "text", "context", "limit", "include_ineligible"}
         known = {name: known[name] for name in known.keys() - ignored}
     options = inspect.signature(getattr(nudge.Store, python_name(method))).parameters

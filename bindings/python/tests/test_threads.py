@@ -130,7 +130,7 @@ def test_threads_hammer_one_store(capsys: Any) -> None:
 
 
 def test_a_call_into_python_holds_no_lock() -> None:
-    """A mapping that is read for a call makes other calls meanwhile, also from other threads."""
+    """During the call that reads a mapping, the mapping makes other calls, also from other threads."""
     store = nudge.Store()
     store.set("api", "k", "v")
 

@@ -97,7 +97,7 @@ def test_the_systems_of_a_path_are_a_sequence() -> None:
     assert str not in typing.get_args(hint)
     with nudge.Store() as store:
         store.set("api", "k", {"type": "path", "abs": "/a", "os": ["linux"]})
-        # The type checker reports an ignore comment that has no effect.
+        # If the type checker accepted this call, it would report the `type: ignore` comment as unused.
         try:
             store.set("api", "k", {"type": "path", "abs": "/a", "os": "linux"})  # type: ignore[arg-type]
         except nudge.InvalidError:

@@ -1,4 +1,4 @@
-"""Passes wrong input of every kind: the refusal is the right one, and the store is unchanged."""
+"""Passes wrong input of every kind. The error must be right, and the store must stay unchanged."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_values_that_are_too_large(filled: nudge.Store) -> None:
         filled.set("api", "k", {"type": "json", "data": deep})
     with pytest.raises(nudge.InvalidError):
         filled.call("nudge.query", "[" * 1_000_000)
-    # Python would free it level by level and overflow its stack.
+    # Frees the levels one by one, because Python would overflow its stack.
     while isinstance(deep, list):
         deep = deep.pop()
 

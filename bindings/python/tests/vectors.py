@@ -34,7 +34,7 @@ def text(value: Any) -> str:
 
 
 def resolve(value: Any, saved: dict[str, Any]) -> Any:
-    """Replaces builders by their values."""
+    """Replaces builders with their values."""
     if isinstance(value, list):
         return [resolve(item, saved) for item in value]
     if not isinstance(value, dict):
@@ -159,7 +159,7 @@ class Case:
             self.judge(step, answer)
 
     def compare(self, method: str, params: Any, answer: Any) -> None:
-        """Makes the same call by the typed method, if that can express it."""
+        """Makes the same call with the typed method, if the method can express it."""
         said = typed(self.typed, method, params)
         # The typed `set` accepts `macos`, which the table refuses.
         if said is None or (method == "set_hint" and '"scope":{"os":"macos"}' in text(params)):
@@ -169,12 +169,12 @@ class Case:
         try:
             mine = outcome(said)
         except TypeError:
-            # Python raises this error for an argument that is not a string.
+            # Python raises a TypeError for an argument that is not a string.
             assert answer.get("error", {}).get("code") == CODES["E_INVALID"]
             return
         if mine == {"result": None}:
             assert method == "get_hint"
-            # `get` returns no data about a miss, so it neither compares the hints around the miss nor counts that work.
+            # `get` returns no data about a miss. It therefore does less work than the call, which may exceed a limit.
             refused = [answer["error"]["data"]["reason"], answer["error"]["data"].get("limit")]
             assert refused in (["E_NOT_FOUND", None], ["E_QUOTA", "steps"]), f"None for {text(answer)}"
         elif "error" in answer and "error" in mine and method != "set_hint":
@@ -250,7 +250,7 @@ def judge_error(expected: Any, error: dict[str, Any]) -> None:
 
 
 def outcome(call: Callable[[], Any]) -> dict[str, Any]:
-    """Returns a result, or an error in its JSON form."""
+    """Returns the result of a call, or its error in JSON form."""
     try:
         return {"result": call()}
     except nudge.NudgeError as error:
@@ -273,10 +273,10 @@ def typed(store: nudge.Store, method: str, params: Any) -> Callable[[], Any] | N
         return None
     context = params.get("context")
     if isinstance(context, dict) and context.get("os") == "macos":
-        # Python accepts this name for darwin; the JSON call does not.
+        # Python accepts `macos` as a name of darwin; the JSON call does not.
         return None
     if isinstance(context, dict) and not context.keys() <= t.ContextDict.__annotations__.keys():
-        # The JSON call ignores fields of newer callers.
+        # The JSON call ignores unknown fields, because newer callers may send them.
         return None
     options = dict(params)
     if method == "set_hint":

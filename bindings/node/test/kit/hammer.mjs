@@ -1,4 +1,4 @@
-// Is a thread that makes all kinds of calls to a named store until the time is over, and reports its counts.
+// A worker thread that makes all kinds of calls to a named store until its time is over, and reports its counts.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -13,7 +13,7 @@ const contexts = ['main', 'dev', 'feature/x'].map((branch) => new Context({ bran
 const report = { calls: 0, found: 0, bumped: 0, conflicts: 0, counted: 0 }
 const pick = (list) => list[Math.floor(Math.random() * list.length)]
 
-/** Each value is written by one call: no reader sees a version with the value of another version. */
+/** Checks that value and version belong together. One call writes both, so no reader may see a mix of two calls. */
 function check(found) {
   const { value, score, reasons, hint } = found
   if (hint.component === 'shared') assert.match(value, /^thread \d+, step \d+$/)
@@ -22,7 +22,7 @@ function check(found) {
   report.found += 1
 }
 
-/** Reads a counter and sets it if no other thread has done so; each success counts one. */
+/** Reads a counter and increases it, if no other thread has changed it meanwhile. Counts each success. */
 function count() {
   const { hint } = store.get('counted', 'number')
   try {
@@ -42,7 +42,7 @@ function change(step) {
   store.set('shared', key, `thread ${me}, step ${step}`, { scope, tags: [`t${step % 3}`] })
 }
 
-/** Calls each method once; a missing hint is refused. */
+/** Calls each method once. A missing hint may be refused. */
 function any() {
   for (const [method, params] of calls) {
     try {
@@ -56,7 +56,7 @@ function any() {
 
 store.set('own', `${me}`, 'mine')
 for (let step = 0; Date.now() < until; step++) {
-  // The clock is checked only between these calls.
+  // Checks the clock only once for this many calls.
   for (let i = 0; i < 50; i++, report.calls++) {
     const context = pick(contexts)
     const found = store.get('shared', `k${i % 20}`, context)

@@ -11,11 +11,12 @@ export const binary = [process.env.NUDGE_BIN].find((path) => path && existsSync(
 /** The path of the binary with the additional source `demo`, or undefined. */
 export const demoBinary = [process.env.NUDGE_DEMO_BIN].find((path) => path && existsSync(path))
 
-/** Functions that end each server, by runtime directory. */
+/** The functions that end servers, by runtime directory. */
 const endings = new Map()
 
 /**
- * Makes a runtime directory for a test. After the test it ends the servers first, since they would write files again.
+ * Makes a runtime directory for a test. After the test, ends the servers before it removes the directory, because they
+ * would write files again.
  */
 export function runtimeDir(test) {
   const home = mkdtempSync(join(tmpdir(), 'nudge-node-'))
@@ -38,7 +39,7 @@ async function until(what, probe) {
   throw new Error(`waited in vain for ${what}`)
 }
 
-/** Starts a server that lives until its stdin is closed; resolves when the server has written its address. */
+/** Starts a server, which ends when its stdin is closed. Resolves when the server has written its address. */
 export async function serve(runtime, program = binary) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NUDGE_')))
   const child = spawn(program, ['serve', '--port', '0'], { env: { ...env, NUDGE_RUNTIME_DIR: runtime, NUDGE_DATA_DIR: `${runtime}-data` }, stdio: ['pipe', 'ignore', 'ignore'] })

@@ -5,13 +5,13 @@ const TOLERANCE = 1e-4 + Number.EPSILON
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns the operator or builder of a value, with its argument. */
+/** Returns the operator or builder that a value stands for, with its argument. */
 function operator(value) {
   const names = isObject(value) ? Object.keys(value) : []
   return names.length === 1 && names[0].startsWith('$') ? [names[0], value[names[0]]] : undefined
 }
 
-/** Replaces builders by their values. */
+/** Replaces builders with their values. */
 export function resolve(value, saved) {
   const found = operator(value)
   if (found) return build(found[0], resolve(found[1], saved), saved)
@@ -42,7 +42,7 @@ function build(name, argument, saved) {
   }
 }
 
-/** Returns why `actual` does not match, or undefined. A missing value is undefined. */
+/** Returns the reason why `actual` does not match, or undefined if it matches. A missing value is undefined. */
 export function mismatch(expected, actual, at = '', exact = false) {
   const found = operator(expected)
   if (found) return mismatchOperator(found, actual, at, exact)

@@ -70,8 +70,8 @@ class Namespaces(NativeStore):
         return table
 
     def _verbs(self, source: str, wanted: str | None = None) -> dict[str, Row]:
-        """Returns the rows of a source. Asks the session again if the source or the wanted verb is unknown: a new server
-        may have it."""
+        """Returns the rows of a source. Asks the session again if the source or the wanted verb is unknown: a new
+        server may have it."""
         verbs = self._sources().get(source, {})
         if not verbs or (wanted is not None and wanted not in verbs):
             verbs = self._sources(again=True).get(source, {})

@@ -29,21 +29,21 @@ class ContextDict(TypedDict, total=False):
 
 
 class HasCwd(Protocol):
-    """An object that knows its folder; other fields are taken from it too."""
+    """An object with the attribute `cwd`. Its other attributes also count as fields of the context."""
 
     @property
     def cwd(self) -> str | PathLike[str] | None: ...
 
 
 class HasRepo(Protocol):
-    """An object that knows its repository; other fields are taken from it too."""
+    """An object with the attribute `repo`. Its other attributes also count as fields of the context."""
 
     @property
     def repo(self) -> str | None: ...
 
 
 class HasBranch(Protocol):
-    """An object that knows its branch; other fields are taken from it too."""
+    """An object with the attribute `branch`. Its other attributes also count as fields of the context."""
 
     @property
     def branch(self) -> str | None: ...
@@ -54,7 +54,10 @@ ContextLike: TypeAlias = Context | ContextDict | Mapping[str, Any] | HasCwd | Ha
 
 
 class ScopeDict(TypedDict, total=False):
-    """The conditions under which a hint applies; every list may be one string. `cwd_glob` and `branch` are globs."""
+    """The conditions under which a hint applies. A str stands for a list with one item.
+
+    `cwd_glob` and `branch` are globs.
+    """
 
     cwd_glob: OneOrMany
     repo: OneOrMany
@@ -132,8 +135,7 @@ class Hint(TypedDict):
 
 
 class MatchExplain(TypedDict):
-    """The reasons why an item is in an answer; `parts` are the addends of `score`, and each source has its own names
-    for them."""
+    """The reasons why an item is in an answer. `parts` are the terms of `score`, under names of each source."""
 
     matched: bool
     score: float
@@ -149,9 +151,12 @@ class GetResult(TypedDict):
 
 
 class SetResult(TypedDict):
-    """The stored hint, the number of the key's variants, whether the stored value was the same before, and the previous
-    hint if its value was another. For a hint with a duration it also says whether the hint is kept for next time, and
-    if not, why. `telling` says that a start does not tell the hint, and what changes that."""
+    """The stored hint, and the number of the key's variants.
+
+    `unchanged` is true if the value was the same before; otherwise `previous` is the replaced hint. For a hint with a
+    duration, the result also says whether the hint is kept for later sessions, and if not, why. `telling` says that a
+    start does not tell the hint, and what the caller can do about it.
+    """
 
     hint: Hint
     variants: int
@@ -185,7 +190,7 @@ class BumpResult(TypedDict):
 
 
 class DeleteResult(TypedDict):
-    """The best of the deleted variants, and the number of deleted ones."""
+    """The best of the deleted variants, and the number of deleted variants."""
 
     deleted: bool
     previous: Hint
@@ -221,7 +226,7 @@ class ImportError_(TypedDict):
 
 
 class ImportResult(TypedDict):
-    """The number of stored hints, the number of skipped ones, and the wrong ones."""
+    """The number of stored hints, the number of skipped hints, and the errors of the wrong hints."""
 
     imported: int
     skipped: int
@@ -243,10 +248,10 @@ class HeldBack(TypedDict):
 
 
 class Suggestion(TypedDict):
-    """An item worth telling: `line` is for the model, `why` says why it matters now, `more` returns the whole item.
+    """An item to tell. `line` is for the model, `why` is the reason to tell it now, `more` is the call for the whole.
 
-    `strength`, from 0 to 1, compares the offers of all sources; `parts` sum to it. `paths` are the files that the line
-    names, relative to the repository. The hints add `hint` and `score`; other sources have their own members.
+    `strength`, from 0 to 1, is comparable between sources; it is the sum of `parts`. `paths` are the files that the
+    line names, relative to the repository. Hints also have `hint` and `score`; other sources have their own members.
     """
 
     source: str
@@ -263,7 +268,7 @@ class Suggestion(TypedDict):
 
 
 class Changed(TypedDict):
-    """An item that a client session was told and that is no longer true; `line` says what is true now."""
+    """An item that a client session was told and that has changed since. `line` says what is true now."""
 
     source: str
     name: str
@@ -271,11 +276,11 @@ class Changed(TypedDict):
 
 
 class SuggestResult(TypedDict):
-    """The suggestions, best first; told items that have changed; and the number that the limits held back.
+    """The suggestions (best first), the told items that have changed, and the number of items beyond the limits.
 
-    `started` says whether `client_session` got a start before, or asked for one twice. `held_back` is `omitted` by
-    source; sources that did not answer in time are in `late`. Pass `ticket` to `told`. `notes` say, for people, which
-    other items would be told.
+    `started` is true if `client_session` has got a start before, or has asked for one twice. `held_back` is `omitted`
+    by source. `late` has the sources that did not answer in time. Pass `ticket` to `told`. `notes` tell users which
+    other items could be told.
     """
 
     suggestions: list[Suggestion]
@@ -289,7 +294,7 @@ class SuggestResult(TypedDict):
 
 
 class DigestResult(TypedDict):
-    """The text for a prompt, `""` when there is nothing to tell; the other fields are those of `SuggestResult`."""
+    """The text for a prompt; `""` when there is nothing to tell. `SuggestResult` explains the other fields."""
 
     text: str
     omitted: int
@@ -306,7 +311,7 @@ class ToldResult(TypedDict):
 
 
 class RecallResult(TypedDict):
-    """The items, best first, and the number that the limits held back, also by source; late sources are in `late`."""
+    """The items, best first; the number of items beyond the limits, in all and by source; and the late sources."""
 
     items: list[Suggestion]
     omitted: int
@@ -321,7 +326,7 @@ class OutcomeResult(TypedDict):
 
 
 class EnvNamesResult(TypedDict):
-    """The environment variables that scopes mention; for those in `values` the value matters too."""
+    """The environment variables that scopes mention. For the variables in `values`, scopes compare the value."""
 
     names: list[str]
     values: list[str]
@@ -344,14 +349,14 @@ class WhyVariant(TypedDict):
 
 
 class WhyResult(TypedDict):
-    """The variants in the order of choice, and a sentence about the result."""
+    """The variants, best first, and a sentence about the result."""
 
     variants: list[WhyVariant]
     verdict: str
 
 
 class Deletion(TypedDict):
-    """A call that deleted hints or replaced a value; `id` is for `undo`."""
+    """A call that deleted hints or replaced a value. Pass its `id` to `undo`."""
 
     id: int
     at: str
@@ -368,7 +373,7 @@ class DeletionsResult(TypedDict):
 
 
 class UndoResult(Deletion):
-    """The call that was undone, with the hints that are back."""
+    """The call that was undone, with the restored hints."""
 
     restored: int
     skipped: int
@@ -384,7 +389,7 @@ class Limits(TypedDict):
 
 
 class Keeping(TypedDict):
-    """The hints of a session that are kept for next time: their number and file, or the reason why none are kept."""
+    """The hints that a session keeps for later sessions: their number and file, or the reason why it keeps none."""
 
     on: bool
     why: NotRequired[str]
@@ -396,10 +401,10 @@ class Keeping(TypedDict):
 
 
 class StatusResult(TypedDict):
-    """The stored numbers, the authors, and the limits.
+    """The numbers of hints and components, and the limits.
 
-    A session adds its server's `pid` and `port`, the number of its processes (`members`) and of those besides the
-    server (`proxies`), the size of the journal (None when there is none), and what it keeps for next time.
+    A session adds its server's `pid` and `port`, the number of its processes (`members`), the process ids of its other
+    processes (`proxies`), the bytes of its journal (None without a journal), and the state of kept hints (`keeping`).
     """
 
     version: str
