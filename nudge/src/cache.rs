@@ -1,4 +1,4 @@
-//! [`Nudge`]: the store with its clock, limits and writer. The verbs are in `method`.
+//! Defines [`Nudge`]: the store with its clock, limits and writer. The verbs are in `method`.
 
 mod judged;
 mod quota;
@@ -31,7 +31,7 @@ use crate::store::{HintStore, StoreChange, Variants};
 use crate::trash::{DeletionKind, HintTrash, TrashEntry};
 use writer::WriterState;
 
-/// Size limit of the cached compiled scopes in bytes, with the texts from which they were compiled.
+/// The most bytes of the cached compiled scopes, together with the texts from which they were compiled.
 const MAX_CACHED_SCOPE_BYTES: usize = 1 << 20;
 
 /// The hint cache: a thread-safe store in memory that explains its answers. Reads never write, and a refused call
@@ -44,14 +44,14 @@ pub struct Nudge {
     pub(crate) session_id: String,
     pub(crate) created_at: Millis,
     pub(crate) suggester: Suggester,
-    /// The index of the hints' words, which is built when a caller first asks in words.
+    /// The index of the hints' words. It is built at the first question in words.
     pub(crate) words: Mutex<WordIndex>,
     /// The vectors of the hints, if there is a model.
     pub(crate) meanings: HintMeanings,
     pub(crate) regexes: Mutex<Vec<regex::Regex>>,
-    /// Number of scopes in use that have conditions on the environment.
+    /// The number of scopes in use that have conditions on the environment.
     env_scopes: AtomicUsize,
-    /// Number of calls that found something.
+    /// The number of calls that found a hint.
     hits: AtomicU64,
     pub(crate) calls: CallMemory,
     clock: Arc<dyn Clock>,
@@ -60,7 +60,7 @@ pub struct Nudge {
     compiled: Mutex<CompiledScopes>,
 }
 
-/// Compiled scopes, so that a scope that is stored repeatedly is compiled only once.
+/// Compiled scopes. They are cached, so that a scope that is stored repeatedly is compiled only once.
 #[derive(Default)]
 struct CompiledScopes {
     scopes: HashMap<ScopeSpec, Arc<Scope>, foldhash::fast::RandomState>,
@@ -111,20 +111,20 @@ impl Nudge {
         }
     }
 
-    /// Sets the identity of a session that has begun earlier: id and time belong to the session and survive promotion
-    /// (semantics section 8).
+    /// Sets the identity of a session that began earlier. The id and the time belong to the session, so each PRIMARY of
+    /// the session uses the same ones (semantics section 8).
     #[must_use]
     pub fn with_identity(self, id: String, created_at: Millis) -> Self {
         Self { session_id: id, created_at, ..self }
     }
 
-    /// Uses the available model to find hints by meaning.
+    /// Uses the models of `models` to find hints by meaning.
     #[must_use]
     pub(crate) fn with_models(self, models: Arc<dyn ModelProvider>) -> Self {
         Self { meanings: HintMeanings::new(models), ..self }
     }
 
-    /// Returns the session's id, which is random.
+    /// Returns the random id of the session.
     pub fn session_id(&self) -> &str {
         &self.session_id
     }
@@ -134,8 +134,8 @@ impl Nudge {
         self.created_at
     }
 
-    /// Finds the best hint of a key that fits. For repeated lookups from one context use a [`View`](crate::View). This
-    /// method compares scopes without a step limit; [`Nudge::find`] has the step limit that every call has.
+    /// Finds the best hint of a key that fits. A [`View`](crate::View) is faster for repeated lookups from one context.
+    /// This method compares scopes without a limit of steps; [`Nudge::find`] has the limit that every call has.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.find_variants(component, key).1;
         if variants.is_empty() {
@@ -155,7 +155,8 @@ impl Nudge {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Finds a hint as [`get`](Self::get) does, but only the variant given; `""` is the unscoped one.
+    /// Finds a hint as [`get`](Self::get) does, but considers only one variant. The name of the unscoped variant is
+    /// `""`.
     pub fn get_variant(&self, component: &str, key: &str, variant: &str, context: &Context) -> Option<Match> {
         let variants = [self.store.find_variant(component, key, variant)?];
         let Ok(found) =
@@ -169,16 +170,16 @@ impl Nudge {
     }
 
     /// Drops expired hints, which no method shows, and returns their number. While the clock is not plausible, hints
-    /// that have expired only by this clock are not dropped. They are visible again when the clock is right.
+    /// that have expired only by this clock are not dropped: they become visible again when the clock is right.
     pub fn sweep(&self) -> usize {
         let mut writer = self.writer.lock();
         self.sweep_locked(&mut writer)
     }
 
-    /// Checks whether a hint with a duration is kept for the next session.
+    /// Checks whether a hint with a duration will be kept for the next session.
     ///
     /// # Errors
-    /// The reason why the hint is not kept.
+    /// The reason why the hint will not be kept.
     pub(crate) fn check_keeping(&self) -> std::result::Result<(), String> {
         self.log.check_keeping()
     }
@@ -193,7 +194,7 @@ impl Nudge {
         self.clock.now()
     }
 
-    /// Returns true when the hint need not be kept any more ([`Clock::has_lived_until`]).
+    /// Returns true when the hint may be deleted because its ttl is over ([`Clock::has_lived_until`]).
     pub(crate) fn has_ended(&self, hint: &Hint) -> bool {
         self.clock.has_lived_until(hint.expires_at(), hint.updated_at)
     }
@@ -205,7 +206,7 @@ impl Nudge {
         }
         let scope = Arc::new(Scope::new(spec)?);
         let bytes = 2 * scope.held_bytes();
-        // A large scope would replace all others in the cache.
+        // A large scope is not cached, because it would replace all other scopes.
         if bytes <= MAX_CACHED_SCOPE_BYTES / 64 {
             let mut compiled = self.compiled.lock();
             if compiled.bytes + bytes > MAX_CACHED_SCOPE_BYTES {
@@ -217,7 +218,7 @@ impl Nudge {
         Ok(scope)
     }
 
-    /// Checks everything about a hint that does not depend on the store, in the order of semantics section 5.
+    /// Checks all parts of a hint that can be checked without the store, in the order of semantics section 5.
     pub(crate) fn check_input(
         &self,
         component: &str,
@@ -239,12 +240,12 @@ impl Nudge {
         Ok(scope)
     }
 
-    /// Returns the retained top-level keys of imports, as one JSON object.
+    /// Returns the unknown top-level keys of imports that the store keeps, as one JSON object.
     pub(crate) fn extra(&self) -> Option<Arc<RawValue>> {
         self.writer.lock().extra.clone()
     }
 
-    /// Plans changes, records them, then applies them. Every change uses this method.
+    /// Plans changes, records them, and then applies them. Every change of the store uses this method.
     pub(crate) fn write<T: RecordableResult>(
         &self,
         act: WriteAct<'_>,
@@ -287,8 +288,8 @@ impl Nudge {
         recorded
     }
 
-    /// Records a write. If another process has shortened the log, `append` fails and `is_long` returns true;
-    /// then the log begins anew and the write is recorded in it.
+    /// Records a write. If another process has shortened the log, `append` fails and `is_long` returns true. The log
+    /// then begins anew, and the write is recorded in the new log.
     fn record_write(&self, writer: &WriterState, entry: &LogEntry<'_>) -> Result<()> {
         self.log.append(entry).or_else(|refusal| {
             if !self.log.is_long() {
@@ -299,20 +300,20 @@ impl Nudge {
         })
     }
 
-    /// Runs `look` on the last deletions.
+    /// Calls `look` with the last deletions.
     pub(crate) fn with_trash<T>(&self, look: impl FnOnce(&HintTrash) -> T) -> T {
         look(&self.writer.lock().trash)
     }
 
-    /// Applies changes whose scopes are acquired, and releases the scopes of removed hints.
+    /// Applies changes whose scopes have been acquired, and releases the scopes of removed hints.
     fn apply_changes(&self, writer: &mut WriterState, changes: &[StoreChange]) {
         for change in changes {
             if let StoreChange::Extra(extra) = change {
                 writer.extra = Some(Arc::clone(extra));
             }
         }
-        // The count is stored before new hints are visible, so that no reader finds an uncounted condition on the
-        // environment.
+        // The count is stored before the new hints are visible, so that every visible condition on the environment is
+        // counted.
         self.env_scopes.store(writer.env_scopes, Ordering::Release);
         for hint in self.store.apply_changes(changes) {
             writer.release_scope(&hint.scope);
@@ -337,14 +338,14 @@ impl Nudge {
         }
     }
 
-    /// Drops remembered deletions until the others fit into memory together with the stored hints.
+    /// Drops remembered deletions until the rest fits into memory together with the stored hints.
     fn fit_trash(&self, writer: &mut WriterState) {
         if !writer.trash.is_empty() {
             writer.trash.shrink_to(self.room_for_trash());
         }
     }
 
-    /// Returns the whole store, without secrets, as records.
+    /// Returns records of the whole store, without secrets.
     fn to_records(&self, writer: &WriterState) -> Vec<Vec<u8>> {
         let mut hints = self.store.list_all();
         hints.retain(|hint| !self.has_ended(hint));
@@ -353,8 +354,8 @@ impl Nudge {
             .visit_records(|calls| record::write_snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
     }
 
-    /// Restores the changes of records, in their order. It checks, records and reports nothing. Returns the number of
-    /// records that could not be read; they are skipped.
+    /// Restores the changes of records, in their order. The records are not checked, and the changes are neither
+    /// recorded nor reported. Returns the number of unreadable records, which are skipped.
     pub fn restore(&self, records: impl IntoIterator<Item: AsRef<[u8]>>) -> usize {
         let mut writer = self.writer.lock();
         records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record.as_ref()).is_err())).sum()
@@ -427,7 +428,7 @@ impl Nudge {
 pub(crate) struct WriteAct<'a> {
     verb: &'static str,
     caller: Caller<'a>,
-    /// True for verbs that add hints, which must check the quotas.
+    /// Is true for verbs that add hints. They must check the quotas.
     adds: bool,
 }
 
@@ -458,7 +459,7 @@ impl WritePlan<'_> {
         variants
     }
 
-    /// Returns one variant of a key, even if it has expired.
+    /// Returns one variant of a key, whether it has expired or not.
     pub fn find_stored(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
         self.store.find_variant(component, key, variant)
     }
@@ -476,7 +477,7 @@ impl WritePlan<'_> {
         &self.writer.trash
     }
 
-    /// Plans to store a hint, either new or replacing the one with an equal scope.
+    /// Plans to store a hint. If the key has a hint with an equal scope, the new hint replaces it.
     pub fn put_hint(&mut self, mut hint: Hint) -> Arc<Hint> {
         hint.scope = self.writer.acquire_scope(&hint.scope);
         for tag in &mut hint.tags {
@@ -493,14 +494,14 @@ impl WritePlan<'_> {
         hint
     }
 
-    /// Keeps `old`, which another hint replaces, for `undo`. Returns the id of this replacement, which is right if the
-    /// call deletes nothing else.
+    /// Plans to keep `old` for `undo`, because another hint replaces it. Returns the id of this replacement. The id is
+    /// right only if the call deletes nothing else.
     pub fn keep_replaced(&mut self, old: &Arc<Hint>) -> u64 {
         self.changes.push(StoreChange::Replaced(Arc::clone(old)));
         self.trash().last_id() + 1
     }
 
-    /// Returns true for a hint that the call must not lose: a person's hint, when the caller is an agent.
+    /// Returns true for a hint that must stay restorable: a person's hint, when the caller is an agent.
     pub fn must_keep(&self, old: &Hint) -> bool {
         self.by_agent && old.source() == Some(HintOrigin::User)
     }
@@ -562,7 +563,7 @@ mod tests {
             manual.jump_by(-jump);
             assert!(["one", "two"].iter().all(|key| store.get("a", key, &Context::default()).is_some()), "right again");
         }
-        // After a jump, the store trusts the clock again when it has run for a while without another jump.
+        // After a jump, the clock counts as right again when it has run for a while without another jump.
         manual.jump_by(31 * DAY_MS);
         store.sweep();
         manual.advance_by(3_600_000);

@@ -31,8 +31,8 @@ pub(crate) fn pick_variant<E>(
     Ok(chosen.map(|hint| Match { hint: Arc::clone(hint), open_file, context: context.clone(), now }))
 }
 
-/// Returns the best live hint of `hints`, which are variants of one key. Doubt and specificity decide before the score.
-/// So the score is computed only for hints that are equal in both.
+/// Returns the best live hint of `hints`, which are variants of one key. Doubt and specificity decide before the score,
+/// so the score is computed only for hints that are equal in both.
 pub(crate) fn pick_best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Millis) -> Option<&'a Arc<Hint>> {
     let class = |hint: &Hint| (!hint.is_doubtful(), hint.scope.specificity());
     let score = |hint: &Hint| scoring::score_hint(hint, open_file, now);
@@ -40,7 +40,7 @@ pub(crate) fn pick_best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Milli
     let mut best = live.next()?;
     for hint in live {
         let by_score = || match scoring::compare_plainly(hint, best) {
-            // Variants of one key differ only in the variant's name; the smaller name wins.
+            // These two hints differ only in the name of the variant. The smaller name wins.
             Some(Ordering::Equal) => best.variant().cmp(hint.variant()),
             Some(plain) => plain,
             None => scoring::compare_variants((hint, score(hint)), (best, score(best))),
@@ -52,11 +52,11 @@ pub(crate) fn pick_best<'a>(hints: &[&'a Arc<Hint>], open_file: bool, now: Milli
     Some(best)
 }
 
-/// A hint that fits. The score, the reasons and the parts are computed on demand.
+/// A hint that fits the context. The score, the reasons and the parts are computed on demand.
 #[derive(Debug, Clone)]
 pub struct Match {
     pub(crate) hint: Arc<Hint>,
-    /// True when a file of the hint's component is open.
+    /// Is true when a file of the hint's component is open.
     pub(crate) open_file: bool,
     pub(crate) context: Context,
     pub(crate) now: Millis,
@@ -81,7 +81,7 @@ impl Match {
     /// Returns the reasons for the match and for its score.
     ///
     /// # Panics
-    /// Never, because the choice has already compared the same scope.
+    /// Never: the choice has already compared the same scope.
     pub fn reasons(&self) -> Vec<String> {
         explain::collect_reasons(&self.hint, &self.context, self.now, &mut StepBudget::unlimited())
             .expect("there are steps for one scope, which the choice has compared already")

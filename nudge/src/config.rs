@@ -7,20 +7,20 @@ use crate::ttl::Ttl;
 /// The settings of a store. [`Config::default`] has the defaults of docs/settings.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Largest number of components (`NUDGE_MAX_COMPONENTS`, 500).
+    /// The most components (`NUDGE_MAX_COMPONENTS`, 500).
     pub max_components: usize,
-    /// Largest number of hints in one component, variants counted (`NUDGE_MAX_HINTS_PER_COMPONENT`, 200).
+    /// The most hints in one component; each variant counts (`NUDGE_MAX_HINTS_PER_COMPONENT`, 200).
     pub max_hints_per_component: usize,
-    /// Largest number of hints in all (`NUDGE_MAX_HINTS`, 5,000).
+    /// The most hints of the store (`NUDGE_MAX_HINTS`, 5,000).
     pub max_hints: usize,
-    /// Largest size of all hints in an export, in bytes (`NUDGE_MAX_BYTES`, 24 MiB). In memory the hints, their scopes
-    /// and the deletions that can be undone take at most twice this size.
+    /// The most bytes of all hints in an export (`NUDGE_MAX_BYTES`, 24 MiB). In memory, the hints, their scopes and the
+    /// deletions that can be undone take at most twice this size.
     pub max_bytes: usize,
-    /// True to refuse texts that look like credentials (`NUDGE_SECRET_GUARD`, on).
+    /// Is true if texts that look like credentials are refused (`NUDGE_SECRET_GUARD`, on).
     pub secret_guard: bool,
-    /// The ttl of hints stored without one (`NUDGE_DEFAULT_TTL`, `session`).
+    /// The ttl of hints that are stored without a ttl (`NUDGE_DEFAULT_TTL`, `session`).
     pub default_ttl: Ttl,
-    /// Largest number of suggestions to one client session in 10 minutes (`NUDGE_SUGGEST_MAX`, 20).
+    /// The most suggestions to one client session in 10 minutes (`NUDGE_SUGGEST_MAX`, 20).
     pub suggest_max: usize,
 }
 
@@ -39,7 +39,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the largest size of hints and deletions in memory, in bytes.
+    /// Returns the most bytes of memory for hints and deletions.
     pub(crate) fn max_held(&self) -> usize {
         self.max_bytes.saturating_mul(2)
     }
@@ -55,7 +55,7 @@ impl Config {
         "NUDGE_SUGGEST_MAX",
     ];
 
-    /// Reads the variables of [`Config::ENV`] through `get`; missing and empty ones keep the default.
+    /// Reads the variables of [`Config::ENV`] through `get`. A missing or empty variable leaves the default.
     ///
     /// ```
     /// let config = nudge::Config::from_env(|name| (name == "NUDGE_MAX_HINTS").then(|| "10".into()))?;

@@ -1,4 +1,4 @@
-//! The reasons for a match, in the words of semantics section 3.
+//! Lists the reasons for a match, in the words of semantics section 3.
 
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
@@ -6,7 +6,7 @@ use nudge_core::steps::{StepBudget, TooMany};
 
 use crate::hint::Hint;
 
-/// Returns the reasons for an eligible hint.
+/// Returns the reasons for a hint that fits.
 pub(crate) fn collect_reasons(
     hint: &Hint,
     context: &Context,
@@ -14,7 +14,7 @@ pub(crate) fn collect_reasons(
     steps: &mut StepBudget,
 ) -> Result<Vec<String>, TooMany> {
     let conditions = hint.scope().evaluate_conditions(context, steps)?;
-    // The capacity is enough for all reasons, so that the list need not grow.
+    // The capacity is enough for all reasons, so that the list is allocated only once.
     let mut out = Vec::with_capacity(conditions.len() + 6);
     out.extend(conditions.into_iter().map(|condition| condition.reason));
     if hint.scope().is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn collect_reasons(
     Ok(out)
 }
 
-/// Returns the only reason against a hint that does not fit: its first failed condition.
+/// Returns the only reason why a hint does not fit: the first condition that is not met.
 pub(crate) fn failed_reason(hint: &Hint, context: &Context, steps: &mut StepBudget) -> Result<Vec<String>, TooMany> {
     let failed = hint.scope().evaluate_conditions(context, steps)?.into_iter().find(|condition| !condition.met);
     Ok(failed.map(|condition| condition.reason).into_iter().collect())

@@ -1,4 +1,4 @@
-//! The secret guard of every write: selects the texts of a hint to scan.
+//! Applies the secret guard to every write: selects the texts of a hint and scans them.
 
 use nudge_core::error::{Error, Result};
 use nudge_core::safety::refusal::{check_json, check_text as scan};
@@ -13,7 +13,7 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
     if meta.sensitivity != Some(Sensitivity::Secret) {
         match value {
             HintValue::Text(text) => {
-                // `env.DB_PASSWORD` is the name of the variable to which its value belongs.
+                // In a key such as `env.DB_PASSWORD`, the last part is the name of the variable that has the value.
                 scan(Some(key).filter(|key| is_variable(key)), text, "value")?;
                 scan_named(component, key, text, "value")?;
             }
@@ -51,8 +51,9 @@ pub(crate) fn check_hint(component: &str, key: &str, value: &HintValue, meta: &H
     check_json("meta.scope", &scope)
 }
 
-/// Scans a value of one word as the value of its key, and of its component, because of calls such as `nudge set db
-/// password X`. A key that names a task (`reset-password`) has a command of several words, or a harmless word.
+/// Scans a value of one word as the value of a variable with the name of the key, and with the name of the component,
+/// because of calls such as `nudge set db password X`. A key that names a task (`reset-password`) has a command of
+/// several words or a harmless word as its value.
 fn scan_named(component: &str, key: &str, text: &str, path: &str) -> Result<()> {
     let word = text.trim();
     if word.is_empty() || word.contains(char::is_whitespace) {

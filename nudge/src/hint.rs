@@ -1,4 +1,4 @@
-//! Hints, as stored and as JSON (semantics section 13).
+//! Defines hints, as they are stored and as JSON (semantics section 13).
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::ttl::Ttl;
 
-/// The name of the hints among the sources.
+/// The name of the source of the hints.
 pub const NAME: &str = "hints";
 
 mod size;
@@ -23,15 +23,15 @@ mod value;
 
 pub use value::{CommandShell, CommandValue, HintValue, PathValue, TemplateFormat, TemplateValue};
 
-/// Longest component or key, in bytes.
+/// The most bytes of a component or key.
 const MAX_NAME_BYTES: usize = 256;
-/// The priorities that a hint may have.
+/// The range of a hint's priority.
 type PriorityRange = BoundedNumber<1, 10>;
 const MAX_TAGS: usize = 32;
 const MAX_TAG_BYTES: usize = 64;
 const MAX_REASON_BYTES: usize = 2 << 10;
 
-/// Number of failures at which a hint becomes doubtful (semantics section 10).
+/// The number of failures at which a hint becomes doubtful (semantics section 10).
 pub const DOUBTFUL_FAILURES: u32 = 3;
 
 /// Says if a value is a credential.
@@ -136,7 +136,7 @@ impl HintMeta {
 /// Checks a component or key: 1 to 256 bytes without control characters.
 ///
 /// # Errors
-/// `E_INVALID`; its message names `field`.
+/// `E_INVALID`. The message names `field`.
 pub fn check_name(field: &str, name: &str) -> Result<()> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         return Err(
@@ -146,7 +146,7 @@ pub fn check_name(field: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A stored hint. It is immutable: every change makes a new hint, so a reader's copy never changes.
+/// A stored hint. It never changes: every change makes a new hint, so a reader's copy stays as it is.
 ///
 /// A hint serializes in full, even when its value is secret; [`Hint::as_redacted`] hides secrets.
 #[derive(Clone)]
@@ -158,21 +158,21 @@ pub struct Hint {
     pub(crate) reason: Option<Box<str>>,
     pub(crate) tags: Box<[Arc<str>]>,
     pub(crate) ttl: Ttl,
-    /// NaN means "not given", which takes half the size of an `Option`.
+    /// NaN means that no confidence was given. A plain number takes half the size of an `Option`.
     confidence: f64,
-    /// The priority; 0 means "not given".
+    /// The priority; 0 means that none was given.
     priority: u8,
     sensitivity: Option<Sensitivity>,
     source: Option<HintOrigin>,
     pub(crate) version: u64,
     pub(crate) created_at: Millis,
     pub(crate) updated_at: Millis,
-    /// [`NEVER`] means "not used".
+    /// The time of the last use; [`NEVER`] means that there was none.
     last_used_at: Millis,
     pub(crate) use_count: u64,
-    /// Length in an export in bytes, with the key; see [`Hint::measure`].
+    /// The bytes of the hint in an export, with its key; see [`Hint::measure`].
     pub(crate) bytes: u32,
-    /// Size in memory in bytes; its shared scope and tags are counted in full.
+    /// The bytes of the hint in memory. Shared scopes and tags count in full.
     pub(crate) held: u32,
     /// Fields that few hints have.
     rare: Option<Box<RareFields>>,
@@ -197,7 +197,7 @@ pub(crate) struct HintUsage {
 }
 
 impl Hint {
-    /// Makes a checked hint at version 1 without uses.
+    /// Makes a checked hint with version 1 and no uses.
     pub(crate) fn new(
         component: Arc<str>,
         key: &str,
@@ -231,7 +231,7 @@ impl Hint {
         }
     }
 
-    /// Returns true for an equal value and meta; times and counts are not compared.
+    /// Returns true when value and meta are equal. Times and counts are not compared.
     pub(crate) fn says_the_same(&self, other: &Self) -> bool {
         let said = |hint: &Self| (hint.priority(), hint.confidence(), hint.sensitivity, hint.source);
         self.value == other.value
@@ -261,7 +261,7 @@ impl Hint {
         &self.value
     }
 
-    /// Returns the value's text, see [`HintValue::text`].
+    /// Returns the text of the value; see [`HintValue::text`].
     pub fn text(&self) -> &str {
         self.value.text()
     }
@@ -291,7 +291,7 @@ impl Hint {
         (!self.confidence.is_nan()).then_some(self.confidence)
     }
 
-    /// Returns the time to live, counted from `updated_at`.
+    /// Returns the time to live. It counts from `updated_at`.
     pub fn ttl(&self) -> &Ttl {
         &self.ttl
     }
@@ -311,13 +311,13 @@ impl Hint {
         self.rare.as_ref()?.added_by.as_deref()
     }
 
-    /// Returns true when the hint was learned and has worked in only one client session. Such a hint is told only after
-    /// the failure that it repaired (semantics section 10).
+    /// Returns true when the hint was learned and has worked in only one client session. Nudge tells such a hint only
+    /// after the failure that the hint repaired (semantics section 10).
     pub(crate) fn is_unproven(&self) -> bool {
         self.source == Some(HintOrigin::ToolOutput) && self.tags().any(unproven::is_tag)
     }
 
-    /// Returns the version, which grows by one with every set.
+    /// Returns the version. Every set increases it by one.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -352,12 +352,12 @@ impl Hint {
         self.rare.as_ref().and_then(|rare| rare.last_failed_at)
     }
 
-    /// Returns true when the hint has failed so often that it ranks after every other one.
+    /// Returns true when the hint has failed so often that it ranks after all hints that are not doubtful.
     pub fn is_doubtful(&self) -> bool {
         self.failure_count() >= DOUBTFUL_FAILURES
     }
 
-    /// Returns true when the hint has expired at `now`, and so no method shows it.
+    /// Returns true when the hint has expired at `now`. No method shows an expired hint.
     pub fn is_expired(&self, now: Millis) -> bool {
         now >= self.expires_at()
     }
@@ -480,7 +480,7 @@ impl Serialize for Hint {
     }
 }
 
-/// A hint whose secret value serializes as `"[secret]"`.
+/// A hint that serializes with `"[secret]"` in place of a secret value.
 pub struct RedactedHint<'a>(&'a Hint);
 
 impl Serialize for RedactedHint<'_> {
@@ -489,7 +489,7 @@ impl Serialize for RedactedHint<'_> {
     }
 }
 
-/// A hint in the format of an export, where component and key are object keys.
+/// A hint in the format of an export. Component and key are keys of the objects around it.
 pub(crate) struct HintInExport<'a>(pub &'a Hint);
 
 impl Serialize for HintInExport<'_> {

@@ -1,8 +1,8 @@
 //! Nudge is a memory for coding agents. It stores small hints (build and run commands, folders, environment toggles,
 //! templates), returns each hint in the places to which its scope applies, and gives the reason.
 //!
-//! A hint is identified by component, key and scope. [`Nudge::set`] stores a hint. [`Nudge::get`] returns the best
-//! variant that fits a [`Context`], with the reasons:
+//! Nudge is a memory for coding agents. It stores small hints (build and run commands, folders, environment toggles,
+//! templates). It returns each hint in the places to which its scope applies, and says why.
 //!
 //! ```
 //! use nudge::{Context, Nudge, Os, ScopeSpec, SetHint};
@@ -73,7 +73,7 @@ pub use store::StoreChange;
 pub use ttl::Ttl;
 pub use view::View;
 
-// Short names for the params and results of the verbs, which `method` documents.
+// These are short names for the params and results of the verbs. The module `method` documents them.
 #[doc(no_inline)]
 pub use method::{
     BumpHint, BumpResult, ComponentCount, ComponentList, ConditionMet, DeleteHint, DeleteResult, Deletion,

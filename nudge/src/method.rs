@@ -1,4 +1,4 @@
-//! The verbs of the hints: each file has one verb with its params, its result and its row of the method table.
+//! The verbs of the hints. Each file has one verb with its params, its result and its row of the method table.
 //! JSON-RPC, MCP tools, the command line and every binding are built from the table.
 
 mod bump;

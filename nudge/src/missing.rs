@@ -1,4 +1,4 @@
-//! Suggests the hint that a caller may have meant when it names one that is not stored.
+//! Suggests a stored hint to a caller that names a hint that is not stored.
 
 use nudge_core::error::Error;
 use nudge_core::near::find_nearest;
@@ -7,21 +7,21 @@ use nudge_secrets::SecretGuard;
 
 use crate::cache::Nudge;
 
-/// Largest number of a component's keys that an error names when no key is similar.
+/// The most keys of a component that an error names when no key is similar.
 const MAX_KEYS: usize = 6;
 
 impl Nudge {
-    /// Makes the error for a call whose hint is not stored (semantics section 2).
+    /// Makes the error for a call that names a hint that is not stored (semantics section 2).
     pub(crate) fn no_such_hint(&self, component: &str, key: &str) -> Error {
         let now = self.now();
-        // A caller that names a variant may have named an existing key.
+        // The key exists, so only the variant that the caller named is missing.
         if self.store.find_variants(component, key).1.iter().any(|hint| !hint.is_expired(now)) {
             return no_such_variant();
         }
         Error::not_found(format!("No such hint is stored; {}", self.make_lead(component, key)))
     }
 
-    /// Makes the error for a call whose component is not stored.
+    /// Makes the error for a call that names a component that is not stored.
     pub(crate) fn no_such_component(&self, component: &str) -> Error {
         let names = self.component_names();
         let near = find_nearest(component, names.iter().map(String::as_str));
@@ -30,7 +30,7 @@ impl Nudge {
         Error::not_found(format!("No such component is stored; {lead}"))
     }
 
-    /// Returns the end of an error sentence: advice after a component and key that are not stored.
+    /// Returns the end of an error sentence: advice for a component and key that are not stored.
     pub(crate) fn make_lead(&self, component: &str, key: &str) -> String {
         let list = || "list what there is with `nudge.list_components`, or set it.".to_owned();
         self.find_meant(component, key).and_then(|lead| check_lead(&lead)).unwrap_or_else(list)
@@ -71,13 +71,13 @@ impl Nudge {
     }
 }
 
-/// Makes the error for a call whose key is stored but whose variant is not.
+/// Makes the error for a call whose key is stored but whose variant is not stored.
 pub(crate) fn no_such_variant() -> Error {
     Error::not_found("There is no such variant; `nudge.why` lists the variants of a key.")
 }
 
-/// Returns the text unless it looks like a credential. A stored name may look like one, if the guard was switched off
-/// for it.
+/// Returns the text, or `None` if it looks like a credential. A stored name may look like one if the guard was switched
+/// off when it was stored.
 fn check_lead(lead: &str) -> Option<String> {
     SecretGuard::new().check(None, lead).is_none().then(|| shorten_text(lead))
 }

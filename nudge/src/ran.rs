@@ -1,4 +1,5 @@
-//! A command line that an agent ran, and the result of its end for a hint (semantics section 10).
+//! Compares a command line that an agent ran with hints, and tells what its end means for each hint (semantics section
+//! 10).
 
 use memchr::memmem::Finder;
 use nudge_core::context::Context;
@@ -7,7 +8,7 @@ use nudge_core::shell::{self, Command, Folder, Line};
 use nudge_core::steps::StepBudget;
 use nudge_core::suggest::CommandOutcome;
 
-/// Steps for each byte of a line that is parsed: parsing takes longer than comparing.
+/// The steps for each byte of a parsed line. Parsing takes longer than comparing.
 const STEPS_PER_BYTE: usize = 16;
 
 /// A command line that an agent ran, prepared for the comparison with thousands of hints.
@@ -16,18 +17,18 @@ pub(crate) struct RanCommand<'a> {
     line: Option<Line>,
     /// For each command of the line, the index in `places` of the context in which it ran; `None` if that is unknown.
     place_indexes: Vec<Option<usize>>,
-    /// The contexts: first that of the line, then those of its commands.
+    /// The contexts. The first is the context of the line; the others are the contexts of its commands.
     places: Vec<Context>,
-    /// For each command that a hint may name: the words that such a hint must contain, the longest first.
+    /// For each command that a hint may name, the words that the hint must contain. The longest word comes first.
     needles: Vec<Vec<Finder<'static>>>,
 }
 
-/// The result of a command's end for a hint.
+/// The end of a command, as a hint counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandEnd {
     pub ok: bool,
     pub exit_code: Option<i64>,
-    /// The index in [`RanCommand::places`] of the context in which the hint must be eligible.
+    /// The index in [`RanCommand::places`] of the context that the hint must fit.
     pub place: usize,
 }
 
@@ -64,12 +65,12 @@ impl<'a> RanCommand<'a> {
         Ok(Self { outcome, line, place_indexes: folder_places, places, needles })
     }
 
-    /// Returns the contexts of the line and its commands.
+    /// Returns the contexts: first the context of the line, then the contexts of its commands.
     pub fn places(&self) -> &[Context] {
         &self.places
     }
 
-    /// Returns the result of the line's end for a hint with this command line; `None` if the end says nothing about the
+    /// Returns the end of the line as a hint with this command line counts it; `None` if the end says nothing about the
     /// hint.
     ///
     /// # Errors
@@ -97,7 +98,8 @@ impl<'a> RanCommand<'a> {
         }))
     }
 
-    /// Returns false for most hints that contain none of the commands. Parsing a line takes a hundred times as long.
+    /// Returns false for most hints that contain none of the commands. The check saves parsing the hint's line, which
+    /// takes a hundred times as long.
     fn may_be_in(&self, hint: &str) -> bool {
         self.needles.iter().any(|needles| needles.iter().all(|needle| needle.find(hint.as_bytes()).is_some()))
     }
@@ -114,7 +116,7 @@ fn make_needles(command: &Command) -> Vec<Finder<'static>> {
 mod tests {
     use super::*;
 
-    /// Returns what is counted, as text: `+` or `-`, the exit code, and the folder in which the hint must be eligible.
+    /// Returns as text what a hint counts: `+` or `-`, the exit code, and the folder in which the hint must fit.
     fn says(line: &str, ok: bool, exit_code: Option<i64>, hint: &str) -> String {
         let context = Context::builder().cwd("/r").build().unwrap();
         let outcome = CommandOutcome { command: line, ok, exit_code, context: &context, client_session: None };

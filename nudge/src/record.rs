@@ -1,6 +1,6 @@
-//! Journal records: converts writes to records, from which a store is restored.
+//! Converts writes to journal records, from which a store is restored.
 //!
-//! A record is one JSON object. It never holds a secret hint: when a secret was stored, changed or deleted, the record
+//! A record is one JSON object. It never holds a secret. When a secret hint was stored, changed or deleted, the record
 //! says only that the hint with that name is gone, and which version it had.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl LogEntry<'_> {
     }
 }
 
-/// The format of a record for writing.
+/// The format of a record, for writing.
 #[derive(Serialize, Default)]
 pub(crate) struct WrittenRecord<'a> {
     pub verb: Box<str>,
@@ -55,7 +55,7 @@ pub(crate) struct WrittenRecord<'a> {
     pub put: Vec<NamedHint<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<(&'a str, &'a str, &'a str)>,
-    /// Names of hints that are in `put`, or are secret now, and whose earlier value `undo` can restore.
+    /// The names of the hints whose earlier value `undo` can restore. The hints are in `put`, or are secret now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<(&'a str, &'a str, &'a str)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub(crate) struct WrittenRecord<'a> {
 
 impl WrittenRecord<'_> {
     pub fn to_json(&self) -> Vec<u8> {
-        // Serializing strings and numbers cannot fail.
+        // Strings and numbers can always be serialized.
         json_text(self).into_bytes()
     }
 }
@@ -86,7 +86,7 @@ impl Serialize for NamedHint<'_> {
     }
 }
 
-/// The format of a record for reading.
+/// The format of a record, for reading.
 #[derive(Deserialize)]
 pub(crate) struct ReadRecord<'a> {
     pub verb: String,
@@ -116,7 +116,7 @@ impl<'a> ReadRecord<'a> {
     }
 }
 
-/// Number of hints in one record of a snapshot. It keeps both the number and the size of records small.
+/// The number of hints in one record of a snapshot. It limits both the number and the size of the records.
 const HINTS_OF_A_RECORD: usize = 256;
 
 /// Converts a whole store to records.

@@ -1,4 +1,4 @@
-//! The score of a hint: a pure function of the hint, the open files and the time (semantics section 3).
+//! Computes the score of a hint, by pure functions of the hint, the open files and the time (semantics section 3).
 
 use std::cmp::Ordering;
 
@@ -12,17 +12,17 @@ const PRIORITY: f64 = 0.20;
 const CONFIDENCE: f64 = 0.20;
 const SPECIFICITY: f64 = 0.20;
 pub(crate) const RECENCY: f64 = 0.10;
-/// Largest addend for an open file.
+/// The largest addend for an open file.
 pub(crate) const FILES_OPEN: f64 = 0.05;
 
 const HOUR_MS: f64 = 3_600_000.0;
-/// Time after which a use has half its weight.
+/// The time after which a use has half its weight.
 const USE_HALF_LIFE_MS: f64 = 12.0 * HOUR_MS;
-/// Time after which an update has half its weight.
+/// The time after which an update has half its weight.
 const UPDATE_HALF_LIFE_MS: f64 = 24.0 * HOUR_MS;
-/// Number of decayed uses at which the frecency is half of its maximum.
+/// The number of decayed uses at which the frecency has half of its maximum.
 const HALF_FRECENCY_USES: f64 = 4.0;
-/// Number of fields that a scope can have.
+/// The number of fields that a scope can have.
 const SCOPE_FIELDS: f64 = 6.0;
 
 const DEFAULT_PRIORITY: u8 = 5;
@@ -55,7 +55,7 @@ fn decay_factor(since: Millis, now: Millis, half_life_ms: f64) -> f64 {
 
 pub(crate) fn frecency(use_count: u64, last_used_at: Option<Millis>, now: Millis) -> f64 {
     let Some(last) = last_used_at.filter(|_| use_count > 0) else { return 0.0 };
-    // The precision of counts beyond 2^53 does not matter, because the curve is practically 1 there.
+    // The precision of counts beyond 2^53 does not matter, because the curve is practically at its maximum there.
     #[allow(clippy::cast_precision_loss)]
     let decayed = use_count as f64 * decay_factor(last, now, USE_HALF_LIFE_MS);
     FRECENCY * (1.0 - libm::exp2(-decayed / HALF_FRECENCY_USES))
@@ -65,18 +65,19 @@ pub(crate) fn recency(updated_at: Millis, now: Millis) -> f64 {
     RECENCY * decay_factor(updated_at, now, UPDATE_HALF_LIFE_MS)
 }
 
-/// Returns the score without an open file. Every caller adds in this order, so that equal hints have equal scores to
-/// the last bit.
+/// Returns the score without an open file. Every caller adds in this order, so that the scores of equal hints are equal
+/// to the last bit.
 pub(crate) fn sum_score(fixed: f64, frecency: f64, recency: f64) -> f64 {
     fixed + frecency + recency
 }
 
-/// Returns an upper bound of the score of `hint` at any time, without an open file.
+/// Returns an upper bound of the score that `hint` can have at any time, without an open file.
 pub(crate) fn bound_score(hint: &Hint) -> f64 {
     sum_score(compute_fixed(hint), frecency(hint.use_count, hint.last_used_at(), Millis::MIN), RECENCY)
 }
 
-/// Returns the addend for an open file, cut so that the sum is at most 1.
+/// Returns the addend for an open file, cut so that the whole score is at most 1. `rest` is the sum of the other
+/// addends.
 pub(crate) fn files_open(rest: f64) -> f64 {
     FILES_OPEN.min(1.0 - rest).max(0.0)
 }
@@ -91,10 +92,11 @@ pub(crate) fn score_hint(hint: &Hint, open_file: bool, now: Millis) -> f64 {
     if open_file { rest + files_open(rest) } else { rest }
 }
 
-/// Compares two hints of one component if one of them scores higher at any time, because none of its addends is
-/// smaller. This avoids the powers of two, which take most of the time of a lookup.
+/// Compares two hints of one component without their full scores, if no addend of one hint is smaller than that of the
+/// other. This avoids computing powers of two, which take most of the time of a lookup. `None` if the comparison needs
+/// the scores.
 pub(crate) fn compare_plainly(a: &Hint, b: &Hint) -> Option<Ordering> {
-    // In most pairs all fixed parts are equal, which shows without a sum.
+    // Most pairs have the same fixed parts, which this comparison finds without a sum.
     let made_of = |hint: &Hint| (hint.priority(), hint.confidence(), hint.scope().specificity());
     let by_fixed =
         if made_of(a) == made_of(b) { Ordering::Equal } else { compute_fixed(a).total_cmp(&compute_fixed(b)) };
@@ -112,7 +114,7 @@ pub(crate) fn compare_plainly(a: &Hint, b: &Hint) -> Option<Ordering> {
     }
 }
 
-/// Returns the addends of [`score_hint`]; the one for an open file is left out when it is 0.
+/// Returns the addends of [`score_hint`]. The addend for an open file is left out when it is 0.
 pub(crate) fn score_parts(hint: &Hint, open_file: bool, now: Millis) -> ScoreParts {
     let mut parts = ScoreParts::from([
         ("frecency", frecency(hint.use_count, hint.last_used_at(), now)),
@@ -128,7 +130,7 @@ pub(crate) fn score_parts(hint: &Hint, open_file: bool, now: Millis) -> ScorePar
     parts
 }
 
-/// The sort key of a hint before its names; greater is better.
+/// The sort key of a hint, before its names decide; the greater key is better.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScoreRank {
     pub doubtful: bool,
@@ -147,17 +149,18 @@ impl ScoreRank {
     }
 }
 
-/// Compares names in byte order; greater is better, so the smaller name wins.
+/// Compares names in byte order. The greater result is better, so the smaller name wins.
 pub(crate) fn compare_names(a: &Hint, b: &Hint) -> Ordering {
     b.component.cmp(&a.component).then_with(|| b.key.cmp(&a.key)).then_with(|| b.variant().cmp(a.variant()))
 }
 
-/// Compares variants of one key: not doubtful, then specificity, then the order of section 3 (semantics section 1).
+/// Compares variants of one key: not doubtful first, then by specificity, then in the order of semantics section 3
+/// (semantics section 1).
 pub(crate) fn compare_variants(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
     b.0.is_doubtful().cmp(&a.0.is_doubtful()).then_with(|| compare_specific(a, b))
 }
 
-/// Compares by specificity, then in the order of section 3.
+/// Compares by specificity, then in the order of semantics section 3.
 pub(crate) fn compare_specific(a: (&Hint, f64), b: (&Hint, f64)) -> Ordering {
     let rank = |(hint, score): (&Hint, f64)| ScoreRank {
         doubtful: hint.is_doubtful(),

@@ -1,4 +1,4 @@
-//! The JSON document of a store (semantics sections 6 and 13). Export writes it, and import reads it.
+//! Defines the JSON document of a store (semantics sections 6 and 13). Export writes it, and import reads it.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use crate::hint::{Hint, HintInExport, HintMeta, HintUsage, HintValue};
 
 /// The schema version of exports.
 const SCHEMA_VERSION: &str = "1.0";
-/// Largest size of the unknown top-level keys that are kept, in bytes.
+/// The most bytes of the unknown top-level keys that are kept.
 const MAX_EXTRA_BYTES: usize = 64 << 10;
 
 /// The largest integer that every language can represent.
@@ -31,7 +31,7 @@ pub(crate) type Extra = BTreeMap<String, Box<RawValue>>;
 /// An exported store. Serializes as `{"schema_version", "created_at", "session_id", "components", ...}`.
 #[derive(Debug, Clone)]
 pub struct ExportPayload {
-    /// The hints by component and key. The variant of a key that is written under `hints` comes first.
+    /// The hints by component and key. The first variant of a key is the one that is written under `hints`.
     hints: Vec<Arc<Hint>>,
     session_id: String,
     created_at: Millis,
@@ -45,13 +45,14 @@ impl ExportPayload {
         created_at: Millis,
         extra: Option<Arc<RawValue>>,
     ) -> Self {
-        // The variant with the empty scope is written under `hints`, else the most specific one; the digest decides
-        // between equal ones.
+        // The variant with the empty scope is written under `hints`. Without such a variant it is the most specific
+        // one; the digest decides between equally specific ones.
         let specificity = |hint: &Hint| match hint.scope.specificity() {
             0 => u8::MAX,
             fields => fields,
         };
-        // Hints are sorted component by component: sorting all at once would read the whole memory many times.
+        // The hints are sorted component by component, because sorting all hints at once would read the whole memory
+        // many times.
         let mut components: HashMap<Arc<str>, Vec<Arc<Hint>>, foldhash::fast::RandomState> = HashMap::default();
         for hint in hints {
             components.entry_ref(&hint.component).or_default().push(hint);
@@ -133,16 +134,16 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
     }
 }
 
-/// Takes the hints of a payload during reading. Each component is taken before the next one is read, so that both use
-/// the same memory.
+/// Receives the hints of a payload while it is read. Each component is delivered before the next one is read, so that
+/// both can use the same memory.
 pub(crate) trait PayloadReader {
     /// Takes the next hint in document order.
     fn take_entry(&mut self, entry: PayloadEntry<'_>);
-    /// Drops the hints that were taken, because the reader delivers them again.
+    /// Drops the hints that were taken so far, because all hints will be delivered again.
     fn forget_taken(&mut self);
 }
 
-/// An entry of a document, which may be broken.
+/// An entry of a document, with content that may be wrong.
 #[derive(Debug)]
 pub(crate) struct PayloadEntry<'a> {
     pub component: Arc<str>,
@@ -154,25 +155,25 @@ pub(crate) struct PayloadEntry<'a> {
 /// The content under a key.
 #[derive(Debug)]
 pub(crate) enum EntryBody<'a> {
-    /// A hint, parsed with the whole document.
+    /// A hint that was parsed together with the whole document.
     Hint(Box<HintDocument>),
-    /// JSON that may be a hint, or only the value of one.
+    /// JSON that may be a hint, or only a hint's value.
     Raw(&'a RawValue),
-    /// No hint: a component, or a list of variants, has the wrong type.
+    /// No hint, because a component or a list of variants has the wrong type.
     Wrong,
 }
 
-/// Reads a payload, each hint separately, so that a broken hint does not affect the others. Returns the payload's other
-/// members.
+/// Reads a payload. Each hint is read separately, so that a wrong hint does not affect the others. Returns the
+/// payload's other members.
 ///
 /// # Errors
-/// `E_INVALID` when the payload is no store, or a store of another schema.
+/// `E_INVALID` when the payload is no store, or a store with another schema.
 pub(crate) fn read(payload: &RawValue, reader: &mut impl PayloadReader) -> Result<Extra> {
     let not_a_store = || {
         Error::invalid("`payload` must be a store, `{\"components\": {NAME: {\"hints\": {KEY: ...}}}}`.")
             .about("payload")
     };
-    // A single pass is enough when every hint is right. Otherwise the structure is read first, and then each hint
+    // A single pass is enough if every hint is right. Otherwise the structure is read first, and then each hint
     // separately.
     let mut json = serde_json::Deserializer::from_str(payload.get());
     let well = WellFormed(reader).deserialize(&mut json);
@@ -254,14 +255,14 @@ fn read_component(name: &Arc<str>, raw: &RawValue, reader: &mut impl PayloadRead
     }
 }
 
-/// Returns true for `null`, `[]` and `{}`, which mean "not given".
+/// Returns true for `null`, `[]` and `{}`, which mean that no value was given.
 fn is_nothing(raw: &RawValue) -> bool {
     let mut text = raw.get().chars().filter(|c| !c.is_ascii_whitespace());
     let head: String = text.by_ref().take(5).collect();
     matches!(&*head, "null" | "[]" | "{}")
 }
 
-/// Refuses unknown top-level keys over [`MAX_EXTRA_BYTES`].
+/// Refuses unknown top-level keys of more than [`MAX_EXTRA_BYTES`].
 pub(crate) fn check_extra_size(extra: &Extra) -> Result<()> {
     if extra.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > MAX_EXTRA_BYTES {
         return Err(Error::invalid("The unknown top-level keys of a store may have 64 KiB in all; leave some out."));
@@ -278,18 +279,18 @@ fn check_schema(value: &RawValue) -> Result<()> {
     }
 }
 
-/// The members of an object in document order, with duplicates.
+/// The members of an object in document order, including duplicates.
 #[derive(Debug)]
 struct ObjectMembers<V>(Vec<(String, V)>);
 
-/// Members as raw JSON text, which are parsed one by one.
+/// The members as raw JSON text. They are parsed one by one.
 type Pairs<'a> = ObjectMembers<&'a RawValue>;
 
-/// Reads a document in which every hint is right, such as an export, and returns its other members. It takes one pass;
-/// the tolerant reader takes five.
+/// Reads a document in which every hint is right, such as an export, and returns its other members. This reader takes
+/// one pass; the reader that skips wrong hints takes five.
 struct WellFormed<'r, R>(&'r mut R);
 
-/// Reads the components of such a document.
+/// Reads the components of a document in which every hint is right.
 struct WellFormedComponents<'r, R>(&'r mut R);
 
 #[derive(Deserialize)]
@@ -300,10 +301,10 @@ struct WellFormedComponent {
     variants: Option<ObjectMembers<Vec<WholeHint>>>,
 }
 
-/// Parses a hint that has a value.
+/// A hint of which the value is present.
 struct WholeHint(Box<HintDocument>);
 
-/// Accepts only a JSON object: serde would also read a struct from a list.
+/// Accepts only a JSON object, because serde would also read a struct from a list.
 struct ObjectOnly<T>(T);
 
 impl<'de, R: PayloadReader> DeserializeSeed<'de> for WellFormed<'_, R> {
@@ -409,7 +410,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for ObjectMembers<V> {
     }
 }
 
-/// A hint of a document; absent fields are filled in by [`HintDocument::into_hint`].
+/// A hint of a document. [`HintDocument::into_hint`] fills in absent fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct HintDocument {
@@ -455,7 +456,7 @@ fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Millis
 }
 
 impl HintDocument {
-    /// Reads a hint, or only the value of one.
+    /// Reads a hint, or only a hint's value.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -477,7 +478,7 @@ impl HintDocument {
         wire::parse_json::<Self>(raw.get(), "hint")?.into_parts()
     }
 
-    /// Makes the hint; missing times become `now`.
+    /// Makes the hint. Missing times become `now`.
     pub fn into_hint(self, component: &Arc<str>, key: &str, value: HintValue, scope: Arc<Scope>, now: Millis) -> Hint {
         let mut hint = Hint::new(Arc::clone(component), key, value, self.meta, scope, now);
         hint.version = self.version.unwrap_or(1);
@@ -492,7 +493,7 @@ impl HintDocument {
         hint
     }
 
-    /// Checks the counts, and separates the value from the rest.
+    /// Checks the counts, and separates the value from the other fields.
     fn into_parts(mut self) -> Result<(HintValue, Self)> {
         let value = self.value.take().ok_or_else(|| Error::invalid("A hint needs a value."))?;
         let counts = [self.version.unwrap_or(1), self.use_count];

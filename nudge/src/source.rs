@@ -1,4 +1,4 @@
-//! Makes the hints a [`Source`], which the server opens, queries and closes like every other source.
+//! Makes the hints a [`Source`]. The server opens, queries and closes it like every other source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::config::Config;
 use crate::hint::{Hint, NAME};
 use crate::log::{AppliedWrite, ChangeLog, LogEntry};
 
-/// Number of changes of one call above which one event reports all of them.
+/// The most changes of one call that are reported separately. If there are more, one event reports all of them.
 const MAX_EVENTS_OF_ONE_CALL: usize = 50;
-/// Length to which an event cuts a value, in characters.
+/// The number of characters to which an event cuts a value.
 const MAX_VALUE_CHARS: usize = 200;
 
-/// The entry of the hints in the list of sources.
+/// The description of this source in the list of sources.
 pub static SOURCE: SourceSpec = SourceSpec {
     name: NAME,
     methods: crate::methods,
@@ -49,8 +49,8 @@ const fn count_setting(name: &'static str, default: &'static str, about: &'stati
     Setting { name, kind: SettingKind::Count, default, flag: ServeFlag::Value("N"), about }
 }
 
-/// The settings: those of [`Config::ENV`] in the same order, except for the last one, which the server has for all
-/// sources.
+/// The settings of the hints: the variables of [`Config::ENV`] in the same order, without the last one. The server has
+/// that one for all sources.
 static SETTINGS: &[Setting] = &[
     count_setting("max_components", "500", "Most components"),
     count_setting("max_hints_per_component", "200", "Most hints of one component"),
@@ -95,7 +95,7 @@ static EXAMPLES: SourcePage = SourcePage {
     text: include_str!("../docs/examples.md"),
 };
 
-/// Returns the names in a result of `nudge.list_components`.
+/// Returns the names in an answer of `nudge.list_components`.
 fn read_names(listed: &RawValue) -> Vec<String> {
     #[derive(Deserialize, Default)]
     struct ListedComponents {
@@ -109,7 +109,7 @@ fn read_names(listed: &RawValue) -> Vec<String> {
     listed.components.into_iter().map(|component| component.name).collect()
 }
 
-/// Returns the payload of a result of `nudge.export`.
+/// Returns the payload in an answer of `nudge.export`.
 fn read_payload(exported: &RawValue) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     struct ExportedPayload<'a> {
@@ -136,7 +136,7 @@ fn open_source(host: SourceHost<'_>) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(nudge))
 }
 
-/// The log of a server. It records changes in the session's journal before readers can see them, and reports them
+/// The log of a session. It records changes in the session's journal before readers can see them, and reports them
 /// afterwards.
 struct SessionLog {
     journal: Arc<dyn RecordJournal>,
@@ -165,7 +165,7 @@ impl ChangeLog for SessionLog {
     }
 }
 
-/// Converts a write to events: one for each change, or a single event for a call with very many changes.
+/// Converts a write to events: an event for each change, or a single event for a call with very many changes.
 fn to_events(applied: &AppliedWrite<'_>) -> Vec<ChangeEvent> {
     let new_count =
         |hint: &Hint| !matches!(applied.verb, "bump" | "outcome") && (applied.verb != "set" || hint.version() == 1);
@@ -205,7 +205,7 @@ fn touch_component(component: &str, count_changed: bool) -> TouchedResource {
 }
 
 fn describe_hint(hint: &Hint) -> Map<String, Value> {
-    // The value of a hint that expires is left out, because the event would outlive it.
+    // The value of a hint that can expire is left out, because clients may keep the event for longer.
     let value = match (hint.is_secret(), hint.has_expiry()) {
         (true, _) => "[secret]".into(),
         (_, true) => String::new(),
@@ -224,7 +224,7 @@ fn describe_hint(hint: &Hint) -> Map<String, Value> {
     out
 }
 
-/// A result of `nudge.outcome`. For a repeated call it is the recorded result.
+/// The answer of `nudge.outcome`. For a repeated call it is the recorded answer.
 #[derive(Deserialize)]
 struct OutcomeReply {
     matched: Vec<Box<RawValue>>,
@@ -233,7 +233,7 @@ struct OutcomeReply {
 impl Source for Nudge {
     fn find_offers(&self, request: &SuggestRequest) -> SourceOffers {
         let SourceOffers { offers, changes, omitted, floor, note } = self.make_offers(request);
-        // Serializing strings and numbers cannot fail.
+        // Strings and numbers can always be serialized.
         let item = |hint| SourceItem(raw_json(&hint));
         SourceOffers {
             offers: offers.into_iter().map(|offer| offer.map(item)).collect(),

@@ -1,7 +1,8 @@
-//! The hints in memory: a map for lookups, and rows for searches under a separate lock.
+//! Holds the hints in memory: in a map for lookups, and in rows for searches. Map and rows have separate locks.
 //!
-//! The store has no clock (callers pass `now`) and no limits; `cache` allows only one writer at a time. The lock order
-//! is rows, then map, so a writer that waits for a long search does not block lookups.
+//! The store has no clock (callers pass `now`) and no limits, and `cache` allows only one writer at a time. The lock of
+//! the rows is always taken before the lock of the map, so a writer that waits for a long search does not block
+//! lookups.
 
 mod rows;
 mod verdicts;
@@ -35,14 +36,14 @@ pub enum StoreChange {
     Put(Arc<Hint>),
     /// The deleted hint.
     Delete(Arc<Hint>),
-    /// A hint as it was before a call replaced its value; the store keeps it for `undo`.
+    /// A hint in its state before a call replaced its value. The store keeps it for `undo`.
     Replaced(Arc<Hint>),
-    /// The retained top-level keys of imports, as one JSON object.
+    /// The unknown top-level keys of imports that the store keeps, as one JSON object.
     Extra(Arc<serde_json::value::RawValue>),
 }
 
 impl StoreChange {
-    /// Returns the version of a secret after the change; `None` when the change is about no secret.
+    /// Returns the version of a secret after the change; `None` when the change is not about a secret.
     pub(crate) fn version_of_secret(&self) -> Option<u64> {
         match self {
             Self::Put(hint) | Self::Delete(hint) if hint.is_secret() => Some(hint.version()),
@@ -51,10 +52,10 @@ impl StoreChange {
     }
 }
 
-/// Number of changes above which their memory is reserved in one step.
+/// The number of changes from which memory for all of them is reserved in one step.
 const MANY: usize = 1000;
 
-/// The variants of a key, copied while the lock was held.
+/// The variants of a key, copied under the lock.
 pub(crate) type Variants = SmallVec<[Arc<Hint>; 4]>;
 
 #[derive(Default)]
@@ -74,12 +75,14 @@ struct HintMap {
 struct VariantSlot {
     hint: Arc<Hint>,
     row: u32,
-    /// The number of the hint's scope. The low bits of the number are the class, which decides first between variants
-    /// (semantics section 1): not doubtful, then specificity. So a lookup reads only the hint that it chooses.
+    /// The number of the hint's scope, with the class of the hint in the low bits. The class decides first between
+    /// variants (semantics section 1): not doubtful, then specificity. Therefore a lookup reads only the hint that it
+    /// chooses.
     scope: u32,
 }
 
-/// Number of bits of the class of a [`VariantSlot`]: three for the specificity, which is at most 6, and one for doubt.
+/// The number of bits of the class in a [`VariantSlot`]: three for the specificity, which is at most 6, and one for
+/// doubt.
 const CLASS_BITS: u32 = 4;
 const NOT_DOUBTFUL: u32 = 8;
 
@@ -93,7 +96,7 @@ impl VariantSlot {
         self.scope >> CLASS_BITS
     }
 
-    /// Returns the class; a greater class is better.
+    /// Returns the class. The greater class is better.
     fn class(&self) -> u32 {
         self.scope & ((1 << CLASS_BITS) - 1)
     }
@@ -124,21 +127,21 @@ fn is_key(slots: &[VariantSlot], component: &str, key: &str) -> bool {
 }
 
 impl HintStore {
-    /// Returns the variants stored under a key, expired ones included, and the epoch of the scope numbers.
+    /// Returns the variants of a key, including expired ones, and the epoch of the scope numbers.
     pub fn find_variants(&self, component: &str, key: &str) -> (u64, Variants) {
         let map = self.map.read();
         let slots = map.find_slots(component, key);
         (map.epoch, slots.map_or_else(Variants::new, |slots| slots.iter().map(|slot| Arc::clone(&slot.hint)).collect()))
     }
 
-    /// Returns one variant of a key, even if it has expired.
+    /// Returns one variant of a key, whether it has expired or not.
     pub fn find_variant(&self, component: &str, key: &str, variant: &str) -> Option<Arc<Hint>> {
         let map = self.map.read();
         let mut slots = map.find_slots(component, key)?.iter();
         slots.find(|slot| slot.hint.variant() == variant).map(|slot| Arc::clone(&slot.hint))
     }
 
-    /// Returns true when the store holds this hint, and no other variant of its key.
+    /// Returns true when this hint is stored and is the only variant of its key.
     pub fn is_only_variant(&self, hint: &Arc<Hint>) -> bool {
         let map = self.map.read();
         let slots = map.find_slots(&hint.component, &hint.key);
@@ -147,7 +150,7 @@ impl HintStore {
 
     /// Chooses a variant of a key under the lock, so that only this variant is copied. `choose` gets the variants of
     /// the best class that fit. If all of them have expired, `choose` gets all variants that fit. `memo` has the
-    /// verdicts on their scopes. When a verdict is missing, `Err` returns all variants, because scopes are not matched
+    /// verdicts on the scopes. If a verdict is missing, `Err` returns all variants, because scopes are not compared
     /// under the lock.
     pub fn choose_variant<T>(
         &self,
@@ -181,22 +184,22 @@ impl HintStore {
         Ok(choose(&slots.iter().filter(fits).map(|slot| &slot.hint).collect::<SmallVec<[_; 4]>>()))
     }
 
-    /// Returns every hint, expired ones included, in no order.
+    /// Returns every hint, including expired ones, in no order.
     pub fn list_all(&self) -> Vec<Arc<Hint>> {
         self.rows.read().iter_hints().cloned().collect()
     }
 
-    /// Returns the hints of one component, expired ones included, in no order.
+    /// Returns the hints of one component, including expired ones, in no order.
     pub fn list_component(&self, component: &str) -> Vec<Arc<Hint>> {
         self.rows.read().list_component(component)
     }
 
-    /// Returns the sizes of the store, expired hints included.
+    /// Returns the sizes of the store, including expired hints.
     pub fn sizes(&self) -> StoreSizes {
         self.rows.read().sizes()
     }
 
-    /// Returns the number of hints in a component, expired ones included.
+    /// Returns the number of hints in a component, including expired ones.
     pub fn component_len(&self, component: &str) -> usize {
         self.rows.read().component_len(component)
     }
@@ -216,11 +219,11 @@ impl HintStore {
         self.rows.read().list_scopes(filter)
     }
 
-    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first. Slow scopes are judged
-    /// between two passes over the rows, without the lock, so that no writer waits for them.
+    /// Returns the `limit` best hints that pass `filter` and come after `after`, best first. Scopes that take long are
+    /// judged without the lock, between two passes over the rows, so that no writer waits for them.
     ///
     /// # Errors
-    /// An error when `verdicts` has too few steps.
+    /// [`TooMany`] when the steps of `verdicts` are used up.
     pub fn search_top(
         &self,
         filter: &HintFilter<'_>,
@@ -236,8 +239,8 @@ impl HintStore {
         }
     }
 
-    /// Returns every hint that passes `filter`, in a heap that sorts only what is popped, and the number of hints that
-    /// stayed undecided for lack of steps.
+    /// Returns every hint that passes `filter`, in a heap that sorts only the hints that are popped. Also returns the
+    /// number of hints that stayed undecided because the steps were used up.
     pub fn best_first(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (BinaryHeap<HintHit>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
         loop {
@@ -250,8 +253,8 @@ impl HintStore {
         }
     }
 
-    /// Returns the rows of every hint that passes `filter`, in no order, each with the hint's address as its identity,
-    /// and the number of hints that stayed undecided for lack of steps.
+    /// Returns the row and the address of every hint that passes `filter`, in no order. The address identifies the
+    /// hint. Also returns the number of hints that stayed undecided because the steps were used up.
     pub fn find_fitting(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (Vec<(u32, *const Hint)>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
         loop {
@@ -264,24 +267,24 @@ impl HintStore {
         }
     }
 
-    /// Returns the rows of the components for which `is_meant` is true, in no order. `is_meant` runs under the lock and
-    /// must be quick.
+    /// Returns the rows of the components for which `is_meant` returns true, in no order. `is_meant` runs under the
+    /// lock and must be quick.
     pub fn rows_of(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
         self.rows.read().of_components(is_meant)
     }
 
-    /// Returns how many times a hint has left its row.
+    /// Returns the number of times that a hint has left its row.
     pub fn count_gone(&self) -> u64 {
         self.rows.read().gone
     }
 
-    /// Returns the hints of those rows that hold a hint.
+    /// Returns the hints of these rows. Rows without a hint are left out.
     pub fn hints_of(&self, rows: impl IntoIterator<Item = u32>) -> Vec<(u32, Arc<Hint>)> {
         let locked = self.rows.read();
         rows.into_iter().filter_map(|row| Some((row, locked.find_hint(row)?))).collect()
     }
 
-    /// Returns the stored text of a tag or component, so that equal texts share memory.
+    /// Returns the stored copy of a tag or component, so that equal texts share memory.
     pub fn intern(&self, text: &str) -> Option<Arc<str>> {
         self.rows.read().intern(text)
     }
@@ -302,7 +305,7 @@ impl HintStore {
         gone.collect()
     }
 
-    /// Begins a new epoch of scope numbers, which makes all verdicts that are cached by number invalid.
+    /// Begins a new epoch of scope numbers. All verdicts that were cached by number are then invalid.
     pub fn renumber_scopes(&self) {
         let mut rows = self.rows.write();
         let mut map = self.map.write();
@@ -347,13 +350,13 @@ fn delete_hint(map: &mut HintMap, rows: &mut HintRows, hint: &Arc<Hint>) -> Opti
     Some(slot.hint)
 }
 
-/// Number of scopes in one piece of a [`VerdictMemo`].
+/// The number of scopes in one piece of a [`VerdictMemo`].
 const PIECE: usize = 256;
-/// Number of pieces of a [`VerdictMemo`]; scopes with higher numbers are matched on every call.
+/// The number of pieces of a [`VerdictMemo`]. Scopes with higher numbers are compared on every call.
 const PIECES: usize = 32;
 
-/// The verdicts of one context on each scope, cached by the scope's number, for many threads. It needs no lock, because
-/// each verdict is stored together with its epoch.
+/// The verdicts of one context on each scope, cached by the scope's number, for many threads. The cache needs no lock,
+/// because each verdict is stored together with its epoch.
 #[derive(Default)]
 pub(crate) struct VerdictMemo([OnceLock<Box<[AtomicU64; PIECE]>>; PIECES]);
 
@@ -362,11 +365,11 @@ impl VerdictMemo {
     pub fn find_cached(&self, epoch: u64, scope: u32) -> Option<bool> {
         let index = scope as usize;
         let word = self.0.get(index / PIECE)?.get()?[index % PIECE].load(Ordering::Relaxed);
-        // From the lowest bit: the verdict, a flag that is set when there is a verdict, the epoch.
+        // The bits from the lowest on: the verdict, a flag that is set when there is a verdict, and the epoch.
         (word >> 1 == (epoch << 1 | 1)).then_some(word & 1 == 1)
     }
 
-    /// Returns true when `context` meets `scope`, read at `epoch`. Every call must pass the same context.
+    /// Returns true when `context` meets `scope`, which was read at `epoch`. Every call must pass the same context.
     pub fn allows(&self, epoch: u64, scope: &Scope, context: &Context) -> bool {
         self.find_cached(epoch, scope.number()).unwrap_or_else(|| {
             let verdict = scope.matches(context);

@@ -1,5 +1,5 @@
-//! The last deletions. The store keeps them in memory for this session within limits, so that callers can undo them. A
-//! replaced value counts as a deletion.
+//! Keeps the last deletions in memory for this session, within limits, so that callers can undo them. A replaced value
+//! counts as a deletion.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use serde::Serialize;
 use crate::hint::{Hint, HintOrigin};
 use crate::log::AppliedWrite;
 
-/// Largest number of remembered deletions. The same number of minor ones ([`TrashEntry::is_minor`]) is remembered in
+/// The most remembered deletions. The same number of minor deletions ([`TrashEntry::is_minor`]) is remembered in
 /// addition.
 const MAX_DELETIONS: usize = 100;
-/// Largest size of all remembered hints in an export, in bytes. The last deletion is remembered with any size, if there
-/// is enough memory for it.
+/// The most bytes that all remembered hints have in an export. The last deletion is remembered regardless of its size,
+/// if there is enough memory.
 const MAX_BYTES: usize = 4 << 20;
 
-/// How hints were removed.
+/// The way in which hints were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeletionKind {
@@ -39,7 +39,7 @@ impl DeletionKind {
 /// A call that deleted hints.
 #[derive(Debug, Clone)]
 pub(crate) struct TrashEntry {
-    /// The id, counted from 1.
+    /// The id. The first deletion has 1.
     pub id: u64,
     pub at: Millis,
     /// The caller's name; empty when it is unknown.
@@ -57,14 +57,14 @@ impl TrashEntry {
         self.hints.iter().map(|hint| hint.held as usize).sum::<usize>() + size_of::<Self>() + self.by.len()
     }
 
-    /// Returns true for replaced values that no person had stored. Such values are replaced often, so they are dropped
-    /// first.
+    /// Returns true for replaced values that no person had stored. Such values are replaced often, so they are
+    /// dropped first.
     fn is_minor(&self) -> bool {
         self.what == DeletionKind::Replaced && self.hints.iter().all(|hint| hint.source() != Some(HintOrigin::User))
     }
 }
 
-/// The last deletions, oldest first.
+/// The last deletions, from the oldest to the newest.
 #[derive(Default)]
 pub(crate) struct HintTrash {
     deletions: VecDeque<TrashEntry>,
@@ -78,8 +78,8 @@ pub(crate) struct HintTrash {
 }
 
 impl HintTrash {
-    /// Remembers the hints that a call deleted, without those that expired or that the same call restored. Remembers
-    /// the hints that the call replaced as a second deletion.
+    /// Remembers the hints that a call deleted. Hints that have expired, or that the same call restored, are left out.
+    /// The hints that the call replaced are remembered as a second deletion.
     pub fn note_deletions(&mut self, applied: &AppliedWrite<'_>) {
         match applied.verb {
             "expire" => return,
@@ -97,7 +97,7 @@ impl HintTrash {
         }
     }
 
-    /// Remembers a deletion.
+    /// Remembers a deletion that was read from a record or made by a call.
     pub fn restore_entry(&mut self, deleted: TrashEntry) {
         self.last_id = self.last_id.max(deleted.id);
         let minor = deleted.is_minor();
@@ -114,15 +114,15 @@ impl HintTrash {
         }
     }
 
-    /// Drops deletions until the others take at most `room` bytes of memory.
+    /// Drops deletions until the rest takes at most `room` bytes of memory.
     pub fn shrink_to(&mut self, room: usize) {
         while self.held > room && !self.deletions.is_empty() {
             self.forget_entry(self.find_least());
         }
     }
 
-    /// Returns the index of the deletion to drop first: the oldest minor one, else the oldest one. The last deletion is
-    /// dropped only when it is alone.
+    /// Returns the index of the deletion to drop first: the oldest minor one, or else the oldest one. The last deletion
+    /// is dropped only when there is no other.
     fn find_least(&self) -> usize {
         let but_last = self.deletions.len().saturating_sub(1);
         self.deletions.iter().take(but_last).position(TrashEntry::is_minor).unwrap_or(0)
@@ -147,17 +147,17 @@ impl HintTrash {
         self.deletions.is_empty()
     }
 
-    /// Returns the id of the last deletion, even if that was dropped.
+    /// Returns the id of the last deletion, even if that deletion was dropped.
     pub fn last_id(&self) -> u64 {
         self.last_id
     }
 
-    /// Continues the ids after `last_id`.
+    /// Makes the next id follow `last_id`.
     pub fn count_from(&mut self, last_id: u64) {
         self.last_id = self.last_id.max(last_id);
     }
 
-    /// Finds the hint that `stands` has replaced, and the id of that deletion.
+    /// Finds the hint that `stands` replaced, and the id of that replacement.
     pub fn replaced_by(&self, stands: &Hint) -> Option<(u64, Arc<Hint>)> {
         let is_same_hint = |hint: &&Arc<Hint>| {
             hint.component() == stands.component() && hint.key() == stands.key() && hint.variant() == stands.variant()
@@ -172,12 +172,12 @@ impl HintTrash {
         self.deletions.iter().rev()
     }
 
-    /// Removes the restored hints from the last deletion that holds the first of them.
+    /// Removes the restored hints from the last deletion that has the first of them.
     fn forget_undone(&mut self, applied: &AppliedWrite<'_>) {
         let same = |what: DeletionKind, was: &Hint, back: &Hint| {
             let name = |hint: &Hint| (hint.component().to_owned(), hint.key().to_owned(), hint.variant().to_owned());
             let times = |hint: &Hint| (hint.created_at(), hint.updated_at());
-            // A restored hint that replaces another one has a later version.
+            // A restored hint that replaces another hint gets a later version.
             let versions =
                 was.version() == back.version() || what == DeletionKind::Replaced && was.version() < back.version();
             versions && times(was) == times(back) && was.value() == back.value() && name(was) == name(back)

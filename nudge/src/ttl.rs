@@ -7,12 +7,12 @@ use nudge_core::clock::Millis;
 use nudge_core::error::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Longest accepted duration: ten years, in ms.
+/// The longest accepted duration in milliseconds: ten years.
 const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;
 
 /// A time to live: `session`, or a duration of weeks, days, hours, minutes and seconds that counts from `updated_at`. A
-/// duration is written as people write it (`2h`, `1d12h`) or in ISO 8601. ISO 8601 is kept as given; the other form is
-/// converted to it.
+/// duration is written as people write it (`2h`, `1d12h`) or in ISO 8601. A text in ISO 8601 is kept as given. A text
+/// in the other form is converted to ISO 8601.
 ///
 /// ```
 /// let ttl: nudge::Ttl = "P1DT2H".parse()?;
@@ -25,7 +25,7 @@ const MAX_MS: f64 = 10.0 * 365.25 * 24.0 * 3_600_000.0;
 pub struct Ttl(Option<Box<(Millis, Box<str>)>>);
 
 impl Ttl {
-    /// The ttl of a hint that lives as long as the session.
+    /// The ttl of a hint that ends with the session.
     pub const SESSION: Self = Self(None);
 
     /// Returns the duration in milliseconds; `None` for `session`.
@@ -38,7 +38,7 @@ impl Ttl {
         self.0.as_ref().map_or("session", |duration| &duration.1)
     }
 
-    /// Returns the time at which a hint that was updated at `updated_at` expires; `Millis::MAX` for never.
+    /// Returns the time at which a hint that was updated at `updated_at` expires. `Millis::MAX` means never.
     pub(crate) fn expires_at(&self, updated_at: Millis) -> Millis {
         self.millis().map_or(Millis::MAX, |ms| updated_at.saturating_add(ms))
     }
@@ -63,15 +63,15 @@ impl FromStr for Ttl {
     }
 }
 
-/// Converts a duration as people write it (`90m`, `1d 12h`) to ISO 8601. Returns `None` for a text that is not a
-/// sequence of numbers with units.
+/// Converts a duration as people write it (`90m`, `1d 12h`) to ISO 8601. `None` for a text that is not a sequence of
+/// numbers with units.
 fn to_iso(text: &str) -> Option<String> {
     let (mut date, mut time) = (String::new(), String::new());
     let mut rest = text.trim();
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|end| *end > 0)?;
         let (number, tail) = rest.split_at(end);
-        // Upper case is not accepted, because `1M` could be a month or a minute.
+        // Upper case is not accepted, because `1M` could mean a month or a minute.
         let unit = tail.chars().next().filter(|unit| "wdhms".contains(*unit))?;
         let part = if "wd".contains(unit) { &mut date } else { &mut time };
         part.push_str(number);
@@ -140,7 +140,7 @@ fn duration_ms(text: &str) -> Result<Millis, &'static str> {
     if total > MAX_MS {
         return Err("it is longer than 10 years");
     }
-    // The conversion cannot overflow, as `total` is at most MAX_MS.
+    // The conversion cannot overflow, because `total` is at most `MAX_MS`.
     #[allow(clippy::cast_possible_truncation)]
     Ok((total.round() as Millis).max(1))
 }

@@ -11,8 +11,8 @@ use crate::choice::{Match, pick_best, pick_variant};
 use crate::hint::Hint;
 use crate::store::VerdictMemo;
 
-/// A store bound to one [`Context`]. It caches whether the context meets each scope, so a repeated lookup takes little
-/// longer than a lookup in a map. Make one view for each context and keep it.
+/// A store bound to one [`Context`]. It caches for each scope whether the context meets the scope, so a repeated lookup
+/// takes little longer than a lookup in a map. Make one view for each context and keep it.
 ///
 /// `S` is the reference to the store: `&Nudge` or `Arc<Nudge>`. Threads may share a view.
 ///
@@ -36,8 +36,8 @@ impl<S: Deref<Target = Nudge>> View<S> {
         Self { store, context, memo: VerdictMemo::default() }
     }
 
-    /// Returns the best eligible variant of a key, or `None`. It allocates nothing when the cache has all verdicts. The
-    /// comparison of new scopes has no limit of time.
+    /// Returns the best variant of a key that fits, or `None`. The call allocates nothing when the cache has all
+    /// verdicts. The time for the comparison of new scopes has no limit.
     pub fn get(&self, component: &str, key: &str) -> Option<Match> {
         let now = self.store.now();
         // The list of open files may have any length, so it is searched before the lock is taken.
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use crate::{Config, SetHint};
 
-    /// A view finds the same hint as `get`, with cached verdicts and without: for variants of one class and of several,
-    /// and after expiry, change and deletion.
+    /// A view finds the same hint as `get`, with and without cached verdicts: for variants of one class and of several
+    /// classes, and after expiry, change and deletion.
     #[test]
     fn a_view_finds_what_get_does() {
         let clock = Arc::new(ManualClock::new(1_000_000));

@@ -1,5 +1,5 @@
-//! A client sends only the variables for which the server asked last. The server tells it which other variables matter
-//! (semantics section 9).
+//! Tests that a client sends only the variables that the server asked for last, and that the server tells the client
+//! which other variables matter (semantics section 9).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ fn what_is_lacking_is_asked_for() {
     ] {
         let error = ask(&store, "get_hint", &get(&lacking)).unwrap_err();
         assert_eq!((error.reason(), error.env_names()), ("E_INVALID", all.clone()), "{lacking}");
-        // A client reads the error in this way.
+        // A client reads the names from the error object.
         assert_eq!(Error::from_json(&error.to_json()).env_names(), all);
     }
     assert_eq!(ask(&store, "get_hint", &json!({"component": "a", "key": "k"})).unwrap_err().env_names(), all);
@@ -102,7 +102,7 @@ fn what_is_known_or_of_no_concern_is_not_asked_for() {
     // A caller that does not ask for names gets the ordinary answer.
     let plain = call(&store, Caller::default(), "get_hint", &get(&json!({}))).unwrap_err();
     assert_eq!((plain.reason(), plain.env_names()), ("E_NOT_FOUND", None));
-    // No stored hint mentions the environment any more.
+    // From here on, no stored hint mentions the environment.
     for component in ["a", "b"] {
         call(&store, Caller::default(), "delete_hint", &json!({"component": component, "key": "k"})).unwrap();
     }
@@ -133,7 +133,7 @@ fn a_refusal_does_nothing_and_is_not_remembered_for_the_key() {
     }
     assert_eq!(writes.load(Ordering::SeqCst), 1, "the set");
     let done = call(&store, caller.asking_env(), "bump", &bump(&json!({"HOST": ""}))).unwrap();
-    // The call is sent again after the scopes have begun to mention more names.
+    // The call is repeated after scopes have begun to mention further names.
     set(&store, "b", "k", &json!({"env_required": "MORE"}));
     assert_eq!(call(&store, caller.asking_env(), "bump", &bump(&json!({"HOST": ""}))).unwrap(), done);
     assert_eq!(writes.load(Ordering::SeqCst), 3);

@@ -1,4 +1,4 @@
-//! Foreign bytes: with any text in `params`, a call answers or refuses, and a refused call changes nothing.
+//! Tests calls with any text as `params`: each call answers or refuses, and a refused call changes nothing.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Returns valid params for each method; the mutations start from them.
+/// Returns valid params for each method. The mutations change these params.
 fn templates() -> Vec<(&'static str, Value)> {
     let scope = json!({"cwd_glob": ["**/a*", "/x/{b,c}/**"], "branch": "dev", "os": ["linux"], "repo": ["git@h.example:o/r.git"],
         "env_required": ["CI"], "env_match": {"STAGE": ["prod", "dev"]}});
@@ -58,7 +58,7 @@ enum Edit {
     Replace(usize, Value),
     Remove(usize),
     Add(usize, String, Value),
-    /// Cuts the text or inserts bytes into it; the result is mostly not JSON.
+    /// Cuts the text or inserts bytes into it. In most cases the result is not JSON.
     Text(usize, String),
 }
 
@@ -179,7 +179,7 @@ proptest! {
     }
 }
 
-/// A payload may have a million errors; the answer lists the first hundred.
+/// A payload may have a million errors. The answer lists the first hundred.
 #[test]
 fn an_import_names_the_first_hundred_errors() {
     let nudge = Nudge::new(Config::default());

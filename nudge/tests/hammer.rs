@@ -1,5 +1,5 @@
-//! Threads call every method of one store for 2 seconds, or for `NUDGE_HAMMER_SECONDS`. `tests/hammer` runs this for a
-//! minute in each language.
+//! Calls every method of one store from several threads for 2 seconds, or for `NUDGE_HAMMER_SECONDS`. `tests/hammer`
+//! runs this test for a minute in each language.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::to_raw_value;
 
 const THREADS: usize = 8;
-/// The calls by name, which the tests of the bindings use too.
+/// The calls by method name. The tests of the bindings use them too.
 const CALLS: &str = include_str!("../../tests/fixtures/hammered.json");
 
 #[test]
@@ -20,7 +20,7 @@ fn every_method_by_many_threads() {
     let mut named: Vec<_> = method::methods().into_iter().map(|method| method.name.to_owned()).collect();
     named.sort();
     assert_eq!(calls.keys().cloned().collect::<Vec<_>>(), named, "each method is called");
-    // This call undoes the last deletion, whichever thread made it.
+    // This call undoes the last deletion of any thread.
     calls.insert("nudge.undo".into(), serde_json::json!({}));
     let calls: Vec<_> = calls.into_iter().map(|(name, params)| (name, to_raw_value(&params).unwrap())).collect();
 

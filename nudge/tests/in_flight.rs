@@ -1,4 +1,4 @@
-//! Calls with a key at the same time: calls with the same key wait, others do not.
+//! Tests calls with a key that run at the same time: calls with the same key wait for each other, other calls do not.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 thread_local! {
-    /// The action of the next read of the clock on this thread.
+    /// The action that the next read of the clock on this thread carries out.
     static NEXT: Cell<Option<Next>> = const { Cell::new(None) };
 }
 
@@ -21,7 +21,7 @@ enum Next {
     Panic,
 }
 
-/// A clock that can stop a call: an import reads the clock before it takes any lock of the store.
+/// A clock that can stop a call. An import reads the clock before it takes any lock of the store.
 struct Gate {
     reached: Sender<()>,
     opened: Mutex<Receiver<()>>,
@@ -69,7 +69,7 @@ impl Store {
     }
 }
 
-/// Runs a function on a new thread; the channel reports its end.
+/// Runs a function on a new thread. The channel receives the result.
 fn start<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
     let (tell, told) = channel();
     std::thread::spawn(move || tell.send(run()));

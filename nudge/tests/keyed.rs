@@ -1,6 +1,6 @@
-//! A call with a key is carried out once, whatever it changes, and whichever calls come between it and its repetition.
+//! Tests that a call with a key is carried out once, for every kind of change and with any calls before its repetition.
 
-// Each test file uses a part of `kit`.
+// Not every test file uses all of `kit`.
 #[allow(dead_code)]
 mod kit;
 
@@ -8,7 +8,7 @@ use kit::RecordedStore;
 use nudge::ErrorKind;
 use serde_json::{Value, json};
 
-/// Makes a hint whose value, reason and tags all contain the word `sesame`.
+/// Makes a secret hint whose value, reason and tags all contain the word `sesame`.
 fn secret(key: &str) -> Value {
     let meta = json!({"sensitivity": "secret", "reason": "why sesame", "tags": ["sesame"], "added_by": "sesame",
         "scope": {"branch": ["sesame"]}});
@@ -23,7 +23,7 @@ fn name(key: &str) -> Value {
     json!({"component": "a", "key": key, "variant": ""})
 }
 
-/// Returns the unscoped variant of a key as it is stored.
+/// Returns the stored unscoped variant of a key.
 fn stored(session: &RecordedStore, key: &str) -> Value {
     session.call("get_hint", &json!({"component": "a", "key": key})).unwrap()["hint"].clone()
 }
@@ -50,8 +50,7 @@ fn a_repeated_call_that_changed_secrets_and_other_hints_is_not_carried_out_again
         session.keyed(Some("import"), "import", &import).unwrap();
         session.call("set_hint", &open("i", "later")).unwrap();
         session.call("set_hint", &open("n", "in between")).unwrap();
-        // The value of the one hint that is no secret contains `sesame` and must be recorded, so it is removed before
-        // the check.
+        // A hint that is not secret has the value `run sesame now`. The value must be recorded, so the check ignores it.
         let recorded = session.recorded().replace("run sesame now", "");
         assert!(!recorded.contains("sesame"), "{recorded}");
 
@@ -125,11 +124,11 @@ fn a_repeated_set_stores_a_lost_secret_again_only_if_no_other_hint_has_its_name(
             let again = session.keyed(Some(key), "set_hint", params).unwrap();
             assert_eq!((&again["hint"]["version"], &again["hint"]["value"]), (&json!(2), &json!("[secret]")));
         }
-        // A hint that was stored after the call stays, and is the answer.
+        // A hint that was stored after the call stays, and the repeated call returns it.
         let again = session.keyed(Some("before"), "set_hint", &plain("later")).unwrap();
         assert_eq!((&again["hint"]["version"], &again["hint"]["value"]), (&json!(2), &json!("newer")));
         assert_eq!(stored(&session, "later")["value"], "newer");
-        // A repeated `bump` of a lost secret does not count for another hint stored since under the same key.
+        // A repeated `bump` of a lost secret does not count for another hint that has the same key now.
         session.call("set_hint", &open("b", "another")).unwrap();
         let bump = json!({"component": "a", "key": "b"});
         assert_eq!(session.keyed(Some("other"), "bump", &bump).unwrap_err().kind(), ErrorKind::NotFound);
@@ -164,8 +163,8 @@ fn a_key_is_good_for_one_call() {
                 assert_eq!(session.seen(), before);
             }
             session.keyed(Some("set"), "set_hint", &set).unwrap();
-            // The record keeps nothing of the environment, so a repeated call with another environment cannot be told
-            // from the first and is accepted.
+            // The record has nothing about the environment. A repeated call with another environment therefore looks
+            // the same as the first call, and is accepted.
             session.keyed(Some("env"), "bump", &env("other")).unwrap();
             assert_eq!(session.seen(), before);
             session = session.promoted();

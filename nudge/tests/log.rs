@@ -1,5 +1,5 @@
-//! Changes are recorded before any reader can see them. A change that cannot be recorded is refused and changes
-//! nothing.
+//! Tests that changes are recorded before any reader can see them, and that a change that cannot be recorded is refused
+//! and changes nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -155,7 +155,7 @@ fn a_record_that_fails_refuses_the_call_and_changes_nothing() {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
     }
     assert_eq!(export(&store), before);
-    // When the log works again, all calls work, and also scopes that the failed calls have touched.
+    // When the log works again, all calls work, including calls with scopes that the failed calls used.
     spy.fail.store(false, Ordering::SeqCst);
     let dev = Context::builder().branch("new/x").build().unwrap();
     let view = View::new(&*store, dev);
@@ -172,7 +172,7 @@ fn a_shortened_log_heals_within_the_call() {
     store.set(SetHint::new("a", "j", "make all")).unwrap();
     assert_eq!(*spy.seen.lock().unwrap(), ["put a/k v1 used 0", "anew with 1 hints", "put a/j v1 used 0"]);
     assert_eq!(spy.anew.load(Ordering::SeqCst), 1);
-    // The log cannot begin anew either, so the call is refused after one try.
+    // The log cannot begin anew either, so the store refuses the call after one try.
     spy.short.store(true, Ordering::SeqCst);
     spy.fail.store(true, Ordering::SeqCst);
     let before = export(&store);

@@ -1,7 +1,7 @@
 //! Compares random sequences of calls, time jumps and restarts with a plain model of the semantics.
 //! `PROPTEST_CASES=100000` makes more sequences.
 
-// This test uses only a part of `kit`.
+// This test does not use all of `kit`.
 #[allow(dead_code)]
 mod kit;
 #[path = "model/plain.rs"]
@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 
 struct Run {
     session: RecordedStore,
-    /// The number of calls with a key, and the last of them with its answer.
+    /// The number of calls with a key.
     calls: usize,
+    /// The last call with a key that changed something, and its answer.
     last: Option<(&'static str, Value, Result<Value, String>)>,
 }
 
@@ -41,12 +42,12 @@ fn with(mut params: Value, more: Value) -> Value {
     params
 }
 
-/// Formats milliseconds as RFC 3339, to compare the model's times with those of answers.
+/// Formats milliseconds as RFC 3339, to compare the model's times with the times of answers.
 fn time(ms: i64) -> String {
     nudge_core::clock::rfc3339::format_time(ms)
 }
 
-/// Lists the fields of a model's entry that must agree with the hint.
+/// Lists the fields of an entry of the model that must be equal to the fields of the hint.
 fn told(entry: &Entry) -> Value {
     json!([
         COMPONENTS[entry.name.0],
@@ -87,7 +88,7 @@ impl Run {
         RecordedStore::with(7, Config { max_hints: MAX_HINTS, ..Config::default() })
     }
 
-    /// Makes a call with a key, so that it can be repeated.
+    /// Makes a call with a key, so that a later step can repeat the call.
     fn change(&mut self, method: &'static str, params: Value) -> Result<Value, String> {
         self.calls += 1;
         let answer = self.keyed(method, &params);
@@ -105,8 +106,8 @@ impl Run {
         self.session.call(method, params).map_err(|error| error.reason().to_owned())
     }
 
-    /// Runs a step and returns its answer with the name of the field to count (`""` for none); `None` for a step
-    /// without such an answer.
+    /// Runs a step. Returns its answer, and the name of the answer's field to compare (`""` for none). `None` for a
+    /// step without an answer to compare.
     fn answered(&mut self, step: &Step) -> Option<(Result<Value, String>, &'static str)> {
         Some(match *step {
             Step::Set { name, scope: scope_index, value, ttl, priority, expect } => {
@@ -170,7 +171,7 @@ impl Run {
             assert_eq!(row["match_explain"]["matched"], entry.fits(place));
             let score = row["match_explain"]["score"].as_f64().unwrap();
             assert!((score - entry.score(model.now)).abs() < 1e-4, "{row}");
-            // The rows after this one, and the hints that the limit left out, must not rank before it.
+            // The rows after this one must not rank before it, and neither must the hints that the limit left out.
             for other in wanted.iter().filter(|other| !shown[..n].contains(other)) {
                 assert!(!is_before(other, entry), "{entry:?} before {other:?}");
             }

@@ -1,5 +1,5 @@
-//! Threads use one store in random orders that `shuttle` draws: no change is lost, no change is visible in part, and
-//! the log matches the store. `tests/orders` runs these tests; `NUDGE_ORDERS=100000` makes them longer.
+//! Runs threads that use one store in random orders, which `shuttle` chooses. No change may be lost or visible in part,
+//! and the log must match the store. `tests/orders` runs these tests; `NUDGE_ORDERS=100000` makes them longer.
 
 #[allow(dead_code)]
 mod kit;
@@ -68,7 +68,7 @@ fn who_looks_sees_what_fits() {
     in_any_order(|| {
         let (store, _) = opened();
         set(&store, "k", "a");
-        // The writers add and remove hints, so that the numbers of scopes are used again.
+        // The writers add and remove hints, so that numbers of scopes are used again.
         let writers = [("k", "b"), ("l", "a")].map(|(key, branch)| {
             let store = Arc::clone(&store);
             thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A store is restored from its records as it was, without secrets; calls with a key are carried out once.
+//! Tests that a store is restored from its records without secrets, and that calls with a key are carried out once.
 
 mod kit;
 
@@ -64,7 +64,7 @@ fn what_names_a_deletion_names_no_other_after_a_restart() {
     session.call("delete_hint", &json!({"component": "a", "key": "k"})).unwrap();
     let first = id(&session).as_u64().unwrap();
     session.call("undo", &json!({})).unwrap();
-    // These calls make the log begin anew with a snapshot that holds no deletion.
+    // These calls make the log begin anew. The new log is a snapshot without any deletion.
     for number in 0..3 {
         session.call("set_hint", &json!({"component": "a", "key": format!("k{number}"), "value": "x"})).unwrap();
     }
@@ -92,12 +92,12 @@ fn a_secret_is_never_recorded_and_leaves_nothing_behind() {
         session.call("delete_hint", &json!({"component": "a", "key": "d"})).unwrap();
         assert!(!session.recorded().contains("sesame"));
         let session = session.promoted();
-        // The value from before the hint became a secret does not come back either.
+        // The value that the hint had before it became a secret does not come back either.
         assert_eq!(
             session.call("get_hint", &json!({"component": "a", "key": "k"})).unwrap_err().reason(),
             "E_NOT_FOUND"
         );
-        // The repeated call that stored the secret stores it again, and its version does not fall.
+        // The repeated call stores the secret again, with a version that is not lower than before.
         let again = session.keyed(Some("one"), "set_hint", &secret("sesame")).unwrap();
         assert_eq!(again["hint"]["version"], 2);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Secrets do not appear in errors, in `Debug` output, or in results that people read.
+//! Tests that secrets do not appear in errors, in `Debug` output, or in results that people read.
 
 use nudge::{
     BumpHint, Context, DeleteHint, ExportHints, HintValue, ImportHints, Nudge, OutcomeParams, QueryHints, Sensitivity,
@@ -6,7 +6,7 @@ use nudge::{
 };
 use serde_json::value::to_raw_value;
 
-/// Builds a text that looks like a credential; it is joined at run time so that this file contains none.
+/// Builds a text that looks like a credential. It is joined at run time, so that this file contains no such text.
 fn canary() -> String {
     ["gh", "p_", &"x7Kq9ZtR2mWv".repeat(3)].concat()
 }

@@ -1,4 +1,4 @@
-//! Many threads use one store: each found hint fits its reader, while scopes are added and removed.
+//! Many threads use one store while scopes are added and removed. Each hint that a reader finds must fit the reader.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Writes that depend on which scopes fit.
+//! Writes whose plan depends on which scopes fit a context.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::hint::Hint;
 use crate::store::ScopeVerdicts;
 
 impl Nudge {
-    /// Writes as [`Nudge::write`] does, for a plan that depends on which scopes meet `context`. The scopes of the
-    /// `candidates` are judged before the writer lock is taken, so that no other writer waits meanwhile. `plan` looks
-    /// up the verdicts. If a verdict is missing because the hint was stored meanwhile, the write starts again.
+    /// Writes as [`Nudge::write`] does, for a plan that depends on which scopes fit `context`. The scopes of the
+    /// `candidates` are judged before the writer lock is taken, so that no other writer waits for that. `plan` looks up
+    /// the verdicts. If a verdict is missing because a hint was stored in between, the write starts again.
     pub(crate) fn write_judged<T: RecordableResult, C: IntoIterator<Item = Arc<Hint>>>(
         &self,
         act: WriteAct<'_>,

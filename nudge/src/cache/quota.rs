@@ -1,4 +1,4 @@
-//! The limits of the store (semantics section 5).
+//! Checks the limits of the store (semantics section 5).
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::hint::{Hint, HintOrigin};
 use crate::store::{StoreChange, component_bytes, component_held};
 
 impl Nudge {
-    /// Refuses changes that exceed a quota, after dropping expired hints. Hints that stay only because the clock is not
-    /// plausible are not counted.
+    /// Refuses changes that exceed a quota, after dropping expired hints. Expired hints that were not dropped because
+    /// the clock is not plausible do not count.
     pub(super) fn check_quotas(
         &self,
         writer: &mut WriterState,
@@ -40,7 +40,7 @@ impl Nudge {
             _ => None,
         });
         sizes.bytes += extra.or(writer.extra.as_ref()).map_or(0, |extra| extra.get().len());
-        // The number of hints in each changed component, before and after.
+        // The number of hints in each changed component, before and after the changes.
         let mut touched: HashMap<&str, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
         let mut kept = 0;
         let mut gone: HashSet<*const Hint, foldhash::fast::RandomState> = HashSet::default();
@@ -51,7 +51,7 @@ impl Nudge {
                     (&*hint.component, old, Some(hint))
                 }
                 StoreChange::Delete(hint) => (&*hint.component, Some(Arc::clone(hint)), None),
-                // A person's hint is kept for `undo` together with the agent's hint that replaces it.
+                // The store keeps a person's hint for `undo` when an agent's hint replaces it.
                 StoreChange::Replaced(hint) if by_agent && hint.source() == Some(HintOrigin::User) => {
                     kept += hint.held as usize;
                     continue;
@@ -104,7 +104,7 @@ impl Nudge {
         }
     }
 
-    /// Returns the bytes of memory that are free for deletions that can be undone.
+    /// Returns the bytes of memory that are left for deletions that can be undone.
     pub(super) fn room_for_trash(&self) -> usize {
         self.config.max_held().saturating_sub(self.store.sizes().held)
     }
@@ -160,14 +160,14 @@ mod tests {
         let (short, long) = ("a".repeat(10), "b".repeat(210));
         let least_short = least(|store| set(store, &short, "k"));
         assert_eq!(least(|store| set(store, &long, "k")), least_short + 200, "its name counts");
-        // The second hint of a component adds its own size, and not the component's again.
+        // The second hint of a component adds its own size, but not the size of the component.
         let two = least(|store| set(store, &short, "k").and_then(|()| set(store, &short, "j")));
         let apart = least(|store| set(store, &short, "k").and_then(|()| set(store, &"c".repeat(10), "j")));
         assert_eq!(apart - two, 10 + r#""":{"hints":{}},"#.len());
-        // The hints that an import replaces free space for the new ones, component names included.
+        // The hints that an import replaces free memory for the new ones, together with the names of their components.
         let new = least(|store| replace_by(store, &long));
         assert_eq!(least(|store| set(store, &long, "k").and_then(|()| replace_by(store, &"c".repeat(210)))), new);
-        // The same holds when the limit of memory is reached: tags take more memory than their length.
+        // The same is true when the limit of memory is reached: tags take more memory than their length.
         let tags: Vec<_> = (0..30).map(|tag| format!("t{tag}")).collect();
         let tagged = json!({"value": "v", "meta": {"tags": tags}});
         let new = least(|store| replace(store, &long, &tagged));
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(least(again), new);
         let short = least(|store| replace(store, "b", &tagged));
         assert!(new >= short + 100, "its name counts in memory, where it takes half of what is allowed: {short} {new}");
-        // A person may replace their own hint; the old value need not be kept.
+        // A person may replace a person's hint even if there is no memory to keep the old value.
         let tagged = |store: &Nudge, value: &str| {
             let mut hint = SetHint::new("a", "k", value);
             hint.meta.tags.clone_from(&tags);
@@ -185,7 +185,7 @@ mod tests {
         };
         let alone = least(|store| tagged(store, "v"));
         assert_eq!(least(|store| tagged(store, "v").and_then(|()| tagged(store, "w"))), alone);
-        // An agent's hint does not replace a person's hint that could not be kept.
+        // An agent's hint does not replace a person's hint if there is no memory to keep the person's hint.
         let params = json!({"component": "a", "key": "k", "value": "w", "meta": {"tags": tags}});
         let by_agent = |store: &Nudge| {
             let caller = Caller::with_name("agent").by_agent();

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::trash::HintTrash;
 
-/// A scope as a key, compared by its canonical text.
+/// A scope as a key of a map. Keys are compared by the canonical text of the scope.
 struct ByText(Arc<Scope>);
 
 impl Borrow<str> for ByText {
@@ -36,22 +36,22 @@ impl Eq for ByText {}
 /// The state of the store that only the current writer uses.
 #[derive(Default)]
 pub(super) struct WriterState {
-    /// The scopes in use by canonical text, with the number of hints that use each.
+    /// The scopes in use by their canonical texts, each with the number of hints that use it.
     scopes: HashMap<ByText, (Arc<Scope>, usize), foldhash::fast::RandomState>,
-    /// Number of scopes in use that have conditions on the environment.
+    /// The number of scopes in use that have conditions on the environment.
     pub env_scopes: usize,
-    /// Numbers of scopes that are no longer in use.
+    /// The numbers of scopes that are no longer in use; new scopes get them.
     free_scopes: Vec<u32>,
-    /// True when a number was freed; then readers drop the verdicts that they cached by number.
+    /// Is true when a number was freed. Readers must then drop the verdicts that they cached by number.
     pub recycled: bool,
-    /// Unknown top-level keys of imports, kept for exports.
+    /// Unknown top-level keys of imports. They are kept for exports.
     pub extra: Option<Arc<RawValue>>,
     /// The last deletions.
     pub trash: HintTrash,
 }
 
 impl WriterState {
-    /// Returns the stored scope equal to `scope`, and counts one more use.
+    /// Returns the stored scope that is equal to `scope`, and counts one more use of it.
     pub fn acquire_scope(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
         if let Some((stored, uses)) = self.scopes.get_mut(scope.canonical_json()) {
             *uses += 1;
@@ -65,7 +65,7 @@ impl WriterState {
         stored
     }
 
-    /// Counts one use less; the last use frees the number.
+    /// Counts one use less of a scope. The last use frees the scope's number.
     pub fn release_scope(&mut self, scope: &Scope) {
         let Some((_, uses)) = self.scopes.get_mut(scope.canonical_json()) else { return };
         *uses -= 1;

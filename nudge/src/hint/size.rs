@@ -1,4 +1,4 @@
-//! Computes a hint's size, in an export and in memory.
+//! Computes the size of a hint, in an export and in memory.
 
 use std::io;
 
@@ -6,15 +6,16 @@ use nudge_core::held::{allocation_bytes, map_bytes};
 
 use super::{Hint, HintInExport, HintValue, PathValue, RareFields, TemplateValue};
 
-/// Bytes that the store needs for each hint besides the hint itself: a row and a slot of the map, which both grow by
-/// doubling, and the counts of an `Arc`.
+/// The bytes that the store needs for each hint beside the hint itself: a row and a slot of the map, whose tables grow
+/// by doubling, and the counts of an `Arc`.
 const PLACE: usize = allocation_bytes(size_of::<Hint>() + 16) + 320;
-/// Bytes that the store needs for each tag of a hint: the text in its own table, and the list of hints with the tag.
+/// The bytes that the store needs for each tag of a hint: the text in its own table, and the list of hints with the
+/// tag.
 const TAG: usize = 160;
 
 impl Hint {
-    /// Sets `bytes`, the length of the hint in an export, and `held`, its size in memory in bytes. The store's size
-    /// limit uses both.
+    /// Sets `bytes`, the size of the hint in an export, and `held`, its size in memory. The limits of the store's size
+    /// use both.
     pub(crate) fn measure(&mut self) {
         struct ByteCounter(usize);
         impl io::Write for ByteCounter {
@@ -28,7 +29,7 @@ impl Hint {
             }
         }
         let mut count = ByteCounter(self.key.len() + 4);
-        // Writing to a counter cannot fail.
+        // The counter accepts every write, so this cannot fail.
         let _ = serde_json::to_writer(&mut count, &HintInExport(self));
         self.bytes = u32::try_from(count.0).expect("a hint has less than 4 GiB");
         self.held = u32::try_from(self.held_bytes()).expect("a hint has less than 4 GiB");
@@ -45,14 +46,14 @@ impl Hint {
             0
         };
         let texts = allocation_bytes(self.key.len()) + text(&self.reason) + rare + ttl;
-        // All hints without a scope share the empty one.
+        // All hints without a scope share the empty scope.
         let scope = if self.scope.is_empty() { 0 } else { self.scope.held_bytes() };
         PLACE + texts + allocation_bytes(size_of_val(&*self.tags)) + tags + self.value.heap_bytes() + scope
     }
 }
 
 impl HintValue {
-    /// Returns the bytes of memory that the value takes besides its own size.
+    /// Returns the bytes that the value takes on the heap.
     fn heap_bytes(&self) -> usize {
         match self {
             Self::Text(text) => allocation_bytes(text.len()),

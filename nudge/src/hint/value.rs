@@ -1,4 +1,4 @@
-//! The five kinds of value.
+//! Defines the five kinds of values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Longest text of a value, in bytes.
+/// The most bytes of a value's text.
 const MAX_BYTES: usize = 64 << 10;
 
 /// The value of a hint. Commands are data: Nudge never runs one.
@@ -21,20 +21,20 @@ const MAX_BYTES: usize = 64 << 10;
 pub enum HintValue {
     /// A plain string.
     Text(Box<str>),
-    /// `{"type":"command", ...}`
+    /// A command line: `{"type":"command", ...}`.
     Command(CommandValue),
-    /// `{"type":"path", ...}`
+    /// An absolute path: `{"type":"path", ...}`.
     Path(Box<PathValue>),
-    /// `{"type":"template", ...}`
+    /// A text with placeholders: `{"type":"template", ...}`.
     Template(Box<TemplateValue>),
-    /// `{"type":"json", "data": ...}`, with `data` as compact JSON that keeps its key order.
+    /// JSON: `{"type":"json", "data": ...}`. `data` is stored as compact JSON that keeps the order of keys.
     Json(Box<RawValue>),
 }
 
 /// A command line.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandValue {
-    /// The shell that the line is written for, if it matters.
+    /// The shell for which the line is written, if it matters.
     pub shell: Option<CommandShell>,
     /// The command line itself.
     pub cmd: Box<str>,
@@ -56,9 +56,9 @@ pub enum CommandShell {
 /// An absolute path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathValue {
-    /// The systems for which the path is meant; this is information, never a condition.
+    /// The systems for which the path is meant. This is information for the reader, not a condition.
     pub os: Vec<Os>,
-    /// The path in POSIX or drive form; in a stored hint it has no `.`, `//` or trailing slash.
+    /// The path in POSIX or drive form. In a stored hint it has no `.`, `//` or trailing slash.
     pub abs: String,
 }
 
@@ -69,7 +69,7 @@ pub struct TemplateValue {
     pub format: TemplateFormat,
     /// The text.
     pub body: String,
-    /// Values for placeholders for which the caller gives none.
+    /// The values for placeholders to which the caller gives no value.
     pub defaults: BTreeMap<String, String>,
 }
 
@@ -98,14 +98,14 @@ impl HintValue {
     /// Makes a JSON value.
     ///
     /// # Errors
-    /// `E_INVALID` for duplicate keys and integers beyond 2^53 - 1.
+    /// `E_INVALID` for duplicate keys, and for integers beyond 2^53 - 1.
     pub fn json(json: &str) -> Result<Self> {
         wire::compact_json(json)
             .map(Self::Json)
             .map_err(|why| Error::invalid(format!("Correct the JSON value: {why}.")))
     }
 
-    /// Returns the string, `cmd`, `abs`, `body`, or the compact JSON of `data`.
+    /// Returns the text of the value: the string, `cmd`, `abs`, `body`, or `data` as compact JSON.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -116,12 +116,13 @@ impl HintValue {
         }
     }
 
-    /// Returns the relative paths of files and folders that the value names, at most four.
+    /// Returns the relative paths of files and folders in the value, at most four.
     pub fn paths(&self) -> Vec<String> {
         crate::method::suggest::named_paths(self)
     }
 
-    /// Returns the command line that an agent would run: `cmd`, or a plain string (semantics section 10).
+    /// Returns the command line that an agent would run: `cmd` or a plain string (semantics section 10). `None` for
+    /// other kinds.
     pub fn command_line(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -135,7 +136,7 @@ impl HintValue {
         matches!(self, Self::Command(_))
     }
 
-    /// Checks sizes (`E_INVALID`).
+    /// Checks the sizes. Refuses with `E_INVALID`.
     pub(crate) fn check_sizes(&self) -> Result<()> {
         let defaults: usize = match self {
             Self::Template(template) => template.defaults.iter().map(|(name, value)| name.len() + value.len()).sum(),
@@ -150,7 +151,7 @@ impl HintValue {
     /// Normalises a path value.
     ///
     /// # Errors
-    /// `E_SCOPE_INVALID` for a path that is not absolute or leads out of its root with `..`.
+    /// `E_SCOPE_INVALID` for a path that is not absolute, or that leads out of its root with `..`.
     pub(crate) fn normalize(&mut self) -> Result<()> {
         if let Self::Path(path) = self {
             path.abs = paths::normalize_path(&path.abs)?;
@@ -184,7 +185,7 @@ impl PartialEq for HintValue {
     }
 }
 
-/// Prints only the kind, as the value may be a secret.
+/// Prints only the kind, because the value may be a secret.
 impl fmt::Debug for HintValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {
@@ -246,8 +247,8 @@ enum HintValueKind {
     Json,
 }
 
-/// The fields of all kinds of value. The reader checks at the end which of them belong together, because `type` may
-/// come last.
+/// The fields of all kinds of values. `type` may come last, so the check that the fields belong together runs after all
+/// fields are read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HintValueFields {
@@ -266,7 +267,7 @@ struct HintValueFields {
     data: Option<Box<RawValue>>,
 }
 
-/// Deserializes `data`; null is a value, not an absent field.
+/// Deserializes `data`. A null is a value here and not an absent field.
 fn some_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
@@ -344,7 +345,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
-/// The schema is short, because hosts load it into a prompt; the description of the field has the details.
+/// The schema is short, because hosts load it into a prompt. The description of the field has the details.
 impl JsonSchema for HintValue {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "HintValue".into()

@@ -1,4 +1,4 @@
-//! `nudge.bump`
+//! `nudge.bump`: counts uses of a hint.
 
 use std::sync::Arc;
 
@@ -56,12 +56,12 @@ pub struct BumpHint {
 /// Result of [`Nudge::bump`].
 #[derive(Debug, Clone, Serialize)]
 pub struct BumpResult {
-    /// The hint with its new counts; a secret value is redacted in JSON.
+    /// The hint with its new counts. A secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
 }
 
-/// The result for a secret is never recorded; a repeated call computes it again.
+/// The result for a secret is never recorded. A repeated call computes it again.
 impl RecordableResult for BumpResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
@@ -69,10 +69,10 @@ impl RecordableResult for BumpResult {
 }
 
 impl Nudge {
-    /// Counts a use of a hint, which raises it for next time (semantics section 1).
+    /// Counts a use of a hint. The hint then ranks higher in the next choice (semantics section 1).
     ///
     /// # Errors
-    /// `E_INVALID` (several variants and no context), `E_NOT_FOUND`.
+    /// `E_INVALID` when the key has several variants and the call has no context; `E_NOT_FOUND`.
     pub fn bump(&self, params: BumpHint) -> Result<BumpResult> {
         self.bump_by(Caller::default(), params)
     }
@@ -106,7 +106,7 @@ impl Nudge {
                         found.map(|found| Arc::clone(found.hint()))
                     }
                 };
-                // A repeated call about a lost secret must not count a use for another hint.
+                // A repeated call about a secret that the journal does not have must not count a use of another hint.
                 let counts = |hint: &Arc<Hint>| match caller.made {
                     Some(EarlierCall::Lost(version)) => hint.is_secret() && hint.version() == version,
                     Some(EarlierCall::Dropped) | None => true,
@@ -121,7 +121,7 @@ impl Nudge {
                 Ok(BumpResult { hint: plan.put_hint(add_uses(&chosen, delta, plan.now)) })
             });
         match unfit {
-            // The error is made after the writer lock is released, because it takes longer.
+            // The error is made after the writer lock is released, because making it takes long.
             Some((hints, now)) if !hints.is_empty() => Err(none_fits(&hints, &context, now, &mut steps)?),
             Some(_) => Err(self.nothing_found(&component, &key)),
             None if unknown => Err(self.no_such_hint(&component, &key)),

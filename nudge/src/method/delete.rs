@@ -1,4 +1,4 @@
-//! `nudge.delete_hint`
+//! `nudge.delete_hint`: deletes one variant or all variants of a key.
 
 use std::sync::Arc;
 
@@ -51,12 +51,12 @@ pub struct DeleteHint {
 /// Result of [`Nudge::delete`].
 #[derive(Debug, Clone, Serialize)]
 pub struct DeleteResult {
-    /// Always true: a missing hint is `E_NOT_FOUND`.
+    /// Always true, because a missing hint is refused with `E_NOT_FOUND`.
     pub deleted: bool,
-    /// The best of the deleted variants, in any context; a secret value is redacted in JSON.
+    /// The best of the deleted variants, regardless of the context. A secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::serialize_redacted")]
     pub previous: Arc<Hint>,
-    /// Number of deleted variants.
+    /// The number of deleted variants.
     pub deleted_count: usize,
 }
 
@@ -71,11 +71,11 @@ impl RecordableResult for DeleteResult {
 }
 
 impl Nudge {
-    /// Deletes a hint, one of its variants, or all of them (semantics section 1).
+    /// Deletes a hint, one of its variants, or all its variants (semantics section 1).
     ///
     /// # Errors
-    /// `E_INVALID` (the key has several variants and the call has neither `variant` nor `all`, or has both),
-    /// `E_NOT_FOUND`.
+    /// `E_INVALID` when the key has several variants and the call has neither `variant` nor `all`, or when the call has
+    /// both; `E_NOT_FOUND`.
     pub fn delete(&self, params: &DeleteHint) -> Result<DeleteResult> {
         self.delete_by(Caller::default(), params)
     }
@@ -111,7 +111,7 @@ impl Nudge {
             hints.iter().for_each(|hint| plan.delete_hint(hint));
             Ok(DeleteResult { deleted: true, previous, deleted_count: hints.len() })
         });
-        // The similar keys are searched after the writer lock is released, because that takes longer.
+        // Similar keys are searched after the writer lock is released, because the search takes long.
         if unknown { Err(self.no_such_hint(component, key)) } else { written }
     }
 }

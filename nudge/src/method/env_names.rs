@@ -1,4 +1,4 @@
-//! `nudge.env_names`
+//! `nudge.env_names`: lists the environment variables on which an answer can depend.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub struct EnvNamesAsked {
 }
 
 impl Nudge {
-    /// Lists the environment variables that the scopes of the candidates mention (semantics section 9).
+    /// Lists the environment variables that the scopes of the matching hints mention (semantics section 9).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -80,7 +80,7 @@ impl Nudge {
         Ok(self.find_mentioned(params.component.as_deref(), &keys, &params.tags, params.variant.as_deref()))
     }
 
-    /// Returns the variable names in the scopes of the hints that pass the filters.
+    /// Returns the names of variables in the scopes of the hints that pass the filters.
     fn find_mentioned(
         &self,
         component: Option<&str>,
@@ -117,8 +117,8 @@ impl Nudge {
         out
     }
 
-    /// Refuses a call whose `context.env` lacks names that the scopes of its candidates mention, or values that they
-    /// compare (semantics section 9). Does not check malformed params, which the method refuses itself.
+    /// Refuses a call whose `context.env` lacks names that the scopes of the matching hints mention, or values that
+    /// these scopes compare (semantics section 9). Accepts malformed params, which the method refuses itself.
     pub(crate) fn check_env_names(&self, context: ContextUse, params: &RawValue) -> Result<()> {
         if matches!(context, ContextUse::None | ContextUse::Repository)
             || !self.looks_at_env()
@@ -137,7 +137,7 @@ impl Nudge {
     }
 }
 
-/// The params that select the candidates; the method itself checks the others.
+/// The params that select the matching hints. The method itself checks the other params.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ScopeParams {

@@ -1,4 +1,4 @@
-//! `nudge.export`
+//! `nudge.export`: returns the store as one JSON document.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::snapshot::ExportPayload;
 
 const ABOUT: &str = "The whole store, or one component, as JSON that nudge_import accepts. Secret hints are left out.";
 
-/// Size of hints after which a page of an export ends, in bytes.
+/// The bytes of hints after which a page of an export ends.
 const PAGE_BYTES: usize = 8 << 20;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
@@ -55,9 +55,9 @@ pub struct ExportHints {
 pub struct ExportResult {
     /// The store, in the format of semantics section 13.
     pub payload: ExportPayload,
-    /// Number of secret hints that were left out.
+    /// The number of secret hints that were left out.
     pub omitted_secrets: usize,
-    /// The `after` of the next page, if the call asked for a page and there is another one.
+    /// The `after` for the next page. Absent if the call did not ask for a page, or if there is no further page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -97,8 +97,8 @@ impl Nudge {
     }
 }
 
-/// Keeps only the hints of the page that begins after a component. Returns the `after` of the next page, if there is
-/// one.
+/// Keeps only the hints of the page that begins after the component `after`. Returns the `after` of the next page, if
+/// there is one.
 fn retain_page(hints: &mut Vec<Arc<Hint>>, after: &str) -> Option<String> {
     hints.retain(|hint| *hint.component > *after);
     let mut components: BTreeMap<Arc<str>, usize> = BTreeMap::new();

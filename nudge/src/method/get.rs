@@ -1,4 +1,4 @@
-//! `nudge.get_hint`
+//! `nudge.get_hint`: returns the best variant of a key for a context.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::choice::{Match, pick_variant};
 use crate::hint::{Hint, check_name};
 use crate::scoring;
 
-/// Largest number of near misses that an error lists.
+/// The most near misses that an error lists.
 const MAX_NEAR_MISSES: usize = 20;
 
 const ABOUT: &str = "\
@@ -35,8 +35,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .read_only()
         .inferred()
         .vital()
-        // See "MCP call over stdio" and "HTTP" in `nudge/docs/speed.md`: on another thread these calls take 1.4 times
-        // as long.
+        // The sections "MCP call over stdio" and "HTTP" in `nudge/docs/speed.md` have the measurement: on another
+        // thread these calls take 1.4 times as long.
         .inline(),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.get_hint_within(params, caller.allowed_steps())),
 };
@@ -52,7 +52,7 @@ pub struct GetHint {
     #[schemars(description = "")]
     pub key: String,
     /// Your context. A condition with a missing field does not match.
-    // This text is for agents; the other tools with a context do not list its fields.
+    // This text is for agents. The other tools with a context do not list its fields.
     #[schemars(
         description = "Where you are: cwd (absolute), repo, branch, os, env {NAME: value}, files_open [path]. \
                               A condition whose field is missing does not match."
@@ -67,18 +67,18 @@ pub struct GetHint {
 /// Result of [`Nudge::get_hint`].
 #[derive(Debug, Clone, Serialize)]
 pub struct GotHint {
-    /// The hint, with its value in full, even when secret.
+    /// The hint with its full value, even if the value is a secret.
     pub hint: Arc<Hint>,
     /// The explanation of the choice.
     pub match_explain: MatchExplain,
 }
 
 impl Nudge {
-    /// Fetches the best eligible variant of a key (semantics sections 1 and 2).
+    /// Fetches the best variant of a key that fits the context (semantics sections 1 and 2).
     ///
     /// # Errors
-    /// `E_INVALID`; `E_NOT_FOUND` with `near_misses` and `missing_context` when nothing fits; `E_QUOTA` when the scopes
-    /// of the key take too many steps.
+    /// `E_INVALID`; `E_NOT_FOUND` with `near_misses` and `missing_context` when no variant fits; `E_QUOTA` when
+    /// comparing the scopes of the key takes too many steps.
     pub fn get_hint(&self, params: GetHint) -> Result<GotHint> {
         self.get_hint_within(params, StepBudget::of_a_call())
     }
@@ -91,7 +91,7 @@ impl Nudge {
         Ok(GotHint { match_explain: found.explain(), hint: Arc::clone(found.hint()) })
     }
 
-    /// Finds a hint as [`Nudge::get`] does, but returns an error that says why no hint fits, which takes longer.
+    /// Finds a hint as [`Nudge::get`] does. If no hint fits, the error says why; making this error takes longer.
     ///
     /// ```
     /// use nudge::{Context, Nudge};
@@ -105,7 +105,7 @@ impl Nudge {
         self.choose_hint(component, key, context, None, &mut StepBudget::of_a_call())
     }
 
-    /// Makes the error for a key, or a named variant, that is not stored.
+    /// Makes the error for a key or a variant that is not stored.
     pub(super) fn nothing_found(&self, component: &str, key: &str) -> Error {
         self.no_such_hint(component, key).with_data("near_misses", json!([])).with_data("missing_context", json!([]))
     }
@@ -133,7 +133,7 @@ impl Nudge {
     }
 }
 
-/// Makes the error for a key whose variants do not fit; there must be at least one variant.
+/// Makes the error for a key with variants that do not fit. There must be at least one variant.
 pub(super) fn none_fits(
     variants: &[Arc<Hint>],
     context: &Context,
@@ -145,7 +145,7 @@ pub(super) fn none_fits(
     not_found(&hints.into_iter().map(|(_, hint)| hint).collect::<Vec<_>>(), context, steps)
 }
 
-/// Makes this error for sorted variants, with the reasons for each variant.
+/// Makes the error of [`none_fits`] for sorted variants, with the reasons for each variant.
 fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut StepBudget) -> Result<Error> {
     let mut near = Vec::new();
     let mut missing = BTreeSet::new();
@@ -173,7 +173,7 @@ fn not_found(hints: &[&Arc<Hint>], context: &Context, steps: &mut StepBudget) ->
         let fields: Vec<_> = missing.iter().map(|field| format!("`{field}`")).collect();
         format!("{} stored, but the context lacks {}; pass it.", variants_text(hints.len()), fields.join(", "))
     };
-    // The fields are in the order in which conditions are explained.
+    // The fields are in the order in which the conditions are explained.
     let missing: Vec<_> =
         ["cwd", "repo", "branch", "os", "env"].into_iter().filter(|field| missing.contains(field)).collect();
     let error = Error::not_found(message).with_data("near_misses", near).with_data("missing_context", missing.clone());

@@ -1,4 +1,4 @@
-//! `nudge.import`
+//! `nudge.import`: stores the hints of a JSON document.
 
 use std::fmt;
 use std::hash::BuildHasher as _;
@@ -27,7 +27,7 @@ const ABOUT: &str = "\
 Load hints from a payload of nudge_export, or a hand-written one: {\"components\": {NAME: {\"hints\": {KEY: \
 value or hint}}}}.";
 
-/// Largest number of wrong hints that an answer lists, because a payload may hold a million.
+/// The most wrong hints that an answer lists. A payload may hold a million.
 const MAX_ERRORS: usize = 100;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
@@ -53,7 +53,7 @@ pub struct ImportHints {
     pub allow_secret: bool,
 }
 
-/// Prints nothing of the payload, because it may hold secrets.
+/// Prints no content of the payload, because it may hold secrets.
 impl fmt::Debug for ImportHints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ImportHints({:?}, {} bytes)", self.mode, self.payload.get().len())
@@ -74,13 +74,14 @@ pub enum ImportMode {
 /// Result of [`Nudge::import`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportResult {
-    /// Number of hints stored, variants counted.
+    /// The number of stored hints; each variant counts.
     pub imported: usize,
-    /// Number of hints that were not stored, because the stored one was kept, or because they were expired or wrong.
+    /// The number of hints that were not stored, because they were expired or wrong, or because the stored hint was
+    /// kept.
     pub skipped: usize,
     /// The first 100 wrong hints.
     pub errors: Vec<ImportError>,
-    /// With [`ImportMode::Replace`], the number of hints that were stored before and were removed.
+    /// With [`ImportMode::Replace`], the number of hints that were stored before the import and that it removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<usize>,
 }
@@ -96,26 +97,28 @@ pub struct ImportError {
     pub reason: &'static str,
 }
 
-/// The whole result is recorded, because it holds only counts and names.
+/// The whole result is recorded, because it has only counts and names.
 impl RecordableResult for ImportResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         to_raw_value(self).map(Some)
     }
 }
 
-/// Checked hints in document order. If hints have equal component, key and scope, only the last one is kept.
+/// The checked hints in the order of the document. If several have equal component, key and scope, only the last is
+/// kept.
 struct IncomingHints<'n> {
     nudge: &'n Nudge,
     allow_secret: bool,
     by_agent: bool,
     now: Millis,
-    /// Each hint, and true if it has an `updated_at`. A hint without one does not replace a stored hint.
+    /// The hints, each with a flag that is true if the hint has an `updated_at`. A hint without one does not replace a
+    /// stored hint.
     hints: Vec<(Hint, bool)>,
-    /// The hash of the component, key and scope of each hint, and its index. With the stored hash, a growing table need
-    /// not read the hints again.
+    /// The hash of the component, key and scope of each hint, with the index of the hint. The hash is stored, so that a
+    /// growing table need not read the hints again.
     places: HashTable<(u64, usize)>,
     hasher: RandomState,
-    /// Number of wrong hints.
+    /// The number of wrong hints.
     wrong: usize,
     /// The first [`MAX_ERRORS`] wrong hints.
     errors: Vec<ImportError>,
@@ -176,10 +179,10 @@ impl PayloadReader for IncomingHints<'_> {
 
 impl Nudge {
     /// Imports an export, or a payload written by hand (semantics section 6). A wrong hint is skipped. A wrong payload,
-    /// a secret in a retained key, or a quota refuses the whole import.
+    /// a secret in an unknown top-level key, or a quota refuses the whole import.
     ///
     /// # Errors
-    /// `E_INVALID`, `E_SECRET_REJECTED`, `E_QUOTA`; then nothing is imported.
+    /// `E_INVALID`, `E_SECRET_REJECTED` or `E_QUOTA`. After an error, nothing has been imported.
     pub fn import(&self, params: &ImportHints) -> Result<ImportResult> {
         self.import_by(Caller::default(), params)
     }
@@ -219,8 +222,8 @@ impl Nudge {
         })
     }
 
-    /// Plans to store a hint that only a clock that is not plausible calls expired. The hint is hidden until the clock
-    /// is right. A stored hint with the same name and scope stays.
+    /// Plans to store a hint that has expired only by a clock that is not plausible. The hint is hidden until the clock
+    /// is right. If a hint with the same name and scope is stored, that hint stays.
     fn put_waiting(&self, plan: &mut WritePlan<'_>, hint: Hint) {
         let is_new = || plan.find_stored(&hint.component, &hint.key, hint.variant()).is_none();
         if !self.has_ended(&hint) && is_new() {
@@ -228,7 +231,7 @@ impl Nudge {
         }
     }
 
-    /// Reads a hint of a record, which was checked when it was stored.
+    /// Reads a hint from a record. The hint was checked when it was stored.
     pub(crate) fn recorded_hint(&self, component: &Arc<str>, key: &str, body: &RawValue) -> Result<Hint> {
         let (mut value, document) = HintDocument::read(EntryBody::Raw(body))?;
         value.normalize()?;
@@ -255,7 +258,7 @@ impl Nudge {
     }
 }
 
-/// Returns the hint to store, or `None` when the stored one stays.
+/// Returns the hint to store; `None` when the stored hint stays.
 fn merge_hint(plan: &mut WritePlan<'_>, mut hint: Hint, dated: bool, replace: bool) -> Option<Hint> {
     let stored =
         plan.find_variants(&hint.component, &hint.key).into_iter().find(|stored| stored.variant() == hint.variant());
@@ -276,7 +279,7 @@ fn merge_hint(plan: &mut WritePlan<'_>, mut hint: Hint, dated: bool, replace: bo
     Some(hint)
 }
 
-/// Returns a name for an error message; hides a name that looks like a credential.
+/// Returns a name for an error message. A name that looks like a credential is hidden.
 fn show_name(name: &str) -> String {
     if SecretGuard::new().check(None, name).is_some() { "[secret]".into() } else { name.to_owned() }
 }
@@ -290,7 +293,8 @@ fn check_extra(extra: &Extra) -> Result<()> {
     Ok(())
 }
 
-/// Plans the retained top-level keys: `replace` replaces all of them, `merge` overwrites by key.
+/// Plans to store the unknown top-level keys. If `replace` is true, they replace all stored ones; otherwise each key
+/// replaces only the stored key with the same name.
 fn plan_extra(plan: &mut WritePlan<'_>, extra: Extra, replace: bool) -> Result<()> {
     let mut kept = match plan.extra() {
         Some(old) if !replace => serde_json::from_str::<Extra>(old.get()).map_err(|_| {

@@ -1,4 +1,4 @@
-//! `nudge.list_components`
+//! `nudge.list_components`: lists the components.
 
 use nudge_core::service::MethodSpec;
 use nudge_core::table::{NoParams, TableRow, answer_typed, build_schema};
@@ -28,7 +28,7 @@ pub struct ComponentList {
 pub struct ComponentCount {
     /// The component's name.
     pub name: String,
-    /// Number of the component's live hints, all variants counted.
+    /// The number of the component's live hints; each variant counts.
     pub hint_count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `nudge.outcome`
+//! `nudge.outcome`: counts the end of a command for the hints that name the command.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::ran::{CommandEnd, RanCommand};
 use crate::scoring;
 use crate::store::ScopeVerdicts;
 
-/// Number of failures that are counted when a command is not found or not executable.
+/// The number of failures that are counted at once when a command was not found or not executable.
 const CANNOT_RUN: u32 = 3;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
@@ -49,7 +49,7 @@ impl RecordableResult for OutcomeMatches {
 }
 
 impl Nudge {
-    /// Counts how a command ended, for the hints that say it (semantics section 10).
+    /// Counts the outcome of a command for the hints that name it (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -67,14 +67,14 @@ impl Nudge {
         Ok(done)
     }
 
-    /// Counts an outcome for the eligible hints that it concerns. Lines are parsed and scopes judged before the writer
-    /// lock is taken, so that no other writer waits meanwhile.
+    /// Counts an outcome for the hints that fit and that name the command. Lines are parsed and scopes are judged
+    /// before the writer lock is taken, so that no other writer waits for that.
     pub(crate) fn count_outcome(&self, caller: Caller<'_>, outcome: &CommandOutcome<'_>) -> Result<OutcomeMatches> {
         let found = self.find_concerned(outcome, &mut StepBudget::of_a_call())?;
         self.write(WriteAct::new("outcome", caller), |plan| {
             let mut matched = Vec::with_capacity(found.len());
             for (hint, ended) in &found {
-                // Another call may have changed the hint meanwhile. A hint with another value has another command,
+                // Another call may have changed the hint since then. A hint with another value has another command,
                 // which did not run.
                 let stored = plan.find_variants(hint.component(), hint.key());
                 let same = |stored: &Arc<Hint>| stored.variant() == hint.variant() && stored.value() == hint.value();
@@ -86,7 +86,7 @@ impl Nudge {
         })
     }
 
-    /// Returns the eligible hints that an outcome concerns, in order of component, key and variant.
+    /// Returns the hints that fit and that name the command, in order of component, key and variant.
     fn find_concerned(
         &self,
         outcome: &CommandOutcome<'_>,
@@ -108,7 +108,7 @@ impl Nudge {
     }
 }
 
-/// Returns the hint with its new counts, after its command has ended.
+/// Returns the hint with its new counts after the end of its command.
 fn count_end(hint: &Hint, ended: CommandEnd, now: Millis) -> Hint {
     let mut hint = if ended.ok { add_uses(hint, 1, now) } else { hint.clone() };
     let usage = hint.usage();
@@ -122,7 +122,7 @@ fn count_end(hint: &Hint, ended: CommandEnd, now: Millis) -> Hint {
 }
 
 impl OutcomeMatches {
-    /// Returns the ids of the hints in suggestions.
+    /// Returns the ids that these hints have in suggestions.
     pub(crate) fn to_ids(&self) -> Vec<Box<str>> {
         self.matched.iter().map(|hint| make_told_id(&hint.0)).collect()
     }

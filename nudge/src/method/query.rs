@@ -1,4 +1,4 @@
-//! `nudge.query`
+//! `nudge.query`: searches hints by filters.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,17 +21,17 @@ use crate::hint::{Hint, check_name};
 use crate::scoring;
 use crate::store::{HintFilter, HintHit, SearchVerdicts};
 
-/// Largest number of keys in a filter, and of tags.
+/// The most keys of a filter, and also the most tags.
 pub(super) const MAX_FILTERS: usize = 256;
 const MAX_REGEX_BYTES: usize = 1 << 10;
-/// Largest number of words in `text`.
+/// The most words in `text`.
 const MAX_WORDS: usize = 32;
 const MAX_REGEX_SIZE: usize = 1 << 20;
-/// Time limit of a regex search: some patterns are slow in every engine, and a store may hold 24 MiB of text.
+/// The time limit of a search by regex. Some patterns are slow in every engine, and a store may hold 24 MiB of text.
 const MAX_REGEX_TIME: Duration = Duration::from_secs(1);
-/// Number of cached compiled regexes, because compiling takes longer than a search. Each may take megabytes.
+/// The most cached compiled regexes. Compiling takes longer than a search, and each compiled regex may take megabytes.
 const MAX_CACHED_REGEXES: usize = 4;
-/// Memory that a regex may use in a search, in bytes, for each searching thread.
+/// The most bytes of memory that a regex may use during a search, for each searching thread.
 const MAX_REGEX_MEMORY: usize = 512 << 10;
 
 const ABOUT: &str = "\
@@ -91,10 +91,10 @@ pub struct QueryRows {
 /// A hint of a [`QueryRows`].
 #[derive(Debug, Clone, Serialize)]
 pub struct QueryRow {
-    /// The hint; a secret value is redacted in JSON.
+    /// The hint. A secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
-    /// The score, 0 to 1; four decimals in JSON.
+    /// The score, 0 to 1. It has four decimals in JSON.
     #[serde(serialize_with = "nudge_core::explain::four_decimals")]
     pub score: f64,
     /// The explanation of the match.
@@ -102,10 +102,11 @@ pub struct QueryRow {
 }
 
 impl Nudge {
-    /// Searches the hints that fit, best first (semantics section 6). For an unknown component the list is empty.
+    /// Searches the hints that fit, and returns the best first (semantics section 6). For an unknown component the list
+    /// is empty.
     ///
     /// # Errors
-    /// `E_INVALID`; `E_QUOTA` when the scopes take too many steps.
+    /// `E_INVALID`; `E_QUOTA` when comparing the scopes takes too many steps.
     pub fn query(&self, params: QueryHints) -> Result<QueryRows> {
         if let Some(component) = &params.component {
             check_name("component", component)?;
@@ -124,7 +125,7 @@ impl Nudge {
             include_ineligible: params.include_ineligible,
             ..HintFilter::for_context(&context, now)
         };
-        // This is real time and not the store's clock, because it limits work.
+        // The limit is real time and not the store's clock, because it limits work.
         let begun = Instant::now();
         let mut late = false;
         let accept = |hint: &Hint| {
@@ -153,7 +154,7 @@ impl Nudge {
         Ok(QueryRows { hints })
     }
 
-    /// Returns the `limit` best hints that pass `filter` and then `accept`, which runs outside the lock. Hints are
+    /// Returns the `limit` best hints that pass `filter` and then `accept`. `accept` runs without the lock. Hints are
     /// fetched in batches, best first, until there are enough.
     pub(super) fn search_hints(
         &self,
@@ -172,7 +173,7 @@ impl Nudge {
                 out.truncate(limit);
                 return Ok(out);
             }
-            // Each batch is a pass over the rows, so the batches grow fast.
+            // Each batch reads all rows, so the size of the batches grows fast.
             batch = (batch * 4).max(64);
         }
     }
@@ -203,14 +204,14 @@ impl Nudge {
     }
 }
 
-/// Returns true when the regex matches the key, value text or reason; a secret value is not searched.
+/// Returns true when the regex matches the key, the value's text or the reason. A secret value is not searched.
 fn is_hit(regex: &Regex, hint: &Hint) -> bool {
     regex.is_match(hint.key())
         || (!hint.is_secret() && regex.is_match(hint.text()))
         || hint.reason().is_some_and(|reason| regex.is_match(reason))
 }
 
-/// Compiles the words of a text to regexes that ignore case.
+/// Compiles each word of a text to a regex that ignores case.
 fn compile_words(text: &str) -> Result<Vec<Regex>> {
     let words: Vec<_> = text.split_whitespace().collect();
     if text.len() > MAX_REGEX_BYTES || words.len() > MAX_WORDS {
@@ -225,7 +226,7 @@ fn compile_words(text: &str) -> Result<Vec<Regex>> {
         .map_err(|_| Error::invalid("`text` is too long; search for fewer words.").about("text"))
 }
 
-/// Returns true when a word occurs in a hint; a secret value is not searched.
+/// Returns true when a word occurs in a hint. A secret value is not searched.
 fn is_in(word: &Regex, hint: &Hint) -> bool {
     is_hit(word, hint) || word.is_match(hint.component()) || hint.tags().any(|tag| word.is_match(tag))
 }

@@ -1,4 +1,4 @@
-//! `nudge.set_hint`
+//! `nudge.set_hint`: stores a hint.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ Remember one small fact that took effort to find: a command that works, a path, 
 holds only somewhere: each scope is a variant. meta.tags: 3-6 words to find it, in the user's language too, `fix` \
 for a mend (see nudge://examples). No secrets.";
 
-/// Longest author's name with which a hint is signed, in bytes.
+/// The longest author's name that Nudge writes into a hint, in bytes.
 const MAX_SIGNATURE: usize = 64;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
@@ -95,36 +95,36 @@ impl SetHint {
 /// Result of [`Nudge::set`].
 #[derive(Debug, Clone, Serialize)]
 pub struct SetResult {
-    /// The hint as stored; a secret value is redacted in JSON.
+    /// The stored hint. A secret value is redacted in JSON.
     #[serde(serialize_with = "serialize_redacted")]
     pub hint: Arc<Hint>,
-    /// Number of variants that the key has now.
+    /// The number of variants that the key has now.
     pub variants: usize,
-    /// True when the stored hint had the same content before: only its version and its time are new.
+    /// True when the stored hint had the same content before. Only its version and its time have changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unchanged: bool,
-    /// The hint that this one replaces, if it had another value, or if it was a person's and the caller is an agent.
-    /// `undo` restores it. A secret value is redacted in JSON.
+    /// The hint that this one replaces. Present if the old hint had another value, or if it was a person's and the
+    /// caller is an agent. `undo` restores it. A secret value is redacted in JSON.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "redacted_if_any")]
     pub previous: Option<Arc<Hint>>,
-    /// For an agent: a sentence that it has replaced a person's hint, and how to undo that.
+    /// For an agent that has replaced a person's hint: a sentence that says so and tells how to undo it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// A sentence that the hint was limited to the repository of the context.
+    /// A sentence that says that the hint was limited to the repository of the context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<String>,
-    /// For a hint with a duration that is not secret: true when it is kept for the next session.
+    /// For a hint with a duration that is not secret: true when the hint will be kept for the next session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<bool>,
-    /// The reason when the hint is not kept.
+    /// The reason why the hint will not be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeping: Option<String>,
-    /// A sentence when the start of a session does not suggest the hint, with advice to change that.
+    /// A sentence that says that the start of a session will not suggest the hint, and how to change that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telling: Option<String>,
 }
 
-/// The result for a secret is never recorded; a repeated call computes it again.
+/// The result for a secret is never recorded. A repeated call computes it again.
 impl RecordableResult for SetResult {
     fn without_secrets(&self) -> serde_json::Result<Option<Box<RawValue>>> {
         Ok(None)
@@ -135,22 +135,23 @@ pub(super) fn serialize_redacted<S: Serializer>(hint: &Arc<Hint>, serializer: S)
     hint.as_redacted().serialize(serializer)
 }
 
-// `serialize_with` passes a reference to the field.
+// serde requires this signature.
 #[allow(clippy::ref_option)]
 fn redacted_if_any<S: Serializer>(hint: &Option<Arc<Hint>>, serializer: S) -> Result<S::Ok, S::Error> {
     hint.as_ref().map(|hint| hint.as_redacted()).serialize(serializer)
 }
 
-/// Makes a signature for a hint that has none: a reader of an agent's hint needs to know the author.
+/// Makes the author's name for an agent's hint without one, because a reader of an agent's hint needs to know the
+/// author.
 fn make_signature(caller: Caller<'_>) -> Option<String> {
-    // The signature leaves out the client's version.
+    // The client's version is left out.
     let name = before_mark(caller.name, &['/']);
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
     let is_one = caller.agent && !name.is_empty() && name.len() <= MAX_SIGNATURE && name.chars().all(plain);
     is_one.then(|| format!("agent:{name}"))
 }
 
-/// Refuses an agent's hint that claims a person as its source (semantics section 7).
+/// Refuses an agent's hint that names a person as its source (semantics section 7).
 pub(super) fn check_source(by_agent: bool, meta: &HintMeta) -> Result<()> {
     if by_agent && meta.source == Some(HintOrigin::User) {
         return Err(Error::invalid(
@@ -173,7 +174,7 @@ fn undo_note(id: u64) -> String {
 }
 
 impl Nudge {
-    /// Stores a hint, or updates the variant with an equal scope (semantics section 1).
+    /// Stores a hint, or replaces the variant with an equal scope (semantics section 1).
     ///
     /// # Errors
     /// In this order: `E_INVALID`, `E_SCOPE_INVALID`, `E_SECRET_REJECTED`, `E_NOT_FOUND` (unknown `variant`),
@@ -213,7 +214,7 @@ impl Nudge {
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);
             if let (Some(_), Some(stands)) = (caller.made, old) {
-                // A repeated call finds the hint that it stored, or a later one.
+                // The call is a repeated one. It finds the hint that it stored earlier, or a later one.
                 let (variants, hint) = (variants.len(), Arc::clone(stands));
                 let kept = plan.trash().replaced_by(&hint);
                 let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| undo_note(*id));
@@ -227,7 +228,7 @@ impl Nudge {
                 }
                 None => None,
             };
-            // The scope of a lost secret is unknown, except for the unscoped variant's.
+            // The scope of a lost secret is unknown, except the empty scope of the unscoped variant.
             let again = lost.is_some() && wanted == scope.variant();
             if variant.is_some() && old.is_none() && !again {
                 return Err(no_such_variant());
@@ -247,7 +248,7 @@ impl Nudge {
                 let same = old.value() == hint.value();
                 hint.version = old.version.saturating_add(1);
                 hint.created_at = old.created_at;
-                // The counts of an old value do not apply to a new one.
+                // The counts of the old value do not apply to a new value.
                 hint.set_usage(if same { old.usage() } else { HintUsage::default() });
                 kept = (!same || plan.must_keep(old)).then(|| plan.keep_replaced(old));
             }
@@ -259,7 +260,7 @@ impl Nudge {
         })
     }
 
-    /// Makes the result for a stored hint, which says whether it is kept.
+    /// Makes the result for a stored hint. The result says whether the hint will be kept.
     fn to_set_result(&self, hint: Arc<Hint>, variants: usize) -> SetResult {
         let checked = (hint.has_expiry() && !hint.is_secret()).then(|| self.check_keeping());
         let kept = checked.as_ref().map(Result::is_ok);

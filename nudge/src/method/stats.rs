@@ -1,4 +1,4 @@
-//! `nudge.stats`
+//! `nudge.stats`: counts of suggestions and outcomes.
 
 use nudge_core::suggest::{HourStats, STATS, SessionStats, SuggestCounts};
 use nudge_core::table::{NoParams, TableRow, answer_typed};
@@ -9,14 +9,14 @@ use crate::cache::Nudge;
 pub(super) static ROW: TableRow<Nudge> =
     TableRow { method: STATS, run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.stats())) };
 
-/// Result of [`Nudge::stats`]. The counts begin when the store was made or when this process took it over.
+/// Result of [`Nudge::stats`]. The counts begin when the store was made, or when this process became PRIMARY.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HintStats {
-    /// Number of live hints, variants counted.
+    /// The number of live hints; each variant counts.
     pub hints: usize,
-    /// Number of calls of `get_hint` and `query` that found something.
+    /// The number of calls of `get_hint` and `query` that found a hint.
     pub hits: u64,
-    /// Totals of all sessions, and of suggestions without a session.
+    /// The counts of all client sessions together, and of suggestions without a client session.
     #[serde(flatten)]
     pub all: SuggestCounts,
     /// The remembered client sessions, the last active one first.
@@ -26,7 +26,7 @@ pub struct HintStats {
 }
 
 impl Nudge {
-    /// Tells how often hints were asked for and suggested, and the outcomes.
+    /// Returns the number of lookups and suggestions, and the outcomes.
     pub fn stats(&self) -> HintStats {
         let hints = self.store.count_live(self.now()).iter().map(|(_, count)| count).sum();
         let (all, sessions, hours) = self.suggester.collect_stats();

@@ -1,4 +1,4 @@
-//! `nudge.status`
+//! `nudge.status`: the size and the limits of the store.
 
 use nudge_core::clock::rfc3339;
 use nudge_core::service::MethodSpec;
@@ -21,13 +21,13 @@ pub struct StoreStatus {
     pub version: &'static str,
     /// The session's random id.
     pub session_id: String,
-    /// `LIBRARY` in process; `PRIMARY` or `PROXY` from a server.
+    /// `LIBRARY` in a program with its own store; `PRIMARY` or `PROXY` from a server.
     pub role: &'static str,
     /// The time at which the store was made.
     pub started: String,
-    /// Number of live hints, variants counted.
+    /// The number of live hints; each variant counts.
     pub hints: usize,
-    /// Number of components with live hints.
+    /// The number of components with live hints.
     pub components: usize,
     /// The limits in force.
     pub limits: StoreLimits,
@@ -46,7 +46,7 @@ pub struct StoreLimits {
 }
 
 impl Nudge {
-    /// Tells the stored numbers and the limits.
+    /// Returns the size and the limits of the store.
     pub fn status(&self) -> StoreStatus {
         let now = self.now();
         let counts = self.store.count_live(now);

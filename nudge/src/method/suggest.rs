@@ -1,4 +1,4 @@
-//! `nudge.suggest`, `nudge.digest`, `nudge.told` and `nudge.recall` for hints: selects the fitting hints that are worth
+//! `nudge.suggest`, `nudge.digest`, `nudge.told` and `nudge.recall` for hints: selects the hints that fit and are worth
 //! telling now (semantics section 10).
 
 mod changes;
@@ -37,11 +37,11 @@ pub(crate) use meaning::HintMeanings;
 pub(crate) use paths::find_paths as named_paths;
 pub(super) use rank::explain_weak;
 
-/// The conditions for a start to suggest a hint, as the end of a sentence.
+/// The conditions on which a start suggests a hint, as the end of a sentence.
 const HOW_TOLD: &str = "from priority 8 on, with a scope of this place, or to a caller without folder and repository";
-/// Length of the shortest possible line, in bytes.
+/// The bytes of the shortest possible line.
 const SHORTEST_LINE: usize = 16;
-/// Number of hints that did not fit into the answer, after which the search for a shorter one ends.
+/// The number of hints that do not fit into the answer after which the search for a shorter hint ends.
 const MAX_WITHOUT_ROOM: usize = 1_000;
 
 pub(super) static ROW: TableRow<Nudge> =
@@ -65,16 +65,16 @@ pub type Suggestion = suggest::SuggestedLine<SuggestedHint>;
 /// The hint of a [`Suggestion`].
 #[derive(Debug, Clone, Serialize)]
 pub struct SuggestedHint {
-    /// The hint; never a secret.
+    /// The hint. It is never a secret.
     #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
-    /// The score, 0 to 1; four decimals in JSON.
+    /// The score, 0 to 1. It has four decimals in JSON.
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
 }
 
 impl Nudge {
-    /// Suggests the hints to tell an agent now, unasked (semantics section 10).
+    /// Suggests the hints that an agent should be told at an event (semantics section 10).
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -86,8 +86,8 @@ impl Nudge {
         )
     }
 
-    /// Returns what `suggest` returns, as one text for a prompt. The text has a heading and a line for each hint, and
-    /// at most `max_bytes` (2,000).
+    /// Returns the lines of `suggest` as one text for a prompt. The text has a heading and a line for each hint, and at
+    /// most `max_bytes` bytes (default 2,000).
     ///
     /// ```
     /// # use nudge::{Nudge, SetHint, SuggestParams, SuggestEvent};
@@ -108,8 +108,8 @@ impl Nudge {
         suggest::answer_digest(params, lists, |params| self.suggest(params))
     }
 
-    /// Confirms that the lines that `suggest` or `digest` lent under a ticket were shown (semantics section 10). A
-    /// ticket that is unknown, or was confirmed before, changes nothing.
+    /// Confirms that the caller showed the lines that `suggest` or `digest` lent under a ticket (semantics section 10).
+    /// A ticket that is unknown, or was confirmed before, changes nothing.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -117,7 +117,7 @@ impl Nudge {
         self.suggester.answer_told(params, self.now())
     }
 
-    /// Finds the hints that fit a question in words. These hints do not count as shown.
+    /// Finds the hints that fit a question in words. They do not count as told.
     ///
     /// # Errors
     /// `E_INVALID`.
@@ -127,7 +127,7 @@ impl Nudge {
         })
     }
 
-    /// Returns the hints worth telling, best first, as many as fit into the answer.
+    /// Returns the hints that are worth telling, best first, as many as fit into the answer.
     pub(crate) fn make_offers(&self, request: &SuggestRequest) -> SourceOffers<SuggestedHint> {
         if matches!(request.moment, SuggestMoment::Tool | SuggestMoment::Stop) {
             return SourceOffers::default();
@@ -139,15 +139,15 @@ impl Nudge {
             out.changes = self.find_changes(request, &mut steps);
         }
         let (mut count, mut bytes) = (request.limit, request.max_bytes);
-        // Only the variant that `get_hint` returns is offered. When no steps are left to compare the variants, the hint
-        // counts as this variant.
+        // Only the variant that `get_hint` would return is offered. When no steps are left to compare the variants, the
+        // hint counts as that variant.
         let is_any_needless = request.is_any_needless(NAME);
         let mut is_told = |hint: &Arc<Hint>| {
             let is_needless = is_any_needless && request.is_needless(NAME, &make_told_id(hint));
             !is_needless && self.is_winner(hint, request, &mut steps).unwrap_or(true)
         };
         let mut without_room = 0;
-        // The heap sorts only what is popped.
+        // The heap sorts only the hints that are popped.
         while count > 0
             && bytes >= SHORTEST_LINE
             && without_room < MAX_WITHOUT_ROOM
@@ -177,12 +177,12 @@ impl Nudge {
                 count => Some(format!("{count} hints name no place, and a start tells them {HOW_TOLD}")),
             };
         }
-        // The answer reports only the number of hints that do not fit into it.
+        // The answer has only the number of the hints that do not fit into it.
         out.omitted += without_room + ranked.into_iter().filter(|ranked| is_told(&ranked.found.hint)).count();
         out
     }
 
-    /// Returns true when a hint that fits is the variant of its key that `get_hint` returns.
+    /// Returns true when `hint`, which fits, is the variant of its key that `get_hint` would return.
     fn is_winner(&self, hint: &Arc<Hint>, request: &SuggestRequest, steps: &mut StepBudget) -> Result<bool, TooMany> {
         if self.store.is_only_variant(hint) {
             return Ok(true);
@@ -193,7 +193,7 @@ impl Nudge {
     }
 }
 
-/// Returns the variant of a key that `get_hint` returns.
+/// Returns the variant of a key that `get_hint` would return.
 fn find_winner(
     variants: &[Arc<Hint>],
     request: &SuggestRequest,
@@ -219,7 +219,7 @@ fn make_offer(found: QueryRow, line: String, parts: ScoreParts, why: String) -> 
         command: hint.value().command_line().map(str::to_owned),
         why,
         explain: found.match_explain,
-        // Serializing strings cannot fail.
+        // Strings can always be serialized.
         more: MoreCall { method: "nudge.get_hint", params: raw_json(&params) },
         item: SuggestedHint { score: found.score, hint: found.hint },
     }
@@ -244,7 +244,7 @@ mod tests {
             (0..long).for_each(|number| set(&format!("k{number}"), &"make it ".repeat(30), 9));
             set("short", "make", 8);
             let mut start = SuggestParams::at_event(SuggestEvent::Start);
-            // The answer has space for one of the long hints, and for the short one.
+            // The answer has room for one of the long hints and for the short one.
             start.max_bytes = Limit::new(320).unwrap();
             let told = store.suggest(start).unwrap();
             let short = told.suggestions.iter().filter(|told| told.item.hint.key() == "short").count();

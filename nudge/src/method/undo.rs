@@ -17,7 +17,7 @@ use crate::cache::{Nudge, WriteAct};
 use crate::hint::{Hint, HintOrigin};
 use crate::trash::{DeletionKind, TrashEntry};
 
-/// Largest number of hints of one deletion that a listing shows.
+/// The most hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
 
 const ABOUT_DELETIONS: &str = "What was deleted or replaced last in this session, newest first: what, when, by whom.";
@@ -48,25 +48,26 @@ pub struct UndoDeletion {
 /// Result of [`Nudge::deletions`].
 #[derive(Debug, Clone, Serialize)]
 pub struct DeletionList {
-    /// The deletions and the replacements of values, newest first; at most 100 of each, and fewer when they are large.
+    /// The deletions and the replacements of values, newest first. There are at most 100 of each, and fewer when they
+    /// are large.
     pub deletions: Vec<Deletion>,
 }
 
-/// A call that deleted hints, or replaced one.
+/// A call that deleted hints or replaced a hint.
 #[derive(Debug, Clone, Serialize)]
 pub struct Deletion {
     /// The id for [`UndoDeletion`].
     pub id: u64,
     /// The time of the deletion, as RFC 3339.
     pub at: String,
-    /// How the hints were removed.
+    /// The way in which the hints were removed.
     pub what: DeletionKind,
     /// The client that deleted the hints; absent when it is unknown.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub by: Box<str>,
-    /// Number of hints that were deleted or restored; expired ones do not count.
+    /// The number of hints that were deleted, or restored by `undo`. Expired hints do not count.
     pub count: usize,
-    /// The first 20 of the hints; secret values are redacted in JSON.
+    /// The first 20 of the hints. Secret values are redacted in JSON.
     pub hints: Vec<MatchedHint>,
 }
 
@@ -76,9 +77,9 @@ pub struct UndoResult {
     /// The deletion, with the restored hints.
     #[serde(flatten)]
     pub deletion: Deletion,
-    /// Number of restored hints.
+    /// The number of restored hints.
     pub restored: usize,
-    /// Number of hints that were not restored, because they have expired or were stored anew meanwhile.
+    /// The number of hints that were not restored, because they have expired or were stored anew since the deletion.
     pub skipped: usize,
 }
 
@@ -114,11 +115,12 @@ impl Nudge {
         DeletionList { deletions: self.with_trash(|trash| trash.iter().filter_map(live).collect()) }
     }
 
-    /// Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since.
+    /// Restores deleted or replaced hints in their earlier state. A hint that was stored anew or has expired since is
+    /// skipped.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` (there is no such deletion, or all its hints have expired), `E_CONFLICT` (all its hints were
-    /// stored anew), `E_QUOTA`.
+    /// `E_NOT_FOUND` when there is no such deletion, or all its hints have expired; `E_CONFLICT` when all its hints
+    /// were stored anew; `E_QUOTA`.
     pub fn undo(&self, params: UndoDeletion) -> Result<UndoResult> {
         self.undo_by(Caller::default(), params)
     }
@@ -137,8 +139,8 @@ impl Nudge {
                 let mut was = Hint::clone(hint);
                 let variants = plan.find_variants(hint.component(), hint.key());
                 match variants.iter().find(|stored| stored.variant() == hint.variant()) {
-                    // A replaced hint takes its old place, unless a person has stored a hint there after the
-                    // replacement.
+                    // A replaced hint takes its old place again. It does not if a person has stored a hint there after
+                    // the replacement.
                     Some(stands)
                         if deleted.what == DeletionKind::Replaced
                             && (stands.updated_at() <= deleted.at || stands.source() != Some(HintOrigin::User)) =>

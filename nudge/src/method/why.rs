@@ -46,21 +46,21 @@ pub struct WhyQuestion {
 /// Result of [`Nudge::why`].
 #[derive(Debug, Clone, Serialize)]
 pub struct WhyResult {
-    /// The variants that fit, in the order of choice, then the others; empty when the key is not stored.
+    /// The variants that fit, in the order of choice, and then the other variants. Empty when the key is not stored.
     pub variants: Vec<WhyVariant>,
-    /// A sentence that says why the first is chosen, or why none is.
+    /// A sentence that says why the first variant is chosen, or why no variant is.
     pub verdict: String,
 }
 
 /// A variant of a [`WhyResult`].
 #[derive(Debug, Clone, Serialize)]
 pub struct WhyVariant {
-    /// The hint; a secret value is redacted in JSON.
+    /// The hint. A secret value is redacted in JSON.
     #[serde(serialize_with = "super::set::serialize_redacted")]
     pub hint: Arc<Hint>,
     /// The conditions of the hint's scope.
     pub conditions: Vec<ConditionMet>,
-    /// The explanation as in `get_hint`, with the ordinary score even when the variant does not fit.
+    /// The explanation, as in `get_hint`. The score is computed even when the variant does not fit.
     pub match_explain: MatchExplain,
 }
 
@@ -69,17 +69,17 @@ pub struct WhyVariant {
 pub struct ConditionMet {
     /// `cwd`, `repo`, `branch`, `os` or `env`.
     pub field: &'static str,
-    /// True when the condition holds.
+    /// Is true when the condition is met.
     pub met: bool,
     /// The reason, in the words of `match_explain`.
     pub reason: String,
 }
 
 impl Nudge {
-    /// Explains the result of `get`, or why there is none.
+    /// Explains why `get` returns a certain hint, or why it returns none.
     ///
     /// # Errors
-    /// `E_INVALID`; `E_QUOTA` when the scopes of the key take too many steps.
+    /// `E_INVALID`; `E_QUOTA` when comparing the scopes of the key takes too many steps.
     pub fn why(&self, params: WhyQuestion) -> Result<WhyResult> {
         let steps = &mut StepBudget::of_a_call();
         let WhyQuestion { component, key, context } = params;
@@ -135,8 +135,8 @@ impl WhyCandidate {
     }
 }
 
-/// Names the criterion that decided; the criteria are compared in the order of choice (semantics section 1). `lead`
-/// makes the end of the sentence when nothing is stored.
+/// Names the criterion that decided. The criteria are compared in the order of choice (semantics section 1). `lead`
+/// makes the end of the sentence when the key is not stored.
 fn explain_verdict(
     hints: &[WhyCandidate],
     lead: impl FnOnce() -> String,
@@ -222,7 +222,7 @@ mod tests {
         set(&store, "three", "/w/*", "dev", 1);
         clock.advance_by(0);
         assert!(why(&store).1.contains("comes first by name"), "{}", why(&store).1);
-        // Two scores that look equal when rounded are not given as a reason.
+        // Two scores that are equal when rounded are not given as the reason.
         clock.advance_by(1000);
         set(&store, "three", "/w/*", "dev", 1);
         assert!(why(&store).1.ends_with("it was set or used later."), "{}", why(&store).1);

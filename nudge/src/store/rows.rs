@@ -1,5 +1,5 @@
 //! Holds one small row for each hint, so that a search reads little memory. The search decides once for each distinct
-//! scope whether it fits, computes scores from numbers, and reads only the best hints themselves.
+//! scope whether it fits, computes scores from the numbers in the rows, and reads only the best hints themselves.
 
 mod search;
 
@@ -17,17 +17,18 @@ pub(crate) use search::{HintFilter, HintHit, Only};
 
 const FREE: u32 = u32::MAX;
 
-/// The data that a search reads of every hint: enough to skip most of them, and small enough for the processor's
-/// caches.
+/// The part of a row that a search reads for every hint. It is enough to skip most hints, and small enough for the
+/// processor's caches.
 #[derive(Clone, Copy)]
 struct HintGlance {
-    /// The number of the hint's scope; `FREE` when the row holds no hint.
+    /// The number of the hint's scope; `FREE` when the row has no hint.
     scope: u32,
-    /// Upper bound of the hint's score at any time, if no file is open.
+    /// The upper bound of the hint's score at any time, without an open file.
     most: f32,
 }
 
-/// The data that ranks a hint. A search reads it only for the few hints that pass their [`HintGlance`].
+/// The part of a row that ranks a hint. A search reads it only for the few hints that their [`HintGlance`] does not
+/// exclude.
 struct RankRow {
     fixed: f64,
     updated_at: Millis,
@@ -56,7 +57,7 @@ pub(super) struct HintRows {
     components: Vec<ComponentRows>,
     component_ids: HashMap<Arc<str>, u32, RandomState>,
     free_components: Vec<u32>,
-    /// Row numbers by tag, ascending.
+    /// The numbers of the rows with each tag, ascending.
     tags: HashMap<Arc<str>, Vec<u32>, RandomState>,
     pub(super) epoch: u64,
     /// The number of times that a hint has left its row.
@@ -66,11 +67,11 @@ pub(super) struct HintRows {
 #[derive(Default)]
 struct ComponentRows {
     name: Arc<str>,
-    /// Row numbers, ascending.
+    /// The numbers of the component's rows, ascending.
     rows: Vec<u32>,
 }
 
-/// The sizes of a store, expired hints included.
+/// The sizes of a store, including expired hints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreSizes {
     pub components: usize,
@@ -142,7 +143,8 @@ impl HintRows {
         self.gone += 1;
         let old = self.hints[id as usize].as_ref();
         if let Some(old) = old.filter(|old| old.tags == hint.tags) {
-            // With equal tags the lists stay: removing a row from long lists is the most expensive part.
+            // If the tags are equal, the lists of rows stay, because removing a row from a long list is the most
+            // expensive part.
             let (bytes, held) = (old.bytes as usize, old.held as usize);
             (self.bytes, self.held) = (self.bytes - bytes, self.held - held);
         } else {
@@ -152,14 +154,14 @@ impl HintRows {
         self.fill_row(id, hint);
     }
 
-    /// Adds a row to the lists of the hint's tags.
+    /// Adds a row to the lists of its hint's tags.
     fn list_tags(&mut self, id: u32, hint: &Hint) {
         for tag in &hint.tags {
             add_ascending(self.tags.entry_ref(tag).or_default(), id);
         }
     }
 
-    /// Puts a hint into its row, after its tags were listed.
+    /// Puts a hint into its row. The row must already be in the lists of the hint's tags.
     fn fill_row(&mut self, id: u32, hint: &Arc<Hint>) {
         self.bytes += hint.bytes as usize;
         self.held += hint.held as usize;
@@ -226,7 +228,7 @@ impl HintGlance {
     }
 }
 
-/// Converts to the nearest `f32`; the caller moves it by one step to get a safe bound.
+/// Converts to the nearest `f32`. The caller moves the result by one step to get a safe bound.
 #[allow(clippy::cast_possible_truncation)]
 fn to_f32(number: f64) -> f32 {
     number as f32
@@ -269,13 +271,13 @@ pub(crate) fn component_bytes(name: &str) -> usize {
     name.len() + r#""":{"hints":{}},"#.len()
 }
 
-/// Returns the bytes of memory that a component takes without its hints: its text, and entries in two tables.
+/// Returns the bytes of memory that a component takes without its hints: the text, and entries in two tables.
 pub(crate) fn component_held(name: &str) -> usize {
     allocation_bytes(16 + name.len()) + 192
 }
 
-/// Converts a row's index to 32 bits. The conversion cannot overflow: quotas are far lower, and 4 billion hints without
-/// quotas would need terabytes.
+/// Converts a row's index to 32 bits. The index always fits: quotas are far lower, and 4 billion hints without quotas
+/// would need terabytes.
 #[allow(clippy::cast_possible_truncation)]
 fn index(row: usize) -> u32 {
     row as u32

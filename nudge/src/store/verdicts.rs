@@ -9,18 +9,18 @@ use nudge_core::context::Context;
 use nudge_core::scope::Scope;
 use nudge_core::steps::{StepBudget, TooMany};
 
-/// Largest number of steps for scopes that are judged while the rows are locked: a fraction of a millisecond.
+/// The most steps for scopes that are judged while the rows are locked. They take a fraction of a millisecond.
 const STEPS_UNDER_LOCK: u64 = 1 << 17;
 
-/// Verdicts by the address of a scope. The cache keeps each scope alive, so that no other scope gets its address.
+/// The verdicts by the address of the scope. The cache keeps each scope in memory, so no other scope gets its address.
 #[derive(Default)]
 pub(crate) struct ScopeVerdicts(HashMap<*const Scope, (Arc<Scope>, bool), RandomState>);
 
 impl ScopeVerdicts {
-    /// Judges a scope, unless the cache has its verdict.
+    /// Judges a scope, or returns the cached verdict.
     ///
     /// # Errors
-    /// An error when the steps are used up.
+    /// [`TooMany`] when the steps are used up.
     pub fn judge_scope(
         &mut self,
         scope: &Arc<Scope>,
@@ -30,7 +30,7 @@ impl ScopeVerdicts {
         if let Some(verdict) = self.get_verdict(scope) {
             return Ok(verdict);
         }
-        // At least one step is taken, so that repeated calls end.
+        // At least one step is taken, so that a loop over scopes ends.
         steps.take_steps(1)?;
         let verdict = scope.judge(context, steps)?;
         self.0.insert(Arc::as_ptr(scope), (Arc::clone(scope), verdict));
@@ -47,15 +47,15 @@ impl ScopeVerdicts {
 pub(crate) struct SearchVerdicts {
     epoch: u64,
     by_scope: Vec<Option<bool>>,
-    /// The steps that are left for scopes that are judged without the lock.
+    /// The steps that are left for judging scopes without the lock.
     steps: StepBudget,
-    /// The steps that are left for scopes that are judged under the lock.
+    /// The steps that are left for judging scopes under the lock.
     under_lock: StepBudget,
-    /// The scopes to judge when the lock is free, by number.
+    /// The scopes that wait to be judged without the lock, by number.
     asked: BTreeMap<u32, Arc<Scope>>,
-    /// The scopes that were judged, in all epochs.
+    /// The scopes that have been judged, in all epochs.
     judged: ScopeVerdicts,
-    /// The number of undecided hints; `None` until [`Self::leave_undecided`] starts the count.
+    /// The number of undecided hints; `None` until [`Self::leave_undecided`] begins to count them.
     undecided: Option<usize>,
 }
 
@@ -73,12 +73,12 @@ impl SearchVerdicts {
         }
     }
 
-    /// Makes verdicts for an empty context, for which judging costs nothing.
+    /// Makes verdicts for an empty context. Judging a scope costs nothing then.
     pub fn of_nowhere() -> Self {
         Self { under_lock: StepBudget::unlimited(), ..Self::new(StepBudget::of_a_call()) }
     }
 
-    /// Clears the cache in a new epoch of scope numbers.
+    /// Clears the cache if a new epoch of scope numbers has begun.
     pub fn renew_epoch(&mut self, epoch: u64) {
         if epoch > self.epoch {
             self.by_scope.clear();
@@ -92,9 +92,9 @@ impl SearchVerdicts {
         if epoch == self.epoch { self.by_scope.get(scope as usize).copied().flatten() } else { None }
     }
 
-    /// Returns true or false when the verdict of `context` on the stored `scope` is known or quick to compute. `None`
-    /// means that the scope is slow, and [`SearchVerdicts::settle_undecided`] judges it later. Every call must pass the
-    /// same context.
+    /// Returns the verdict of `context` on the stored `scope` if it is cached or quick to compute. `None` means that
+    /// judging the scope takes long; [`SearchVerdicts::settle_undecided`] does it later. Every call must pass the same
+    /// context.
     #[inline(never)]
     pub fn allows(&mut self, scope: &Arc<Scope>, context: &Context) -> Option<bool> {
         let index = scope.number() as usize;
@@ -111,10 +111,10 @@ impl SearchVerdicts {
         self.by_scope[index]
     }
 
-    /// Judges the scopes that were postponed. Returns true when there were any: then the search must run again.
+    /// Judges the scopes that were postponed. Returns true if there were any; the search must then run again.
     ///
     /// # Errors
-    /// An error when the steps are used up.
+    /// [`TooMany`] when the steps are used up.
     pub fn settle_undecided(&mut self, context: &Context) -> Result<bool, TooMany> {
         let asked = std::mem::take(&mut self.asked);
         for (index, scope) in &asked {
@@ -123,7 +123,7 @@ impl SearchVerdicts {
         Ok(!asked.is_empty())
     }
 
-    /// Begins to count the hints whose scope is undecided, and postpones no more scopes.
+    /// Begins to count the hints whose scope is undecided, and postpones no further scopes.
     pub fn leave_undecided(&mut self) {
         self.undecided = Some(0);
     }

@@ -1,4 +1,4 @@
-//! A session whose process may die at any time.
+//! A store with a log of records, as a session has it. The tests can simulate the death of its process at any time.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub const START_MS: i64 = 1_767_225_600_000;
 
-/// A log that keeps its records, and begins anew when they exceed the limit.
+/// A log that keeps its records in memory, and begins anew when there are more than the limit.
 #[derive(Default)]
 pub struct Records {
     pub all: Mutex<Vec<Vec<u8>>>,
@@ -50,7 +50,7 @@ impl RecordedStore {
         Self { store, clock, records, config }
     }
 
-    /// Simulates the death of the process: a new store is restored from the records.
+    /// Simulates the death of the process: restores a new store from the records.
     pub fn promoted(self) -> Self {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let store = Nudge::with_log(self.config.clone(), clock, Box::new(Arc::clone(&self.records)));

@@ -1,5 +1,5 @@
-//! The rules of the semantics for hints (sections 1 to 5 and 10), implemented with a list that is searched from start
-//! to end.
+//! Implements the rules of the semantics for hints (sections 1 to 5 and 10) with a list that is searched from start to
+//! end.
 // Times and counts here are far below 2^53, so the conversions are exact.
 #![allow(clippy::cast_precision_loss)]
 
@@ -14,7 +14,8 @@ pub const TTLS: [(&str, i64); 3] = [("session", i64::MAX), ("PT1H", 3_600_000), 
 pub const STANDS: [(&str, &str); 3] = [("/work/api", "dev"), ("/work", "hotfix/a"), ("/home", "main")];
 pub const MAX_HINTS: usize = 9;
 
-/// Branch, folder, and the name of the variant: the digest of the canonical scope, computed with `sha256sum`.
+/// The scopes: branch, folder, and the name of the variant. The name is the digest of the canonical scope, computed
+/// with `sha256sum`.
 pub const SCOPES: [(Option<&str>, Option<&str>, &str); 5] = [
     (None, None, ""),
     (Some("dev"), None, "41cf35ab0287"),
@@ -28,7 +29,7 @@ pub const SCOPES: [(Option<&str>, Option<&str>, &str); 5] = [
 pub enum Which {
     Unsaid,
     Scope(usize),
-    /// All variants for a deletion; for a use, the variant that fits in this context.
+    /// All variants for a deletion. For a use, the variant that fits in the context with this index.
     All(usize),
 }
 
@@ -139,8 +140,8 @@ impl Entry {
         (COMPONENTS[self.name.0], KEYS[self.name.1], SCOPES[self.scope].2)
     }
 
-    /// Returns true when this hint certainly ranks before the other, in the order of semantics section 3 or in the
-    /// choice between variants. Scores that differ less than the rounding error do not decide.
+    /// Returns true when this hint certainly ranks before `other`, in the order of semantics section 3 or in the choice
+    /// between variants. Two scores that differ by less than the rounding error count as equal.
     pub fn is_before(&self, other: &Self, now: i64, by_fields: bool) -> bool {
         let (mine, others) = (self.score(now), other.score(now));
         let near = (mine - others).abs() < 1e-9;
@@ -155,14 +156,14 @@ impl Entry {
     }
 }
 
-/// The hints of a deletion, or of a replacement by another value.
+/// The hints that one call deleted or replaced.
 #[derive(Debug, Clone)]
 pub struct Gone {
     pub is_replaced: bool,
     pub entries: Vec<Entry>,
 }
 
-/// The answer that the last step must give.
+/// The expected answer of the last step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Nothing,
@@ -186,7 +187,7 @@ impl Plain {
         self.entries.iter().filter(|entry| entry.lives(self.now))
     }
 
-    /// Returns how many hints of a deletion have not expired.
+    /// Returns the number of hints of a deletion that have not expired.
     pub fn alive(&self, gone: &Gone) -> usize {
         gone.entries.iter().filter(|entry| entry.lives(self.now)).count()
     }

@@ -3,15 +3,19 @@
 use super::StemEntry;
 use crate::words::TextWord;
 
-/// The weights of a match by the beginning of a word, with one wrong letter, with one wrong letter in a word of five
-/// letters, and with two wrong letters.
+/// The weight of a match by the beginning of a word.
 const BEGIN: f64 = 0.6;
+/// The weight of a match with one wrong letter.
 const ONE_WRONG: f64 = 0.85;
+/// The weight of a match with one wrong letter in a word of five letters.
 const ONE_WRONG_OF_FIVE: f64 = 0.65;
+/// The weight of a match with two wrong letters.
 const TWO_WRONG: f64 = 0.65;
-/// The least letters of a word that matches with one wrong letter, with two wrong letters, and by its beginning.
+/// The fewest letters of a word that can match with one wrong letter.
 const MIN_ONE_WRONG: usize = 5;
+/// The fewest letters of a word that can match with two wrong letters.
 const MIN_TWO_WRONG: usize = 8;
+/// The fewest letters of a word that can match by its beginning.
 const MIN_BEGIN: usize = 5;
 
 /// The first bytes of a stem; `None` for a shorter stem.

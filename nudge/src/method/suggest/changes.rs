@@ -1,4 +1,4 @@
-//! Finds the hints that a client session was told and that are no longer valid.
+//! Finds the told hints of a client session that are no longer valid.
 
 use std::hash::BuildHasher as _;
 
@@ -12,27 +12,28 @@ use super::line::{format_line, name};
 use crate::cache::Nudge;
 use crate::hint::{Hint, NAME};
 
-/// Returns the id by which a client session remembers a told hint. All variants of a key share one id, because only one
-/// of them is told. A line break separates component and key, because neither contains one.
+/// Returns the id under which a client session remembers a told hint. All variants of a key share one id, because only
+/// one of them is told. A line break separates component and key, because neither may contain one.
 pub(crate) fn make_told_id(hint: &Hint) -> Box<str> {
     [hint.component(), hint.key()].join("\n").into()
 }
 
-/// Computes a number that changes when the told text would differ: another variant, value, or doubt.
+/// Computes a number that changes when the told line would change: for another variant, another value, or doubt.
 pub(super) fn compute_stamp(hint: &Hint) -> u64 {
     FixedState::default().hash_one((hint.variant(), hint.text(), hint.is_doubtful()))
 }
 
 impl Nudge {
     /// Returns the changes of the hints that the client session was told: another value, another variant that fits now,
-    /// doubt, deletion, expiry. A hint that no longer fits is not a change, because it is still valid in its own scope.
+    /// doubt, deletion, or expiry. A hint that no longer fits has not changed, because it is still valid in its own
+    /// scope.
     pub(super) fn find_changes(&self, request: &SuggestRequest, steps: &mut StepBudget) -> Vec<OfferChange> {
         let mut told: Vec<_> = request.told_offers(NAME).collect();
         told.sort_unstable();
         told.into_iter().filter_map(|(id, stamp)| self.change_of(id, stamp, request, steps)).collect()
     }
 
-    /// Returns the change of a hint that was told with the stamp `told`.
+    /// Returns the change of one told hint, if there is one. `told` is the stamp with which the hint was told.
     fn change_of(&self, id: &str, told: u64, request: &SuggestRequest, steps: &mut StepBudget) -> Option<OfferChange> {
         let (component, key) = id.split_once('\n')?;
         let now = |stamp, name, line| Some(OfferChange { id: id.into(), name, line, stamp });
@@ -42,7 +43,7 @@ impl Nudge {
             let line = format!("{name}: no longer stored, it was deleted or has expired");
             return now(None, name, line);
         }
-        // A hint that takes too long to compare counts as unchanged.
+        // A hint whose comparison takes too many steps counts as unchanged.
         let winner = find_winner(&variants, request, steps).ok().flatten()?;
         let hint = winner.hint();
         let stamp = compute_stamp(hint);

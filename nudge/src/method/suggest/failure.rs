@@ -17,27 +17,31 @@ use super::rank::{RankReason, RankedHint, is_behind, weigh_relevance, weigh_scor
 use crate::hint::Hint;
 use crate::store::HintHit;
 
-/// Strength of a hint with a command near the failed one, and the part that is added for shared words.
+/// The strength of a hint with a command that is similar to the failed one.
 const NEAR: f64 = 0.3;
+/// The strength that shared words add to such a hint.
 const NEAR_WORDS: f64 = 0.3;
-/// Strength of a fix: it repeats the error's text, the error names it, the program names it, or it is any other fix.
+/// The strength of a fix that repeats the error's text.
 const FIX_OF_THE_MESSAGE: f64 = 0.6;
+/// The strength of a fix that the error names.
 const FIX_OF_THE_ERROR: f64 = 0.3;
+/// The strength of a fix that the program names.
 const FIX_OF_THE_PROGRAM: f64 = 0.2;
+/// The strength of any other fix.
 const A_FIX: f64 = 0.1;
-/// The least likeness of a command that counts as near.
+/// The least likeness at which a command counts as similar to the failed one.
 const LEAST_LIKENESS: f64 = 0.2;
 /// The least relevance of a fix that the error or the program names. It is lower than the relevance of a component with
 /// few hints.
 const NAMED_FLOOR: f64 = 0.28;
-/// Strength of a hint that runs the missing program; shared words add to it.
+/// The strength of a hint that runs the missing program; shared words add to it.
 const PROGRAM: f64 = 0.35;
-/// The least relevance of a fix that nothing in the failure names.
+/// The least relevance of a fix that neither the error nor the program names.
 const FIX_FLOOR: f64 = 0.6;
 /// Texts of errors about a missing program or module.
 const NOT_FOUND: [&str; 6] =
     ["command not found", "no module named", "is not recognized", "exit code 127", "exit code: 127", "exit code 126"];
-/// Texts of errors about a name, such as a target, that the program does not know.
+/// Texts of errors about a name that the program does not have, such as a target.
 const NAME_NOT_KNOWN: [&str; 8] = [
     "missing script",
     "no rule to make target",
@@ -54,13 +58,13 @@ pub(super) struct CommandFailure<'a> {
     line: Option<Line>,
     /// The words of the line's commands, sorted, each once.
     words: Vec<String>,
-    /// The programs, under the names that hints use.
+    /// The programs of the line, by the names that hints use.
     programs: Vec<String>,
-    /// The programs that may be missing: those that the error names, else those of the command.
+    /// The programs that may be missing: the programs that the error names, or else the programs of the command.
     missing: Vec<String>,
-    /// True when a program was not found or could not be run.
+    /// Is true when a program was not found or could not be run.
     not_found: bool,
-    /// True when the program does not know a name that it got.
+    /// Is true when the program does not have a name that the command gave it, such as a target.
     name_not_known: bool,
     request: &'a SuggestRequest,
     terms: QueryTerms,
@@ -100,7 +104,7 @@ impl<'a> CommandFailure<'a> {
         let name_not_known = NAME_NOT_KNOWN.iter().any(|said| error.contains(said));
         programs.extend(find_missing_module(&request.error, "No module named "));
         programs.retain(|program| !program.is_empty());
-        // A script that was found may run a program that was not: `npm test` with `vitest: not found`.
+        // A script that was found may run a program that was not found, as `npm test` does with `vitest: not found`.
         let missing = if named.is_empty() { programs.clone() } else { named.clone() };
         programs.extend(named);
         let folders = line.iter().flat_map(|line| &line.commands).filter_map(|command| match &command.folder {
@@ -116,15 +120,15 @@ impl<'a> CommandFailure<'a> {
         Self { line, words, programs, missing, not_found, name_not_known, request, terms, of_error, message }
     }
 
-    /// Returns true when a hint can be useful at all. A hint from a file helps only a caller that used a wrong name. An
-    /// unproven hint helps only after the failure after which it worked.
+    /// Returns true when the hint can be useful after this failure. A hint from a file is useful only if the command
+    /// used a wrong name. An unproven hint is useful only after the failure that it repaired before.
     pub(super) fn may_need(&self, hint: &Hint) -> bool {
         let is_after_this =
             || self.line.as_ref().is_some_and(|line| hint.tags().any(|tag| unproven::is_after(tag, line)));
         (self.not_found || self.name_not_known || !is_behind(hint)) && (!hint.is_unproven() || is_after_this())
     }
 
-    /// Returns the terms of the error's last lines, and the programs.
+    /// Returns the terms of the programs and of the error's last lines.
     pub(super) fn terms(&self) -> &QueryTerms {
         &self.terms
     }
@@ -135,8 +139,8 @@ impl<'a> CommandFailure<'a> {
         self.speaks_of_a_program(hint) || is_fix(hint) || self.tells_of_what_is_missing(hint).is_some()
     }
 
-    /// Returns the missing program that the hint is about: a tag names it, or a text that is no command. Commands from
-    /// a file do not count: their tags name their tools even when these are missing.
+    /// Returns the missing program that the hint is about: a tag names the program, or a text that is no command names
+    /// it. Commands from a file do not count, because their tags name their tools even when these are missing.
     fn tells_of_what_is_missing(&self, hint: &Hint) -> Option<&str> {
         let is_word = |text: &str, program: &str| {
             let beside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -153,7 +157,7 @@ impl<'a> CommandFailure<'a> {
         self.missing.iter().map(String::as_str).find(tells)
     }
 
-    /// Returns true when a word is in the failed command.
+    /// Returns true when the failed command has this word.
     fn has_word(&self, word: &str) -> bool {
         self.words.binary_search_by(|own| own.as_str().cmp(word)).is_ok()
     }
@@ -163,7 +167,7 @@ impl<'a> CommandFailure<'a> {
         text.is_some_and(|text| self.programs.iter().any(|program| text.contains(program.as_str())))
     }
 
-    /// Returns the hints that may repair the failure; `relevant` has the words that they share with it.
+    /// Returns the hints that may repair the failure. `relevant` has the words that each hint shares with the failure.
     pub(super) fn find_mends(
         &self,
         around: &NearbyNames,
@@ -205,7 +209,7 @@ impl<'a> CommandFailure<'a> {
             Some(RankedHint::new(found, parts, RankReason::Mends(why)))
         });
         let mut mends: Vec<_> = mends.collect();
-        // When a fix repeats the message, fixes that only share words with it are for other errors.
+        // When a fix repeats the message, the fixes that only share words with the message are for other errors.
         if mends.iter().any(|mends| matches!(mends.why, RankReason::Mends(MendReason::Message))) {
             mends.retain(|mends| !matches!(mends.why, RankReason::Mends(MendReason::Fix(_))));
         }
@@ -214,13 +218,14 @@ impl<'a> CommandFailure<'a> {
         mends.into()
     }
 
-    /// Finds the link to a fix: the hint repeats the message, or the error or the program names its component or a tag.
+    /// Returns how the failure is connected to a fix: the fix repeats the message, or the error or a program names the
+    /// fix's component or a tag.
     fn find_named<'f>(&self, found: &'f HintHit, relevance: f64) -> Option<FixNaming<'f>> {
         let hint = &found.hint;
         if self.message.is_repeated_by(hint) {
             return Some(FixNaming::Message);
         }
-        // A single word that many hints have does not count as a name.
+        // The words of the name are common among hints, so they do not count as a name.
         if relevance < NAMED_FLOOR {
             return None;
         }
@@ -231,7 +236,7 @@ impl<'a> CommandFailure<'a> {
         by_error.or_else(|| names().find(|name| self.terms.name(name)).map(FixNaming::Program))
     }
 
-    /// Compares the hint's command with the failed one.
+    /// Compares the hint's command with the failed command.
     fn compare_shape(&self, found: &HintHit, lines: &ProgramLines) -> Option<(f64, MendReason)> {
         let begins_with_missing = |hint: &Line| {
             let is_alike = self.line.as_ref().is_some_and(|failed| begins_alike(failed, hint));
@@ -268,8 +273,8 @@ impl<'a> CommandFailure<'a> {
     }
 }
 
-/// Returns true for a line that begins with the same bare program name as the failed line; such a line cannot work
-/// either.
+/// Returns true for a line that begins with the same bare program name as the failed line. If the program is missing,
+/// such a line cannot work either.
 fn begins_alike(failed: &Line, hint: &Line) -> bool {
     let Some(first) = hint.commands.first().filter(|first| first.assignments.is_empty()) else { return false };
     let spelled = first.words.first();
@@ -286,7 +291,7 @@ fn is_fix(hint: &Hint) -> bool {
     hint.tags().any(|tag| tag == FIX)
 }
 
-/// The link to a fix: the message, or a name in the error or in the programs.
+/// The connection between a failure and a fix: the message, or a name in the error or among the programs.
 enum FixNaming<'a> {
     Message,
     Error(&'a str),
@@ -302,18 +307,18 @@ impl FixNaming<'_> {
     }
 }
 
-/// The lines of the hints that run a program of the failed line. Words that many of these lines have (`build` of `zig`,
-/// `run manage.py` of `uv`) say little about the caller's aim.
+/// The lines of the hints that run a program of the failed line. A word that many of these lines have (`build` of
+/// `zig`, `run manage.py` of `uv`) says little about the caller's aim.
 #[derive(Default)]
 struct ProgramLines {
     by_row: HashMap<u32, Line, RandomState>,
-    /// The rarity of each word: 1 if one line has it, near 0 if all have it. Hints for which [`is_behind`] is true are
-    /// not counted here and below.
+    /// The rarity of each word: 1 if one line has it, near 0 if all lines have it. This field and the next two ignore
+    /// hints for which [`is_behind`] is true.
     rarities: HashMap<String, f64, RandomState>,
-    /// The rarity of an unknown word.
+    /// The rarity of a word that no line has.
     rarest: f64,
-    /// The highest likeness between the failed line and a line that is near it or has one of its commands. If a hint
-    /// has the same command, a line that is only near is for another purpose.
+    /// The highest likeness between the failed line and a line that is near it or has one of its commands. If some hint
+    /// has the same command, a line that is only near has another purpose.
     nearest: f64,
 }
 
@@ -325,7 +330,7 @@ impl ProgramLines {
             Some((found.row, shell::parse(text)?))
         };
         let mut lines = Self { by_row: found.iter().filter_map(parse_command).collect(), ..Self::default() };
-        // A hint for which [`is_behind`] is true does not affect the others.
+        // A hint for which [`is_behind`] is true has no effect on the weights of the others.
         let of_others: Vec<_> = found.iter().filter(|found| !is_behind(&found.hint)).collect();
         let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));
         let (mut having, mut count) = (HashMap::<_, usize, RandomState>::default(), 0);
@@ -345,7 +350,7 @@ impl ProgramLines {
         lines
     }
 
-    /// Returns the share of all words of both lines that both have, weighed by rarity: 0 to 1.
+    /// Returns the share of the words of both lines that the lines have in common, weighted by rarity: 0 to 1.
     fn compute_likeness(&self, a: &[String], b: &[&str]) -> f64 {
         let rarity = |word: &str| self.rarities.get(word).copied().unwrap_or(self.rarest);
         let mut common = 0.0;
@@ -370,8 +375,8 @@ fn collect_words(line: &Line) -> Vec<&str> {
     words
 }
 
-/// Returns the usual name of a program: without its version (`python3`, `godot4`), and for a wrapper script (`gradlew`)
-/// the name of the program that it runs.
+/// Returns the usual name of a program. A version is removed (`python3`, `godot4`), and a wrapper script (`gradlew`) is
+/// replaced by the program that it runs.
 fn unwrap_program(program: &str) -> String {
     match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
         "gradlew" => "gradle".into(),
@@ -381,12 +386,12 @@ fn unwrap_program(program: &str) -> String {
     }
 }
 
-/// Number of lines at the end of an error in which the name of a missing program is searched.
+/// The number of lines at the end of an error that are searched for the name of a missing program.
 const NAMED_LINES: usize = 40;
-/// Shells, whose errors name the program that was not found.
+/// The shells. Their errors name the program that was not found.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ash", "ksh", "fish"];
 
-/// Finds the programs that an error reports as missing, in the wording of shells and package managers.
+/// Finds the programs that an error reports as missing, in the messages of shells and package managers.
 fn find_missing_programs(error: &str) -> Vec<String> {
     let mut found = Vec::new();
     let is_exit_127 = error.contains("127");
@@ -400,7 +405,8 @@ fn find_missing_programs(error: &str) -> Vec<String> {
     found
 }
 
-/// Finds the program that a line reports as missing. `is_exit_127` is true when a shell found no program.
+/// Finds the program that a line of an error reports as missing. `is_exit_127` is true when the error mentions exit
+/// code 127, with which a shell reports a missing program.
 fn find_missing_program(line: &str, is_exit_127: bool) -> Option<&str> {
     let after = |mark: &str| {
         let offset = line.to_ascii_lowercase().find(mark)?;
@@ -410,7 +416,7 @@ fn find_missing_program(line: &str, is_exit_127: bool) -> Option<&str> {
         let offset = line.to_ascii_lowercase().find(mark)?;
         last_name(line.get(..offset)?)
     };
-    // zsh and fish write the name after the message, other shells before it.
+    // zsh and fish write the name after the message; other shells write it before the message.
     after("command not found: ")
         .or_else(|| after("unknown command: ").filter(|_| line.starts_with("fish:")))
         .or_else(|| before(": command not found"))
@@ -446,7 +452,7 @@ fn name_of(word: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-/// Finds the package in Python's `No module named 'x.y'` and in Node's `Cannot find module 'x/y'`; a path is not a
+/// Finds the package in Python's `No module named 'x.y'` and in Node's `Cannot find module 'x/y'`. A path is no
 /// package.
 fn find_missing_module(error: &str, mark: &str) -> Option<String> {
     let (_, rest) = error.split_once(mark)?;

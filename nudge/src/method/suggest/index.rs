@@ -1,4 +1,4 @@
-//! The index of the words in hints, for prompts, questions and errors.
+//! Indexes the words of hints, for prompts, questions and errors.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,39 +14,39 @@ use crate::cache::Nudge;
 use crate::hint::Hint;
 use crate::store::{HintFilter, HintStore};
 
-/// The weights of the fields. A key or tag was chosen so that the hint is found by it. Other hints share the component,
-/// so a word of the component needs another word besides. A word of a command has little weight, because the command
-/// was written to work.
+/// The weights of the fields of a hint. Keys and tags were chosen so that the hint is found by them. Many hints share a
+/// component, so a word of the component is not enough alone. A word of a command has little weight, because the
+/// command was written to be run, not to be found.
 const NAME: f32 = 1.5;
 const COMPONENT: f32 = 0.7;
 const COMMAND: f32 = 0.8;
 const PROSE: f32 = 0.6;
 const REASON: f32 = 0.5;
-/// Number of bytes of a value whose words are indexed.
+/// The number of bytes of a value that are indexed.
 const MAX_VALUE_BYTES: usize = 2 << 10;
-/// Largest number of hints that are read while a caller waits: a few milliseconds.
+/// The most hints that are read while a caller waits. They take a few milliseconds.
 const MAX_READ: usize = 1_000;
-/// The tag that marks a hint as a fix. It is not a subject of the hint.
+/// The tag that marks a hint as a fix. It says nothing about the hint's subject.
 pub(super) const FIX: &str = "fix";
 
-/// The words of the hints that fit a caller, by row. The index follows the store when a caller asks a question: it
-/// reads a row again if the row now holds another hint. So a write never waits for the index, and a store without
-/// questions has no index.
+/// An index of the words of hints, by row. The index is updated only when a caller asks a question: it reads a row
+/// again if the row now holds another hint. Therefore no write waits for the index, and a store without questions has
+/// no index.
 #[derive(Default)]
 pub(crate) struct WordIndex {
     index: StemIndex,
-    /// The hint of each row when it was read. The weak pointer keeps only the address in use, which identifies the
-    /// hint.
+    /// The hint that each row held when it was read. A weak pointer keeps the address of the hint in use, so the
+    /// address identifies the hint.
     read: Vec<Weak<Hint>>,
-    /// The store's count of gone hints at the last removal of their words.
+    /// The store's count of gone hints when the index last removed the words of gone hints.
     gone: u64,
-    /// True when there were more hints to read than the limit allows at once.
+    /// Is true when there were more hints to read than the limit allows at once.
     is_behind: bool,
 }
 
 impl WordIndex {
-    /// Returns the words that the question shares with the hints of these rows, by row. Reads hints that are not in the
-    /// index yet, up to a limit; the next calls read the others.
+    /// Returns the words that the question shares with the hints of these rows, by row. Hints that are not in the index
+    /// yet are read first, up to a limit; the next calls read the rest.
     pub(super) fn search_terms<'a>(
         &mut self,
         store: &HintStore,
@@ -59,7 +59,7 @@ impl WordIndex {
         self.follow_store(store, fitting);
         let mut fits = vec![false; self.read.len()];
         for (row, hint) in fitting {
-            // A row that was not read again still has the words of its earlier hint.
+            // A row that was not read again still has the words of its earlier hint, so it does not count.
             fits[*row as usize] = self.read[*row as usize].as_ptr() == *hint;
         }
         let found = self.index.search(terms, fitting.len(), |row| fits[row as usize]);
@@ -85,7 +85,7 @@ impl WordIndex {
         let unread: Vec<_> = fitting.iter().filter(is_new).map(|(row, _)| *row).collect();
         self.is_behind = unread.len() > MAX_READ;
         for (row, hint) in store.hints_of(unread.into_iter().take(MAX_READ)) {
-            // Another hint may be in the row by now; secret hints are never indexed.
+            // The row may hold another hint by now. Secret hints are never indexed.
             if !hint.is_secret() {
                 self.read[row as usize] = Arc::downgrade(&hint);
                 self.index.set_text(row, weigh_fields(&hint).iter().map(|(text, weight)| (&**text, *weight)));
@@ -95,7 +95,7 @@ impl WordIndex {
 }
 
 impl Nudge {
-    /// Reads more hints into the index, if a call had too many to read.
+    /// Reads more hints into the index, if an earlier call had too many to read.
     pub(crate) fn read_words(&self) {
         if self.words.lock().is_behind {
             let context = Context::default();
@@ -110,7 +110,7 @@ impl Nudge {
     }
 }
 
-/// The words that a question shares with hints, by the row of the hint.
+/// The words that a question shares with hints, by the row of each hint.
 pub(super) type ByRow<'a> = HashMap<u32, RelevantText<'a>, RandomState>;
 
 /// The texts of a hint, each with its weight.
@@ -120,7 +120,7 @@ fn weigh_fields(hint: &Hint) -> Vec<(Cow<'_, str>, f32)> {
         fields.push((name.into(), weight));
         let whole = fold_identifier(name);
         if whole.len() < name.len() {
-            // A user may write `httpproxy` for `http-proxy`.
+            // A user may write `httpproxy` instead of `http-proxy`.
             fields.push((whole.into(), NAME));
         }
     }
@@ -139,7 +139,7 @@ mod tests {
 
     use crate::{Nudge, SetHint};
 
-    /// Returns the keys of the hints that are suggested for a prompt.
+    /// Returns the keys of the hints that the store suggests for a prompt.
     fn told(store: &Nudge, prompt: &str) -> Vec<String> {
         let params = json!({"event": "prompt", "prompt": prompt});
         let params: SuggestParams = serde_json::from_value(params).unwrap();
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// A component that is part of a path is found even when its words carry no meaning.
+    /// A prompt with a path finds a component that is part of the path, even if the component's words carry no meaning.
     #[test]
     fn a_component_in_a_path_brings_its_hints_to_mind() {
         let store = Nudge::default();

@@ -1,4 +1,4 @@
-//! Formats the line that tells a model about a hint.
+//! Formats the line about a hint that a model reads.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use nudge_core::words::fold_identifier;
 
 use crate::hint::{Hint, HintOrigin};
 
-/// Longest value in a line, in characters; `nudge.get_hint` returns the whole value.
+/// The longest value in a line, in characters. `nudge.get_hint` returns the whole value.
 const MAX_VALUE_CHARS: usize = 300;
 const MAX_REASON_CHARS: usize = 120;
 const MAX_PLACE_CHARS: usize = 60;
@@ -19,8 +19,9 @@ pub(super) fn name(hint: &Hint) -> String {
     format!("{}/{}", make_visible(hint.component()), make_visible(hint.key()))
 }
 
-/// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`. It has the value;
-/// the age, the author, how often the hint worked; the scope, if that is narrower than the repository; the reason.
+/// Formats a line such as `api/build: make api (3h, codex, 4x; on dev; the default target is wrong)`. The line has the
+/// value, the age, the author, the number of times that the hint worked, the scope if it is narrower than the
+/// repository, and the reason.
 pub(super) fn format_line(hint: &Hint, context: &Context, now: Millis) -> String {
     let mut line = format!(
         "{}: {} ({}, {}",
@@ -50,10 +51,10 @@ fn source(hint: &Hint) -> &str {
     source.strip_prefix("agent:").filter(|name| !name.is_empty()).unwrap_or(source)
 }
 
-/// Returns true when a hint's line is certainly longer than `bytes`, so that the caller need not format it. In a large
+/// Returns true when a hint's line is certainly longer than `bytes`. The caller need not format such a line. In a large
 /// store, most lines do not fit into the answer.
 pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
-    /// The characters around name, value and source, and the shortest age.
+    /// The characters around name, value and author, and the shortest age.
     const AROUND: usize = "/: (1s, )".len();
     let mut known = AROUND + hint.reason().map_or(0, |_| "; ".len());
     for (text, most) in [
@@ -69,13 +70,13 @@ pub(super) fn is_longer(hint: &Hint, bytes: usize) -> bool {
     known > bytes
 }
 
-/// Counts the first bytes of a text, at most `most`, if the line contains all of them unchanged. Otherwise returns 0,
-/// because the written text may be shorter.
+/// Counts the first bytes of a text, at most `most`, if the line contains all these bytes unchanged. Otherwise returns
+/// 0, because the formatted text may be shorter.
 fn plain_bytes(text: &str, most: usize) -> usize {
     let bytes = &text.as_bytes()[..text.len().min(most)];
     let Some((first, rest)) = bytes.split_first() else { return 0 };
-    // The loop adds up bytes and never ends early, so that the compiler processes many in one step: a start checks
-    // every hint.
+    // A start checks every hint, so this loop must be fast: it adds up bytes and always runs to its end, so that the
+    // compiler can process many bytes in one step.
     let hidden = bytes.iter().fold(0, |so_far, byte| so_far | u8::from(!matches!(byte, b' '..=b'~')));
     let doubled =
         bytes.iter().zip(rest).fold(0, |so_far, (byte, next)| so_far | u8::from((*byte, *next) == (b' ', b' ')));
@@ -83,7 +84,7 @@ fn plain_bytes(text: &str, most: usize) -> usize {
     if is_plain { bytes.len() - usize::from(bytes.ends_with(b" ")) } else { 0 }
 }
 
-/// Describes the scope of a hint, as far as it is narrower than the agent's repository.
+/// Describes the scope of a hint, as far as the scope is narrower than the agent's repository.
 fn describe_narrower(hint: &Hint, context: &Context) -> Vec<String> {
     let scope = hint.scope().to_spec();
     let mut out = Vec::new();
@@ -123,7 +124,8 @@ mod tests {
             added_by in proptest::option::of("(agent:)?[a-z ]{0,200}"),
             plain in "[a-z]{290,310}",
         ) {
-            // A text that is written unchanged must count in full; otherwise this check would never save a line.
+            // A text that the line contains unchanged must count in full. Otherwise this check would never exclude a
+            // line.
             let counted = plain.len().min(MAX_VALUE_CHARS) + MAX_REASON_CHARS + "api".len() + key.len();
             let odd = HintMeta { reason, added_by, ..HintMeta::default() };
             let usual = HintMeta { reason: Some(plain.clone()), ..HintMeta::default() };

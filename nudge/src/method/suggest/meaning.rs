@@ -1,5 +1,5 @@
-//! The meanings of hints: vectors that are computed in the background, for prompts that use other words (semantics
-//! section 10).
+//! Computes the meanings of hints in the background. A meaning is a vector: it finds hints for prompts that use other
+//! words (semantics section 10).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -15,19 +15,20 @@ use crate::cache::Nudge;
 use crate::hint::Hint;
 use crate::store::HintFilter;
 
-/// Number of hints whose vectors are computed in one batch, and in one turn, which takes a few tenths of a second.
+/// The number of hints whose vectors are computed in one batch.
 const BATCH: usize = 8;
+/// The most hints whose vectors are computed in one turn. A turn takes a few tenths of a second.
 const MAX_MADE: usize = 64;
-/// Number of bytes of a value that the vector covers.
+/// The number of bytes of a value that are embedded.
 const MAX_VALUE_BYTES: usize = 400;
 
-/// The vectors of those hints that have been embedded so far.
+/// The vectors of the hints that have been embedded so far.
 pub(crate) struct HintMeanings {
     models: Arc<dyn ModelProvider>,
     known: Mutex<ModelVectors>,
 }
 
-/// The vectors of one model, by row.
+/// The vectors that one model made, by row.
 #[derive(Default)]
 struct ModelVectors {
     model: Box<str>,
@@ -44,13 +45,13 @@ impl Default for HintMeanings {
 }
 
 impl HintMeanings {
-    /// Makes an empty set; the vectors come from the models of `models`.
+    /// Makes an empty set of vectors. The models of `models` make the vectors.
     pub fn new(models: Arc<dyn ModelProvider>) -> Self {
         Self { models, known: Mutex::default() }
     }
 
-    /// Returns the cosine between each hint and the question. The result is empty without a model, and has no hints
-    /// without a vector.
+    /// Returns the cosine between each hint and the question. Hints without a vector are left out; without a model, the
+    /// result is empty.
     pub(super) fn find_near(&self, request: &SuggestRequest) -> NearByRow {
         let Some((model, thought)) = request.question_vector() else { return NearByRow::default() };
         let known = self.known.lock();
@@ -63,8 +64,8 @@ impl HintMeanings {
 }
 
 impl Nudge {
-    /// Computes vectors for some hints that have none, if a model is loaded. The work is slow and holds no lock
-    /// meanwhile.
+    /// Computes vectors for some hints that have none, if a model is loaded. The work is slow, so it runs without a
+    /// lock.
     pub(crate) fn read_meanings(&self) {
         let ModelState::Ready(model) = self.meanings.models.get_loaded() else { return };
         let context = Context::default();
@@ -75,7 +76,7 @@ impl Nudge {
         let hints: Vec<_> = self.store.hints_of(missing).into_iter().filter(|(_, hint)| !hint.is_secret()).collect();
         for batch in hints.chunks(BATCH) {
             let texts: Vec<_> = batch.iter().map(|(_, hint)| to_text(hint)).collect();
-            // A failed batch is tried again.
+            // The next turn tries a failed batch again.
             let Ok(vectors) = model.embed(&texts.iter().map(String::as_str).collect::<Vec<_>>()) else { return };
             let mut known = self.meanings.known.lock();
             for ((row, hint), vector) in batch.iter().zip(vectors) {
@@ -92,13 +93,13 @@ impl Nudge {
 }
 
 impl HintMeanings {
-    /// Returns the rows whose hint has no vector of this model; drops the vectors of hints that are gone.
+    /// Returns the rows of the hints that have no vector of this model. Drops the vectors of hints that are gone.
     fn find_missing(&self, model: &dyn TextEmbedder, rows: &[(u32, *const Hint)]) -> Vec<u32> {
         let mut known = self.known.lock();
         if &*known.model != model.id() {
             *known = ModelVectors { model: model.id().into(), rows: HashMap::default() };
         }
-        // A deleted hint may still be in memory for `undo`, so its address is compared.
+        // A deleted hint may still be in memory for `undo`, so the addresses are compared.
         let live: HashMap<u32, *const Hint, RandomState> = rows.iter().copied().collect();
         known.rows.retain(|row, (hint, _)| live.get(row) == Some(&hint.as_ptr()));
         let missing = rows.iter().map(|(row, _)| *row).filter(|row| !known.rows.contains_key(row));
@@ -106,7 +107,7 @@ impl HintMeanings {
     }
 }
 
-/// Formats a hint as a text for the model.
+/// Formats a hint as a text that the model can embed.
 fn to_text(hint: &Hint) -> String {
     let value = hint.text();
     let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES.min(value.len()))];
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
     use crate::{DeleteHint, Sensitivity, SetHint};
 
-    /// A model whose vector holds only the length of a text.
+    /// A model whose vectors have only the length of the text.
     struct Lengths;
 
     impl TextEmbedder for Lengths {
@@ -178,7 +179,7 @@ mod tests {
             all
         };
         assert_eq!(vectors(&store), [[0.0, 1.0], [1.0, 0.0]]);
-        // A hint that is set again gets a new vector, and the vector of a deleted hint is dropped.
+        // A changed hint gets a new vector, and the vector of a deleted hint is dropped.
         store.set(SetHint::new("api", "build", "make each of the parts that the gateway consists of")).unwrap();
         let gone = DeleteHint { component: "api".into(), key: "test".into(), variant: None, all: false };
         store.delete(&gone).unwrap();

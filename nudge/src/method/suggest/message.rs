@@ -7,12 +7,12 @@ use nudge_core::words::{TextWord, WordWeight, split_words};
 
 use crate::hint::Hint;
 
-/// Number of consecutive words that a text must share with another to count as repeating it.
+/// The number of consecutive words that a text must share with an error to count as repeating it.
 const ROW: usize = 3;
-/// Number of lines at the end of an error that are read.
+/// The number of lines that are read at the end of an error.
 const LINES: usize = 12;
 
-/// The words of an error, each with the two words after it.
+/// The words of an error, in groups of three consecutive words.
 #[derive(Default)]
 pub(super) struct ErrorWords(HashSet<[Box<str>; ROW], RandomState>);
 
@@ -27,20 +27,20 @@ impl ErrorWords {
         self.is_repeated_in(fix.text()) || fix.reason().is_some_and(|why| self.is_repeated_in(why))
     }
 
-    /// Returns true for a text that shares three consecutive words with the error, of which at least one carries
-    /// meaning: `psycopg2 or psycopg`, but not `no such file`.
+    /// Returns true for a text that shares three consecutive words with the error. At least one of the words must carry
+    /// meaning: `psycopg2 or psycopg` counts, but `no such file` does not.
     fn is_repeated_in(&self, text: &str) -> bool {
         !self.0.is_empty() && iter_triples(text).any(|row| self.0.contains(&row))
     }
 
-    /// Returns true for a fix that quotes another error.
+    /// Returns true for a fix that quotes an error other than this one.
     pub(super) fn is_not_of(&self, fix: &Hint) -> bool {
         let prose = Some(fix.text()).filter(|_| !fix.value().is_command());
         prose.into_iter().chain(fix.reason()).any(has_quotes) && !self.is_repeated_by(fix)
     }
 }
 
-/// Returns true for a text that quotes a program's output of at least three words. Backticks do not count, because
+/// Returns true for a text that quotes at least three words of a program's output. Backticks do not count, because
 /// people put them around commands.
 fn has_quotes(text: &str) -> bool {
     ['"', '\''].iter().any(|quote| find_quoted(text, *quote).any(|quoted| split_words(quoted).len() >= ROW))
@@ -66,7 +66,7 @@ fn find_quoted(text: &str, quote: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns all sequences of three consecutive words of a text in which a word carries meaning.
+/// Returns the groups of three consecutive words of a text in which at least one word carries meaning.
 fn iter_triples(text: &str) -> impl Iterator<Item = [Box<str>; ROW]> {
     let words = split_words(text);
     let rows: Vec<_> = words

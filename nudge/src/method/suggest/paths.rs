@@ -4,15 +4,15 @@ use nudge_core::shell::{self, Folder};
 
 use crate::hint::HintValue;
 
-/// Largest number of paths of one hint.
+/// The most paths of one hint.
 const MAX_PATHS: usize = 4;
-/// Number of bytes of a value that are read.
+/// The number of bytes of a value that are read.
 const MAX_VALUE_BYTES: usize = 2 << 10;
 /// Programs whose first argument is a file that they run.
 const INTERPRETERS: [&str; 9] = ["bash", "sh", "zsh", "python", "python3", "node", "ruby", "perl", "php"];
 
-/// Returns the words of a value that are certainly relative paths: those with a file's ending or `./` before them, a
-/// program with its folder, and a script that an interpreter runs. After `cd X`, they are relative to `X`.
+/// Returns the words of a value that are certainly relative paths: words with a file's ending or with `./` before them,
+/// a program with its folder, and a script that an interpreter runs. A path after `cd X` is returned as `X/path`.
 pub(crate) fn find_paths(value: &HintValue) -> Vec<String> {
     let Some(text) = value.command_line() else { return Vec::new() };
     let text = &text[..text.floor_char_boundary(MAX_VALUE_BYTES.min(text.len()))];
@@ -57,8 +57,8 @@ fn is_program(word: &str) -> bool {
     is_relative(word) && word.contains('/')
 }
 
-/// Returns true for a path that is not absolute, does not contain `..`, names no other machine and has nothing that a
-/// shell expands.
+/// Returns true for a relative path inside the repository: it does not contain `..`, names no other machine, and has no
+/// part that a shell expands.
 fn is_relative(word: &str) -> bool {
     !word.starts_with(['/', '-', '@', '~'])
         && !word.contains("..")
@@ -66,7 +66,7 @@ fn is_relative(word: &str) -> bool {
         && word.is_ascii()
 }
 
-/// Returns true for a name with an ending, such as `x.sh`, but not for a version such as `v1.2`.
+/// Returns true for a name with an ending, such as `x.sh`. A version such as `v1.2` has no ending.
 fn has_ending(word: &str) -> bool {
     let file = word.rsplit('/').next().unwrap_or(word);
     file.rsplit_once('.').is_some_and(|(stem, ending)| {

@@ -1,4 +1,4 @@
-//! Judges how near the place of a hint is to the agent's place (semantics section 10). A place is a folder, a
+//! Judges how near the location of a hint is to the agent's location (semantics section 10). A location is a folder, a
 //! repository or a branch.
 
 use std::cell::RefCell;
@@ -11,19 +11,19 @@ use nudge_core::words::fold_identifier;
 
 use crate::hint::Hint;
 
-/// The place of a hint that fits, relative to the agent's.
+/// The location of a hint that fits, compared with the agent's location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HintPlace {
-    /// The scope names no place, and the component is no name of the agent's place.
+    /// The scope names no location, and the component is not a name in the agent's location.
     Elsewhere,
-    /// The component names the repository, a folder of the agent, or a path in the text.
+    /// The component names the repository, one of the agent's folders, or a path in the text.
     Near,
     /// The scope names a folder, a repository or a branch.
     Here,
 }
 
 impl HintPlace {
-    /// Returns the reason for suggesting the hint that its place gives.
+    /// Returns the reason for suggesting a hint with this location.
     pub(super) fn to_reason(self) -> &'static str {
         match self {
             Self::Here => "it applies here",
@@ -33,15 +33,15 @@ impl HintPlace {
     }
 }
 
-/// The names of the agent's place, and the names in the paths and identifiers of the texts.
+/// The names in the agent's location, and the names in the paths and identifiers of the texts.
 pub(super) struct NearbyNames {
-    /// The names of the repository and of the agent's folders in it.
+    /// The names of the repository and of the agent's folders inside the repository.
     names: Names,
     spoken_of: Names,
-    /// True when neither the folder nor the repository is known.
+    /// Is true when neither the folder nor the repository is known.
     is_nowhere: bool,
-    /// A cache by component: true when the agent's place has that name, and true when a text contains it. Hints often
-    /// share a component.
+    /// A cache by component. The first flag is true when the agent's location has the component's name, the second when
+    /// a text contains the name. Many hints share a component.
     known: RefCell<HashMap<Box<str>, (bool, bool), RandomState>>,
 }
 
@@ -77,7 +77,7 @@ impl NearbyNames {
         self.is_nowhere
     }
 
-    /// Returns true when the prompt, the command or the error contains the component as a path or an identifier.
+    /// Returns true when the prompt, the command or the error has the component as a path or an identifier.
     pub(super) fn speak_of(&self, component: &str) -> bool {
         !self.spoken_of.is_empty() && self.spoken_of.contains(&fold_identifier(component))
     }
@@ -92,8 +92,8 @@ impl NearbyNames {
         found
     }
 
-    /// Returns the factor for the weight of words of a hint. A word says little about a hint from elsewhere, because it
-    /// may occur by accident; it says more when the caller asks a question or has no place.
+    /// Returns the factor for the weight of a hint's words. A word says little about a hint from elsewhere, because the
+    /// word may occur by accident. It says more when the caller asks a question or has no location.
     pub(super) fn weigh_words(&self, place: HintPlace, moment: SuggestMoment) -> f64 {
         match (place, moment) {
             (HintPlace::Here, _) => 1.0,
@@ -117,8 +117,8 @@ impl NearbyNames {
     }
 }
 
-/// Returns the folders of a cwd below the last folder with the repository's name. If no folder has that name, returns
-/// only the last folder, because the others may be anything.
+/// Returns the folders of `cwd` below the last folder that has the repository's name. If no folder has this name,
+/// returns only the last folder, because the other folders may not belong to the repository.
 fn folders_below<'a>(cwd: &'a str, repo: Option<&str>) -> impl Iterator<Item = &'a str> {
     let folders: Vec<_> = cwd.split(['/', '\\']).filter(|folder| !folder.is_empty()).collect();
     let top = folders.iter().rposition(|folder| Some(&*fold_identifier(folder)) == repo);
@@ -143,7 +143,7 @@ fn find_identifiers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Splits a path into its segments, each also without the part after the first dot.
+/// Returns the segments of a path. A segment with a dot is returned a second time without the part after the first dot.
 fn split_segments(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !matches!(*segment, "" | "." | "..")).flat_map(|segment| {
         let stem = segment.split_once('.').map_or("", |(stem, _)| stem);

@@ -20,43 +20,47 @@ use crate::cache::Nudge;
 use crate::hint::{Hint, HintOrigin};
 use crate::store::{HintFilter, HintHit, Only};
 
-/// The least priority with which a start suggests a hint that names no place.
+/// The least priority at which a start suggests a hint that names no location.
 pub(in crate::method) const IMPORTANT: u8 = 8;
-/// The highest priority with which an unused hint from a file ranks behind all others ([`is_behind`]).
+/// The highest priority at which an unused hint from a file ranks behind all other hints ([`is_behind`]).
 const BEHIND: u8 = 2;
-/// A hint that ranks behind loses this strength at a start; at a prompt, its words count with this factor.
+/// The strength that is added at a start to a hint for which [`is_behind`] is true.
 const BEHIND_AT_A_START: f64 = -0.2;
+/// The factor for the words of such a hint at a prompt.
 const BEHIND_BY_WORDS: f64 = 0.7;
-/// Score at which the score's part of the strength is half of its maximum. It is the score of a new hint with default
-/// priority and confidence, and one condition in its scope.
+/// The score at which the score's part of the strength has half of its maximum. A new hint with default priority and
+/// confidence, and with one condition in its scope, has this score.
 const HALF_SCORE: f64 = 1.0 / 3.0;
-/// Relevance at which the words' part of the strength is half of its maximum.
+/// The relevance at which the words' part of the strength has half of its maximum.
 const HALF_RELEVANCE: f64 = 0.7;
-/// Relevance that is added when a prompt names the hint's component as a path or an identifier.
+/// The relevance that is added when a prompt has the hint's component as a path or an identifier.
 const SPOKEN_OF: f64 = 0.4;
-/// Factor for words that may match by chance: a single word of a long prompt, or at most this many words that occur
-/// only in names of code.
+/// The factor for words that may match by chance: a single word of a long prompt, or a few words that occur only in
+/// names of code.
 const BY_CHANCE: f64 = 0.55;
+/// The most words that count as a few.
 const FEW: usize = 2;
-/// Number of bytes of a value that are read to detect its language.
+/// The number of bytes of a value that are read to detect the language.
 const LANGUAGE_BYTES: usize = 256;
-/// Weight of the cosine between a hint and a prompt; the least cosine; its least lead over the next hint; and the least
-/// cosine for a question. At a prompt only the nearest hint counts, because an unrelated prompt is about equally far
-/// from all hints.
+/// The weight of the cosine between a hint and a prompt.
 const MEANING: f64 = 1.2;
+/// The least cosine at a prompt. Only the nearest hint counts there, because an unrelated prompt is about equally far
+/// from all hints.
 const NEAR: f64 = 0.335;
+/// The least lead of the nearest hint's cosine over that of the next hint, at a prompt.
 const NEARER: f64 = 0.05;
+/// The least cosine at a question.
 const NEAR_A_QUESTION: f64 = 0.25;
-/// Largest number of words that a reason lists.
+/// The most words that a reason lists.
 const MAX_WORDS: usize = 3;
 
 /// A hint that is worth telling.
 pub(super) struct RankedHint {
     pub found: HintHit,
-    /// The addends of the strength; `None` for a hint that was chosen by its place.
+    /// The addends of the strength; `None` for a hint that was chosen by its location.
     parts: Option<Box<ScoreParts>>,
     pub strength: f64,
-    /// The result of [`is_behind`] for a start; false otherwise.
+    /// The result of [`is_behind`] at a start; false at other events.
     is_behind: bool,
     pub why: RankReason,
 }
@@ -64,7 +68,7 @@ pub(super) struct RankedHint {
 /// The reason why a hint is worth telling.
 pub(super) enum RankReason {
     Place(HintPlace),
-    /// The words that the hint shares with the question, and the cosine if it counted.
+    /// The words that the hint shares with the question, and the cosine if it counts.
     Words {
         moment: SuggestMoment,
         words: Vec<Box<str>>,
@@ -95,12 +99,12 @@ impl fmt::Display for RankReason {
 }
 
 impl Nudge {
-    /// Returns the hints that are worth telling, best first, and the number of hints that take too long to compare.
-    /// Doubtful hints always come last.
+    /// Returns the hints that are worth telling, best first, and the number of hints whose comparison takes too many
+    /// steps. Doubtful hints always come last.
     pub(super) fn rank_hints(&self, request: &SuggestRequest) -> (BinaryHeap<RankedHint>, usize) {
         let around = NearbyNames::new(request);
         let failure = (request.moment == SuggestMoment::Failure).then(|| CommandFailure::new(request));
-        // Hints that cannot help here must not affect how common a word is.
+        // Hints that cannot help after this failure must have no effect on the rarity of a word.
         let may_need = failure.as_ref().map(|failure| |_: u32, hint: &Hint| failure.may_need(hint));
         let only = may_need.as_ref().map(|only| only as &Only<'_>);
         let no_unproven = failure.is_none();
@@ -116,8 +120,8 @@ impl Nudge {
         };
         match request.moment {
             SuggestMoment::Start => {
-                // A caller without a folder and a repository, such as a program with its own store, gets hints from
-                // everywhere.
+                // A caller without a folder and a repository, such as a program with its own store, gets hints of all
+                // locations.
                 let is_worth_it = |_, hint: &Hint| {
                     around.is_nowhere() || around.find_place(hint) != HintPlace::Elsewhere || is_important(hint)
                 };
@@ -127,7 +131,8 @@ impl Nudge {
             SuggestMoment::Prompt | SuggestMoment::Recall => {
                 let (mut relevant, undecided) = self.find_relevant(&request.terms, &filter);
                 let near = self.meanings.find_near(request);
-                // A hint with a slightly lower cosine is needed too, because it decides whether the nearest one counts.
+                // The search includes hints with a slightly lower cosine, because they decide whether the nearest hint
+                // counts.
                 let least = if request.moment == SuggestMoment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
                 let mut rows: Vec<_> = relevant.keys().copied().collect();
                 rows.extend(near.iter().filter(|(_, cosine)| **cosine >= least).map(|(row, _)| *row));
@@ -148,7 +153,7 @@ impl Nudge {
         }
     }
 
-    /// Counts the hints that fit but that a start leaves out, because they apply everywhere and are not important.
+    /// Counts the hints that fit but that a start leaves out because they apply everywhere and have a low priority.
     pub(super) fn count_weak(&self, request: &SuggestRequest) -> usize {
         let around = NearbyNames::new(request);
         let is_weak = |_, hint: &Hint| around.find_place(hint) == HintPlace::Elsewhere && !is_important(hint);
@@ -161,8 +166,8 @@ impl Nudge {
         self.store.best_first(&filter, StepBudget::of_a_call()).0.len()
     }
 
-    /// Returns the words that the hints of a filter share with the terms, and the number of hints that take too long to
-    /// compare.
+    /// Returns the words that the hints of a filter share with the terms, and the number of hints whose comparison
+    /// takes too many steps.
     fn find_relevant<'a>(&self, terms: &'a QueryTerms, filter: &HintFilter<'_>) -> (ByRow<'a>, usize) {
         if terms.is_empty() {
             return (ByRow::default(), 0);
@@ -172,8 +177,8 @@ impl Nudge {
     }
 }
 
-/// Returns the reason why a start suggests a hint only in places that its component names, and what changes that.
-/// Returns `None` for a hint that a start always suggests where it fits.
+/// Returns a sentence for a hint that a start suggests only in locations that its component names: the reason, and how
+/// to change that. `None` for a hint that a start suggests wherever it fits.
 pub(in crate::method) fn explain_weak(hint: &Hint) -> Option<String> {
     let is_weak = !hint.is_secret() && !hint.scope().names_a_place() && !is_important(hint);
     is_weak.then(|| {
@@ -188,8 +193,8 @@ fn is_important(hint: &Hint) -> bool {
     hint.priority().is_some_and(|priority| priority >= IMPORTANT)
 }
 
-/// Returns true when a hint ranks behind the users' own hints: an unused command that a file of the repository names
-/// anyway, as `nudge seed` stores it.
+/// Returns true when a hint ranks behind the users' own hints. Such a hint is an unused command from a file of the
+/// repository, as `nudge seed` stores it.
 pub(super) fn is_behind(hint: &Hint) -> bool {
     hint.source() == Some(HintOrigin::FileImport)
         && hint.use_count() == 0
@@ -201,7 +206,8 @@ impl RankedHint {
         Self { strength: parts.total(), parts: Some(parts.into()), is_behind: false, found, why }
     }
 
-    /// Makes an entry for a start. The parts are computed only on demand, because only a few of many are suggested.
+    /// Makes an entry for a start. The parts are computed only on demand, because a start suggests only a few of many
+    /// hints.
     fn of_place(found: HintHit, place: HintPlace) -> Self {
         Self { strength: 0.0, parts: None, is_behind: is_behind(&found.hint), found, why: RankReason::Place(place) }
     }
@@ -233,8 +239,9 @@ impl RankedHint {
         }
     }
 
-    /// Compares two hints; greater is better. At a start, hints that rank behind come last, then the place decides;
-    /// otherwise the strength decides. The order of semantics section 3 decides between equal ones.
+    /// Compares two hints; the greater one is better. At a start, hints for which [`is_behind`] is true come last, and
+    /// then the location decides. At other events the strength decides. Between equal hints, the order of semantics
+    /// section 3 decides.
     fn compare(&self, other: &Self) -> Ordering {
         (other.found.rank.doubtful.cmp(&self.found.rank.doubtful))
             .then_with(|| match (&self.why, &other.why) {
@@ -267,12 +274,12 @@ impl Ord for RankedHint {
     }
 }
 
-/// Returns the score's part of the strength, at most `most`.
+/// Returns the part of the strength that comes from the score, at most `most`.
 pub(super) fn weigh_score(found: &HintHit, most: f64) -> f64 {
     most * found.rank.score / (found.rank.score + HALF_SCORE)
 }
 
-/// Returns the words' part of the strength, at most `most`.
+/// Returns the part of the strength that comes from the words, at most `most`.
 pub(super) fn weigh_relevance(relevance: f64, most: f64) -> f64 {
     most * relevance / (relevance + HALF_RELEVANCE)
 }
@@ -299,7 +306,8 @@ fn of_words(
     let weighed = found.into_iter().map(|found| {
         let RelevantText { relevance, words, in_code, .. } = relevant.remove(&found.row).unwrap_or_default();
         let waits = moment == SuggestMoment::Prompt && is_behind(&found.hint);
-        // A path of the repository names the component of most commands of its files, so it asks for none of them.
+        // Most commands of a repository's files have a component that is part of a path in the repository, so a path in
+        // the prompt does not point to any of them.
         let spoken_of = if around.speak_of(found.hint.component()) && !waits { SPOKEN_OF } else { 0.0 };
         let place = around.find_place(&found.hint);
         let share = around.weigh_words(place, moment);
@@ -344,7 +352,8 @@ fn of_words(
     .collect()
 }
 
-/// Returns true for a hint that is not in English: it can hardly share more than one word with an English prompt.
+/// Returns true for a hint that is not in English. Such a hint can hardly share more than one word with an English
+/// prompt.
 fn is_in_another_language(hint: &Hint) -> bool {
     let mut language = SentenceLanguage::default();
     let text = hint.text();
@@ -354,7 +363,7 @@ fn is_in_another_language(hint: &Hint) -> bool {
     language.is_english() == Some(false)
 }
 
-/// A hint with its strengths by words and by meaning.
+/// A hint with the parts of its strength that come from words and from meaning.
 struct WeighedHint<'a> {
     by_words: f64,
     by_meaning: f64,
@@ -370,8 +379,8 @@ impl WeighedHint<'_> {
     }
 }
 
-/// Returns the only row whose cosine counts, or a row that does not exist when no cosine counts; `None` when all count.
-/// Variants of one key count as one hint.
+/// Returns the row of the only hint whose cosine counts; a row that does not exist when no cosine counts; `None` when
+/// all cosines count. Variants of one key count as one hint.
 fn find_nearest(moment: SuggestMoment, found: &[HintHit], near: &NearByRow) -> Option<u32> {
     if moment == SuggestMoment::Recall {
         return None;

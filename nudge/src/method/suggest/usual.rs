@@ -1,17 +1,18 @@
-//! Chooses the commands of a repository's files that a start suggests: one each to test, build, run and lint (semantics
-//! section 10). An agent can read the other commands in their file, so they are suggested only for a matching prompt.
+//! Chooses the commands from a repository's files that a start suggests: one each to test, build, run and lint
+//! (semantics section 10). An agent can read the other commands in their files, so only a matching prompt suggests
+//! them.
 
 use std::cmp::Reverse;
 
 use crate::hint::Hint;
 use crate::store::HintHit;
 
-/// The purposes, each with the names of commands for it, the most usual name first.
+/// The purposes. Each has the names of commands for it, with the most usual name first.
 const PURPOSES: [&[&str]; 4] =
     [&["test", "tests", "check"], &["build", "compile"], &["dev", "start", "run", "serve"], &["lint", "clippy"]];
 
-/// Returns at most one command for each purpose: from the innermost folder that has one, and there the one whose name
-/// fits best.
+/// Returns at most one command for each purpose. It comes from the innermost folder that has such a command, and has
+/// the name that fits the purpose best.
 pub(super) fn choose_usual(mut found: Vec<HintHit>) -> Vec<HintHit> {
     let mut usual = Vec::new();
     for names in PURPOSES {
@@ -26,8 +27,8 @@ pub(super) fn choose_usual(mut found: Vec<HintHit>) -> Vec<HintHit> {
     usual
 }
 
-/// Returns how well a hint's name fits a purpose; smaller is better: the whole name (`npm.test`), its beginning
-/// (`npm.test-unit`), or a tag. Returns `None` if none of them fits.
+/// Returns how well a hint's name fits a purpose; smaller is better. The whole name (`npm.test`) is best, then the
+/// beginning of the name (`npm.test-unit`), then a tag. `None` if none of them fits.
 fn weigh_name(hint: &Hint, names: &[&str]) -> Option<(u8, usize)> {
     let key = hint.key();
     let name = key.split_once('.').map_or(key, |(_, name)| name);

@@ -15,25 +15,25 @@ use super::{HintGlance, HintRows, RankRow, index, to_f32};
 use crate::hint::Hint;
 use crate::scoring::{self, ScoreRank};
 
-/// A condition on a row's number and its hint.
+/// A condition on the number of a row and on its hint.
 pub(crate) type Only<'a> = dyn Fn(u32, &Hint) -> bool + 'a;
 
-/// The conditions of a search; empty lists accept everything.
+/// The conditions of a search. An empty list accepts every hint.
 pub(crate) struct HintFilter<'a> {
-    /// The rows to search, ascending; `None` for all.
+    /// The rows to search, ascending; `None` for all rows.
     pub rows: Option<&'a [u32]>,
     pub component: Option<&'a str>,
     pub keys: &'a [String],
     pub tags: &'a [String],
     pub context: &'a Context,
-    /// True to include hints whose scope does not fit, after the ones whose scope fits.
+    /// Is true to include hints whose scope does not fit, after the hints whose scope fits.
     pub include_ineligible: bool,
-    /// True to skip secrets.
+    /// Is true to skip secrets.
     pub no_secrets: bool,
-    /// True to skip learned hints that are told only after their own failure.
+    /// Is true to skip learned hints that are told only after their own failure.
     pub no_unproven: bool,
-    /// A further condition on the row's number and the hint, checked last before the score. It runs under the lock, so
-    /// it must be quick.
+    /// A further condition on the row's number and the hint. It is checked last before the score. It runs under the
+    /// lock, so it must be quick.
     pub only: Option<&'a Only<'a>>,
     pub now: Millis,
 }
@@ -56,17 +56,17 @@ impl<'a> HintFilter<'a> {
     }
 }
 
-/// A hint that a search found, with its rank; greater is better.
+/// A hint that a search found, with its rank. The greater rank is better.
 #[derive(Clone)]
 pub(crate) struct HintHit<H = Arc<Hint>> {
     pub hint: H,
-    /// The number of the hint's row, which no other hint has as long as this one is stored.
+    /// The number of the hint's row. No other hint has this row while this hint is stored.
     pub row: u32,
     pub eligible: bool,
     pub rank: ScoreRank,
 }
 
-/// A found hint, borrowed under the lock.
+/// A hint that a search found, borrowed under the lock.
 type Candidate<'a> = HintHit<&'a Arc<Hint>>;
 
 impl Candidate<'_> {
@@ -120,7 +120,7 @@ impl HintRows {
         found
     }
 
-    /// Returns every hint that passes `filter`, in a heap that sorts only what is popped.
+    /// Returns every hint that passes `filter`, in a heap that sorts only the hints that are popped.
     pub fn best_first(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> BinaryHeap<HintHit> {
         verdicts.renew_epoch(self.epoch);
         let mut search = HintSearch::new(self, filter, verdicts, None, usize::MAX);
@@ -133,7 +133,7 @@ impl HintRows {
         found.into()
     }
 
-    /// Returns the rows of every hint that passes `filter`, each with the hint's address as its identity. Hints are
+    /// Returns the row and the address of every hint that passes `filter`. The address identifies the hint. Hints are
     /// neither copied nor scored.
     pub fn find_fitting(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> Vec<(u32, *const Hint)> {
         verdicts.renew_epoch(self.epoch);
@@ -152,7 +152,7 @@ impl HintRows {
         self.hints.get(row as usize)?.clone()
     }
 
-    /// Returns the distinct scopes of the hints that pass `filter`; its context is ignored.
+    /// Returns the distinct scopes of the hints that pass `filter`. The context of the filter is ignored.
     pub fn list_scopes(&self, filter: &HintFilter<'_>) -> Vec<Arc<Scope>> {
         let mut verdicts = SearchVerdicts::of_nowhere();
         verdicts.renew_epoch(self.epoch);
@@ -160,7 +160,7 @@ impl HintRows {
         let (mut seen, mut found) = (HashSet::with_hasher(RandomState::default()), Vec::new());
         self.choose_postings(filter).for_each(self, |id| {
             let Some(glance) = search.read_glance(id).filter(|glance| !seen.contains(&glance.scope)) else { return };
-            // A scope's number identifies it here, because every stored scope has one.
+            // The number of a scope identifies it here, because every stored scope has its own number.
             if let Some((_, hint, _)) = search.pass_filter(id, glance) {
                 seen.insert(glance.scope);
                 found.push(Arc::clone(&hint.scope));
@@ -169,13 +169,13 @@ impl HintRows {
         found
     }
 
-    /// Returns the rows of the components for which `is_meant` is true.
+    /// Returns the rows of the components for which `is_meant` returns true.
     pub fn of_components(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
         let meant = self.component_ids.iter().filter(|(name, _)| is_meant(name));
         meant.flat_map(|(_, &id)| &self.components[id as usize].rows).copied().collect()
     }
 
-    /// Returns the smallest set of rows that covers the filter's rows, component or tags.
+    /// Returns the smallest set of rows that contains all matches of the filter's rows, component or tags.
     fn choose_postings<'a>(&'a self, filter: &'a HintFilter<'_>) -> RowPostings<'a> {
         if let Some(rows) = filter.rows {
             return RowPostings::One(rows);
@@ -198,7 +198,7 @@ impl HintRows {
         }
     }
 
-    /// Returns the components of which a file is open.
+    /// Returns the components that have an open file.
     fn open_components(&self, context: &Context) -> Vec<u32> {
         if !context.has_open_files() {
             return Vec::new();
@@ -212,12 +212,12 @@ struct HintSearch<'a, 'b> {
     rows: &'a HintRows,
     filter: &'b HintFilter<'b>,
     verdicts: &'b mut SearchVerdicts,
-    /// The components of which a file is open.
+    /// The components that have an open file.
     open: Vec<u32>,
     after: Option<&'b HintHit>,
     limit: usize,
     best: BinaryHeap<Reverse<Candidate<'a>>>,
-    /// Lower bound of the score: a hint with a lower score cannot be among the best any more.
+    /// The lower bound of the score. A hint with a lower score can no longer be among the best.
     floor: f32,
 }
 
@@ -240,7 +240,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         }
     }
 
-    /// Returns the row's glance; `None` if the glance excludes the hint.
+    /// Returns the row's glance; `None` if the glance already excludes the hint.
     #[inline]
     fn read_glance(&self, id: u32) -> Option<HintGlance> {
         let glance = self.rows.glances[id as usize];
@@ -250,7 +250,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         (!out).then_some(glance)
     }
 
-    /// Keeps the hint if it is among the best so far.
+    /// Keeps the hint if it is one of the best so far.
     #[inline(never)]
     fn weigh_hint(&mut self, id: u32, glance: HintGlance) {
         let Some(candidate) = self.make_candidate(id, glance) else { return };
@@ -266,7 +266,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         }
         if self.best.len() == self.limit
             && let Some(Reverse(worst)) = self.best.peek()
-            // The score decides only between eligible hints that are not doubtful.
+            // The score decides only between hints that fit and are not doubtful.
             && worst.eligible
             && !worst.rank.doubtful
         {
@@ -275,7 +275,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         }
     }
 
-    /// Returns the row's data when its hint passes the filter.
+    /// Returns the data of the row if its hint passes the filter.
     fn pass_filter(&mut self, id: u32, glance: HintGlance) -> Option<(&'a RankRow, &'a Arc<Hint>, bool)> {
         let Self { rows, filter, .. } = *self;
         let row = &rows.details[id as usize];
@@ -313,7 +313,7 @@ impl<'a, 'b> HintSearch<'a, 'b> {
         let filter = self.filter;
         let last_used_at = (row.use_count > 0).then_some(row.last_used_at);
         let recency = scoring::recency(row.updated_at, filter.now);
-        // The frecency is the most expensive part, and the age of a hint already excludes most hints.
+        // The frecency is the most expensive part of the score. The age of a hint alone already excludes most hints.
         if f64::from(glance.most) - (scoring::RECENCY - recency) < f64::from(self.floor) {
             return None;
         }
@@ -335,8 +335,8 @@ enum RowPostings<'a> {
 }
 
 impl RowPostings<'_> {
-    /// Visits the rows backwards: the newest hints mostly have the best scores, and the sooner the best are found, the
-    /// more hints can be skipped.
+    /// Visits the rows from the last to the first. The newest hints usually have the best scores, and more hints can be
+    /// skipped when the best ones are found early.
     #[inline]
     fn for_each(self, rows: &HintRows, mut visit: impl FnMut(u32)) {
         match self {
