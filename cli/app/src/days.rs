@@ -1,4 +1,5 @@
-//! The counts of what sessions told, by day: `days.json` beside the kept hints. They have neither names nor texts.
+//! Counts, for each day, the lines that sessions told: `days.json`, in the folder of the kept hints. The counts contain
+//! neither names nor texts.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,12 +17,12 @@ use crate::{files, settings};
 
 const FILE: &str = "days.json";
 const LOCK: &str = "days.lock";
-/// The days that are kept and told, today included.
+/// The number of days that the file keeps and `nudge.stats` returns, today included.
 const KEPT_DAYS: Millis = 30;
 const DAY_MS: Millis = 86_400_000;
-/// The most days in the file. There are more than those that are told only while a clock is in doubt.
+/// The most days in the file. It has more than `KEPT_DAYS` days only while the clock's time is not plausible.
 const MAX_DAYS: usize = 60;
-/// The most bytes of the file that are read; a day has about a hundred.
+/// The most bytes of the file that are read; a day takes about a hundred bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// A day in the answer of `nudge.stats`.
@@ -29,24 +30,24 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 pub struct DayStats {
     /// The date in the time zone of the server, such as `2026-01-31`.
     pub day: String,
-    /// The lines that were told on this day, and the outcomes that were reported on it.
+    /// The lines that were told on this day, and the outcomes that were reported on this day.
     #[serde(flatten)]
     pub counts: SuggestCounts,
-    /// The number of hooks that came too late.
+    /// The number of hooks that were too late.
     pub late: u64,
 }
 
-/// Days with counts, oldest first.
+/// The days that have counts, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DayLog {
     days: Vec<DayStats>,
 }
 
 impl DayLog {
-    /// Reads the file; without one there are no days.
+    /// Reads the file. Without a file there are no days.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` for a file that cannot be read.
+    /// `E_UNAVAILABLE` for a file that cannot be read or parsed.
     pub fn read() -> Result<Self> {
         let path = file_path()?;
         let unreadable = |why: &dyn std::fmt::Display| {
@@ -59,10 +60,10 @@ impl DayLog {
         }
     }
 
-    /// Adds these days to those of the file, and drops the days that are over.
+    /// Adds these days to the days of the file, and drops days that are too old.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the file cannot be read or written; then it is unchanged.
+    /// `E_UNAVAILABLE` when the file cannot be read or written; the file then stays as it is.
     pub fn add_to_file(&self, clock: &dyn Clock) -> Result<()> {
         let path = file_path()?;
         let _alone = ProcessLock::acquire(&path.with_file_name(LOCK))?;
@@ -72,7 +73,7 @@ impl DayLog {
         files::write_private(&path, &json_text(&all))
     }
 
-    /// Returns true when there is a file.
+    /// Returns true when the file exists.
     pub fn is_kept() -> bool {
         file_path().is_ok_and(|path| path.exists())
     }
@@ -95,7 +96,7 @@ impl DayLog {
         self.days.is_empty()
     }
 
-    /// Counts something on the day of `now`.
+    /// Adds counts to the day of the time `now`.
     pub fn count(&mut self, counts: SuggestCounts, late: u64, now: Millis) {
         if counts != SuggestCounts::default() || late > 0 {
             self.add_day(DayStats { day: name_day(&Local, now), counts, late });
@@ -118,8 +119,8 @@ impl DayLog {
         }
     }
 
-    /// Drops the days that are over by a clock that cannot jump. The counts of days that are still to come, by a clock
-    /// that was ahead, become those of today.
+    /// Drops days that are too old according to the plausible time, which cannot jump. If the clock was ahead, there
+    /// may be days after today; their counts become counts of today.
     pub fn drop_old(&mut self, clock: &dyn Clock) {
         let today = name_day(&Local, clock.now());
         let over = name_day(&Local, clock.plausible_time() - KEPT_DAYS * DAY_MS);
@@ -134,7 +135,7 @@ impl DayLog {
         }
     }
 
-    /// Returns the last days that are told.
+    /// Drops all days except the last `KEPT_DAYS`, and returns those.
     pub fn into_last_days(mut self, clock: &dyn Clock) -> Vec<DayStats> {
         self.drop_old(clock);
         let over = name_day(&Local, clock.now() - KEPT_DAYS * DAY_MS);
@@ -147,7 +148,7 @@ fn file_path() -> Result<PathBuf> {
     Ok(settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))?.join(FILE))
 }
 
-/// Returns the date of a time in a zone.
+/// Returns the date of a time in a time zone.
 fn name_day<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis) -> String {
     DateTime::from_timestamp_millis(time).unwrap_or_default().with_timezone(zone).format("%Y-%m-%d").to_string()
 }
@@ -165,7 +166,7 @@ mod tests {
         SuggestCounts { suggestions, ..SuggestCounts::default() }
     }
 
-    /// A clock that is `ahead_ms` ahead of the plausible time.
+    /// A clock that is `ahead_ms` milliseconds ahead of the plausible time.
     struct AheadClock {
         clock: ManualClock,
         ahead_ms: Millis,

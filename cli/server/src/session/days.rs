@@ -1,4 +1,5 @@
-//! Counts by day what the session tells, and adds the counts to those of earlier sessions if the session keeps its hints.
+//! Counts, for each day, the lines that the session tells. If the session keeps its hints, adds the counts to those of
+//! earlier sessions.
 
 use std::sync::Arc;
 
@@ -13,27 +14,27 @@ use serde_json::{Map, Value, json};
 use super::keeper::OFF;
 use super::status::describe_hooks;
 
-/// Counts by day. The calls get the outcome of the suggestions since the last call.
+/// Counts by day. Each call passes the counts of suggestions since the call before.
 pub struct DayCounter {
     clock: Arc<dyn Clock>,
-    /// The runtime directory, in which hooks note that they came too late.
+    /// The runtime directory, in which hooks note that they were too late.
     runtime: RuntimeDir,
-    /// True when the days of all sessions are kept.
+    /// True when the file keeps the counts of all sessions.
     is_kept: bool,
-    /// Not locked while the days are written, because `nudge.stats` does not wait for a disk.
+    /// Not locked during a write of the file, because `nudge.stats` must not wait for a disk.
     state: Mutex<CounterState>,
 }
 
 struct CounterState {
     hooks: LateHookCounter,
-    /// The days of this session, without the counts that are in the file.
+    /// The days of this session, without the counts that the file already has.
     unwritten: DayLog,
     /// The reason why the file could not be written.
     failed: Option<String>,
 }
 
 impl DayCounter {
-    /// Begins to count. A session that `goes_on` had an earlier server, which has counted its hooks.
+    /// Starts to count. If the session `goes_on` from an earlier server, that server has counted the hooks so far.
     pub fn new(clock: Arc<dyn Clock>, runtime: RuntimeDir, is_kept: bool, goes_on: bool) -> Self {
         let hooks = LateHookCounter::begin(&runtime, !goes_on);
         let state = Mutex::new(CounterState { hooks, unwritten: DayLog::default(), failed: None });
@@ -48,7 +49,7 @@ impl DayCounter {
         state
     }
 
-    /// Adds the counts to the file, if there are any.
+    /// Adds the counts to the file, if there are any and the session keeps its hints.
     pub fn write(&self, new: SuggestCounts) {
         let mut state = self.count(new);
         if !self.is_kept || state.unwritten.is_empty() {
@@ -68,8 +69,8 @@ impl DayCounter {
         state.failed = failed;
     }
 
-    /// Returns the members that the server adds to `nudge.stats`: the last hooks; the last days, and why some are
-    /// missing.
+    /// Returns the members that the server adds to `nudge.stats`: the report on hooks, the last days, and the reason
+    /// why days are missing.
     pub fn describe_stats(&self, new: SuggestCounts) -> Map<String, Value> {
         let state = self.count(new);
         let (unwritten, failed) = (state.unwritten.clone(), state.failed.clone());
@@ -89,7 +90,7 @@ impl DayCounter {
         members
     }
 
-    /// Forgets all days, those of this session too.
+    /// Forgets the counts of all days, including those of this session.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the file cannot be removed.

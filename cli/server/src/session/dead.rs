@@ -52,7 +52,7 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
         cache: settings.cache.clone(),
         models: Arc::new(NoModels),
         settings: derive_values(settings, &keeper),
-        // The server that was killed has counted what it told.
+        // The killed server has already counted the lines that it told.
         days: Arc::new(DayCounter::new(Arc::clone(&clock) as _, dir.clone(), false, true)),
         given_up: &|| false,
     };

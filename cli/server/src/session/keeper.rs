@@ -26,7 +26,7 @@ use super::refill::{MAX_PIECE_BYTES, RefillResult};
 const DELAY: Duration = Duration::from_secs(1);
 /// The name of the keeper as a caller, in the log and in `nudge watch`.
 const NAME: &str = "nudge-keep";
-/// The reason of a session that keeps nothing.
+/// The reason why a session keeps nothing when the setting is off.
 pub(super) const OFF: &str = "keep is off; `nudge init` switches it on";
 /// The reason in the notice when another program replaced the kept file.
 const REPLACED: &str = "somebody has put it there while this session kept its hints";

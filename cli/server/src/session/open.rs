@@ -40,7 +40,7 @@ pub struct SourceSupplies<'a> {
     pub models: Arc<dyn ModelProvider>,
     /// The values of the settings.
     pub settings: Arc<SettingValues>,
-    /// Counts by day what the session tells.
+    /// Counts, for each day, the lines that the session tells.
     pub days: Arc<DayCounter>,
     /// Returns true when the process no longer wants to become PRIMARY while the sources open.
     pub given_up: &'a dyn Fn() -> bool,
@@ -180,7 +180,7 @@ impl OpenSources {
         self.write_days();
     }
 
-    /// Writes the counts of the day, if the session keeps its hints.
+    /// Adds the new counts to the file of days, if the session keeps its hints.
     pub fn write_days(&self) {
         self.days.write(self.suggest.take_new_counts());
     }
@@ -188,7 +188,7 @@ impl OpenSources {
     /// Forgets the counts of all days.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when their file cannot be removed.
+    /// `E_UNAVAILABLE` when the file of days cannot be removed.
     pub fn forget_days(&self) -> Result<()> {
         self.days.forget(self.suggest.take_new_counts())
     }
