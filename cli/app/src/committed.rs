@@ -81,7 +81,7 @@ impl CommittedFile {
     /// Parses a text of the file.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     fn from_text(text: String) -> Result<Self> {
         let wrong = |why: &dyn std::fmt::Display| Error::invalid(format!("{FILE} is not read: {why}; correct it."));
         if let Some(line) =
@@ -165,8 +165,8 @@ impl CommittedHint {
         )
     }
 
-    /// Returns true for a hint that expires before the session ends. If such a hint is missing, the user may not have
-    /// deleted it.
+    /// Returns true for a hint with a duration. If such a hint is missing, it may have expired, so it does not count as
+    /// deleted.
     fn is_timed(&self) -> bool {
         self.meta.get("ttl").is_some_and(|ttl| ttl != "session")
     }

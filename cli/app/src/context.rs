@@ -96,7 +96,7 @@ impl ContextInference {
         self.limits_reach
     }
 
-    /// Returns the environment variables that the server last asked for.
+    /// Returns the names of the environment variables that the server last asked for.
     pub fn env(&self) -> &AskedEnv {
         &self.env
     }

@@ -175,7 +175,7 @@ impl HttpEndpoint {
         let read = match checked {
             Ok(HttpRoute::Health) => return answer_health().map(Either::Left),
             Ok(HttpRoute::PageFile(file)) => return page::respond_with_file(file).map(Either::Left),
-            // A GET or DELETE has no body that matters.
+            // The body of a GET or DELETE is ignored.
             Ok(HttpRoute::Mcp) if head.method != Method::POST => {
                 return self
                     .mcp
@@ -283,7 +283,7 @@ fn answer_health() -> Response<Full<Bytes>> {
     ))
 }
 
-/// Adds the header that closes the connection. For responses that need no token; a refusal has the header already.
+/// Adds the header that closes the connection, for responses that need no token. A refusal already has this header.
 fn with_connection_close(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

@@ -539,7 +539,7 @@ impl ServingRole {
                     if life.is_none() {
                         *life = dir.show_life().ok();
                     }
-                    // Drops the question of another server, which answers it: the files have been checked.
+                    // The files have been checked. The drop of the question tells the other server that this one is alive.
                     let _ = asking.take();
                     let asked = async {
                         match life {

@@ -1,4 +1,5 @@
-//! Loads the trusted text of a clone into the running session. Brings the changes and deletions since the last load.
+//! Loads the trusted text of a clone into the running session: stores the hints that are new or changed since the last
+//! load, and deletes the hints that the file no longer has.
 
 use std::collections::BTreeSet;
 use std::path::Path;

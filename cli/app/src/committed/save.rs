@@ -190,7 +190,7 @@ fn plan_text(
 }
 
 impl SavePlan {
-    /// Refuses a request that names hints which do not exist.
+    /// Refuses a request that names hints that do not exist.
     fn check_request(&self, request: &SaveRequest, has_file: bool) -> Result<()> {
         let holds = |key: Option<&String>| {
             let component = request.component.as_ref();

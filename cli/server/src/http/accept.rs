@@ -404,7 +404,7 @@ mod tests {
         all.dismiss_oldest();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(third.wait_for_dismissal());
-        // Both connections are gone, so this call dismisses none.
+        // No connection waits without a token any more, so this call closes none.
         all.dismiss_oldest();
         drop((first, third));
         assert!(all.held.lock().is_empty());

@@ -7,8 +7,8 @@
 
 use std::net::SocketAddr;
 
-/// Returns false only if the connection certainly belongs to another user. Reads a system file, which takes
-/// milliseconds if there are many connections.
+/// Returns false when the connection belongs to another user or is closed. Returns true when the system does not say.
+/// Reads a system file, which takes milliseconds if there are many connections.
 #[cfg(target_os = "linux")]
 pub fn is_this_users(theirs: SocketAddr, ours: SocketAddr) -> bool {
     use nudge_os::foreign::{LinkPolicy, read_text};

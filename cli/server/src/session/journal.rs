@@ -54,8 +54,8 @@ enum RecordKeeping {
 #[derive(Default)]
 struct SourceShare {
     bytes: u64,
-    /// The part's size after this process last rewrote it; 0 for a part from another PRIMARY. With another value than
-    /// 0, a part would grow under every PRIMARY that dies before the part has doubled.
+    /// The part's size after this process last rewrote it; 0 for a part from another PRIMARY. The 0 makes this
+    /// process rewrite such a part early; otherwise the part could grow from PRIMARY to PRIMARY without a rewrite.
     begun: u64,
     /// True when another process has shortened the file, so that records of this source may be lost.
     damaged: bool,

@@ -25,16 +25,21 @@ pub const LEARNED: &str = "learned";
 const PATIENCE_MS: Millis = 10 * 60 * 1000;
 /// The most hints that are learned from one client session.
 const MAX_LEARNED: usize = 20;
-/// The most client sessions, failures of one session, and keys of calls that the learner stores.
+/// The most client sessions that the learner stores.
 const MAX_SESSIONS: usize = 256;
+/// The most failures that the learner stores for one client session.
 const MAX_FAILURES: usize = 8;
+/// The most keys of calls that the learner stores.
 const MAX_KEYS: usize = 128;
-/// The confidence of a learned hint: at first, at most, the gain by a success, the loss by a failure, and at least. A
-/// hint with less confidence is deleted.
+/// The confidence of a new learned hint.
 const FIRST: f64 = 0.3;
+/// The highest confidence that successes can give to a learned hint.
 const MOST: f64 = 0.8;
+/// The confidence that a learned hint gains by a success.
 const A_SUCCESS: f64 = 0.1;
+/// The confidence that a learned hint loses by a failure.
 const A_FAILURE: f64 = 0.2;
+/// The lowest confidence; a learned hint with less is deleted.
 const LEAST: f64 = 0.1;
 /// The most bytes of a command to learn. A longer command was probably written for a single use.
 const MAX_LINE: usize = 300;

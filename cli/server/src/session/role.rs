@@ -172,8 +172,8 @@ pub fn take_role(settings: &ServeSettings, history: &Arc<ChangeHistory>) -> Resu
             // The file `server.pid` describes a server that has ended.
             dir.remove_server_file(&lock)?;
             if dir.read_session() == SessionState::Stopped && dir.has_members(&lock)? && begun.elapsed() < FAREWELL {
-                // The members of a stopped session end as soon as they notice the stop. The wait prevents that they
-                // join the new session.
+                // The members of a stopped session end as soon as they notice the stop. This wait keeps them
+                // out of the new session.
                 drop(lock);
                 sleep(LOCK_POLL);
                 continue;
