@@ -190,7 +190,7 @@ fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "nudge: {text}");
 }
 
-/// Opens the session for a command that only reads. If no server runs, prints a note that the kept data answers.
+/// Opens the session for a command that only reads. If no server runs, notes that the kept data answers.
 fn open_to_read(global: &GlobalFlags, wanted: ReadSources) -> Result<RunningSession> {
     let session = RunningSession::open_to_read(global, wanted)?;
     if session.is_unserved {

@@ -4,8 +4,8 @@
 use nudge::Error;
 use nudge::Result;
 
-/// The least number of open files with which a session can serve its callers. They are databases with their logs, the
-/// local channel, ports, and some connections. The number comes from tries with a session of all sources.
+/// The least number of open files with which a session can serve its callers. The files are databases with their logs,
+/// the local channel, ports, and some connections. The number comes from tries with a session of all sources.
 #[cfg(unix)]
 const MIN_DESCRIPTORS: u64 = 64;
 

@@ -1,4 +1,5 @@
-//! Flags of every command, and those of `nudge init` and `nudge doctor`. The doc comments are the help for users.
+//! The flags of every command, and the flags of `nudge init` and `nudge doctor`. The doc comments are the help for
+//! users.
 #![allow(clippy::doc_markdown)]
 
 use std::path::PathBuf;
@@ -6,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
 
-/// The names of the coding agents that are known, in the order in which they are told.
+/// The names of the supported coding agents, in the order of reports.
 pub const CLIENTS: &[&str] = &["claude", "codex", "cursor", "vscode", "gemini", "opencode", "zed"];
 
 /// Flags that stand before or after the command.
@@ -25,7 +26,7 @@ pub struct GlobalFlags {
 
 /// `nudge init`
 #[derive(Debug, ClapArgs)]
-// Independent switches, each a flag.
+// Each switch is an independent flag.
 #[allow(clippy::struct_excessive_bools)]
 pub struct InitArgs {
     /// The clients; those that are found when left out.

@@ -1,13 +1,13 @@
-//! Questions to the user at the terminal.
+//! Asks the user questions at the terminal.
 
 use std::io::{BufRead as _, Write as _};
 
-/// Asks the user a yes-or-no question at the terminal; the default is no.
+/// Asks the user a yes-or-no question at the terminal. Without an answer, the result is false.
 pub fn ask_yes(question: &str) -> bool {
     is_yes(&ask_which(question, "y/N"))
 }
 
-/// Asks the user at the terminal to choose; returns the answer in lower case.
+/// Asks the user at the terminal to choose. Returns the answer in lower case.
 pub fn ask_which(question: &str, choices: &str) -> String {
     let _ = write!(std::io::stderr(), "{question} [{choices}] ");
     let mut answer = String::new();
@@ -15,7 +15,7 @@ pub fn ask_which(question: &str, choices: &str) -> String {
     answer.trim().to_lowercase()
 }
 
-/// Returns true for an answer that consents.
+/// Returns true for the answers `y` and `yes`.
 pub fn is_yes(answer: &str) -> bool {
     matches!(answer, "y" | "yes")
 }

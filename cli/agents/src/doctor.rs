@@ -462,7 +462,7 @@ fn list_tools() -> impl Iterator<Item = String> {
     first.into_iter().flat_map(|first| (first.methods)()).filter(|method| method.tool).map(nudge::MethodSpec::tool_name)
 }
 
-/// Returns advice if hooks of the user's own session were late in the last time.
+/// Returns advice if hooks of the user's own session were late recently.
 fn advise_on_late() -> Option<String> {
     let runtime = RuntimeDir::find(None).ok()??;
     let report = RecentHooks::read(&runtime).count_late()?;

@@ -539,7 +539,7 @@ impl ServingRole {
                     if life.is_none() {
                         *life = dir.show_life().ok();
                     }
-                    // The files have been checked. The drop of the question tells the other server that this one is alive.
+                    // The files have been checked. The drop of the question tells the other server that this one lives.
                     let _ = asking.take();
                     let asked = async {
                         match life {

@@ -45,7 +45,7 @@ pub fn build_command() -> Command {
 /// Returns the first sentence of a command's description.
 fn first_sentence(command: &Command) -> String {
     let Some(about) = command.get_about().map(ToString::to_string) else { return String::new() };
-    // Searches a dot with a space, because the dot in `.nudge.json` ends no sentence.
+    // Searches for a dot with a space, because the dot in `.nudge.json` ends no sentence.
     let end = [". ", ": ", "; "].iter().filter_map(|end| about.find(end)).min();
     about[..end.unwrap_or(about.len())].trim_end_matches('.').to_owned()
 }

@@ -21,7 +21,7 @@ const SCOPE_FLAGS: [&str; 6] =
 
 /// `nudge set`
 #[derive(Debug, ClapArgs)]
-// Independent switches, each a flag.
+// Each switch is an independent flag.
 #[allow(clippy::struct_excessive_bools)]
 pub struct SetArgs {
     /// A service, module or folder name.

@@ -102,9 +102,9 @@ fn for_us_alone(file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes this process survive the terminal's signals, so that it can still remove or keep the text. Ctrl-C then reaches
-/// only the editor. The editor does not inherit a handler, as it would inherit an ignored signal. The handler stays
-/// until the process ends.
+/// Makes this process survive the terminal's signals, so that it can still remove or keep the text. Ctrl-C then ends
+/// only the work of the editor. This function sets handlers, because the editor would inherit ignored signals. The
+/// handlers stay until the process ends.
 #[cfg(unix)]
 fn ignore_interrupts() -> impl Sized {
     use tokio::signal::unix::{SignalKind, signal};

@@ -11,6 +11,7 @@ use crate::output;
 
 /// The most rows of one call.
 const MOST: u64 = 1000;
+/// The rows that users see if they give no number.
 const SHOWN: u64 = 10;
 
 pub fn run(args: QueryArgs, global: &GlobalFlags) -> Result<CommandOutput> {

@@ -1,6 +1,6 @@
 //! Tables that fit the terminal, with one line for each row. Heads are never cut. Wide cells are cut so that as little
-//! as possible is lost. If the table is still too wide, whole columns are left out. In a pipe, nothing is cut or left
-//! out.
+//! as possible is lost. If the table is still too wide, whole columns are left out. In a pipe, all columns stay, and
+//! only cells of more than 1,000 characters are cut.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};

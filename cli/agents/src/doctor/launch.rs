@@ -137,7 +137,7 @@ fn shell_program(line: &str) -> Result<ChildProgram, String> {
     Ok(program)
 }
 
-/// Keeps a child away from the user's kept hints, whatever the user's settings are. The child's hints apply in every
+/// Keeps a child away from the user's kept hints, whatever the child's entry sets. The child's hints apply in every
 /// folder.
 fn isolate_state(program: &mut ChildProgram, runtime: &Path) {
     program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
