@@ -1,7 +1,7 @@
-"""Nudge in the real coding agents, as a new user has it after `nudge init --yes`.
+"""Tests Nudge in the real coding agents, set up as a new user does it: with `nudge init --yes`.
 
-No server is started beforehand; the client starts its own. Every test checks the requests that the model got, because
-only they show what it reads.
+No server runs beforehand: each client starts its own. Every test checks the requests that the model got, because only
+they show what the model reads.
 """
 
 import itertools
@@ -19,12 +19,12 @@ from programs import Claude, Codex, P, Program, hints, read_by_model, wait_for
 from records import Records  # noqa: F401 - it is run with the others
 from seeds import Learning, Seeds  # noqa: F401 - they are run with the others
 
-# The repository is the marketplace.
+# The repository is the plugin marketplace.
 REPOSITORY = Path(__file__).parents[2]
 
 
 def shared_behaviour(case: Case, agent: Program) -> None:
-    """Tests the behaviour of every client that has hooks."""
+    """Tests the behaviour that every client with hooks must have."""
     home = case.home
     agent.wait_for_server()
     home.store()
@@ -43,8 +43,8 @@ def shared_behaviour(case: Case, agent: Program) -> None:
 
 
 def is_stopped_by(case: Case, start: Callable[[], Program], *call: object) -> None:
-    """Another process tells the agent to stop while its model is at work. The model reads that once, with the result of
-    the next tool call, whichever tool that is."""
+    """Another process tells the agent to stop while its model works. The model reads this once, with the result of its
+    next tool call."""
     case.home.env["NUDGE_AGENT_ID"] = "polecat"
     agent = start()
     agent.wait_for_server()
@@ -75,7 +75,7 @@ class ClaudeCode(Case):
         self.home.nudge("init", "--yes")
         claude = self.start(Claude)
         claude.wait_for_server()
-        # The digest has come twice now, whether or not the start found the server; it has nothing to tell.
+        # The digest has come twice by now, whether or not the start found the server. So this hook has nothing to tell.
         claude.asked("hello there")
         claude.asked("hello again")
         self.home.nudge("set", "api", "test", "cargo test -p api --locked")
@@ -104,7 +104,7 @@ class ClaudeCode(Case):
         self.home.store()
         task = {"description": "look", "prompt": "look around", "subagent_type": "Explore"}
         claude.asked("hello there", ("Task", task))
-        # The subagent may run in the background.
+        # The client may run the subagent in the background.
         of_subagent = lambda: next((r for r in self.home.model.requests if "look around" in read_by_model(r)), None)
         self.assertIn("- api/build: make api-dev", hints(wait_for("a subagent", of_subagent)))
 
@@ -140,14 +140,14 @@ class CodexCli(Case):
         codex.turn("thread/compact/start", {})
         (request,) = codex.asked("hello again")
         self.assertIn("- api/build: make api-dev", hints(request))
-        # The subagent's request may repeat the user's words, and the first digest with them.
+        # The subagent's request may repeat the user's words and the first digest.
         stats = json.loads(self.home.nudge("stats", "--json"))["sessions"][0]
         self.assertEqual(stats["suggestions"], 4, "each of the two was told twice")
 
 
 class GeminiCli(Case):
     def test_it_is_prepared(self) -> None:
-        """The client asks once and ends, so a session is already running."""
+        """Starts a session first, because the client asks for the tools only once and then ends."""
         home = self.home
         settings = home.path / ".gemini/settings.json"
         settings.parent.mkdir()
@@ -179,18 +179,18 @@ class Together(Case):
         self.assertEqual(self.home.nudge("get", "cache", "flush", "--value"), "redis-cli flushall\n")
         (request,) = claude.asked("please flush the cache")
         self.assertIn("- cache/flush: redis-cli flushall", hints(request))
-        # The other direction uses its tool.
+        # The model now uses the tool of the other direction.
         get = ("mcp__nudge__nudge_get_hint", {"component": "cache", "key": "flush"})
         request = claude.asked("what was that", get)[-1]
         self.assertIn("redis-cli flushall", read_by_model(request)[-1])
 
 
 class NextTime(Case):
-    """A hint that the model stores is there after all processes have ended."""
+    """A hint that the model stores still exists after all processes have ended."""
 
     def stored_by(self, program: type[P], tool: str) -> tuple[str, str]:
-        """Returns the texts about its hint that the model reads: in the answer of the tool, and in the next start's
-        first request."""
+        """Returns the two texts about the hint that the model reads: in the answer of its tool, and in the first
+        request of the next session."""
         self.home.nudge("init", "--yes")
         (agent := self.start(program)).wait_for_server()
         hint = {"component": "mail", "key": "run", "value": "docker compose up mailhog", "meta": {"ttl": "P30D"}}
@@ -281,7 +281,7 @@ class Plugin(Case):
 
 
 def load_tests(_loader: unittest.TestLoader, found: unittest.TestSuite, _pattern: str | None) -> unittest.TestSuite:
-    """Loads all tests, or a part: SHARD=0/2 means every other test, SHARD=1/2 the rest."""
+    """Loads all tests, or a part: SHARD=0/2 means every second test, SHARD=1/2 the other ones."""
     nth, of = map(int, os.environ.get("SHARD", "0/1").split("/"))
     every = itertools.chain.from_iterable(found)
     return unittest.TestSuite(itertools.islice(every, nth, None, of))

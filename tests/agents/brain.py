@@ -1,4 +1,4 @@
-"""Tests the brain in the real Claude Code: the model asks it before the work and reads its answer."""
+"""Tests the brain in the real Claude Code: the model asks the brain before its work, and reads the answer."""
 
 import json
 
@@ -52,8 +52,8 @@ class Brain(Case):
         answer: dict = {}
 
         def write() -> tuple[str, dict]:
-            """Makes the model's next command from the answer, which is its only source about retries."""
-            # Claude Code may add a text of its own below.
+            """Makes the model's next command from the answer. The model has no other source about retries."""
+            # Claude Code may add its own text below.
             said, _ = json.JSONDecoder().raw_decode(read_by_model(self.home.model.requests[-1])[-1])
             answer.update(said)
             (section,) = answer["units"][0]["sections"]

@@ -1,5 +1,5 @@
-"""Tests capture with the real clients: when a session ends, its knowledge becomes a pull request, and after the merge
-the next session has it. The user's own Claude Code is the model that reads the session."""
+"""Tests capture with the real clients. When a session ends, its knowledge becomes a pull request. After the merge the
+next session has the knowledge. The user's own Claude Code is the model that reads the session."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from case import Case
 from programs import PATIENCE_SECONDS, Claude, Codex, read_by_model, wait_for
 
-# The number of sessions that are captured one after another, to check that a capture starts no further capture.
+# The number of sessions that end one after another. Each must make one capture, and no capture may start another.
 COUNT = int(os.environ.get("AGENTS_CAPTURES", "6"))
 CONTEXT = "mcp__nudge__nudge_brain_context"
 QUOTE = "clients that fail together must not retry together"
@@ -29,7 +29,7 @@ UNIT = {
     "related": [],
     "updates": None,
 }
-# A stand-in for GitHub's command: it stores the pull request and prints an address.
+# A script in place of GitHub's command. It stores the pull request and prints an address.
 GH = """#!/usr/bin/env python3
 import json, sys
 if sys.argv[1:3] == ["pr", "create"]:
@@ -67,7 +67,7 @@ class Capture(Case):
         return [job for job in map(json.loads, lines) if "id" in job]
 
     def ended(self, count: int) -> list[dict]:
-        """Waits until there are so many jobs and all are finished; returns them."""
+        """Waits until this many jobs exist and all have ended; returns them."""
         waiting = ("waiting", "asked", "committed", "branched", "pushed")
 
         def all_done() -> list[dict] | None:
@@ -94,8 +94,8 @@ class Capture(Case):
         (job,) = self.ended(1)
         self.assertEqual((job["state"], job["calls"][0]["engine"]), ("proposed", "claude"), job)
         (asked,) = home.model.requests[before:]
-        # The engine has no tool that acts; the other one only stands for tools that could be loaded, and there are
-        # none.
+        # The engine has no tool that changes anything. The other tool stands for tools that could be loaded, and there
+        # are none.
         tools = {tool["name"] for tool in asked["tools"]}
         self.assertLessEqual(tools, {"StructuredOutput", "DeferredToolPlaceholder"})
         self.assertIn(QUOTE, json.dumps(asked))
@@ -114,7 +114,7 @@ class Capture(Case):
         *_, answered = claude.asked("make them retry", (CONTEXT, {"task_description": "how should the clients retry?"}))
         self.assertIn("then spreads by itself", read_by_model(answered)[-1])
         claude.close()
-        # The session of the engine was not the user's, and the last one was short, so no further capture has started.
+        # No further capture has started: the engine's session was not the user's, and the last session was too short.
         # The proposal of the first capture has been merged.
         jobs = self.ended(2)
         self.assertEqual(sorted(job["state"] for job in jobs), ["reviewed", "skipped"])
@@ -132,7 +132,7 @@ class Capture(Case):
         self.assertEqual(json.loads(self.request.read_text())["--head"], job["branch"])
 
     def test_an_engine_is_never_captured_itself(self) -> None:
-        """Claude Code and Codex read many sessions in turn; each session makes exactly one job."""
+        """Claude Code and Codex read many sessions one after another. Each session makes exactly one job."""
         home = self.home
         home.nudge("init", "claude", "codex", "--yes")
         signal.alarm(COUNT * 10 + PATIENCE_SECONDS)

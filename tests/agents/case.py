@@ -1,4 +1,4 @@
-"""Gives every test of an agent a fresh home, and cleans up after it."""
+"""Gives every test a new home with an agent, and cleans up after the test."""
 
 import signal
 import unittest

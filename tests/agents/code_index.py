@@ -1,4 +1,5 @@
-"""Tests code in the real Claude Code: the model gets the code that a prompt names, and the leftovers of an edit."""
+"""Tests code in the real Claude Code: the model gets the code that a prompt names, and the callers that an edit has
+left unchanged."""
 
 import json
 
@@ -54,7 +55,7 @@ class Code(Case):
         self.claude.wait_for_server()
 
     def read(self) -> None:
-        """Waits until the code has been read, as it is in a long session."""
+        """Waits until Nudge has read the code, as in a long session."""
         status = lambda: json.loads(self.home.nudge("code", "status", "--json"))
         wait_for("the code", lambda: status()["as_of"]["complete"] or None)
 

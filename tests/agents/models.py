@@ -1,4 +1,5 @@
-"""Plays a model with prepared turns: the APIs of three vendors on a loopback port, which record their requests."""
+"""Simulates a model that plays prepared turns. It serves the APIs of three vendors on a loopback port and records their
+requests."""
 
 import http.server
 import json
@@ -7,11 +8,12 @@ from collections.abc import Callable
 
 
 class Model:
-    """Plays `turns` in order, one for each request, then says "done"; keeps every request in `requests`.
+    """Plays `turns` in order, one for each request, and then answers "done". Keeps every request in `requests`.
 
-    A turn is `(tool, input)`, or a function that returns one when its time has come. A request with a text that is a
-    key of `when` gets that turn instead, once: an agent and its subagents send requests at the same time, in no order.
-    A request without tools is a side task of a client (a title, a summary); it is answered with "done" and not kept.
+    A turn is `(tool, input)`, or a function that returns a turn when the request arrives. `when` maps texts to turns: a
+    request that contains such a text gets that turn, once. An agent and its subagents need this, because they send
+    requests at the same time and in no fixed order. A request without tools is a side task of a client, such as a title
+    or a summary. Its answer is "done", and the request is not kept.
     """
 
     def __init__(self) -> None:
@@ -23,7 +25,7 @@ class Model:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def next(self, request: dict) -> tuple[int, tuple[str, dict] | None]:
-        """Returns the number of a request, and the turn that answers it."""
+        """Returns the number of a request and the turn that answers it."""
         if not request.get("tools"):
             return 0, None
         self.requests.append(request)
@@ -82,7 +84,7 @@ class Model:
 
 Turn = tuple[str, dict] | None
 
-# An answer of Google's API; it plays no turns.
+# The answer to every call of Google's API. No turn is played there.
 GENERATED = {
     "candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "done"}]}, "finishReason": "STOP"}],
     "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
@@ -101,7 +103,7 @@ def message_of(number: int, turn: Turn, model: str | None) -> dict:
 
 
 def messages(number: int, turn: Turn, model: str) -> list[dict]:
-    """Makes the same answer as a stream."""
+    """Makes an answer of Anthropic's Messages API as a stream."""
     whole = message_of(number, turn, model)
     (block,), stop = whole["content"], whole["stop_reason"]
     if turn:
@@ -119,7 +121,8 @@ def messages(number: int, turn: Turn, model: str) -> list[dict]:
 
 
 def responses(number: int, turn: Turn) -> list[dict]:
-    """Makes an answer of OpenAI's Responses API, as a stream. A dot in the tool's name separates namespace and name."""
+    """Makes an answer of OpenAI's Responses API as a stream. A dot in a tool's name separates the namespace from the
+    name."""
     if turn:
         namespace, _, name = turn[0].rpartition(".")
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}", "name": name}

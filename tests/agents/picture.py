@@ -1,8 +1,9 @@
-"""The picture in the README: two sessions of the real Claude Code, one after the other, recorded and drawn.
+"""Records two sessions of the real Claude Code, one after the other, and draws the picture in the README.
 
-The model is not a language model but `Guesser`, a rule of four lines: it runs the command that it reads, or else it
-guesses. Everything else is real: the client, its hooks and tools as `nudge init` sets them up, the texts that the model
-gets, and the results of the commands. `run --picture` draws it, `run --picture --check` checks that it is unchanged.
+The model is no language model but `Guesser`, a rule of four lines: it runs the command that it reads, or it guesses a
+command. All else is real: the client, its hooks and tools as `nudge init` sets them up, the texts that the model gets,
+and the results of the commands. `run --picture` draws the picture. `run --picture --check` checks that the picture is
+unchanged.
 """
 
 import html
@@ -19,8 +20,8 @@ FIX = "cargo test --locked"
 
 
 class Guesser(Model):
-    """Runs the command that a hint names; without one it guesses, reads the error, and stores the command that
-    worked."""
+    """Runs the command that a hint names. Without a hint it guesses a command, reads the error, and stores the command
+    that worked."""
 
     def next(self, request: dict) -> tuple[int, Turn]:
         if not request.get("tools"):
@@ -48,7 +49,7 @@ def bash(command: str) -> Turn:
 
 
 def steps(request: dict) -> list[tuple[str, str]]:
-    """Returns the steps since the prompt: lines of Nudge, calls, answers, and failures."""
+    """Returns the steps since the prompt: lines of Nudge, calls, answers and failures."""
     found: list[tuple[str, str]] = []
     context: list[tuple[str, str]] = []
     for message in request["messages"]:
@@ -57,8 +58,8 @@ def steps(request: dict) -> list[tuple[str, str]]:
             if block["type"] == "text" and PROMPT == block["text"].strip():
                 found.append(("prompt", PROMPT))
             elif block["type"] == "text" and "These are notes" in block["text"]:
-                # The client puts the text before the prompt. The speed of the server decides whether the hook of the
-                # start or of the prompt tells it.
+                # The client puts the text before the prompt. The speed of the server decides which hook tells it: the
+                # hook of the start or the hook of the prompt.
                 told = re.findall(r"^- .*", block["text"], re.MULTILINE)
                 context.append(("told", "what the model reads before it begins:\n" + "\n".join(told)))
             elif block["type"] == "tool_use":
@@ -68,7 +69,7 @@ def steps(request: dict) -> list[tuple[str, str]]:
                 inner = block["content"]
                 text = inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
                 failed = block.get("is_error") or text.startswith("Exit code")
-                # Clients add texts of their own.
+                # Clients add their own texts.
                 said = re.sub(r"<system-reminder>.*?</system-reminder>", "", text, flags=re.DOTALL).strip()
                 found.append(("error" if failed else "result", said))
     return found[:1] + context + found[1:]

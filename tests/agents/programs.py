@@ -1,4 +1,4 @@
-"""Runs the real coding agents, each in its own home, and lets tests talk to them."""
+"""Runs the real coding agents, each in its own home, and sends prompts to them."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from typing import TypeVar
 from models import Model
 
 WORK = Path(os.environ["AGENTS_WORK"])
-# A stand-in for `cargo`: it works only with one flag, until a test repairs it.
+# A script in place of `cargo`. It works only with one flag, until a test repairs it.
 CARGO = """#!/bin/sh
 [ -e mended ] && exit 0
 case "$*" in *--locked*) echo passed;; *) echo "error: the lock file needs to be updated" >&2; exit 101;; esac
 """
-# The longest wait of a test.
+# The time limit of each wait of a test, in seconds.
 PATIENCE_SECONDS = 60
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ P = TypeVar("P", bound="Program")
 
 
 class Home:
-    """A fresh home with a repository `shop` on the branch `dev`, and a model."""
+    """A new home with the repository `shop` on the branch `dev`, and a model."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(dir=WORK, prefix="home-"))
@@ -43,7 +43,7 @@ class Home:
             "PATH": f"{bin_}:{WORK / 'bin'}:{os.environ['PATH']}",
             "LANG": "C.UTF-8",
             "TERM": "xterm",
-            # The limits are generous, for a busy machine and a build without optimisation.
+            # The time limits are long, because the machine may be busy and the build is not optimised.
             "NUDGE_HOOK_MS": "10000",
             "ANTHROPIC_BASE_URL": self.model.url,
             "ANTHROPIC_API_KEY": "none",
@@ -57,20 +57,20 @@ class Home:
         self.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "--quiet", "--allow-empty", "-m", "x")
 
     def run(self, *words: str, cwd: Path | None = None) -> str:
-        """Runs a command, which must succeed, and returns its output."""
+        """Runs a command, which must succeed; returns its output."""
         stdin = subprocess.DEVNULL
         done = subprocess.run(
             words, env=self.env, cwd=cwd or self.shop, stdin=stdin, capture_output=True, text=True, timeout=50
         )
         assert done.returncode == 0, done
-        # Gemini CLI writes its list to stderr.
+        # Gemini CLI prints its list on stderr.
         return done.stdout or done.stderr
 
     def nudge(self, *words: str) -> str:
         return self.run("nudge", *words)
 
     def store(self) -> None:
-        """Stores one key for two branches and one for two folders, as a person would."""
+        """Stores one key with a scope for each of two branches and for each of two folders, as a person would."""
         self.nudge("set", "api", "build", "make api-dev", "--scope-branch", "dev", "--reason", "make alone builds all")
         self.nudge("set", "api", "build", "make api-release", "--scope-branch", "main")
         self.nudge("set", "web", "run", "npm start", "--scope-cwd-glob", "**/shop")
@@ -103,7 +103,7 @@ def wait_for(what: str, found: Callable[[], T | None]) -> T:
 
 
 def living(pid: int) -> int | None:
-    """Returns the process, unless it has ended; a zombie counts as ended."""
+    """Returns the process; None if it has ended or is a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -112,7 +112,7 @@ def living(pid: int) -> int | None:
 
 
 class Program:
-    """A client that speaks JSON lines, started in `shop`."""
+    """A client that exchanges JSON lines and runs in `shop`."""
 
     def __init__(self, home: Home, *words: str, cwd: Path | None = None) -> None:
         pipe = subprocess.PIPE
@@ -139,7 +139,7 @@ class Program:
         raise EOFError(f"{self.process.args[0]} has ended")
 
     def wait_for_process(self) -> None:
-        """Waits until the client's own server answers."""
+        """Waits until the server that the client has started answers."""
         file = Path("/tmp/nudge/server.pid")
         pid = wait_for("a server", lambda: living(json.loads(file.read_text())["pid"]) if file.exists() else None)
         ancestors = []
@@ -151,7 +151,7 @@ class Program:
     wait_for_server = wait_for_process
 
     def asked(self, prompt: str, *turns: tuple[str, dict] | Callable[[], tuple[str, dict]]) -> list[dict]:
-        """Sends a prompt; the model does `turns`. Returns the requests that the model got meanwhile."""
+        """Sends a prompt, for which the model plays `turns`. Returns the requests that the model got meanwhile."""
         self.home.model.turns.extend(turns)
         before = len(self.home.model.requests)
         self.ask(prompt)
@@ -179,7 +179,7 @@ class Claude(Program):
         super().__init__(home, "claude", "-p", *stream, "--model", "claude-sonnet-4-5", *flags, cwd=cwd)
 
     def wait_for_server(self) -> None:
-        """Waits for the hook of the start, so that hints that are stored later are told at the first prompt."""
+        """Waits for the hook of the start. A hint that is stored later is then told at the first prompt."""
         for message in self.heard():
             if message.get("subtype") == "hook_response" and message["hook_event"] == "SessionStart":
                 break
@@ -194,8 +194,8 @@ class Claude(Program):
 
 
 class Codex(Program):
-    """Codex through the server that its editor extensions use, with one thread. Its hooks are trusted by their hashes,
-    as its user would do it."""
+    """Codex through the server that editor extensions use, with one thread. The test trusts its hooks by their hashes,
+    as a user would."""
 
     def __init__(self, home: Home) -> None:
         config = home.path / ".codex/config.toml"
@@ -233,7 +233,7 @@ class Codex(Program):
         raise AssertionError
 
     def answer(self, message: dict) -> None:
-        """Refuses every permission: after `nudge init` the client need not ask for any."""
+        """Refuses every permission: after `nudge init` the client must not ask for any."""
         if "method" in message and "id" in message:
             self.say({"id": message["id"], "result": {"action": "decline"}})
 
@@ -250,7 +250,7 @@ class Codex(Program):
 
 
 def read_by_model(request: dict) -> list[str]:
-    """Returns the texts of a request in order, for both APIs."""
+    """Returns the texts of a request in order, for the APIs of both clients."""
     texts: list[str] = []
     for message in request.get("messages") or request["input"]:
         content = message.get("content") or message.get("output") or []
@@ -261,5 +261,5 @@ def read_by_model(request: dict) -> list[str]:
 
 
 def hints(request: dict) -> str:
-    """Returns Nudge's texts in a request, without the server's instructions and the answers of its tools."""
+    """Returns Nudge's texts in a request. Leaves out the server's instructions and the answers of its tools."""
     return "\n".join(text for text in read_by_model(request) if "They are notes" in text or "These are notes" in text)

@@ -1,5 +1,5 @@
-"""Tests records in the real Claude Code: a fix is saved and found from another project, and an agent that saved none is
-reminded."""
+"""Tests records in the real Claude Code. A fix is saved and found from another project. An agent that has saved no fix
+is reminded."""
 
 import json
 import subprocess
@@ -64,8 +64,8 @@ class Records(Case):
 
     # Promise (agents): A fix in one project is found the next day by a prompt in another.
     def test_it_is_found_the_next_day(self) -> None:
-        """Moves the server's clock by a day. This needs a build with `test-clock`, whose clock stands still until the
-        test moves it."""
+        """Moves the server's clock by a day. This needs a build with `test-clock`, whose clock moves only when the test
+        moves it."""
         claude = self.prepared()
         words = ["nudge", "call", "nudge.test_advance", json.dumps({"ms": 0})]
         if subprocess.run(words, env=self.home.env, cwd=self.home.shop, capture_output=True).returncode:
@@ -104,7 +104,7 @@ class Records(Case):
             wait_for(f"request {at}", lambda: requests[at] if len(requests) > at else None)
             return "\n".join(read_by_model(requests[at]))
 
-        # The agent says that it is done, gets the question, and says it again.
+        # The agent says that it is done, gets the question, and says again that it is done.
         claude.ask("make the tests pass", TESTS, MENDS, TESTS)
         self.assertEqual([texts(at).count(QUESTION) for at in range(5)], [0, 0, 0, 0, 1])
         claude.wait_for(IDLE)
@@ -138,7 +138,7 @@ class Records(Case):
         self.saved_once()
 
     def saved_once(self) -> None:
-        """The agent that gets the question saves the plan, and no second question follows."""
+        """The agent that gets the question saves its plan. No second question follows."""
         requests = self.home.model.requests
 
         def saved() -> bool | None:
@@ -152,8 +152,8 @@ class Records(Case):
         self.assertEqual(len(asked), 1, asked)
 
     def test_the_plugin_s_own_tools_are_there_under_their_names(self) -> None:
-        """Sets up what a user of the Dude plugin has after the move: a server and a permission with the plugin's
-        name."""
+        """Sets up what a user of the Dude plugin has after the move to Nudge: a server and a permission with the
+        plugin's name."""
         settings = self.home.path / ".claude/settings.json"
         settings.parent.mkdir()
         settings.write_text(json.dumps({"permissions": {"allow": ["mcp__dude"]}}))

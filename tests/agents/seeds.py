@@ -1,5 +1,5 @@
-"""Tests a fresh clone in the real clients: the model's first request holds the repository's own commands, and a later
-request holds the commands that its files name by then."""
+"""Tests a new clone in the real clients. The model's first request contains the commands of the repository's own files.
+A later request contains the commands that the files name then."""
 
 from case import Case
 from programs import Claude, Codex, P, hints, read_by_model

@@ -1,4 +1,4 @@
-"""Runs Claude Code on a terminal, which tells a hook that a person reads the next turn."""
+"""Runs Claude Code on a terminal. There the hooks know that a person reads the next turn."""
 
 import fcntl
 import json
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from programs import Home, wait_for
 
 ROWS, COLUMNS = 40, 120
-# The title of its window while it waits for a prompt.
+# The title of the terminal's window while Claude Code waits for a prompt.
 IDLE = "\N{EIGHT SPOKED ASTERISK} Claude Code"
 
 
 class ClaudeOnTerminal:
-    """Claude Code after its user has answered the questions of a first start."""
+    """Claude Code after its user has answered the questions of the first start."""
 
     def __init__(self, home: Home, *flags: str) -> None:
         self.home = home
@@ -54,7 +54,7 @@ class ClaudeOnTerminal:
         wait_for(text, lambda: True if text in self.said() else None)
 
     def ask(self, prompt: str, *turns: tuple[str, dict]) -> None:
-        """Types a prompt; the model does `turns`."""
+        """Types a prompt, for which the model plays `turns`."""
         self.home.model.turns.extend(turns)
         self._said.clear()
         os.write(self.person, prompt.encode())
@@ -65,8 +65,8 @@ class ClaudeOnTerminal:
         os.write(self.person, b"\r")
 
     def agree(self, question: str, has_heard: Callable[[], bool]) -> None:
-        """Chooses the first answer to a question. The question is shown before it accepts a key, so the key is pressed
-        until it does, as a person would; at the empty prompt after it the same key does nothing."""
+        """Chooses the first answer to a question. The question is on the screen before it accepts a key, so this
+        repeats the key until the question is answered. A further press at the empty prompt does nothing."""
         self.wait_for(question)
         pressed = 0.0
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes an evaluation set from texts of other authors: the manuals of five Debian packages as units, and the questions
-of their FAQs. A question is the heading of its answer, so the unit lacks that heading.
+"""Makes an evaluation set from texts of other authors: the manuals of five Debian packages as notes, and the questions
+of their FAQs. A question is the heading of its answer, so the note of the answer lacks that heading.
 
     build.py FOLDER [COUNT]    # reads FOLDER/text, writes FOLDER/brain/**.md and FOLDER/questions.jsonl
 
-With COUNT, only so many other units are kept that COUNT is the number of all units, because vectors take long to make.
+With COUNT, the set has only COUNT notes, because vectors take long to make. The answers stay in the set.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class Set:
 
 
 def rst(text):
-    """Removes roles and directives from reStructuredText."""
+    """Removes roles and directives of reStructuredText."""
     text = re.sub(r":[a-z:]+:`([^`<]*?)(?:\s*<[^`>]*>)?`", r"\1", text)
     text = re.sub(r"`([^`<]+?)\s*<[^`>]*>`_+", r"\1", text)
     text = re.sub(r"^\.\. [a-z-]+::.*$", "", text, flags=re.M)
@@ -158,7 +158,7 @@ def sqlite(made, folder):
 
 
 def chosen(made, count):
-    """Chooses the answers, the units linked with them, and every n-th of the others."""
+    """Chooses the notes of answers, the notes linked with them, and every n-th of the other notes."""
     answers = [question["unit"] for question in made.questions]
     kept = set(answers).union(*(made.units[number]["links"] for number in answers))
     others = [number for number in range(len(made.units)) if number not in kept]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs other full-text engines on the questions of a set, as `evaluate-brain` does with Nudge: tantivy and bm25s.
+"""Runs the full-text engines tantivy and bm25s on the questions of a set. `evaluate-brain` does the same with Nudge.
 
     peers.py FOLDER    # a folder that `build.py` has made
 
-Both read whole units with stemming, and any word may match. bm25s leaves out English stop words, as its documentation
-does. Figures are nDCG@10, hit@1, R@5, R@10, for the half for tuning and for the other half.
+Both engines read whole notes with stemming, and any word may match. bm25s leaves out English stop words, as its
+documentation does. The figures are nDCG@10, hit@1, R@5 and R@10, for the half for tuning and for the other half.
 """
 
 import json
@@ -21,7 +21,7 @@ LIMIT = 10
 
 
 def units(root):
-    """Returns the ids and texts of all units, without frontmatter."""
+    """Returns the ids and texts of all notes, without frontmatter."""
     for path in sorted(root.rglob("*.md")):
         text = path.read_text()
         head, mark, body = text.partition("\n---\n") if text.startswith("---\n") else ("", "", text)

@@ -1,5 +1,5 @@
-"""Tests `nudge serve --profile dude` through the Python SDK, with the current and the legacy version of the MCP protocol, alone and beside an ordinary
-server."""
+"""Tests `nudge serve --profile dude` with the Python SDK, in the current and the legacy version of the MCP protocol.
+The server runs alone, and beside an ordinary server."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ TOOLS = ["search", "upsert_record", "get_record", "list_records", "delete_record
 
 
 async def told(client: Client, tool: str, **arguments: object) -> object:
-    """Returns the answer of a tool, which is one JSON text."""
+    """Returns the answer of a tool. The answer is one JSON text."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, (tool, result)
     [text] = result.content
@@ -22,7 +22,7 @@ async def told(client: Client, tool: str, **arguments: object) -> object:
 
 
 async def run(mode: str, beside: bool) -> None:
-    """Tests the six tools with a client that checks answers against the protocol."""
+    """Calls the six tools with a client that checks answers against the protocol."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"NUDGE_RUNTIME_DIR": f"{folder}/run", "NUDGE_DATA_DIR": f"{folder}/data", "PATH": os.environ["PATH"]}
 

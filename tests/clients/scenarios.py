@@ -35,7 +35,7 @@ def advance(runtime: str, ms: int) -> None:
 
 
 async def run(mode: str) -> int:
-    """Plays every scenario in one session; returns the number of steps that passed."""
+    """Plays every scenario in one MCP session; returns the number of steps that passed."""
     passed = 0
     with tempfile.TemporaryDirectory() as folder:
         runtime = os.path.join(folder, "run")

@@ -1,8 +1,9 @@
-"""Computes precision and recall of the resolved calls against an oracle: judge.py OURS.tsv ORACLE.jsonl [-v] [--own]
-[--recall GOAL]
+"""Computes precision and recall of the resolved calls, compared with an oracle: judge.py OURS.tsv ORACLE.jsonl [-v]
+[--own] [--recall GOAL]
 
-`--own` judges only positions at which the extractor saw a call, for oracles that list all references. With a goal of
-recall, the program exits with 1 if that or the goal of precision is missed."""
+`--own` counts only positions at which the extractor has found a call. It is for oracles that list all references. With
+`--recall` the program exits with 1 if the goal of recall or the goal of precision is missed.
+"""
 import collections
 import json
 import random

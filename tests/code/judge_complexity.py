@@ -1,5 +1,5 @@
-"""Compares complexity with radon's: judge_complexity.py TREE NODES.jsonl, with the nodes that `judge TREE nodes`
-prints."""
+"""Compares Nudge's complexity of functions with radon's: judge_complexity.py TREE NODES.jsonl. `judge TREE nodes`
+prints the nodes."""
 import json
 import os
 import sys
@@ -14,7 +14,7 @@ for node in map(json.loads, open(nodes)):
 
 
 def functions(found):
-    """Returns every function, also in classes and functions, each without its inner functions."""
+    """Returns every function, also in classes and in functions. A function does not include its inner functions."""
     for block in found:
         if type(block).__name__ == "Function":
             yield block

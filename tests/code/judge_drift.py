@@ -1,9 +1,10 @@
 """Computes how many flags on documentation are right: judge_drift.py LABELS NODES.jsonl...
 
-Each NODES.jsonl is the output of `judge TREE nodes` for one release, named PACKAGE-VERSION.jsonl. LABELS has every flag
-of R1, R2 and R3 that was ever seen and that a person has judged: package, definition, rule, detail, and the verdict:
-`right`, `deliberate` (the contradiction exists and is intended), or `wrong`. A flag counts once, even if several
-releases have it."""
+Each NODES.jsonl is the output of `judge TREE nodes` for one release, with the name PACKAGE-VERSION.jsonl. LABELS has
+every flag of the rules R1, R2 and R3 that any version of Nudge has shown and a person has judged: package, definition,
+rule, detail and verdict. The verdict is `right`, `wrong`, or `deliberate`: the contradiction exists and is intended. A
+flag counts once, even if several releases have it.
+"""
 import collections
 import json
 import os

@@ -1,7 +1,8 @@
-"""Counts the nodes that unrelated prompts draw; there should be none: judge_silence.py NUDGE TREE...
+"""Counts the nodes that Nudge tells at unrelated prompts; there must be none: judge_silence.py NUDGE TREE...
 
-The 200 prompts are those in `unrelated.txt` and those that want no record (`tests/records/*/idle.jsonl`). They go to a
-server with a session in each tree, as a hook sends them, and the unasked lines are judged."""
+The 200 prompts are those of `unrelated.txt` and those that need no record (`tests/records/*/idle.jsonl`). Each prompt
+goes to a server with a session in each tree, as a hook sends it.
+"""
 import json
 import os
 import subprocess
@@ -40,7 +41,7 @@ for tree in trees:
             own += len(said.encode())
             if said:
                 print(f"{os.path.basename(tree)}: {prompt}: {said}")
-        # The opposite check: a prompt that names code must draw it.
+        # The opposite check: a prompt that names code must get its node.
         name = {"flask": "_endpoint_from_view_func", "zod": "isRecursiveSchema", "ripgrep": "replace_bytes"}.get(os.path.basename(tree))
         if name:
             event["prompt"] = f"why does `{name}` fail?"

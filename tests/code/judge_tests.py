@@ -1,8 +1,9 @@
-"""Computes how many tests of a node are right, compared with a coverage run: judge_tests.py TREE NODES.jsonl COVERAGE
+"""Computes how many of a node's tests are right, compared with a coverage run: judge_tests.py TREE NODES.jsonl COVERAGE
 
-`NODES.jsonl` is the output of `judge TREE nodes`, `COVERAGE` a database of coverage.py with `dynamic_context =
-test_function`. A link is right if the test ran a line of the function's body. Only functions that some test ran
-count."""
+`NODES.jsonl` is the output of `judge TREE nodes`. `COVERAGE` is a database of coverage.py with `dynamic_context =
+test_function`. A test of a node is right if it ran a line of the function's body. Only functions that some test ran
+count.
+"""
 import collections
 import json
 import os
@@ -13,7 +14,7 @@ from coverage import CoverageData
 tree, nodes, database = sys.argv[1:4]
 data = CoverageData(database)
 data.read()
-# The tests of each line: the file's name and the test's name.
+# The tests that ran each line: the name of the file, and the name of the test.
 ran = {}
 for file in data.measured_files():
     by_line = ran[os.path.relpath(file, os.path.realpath(tree))] = collections.defaultdict(set)
@@ -23,7 +24,7 @@ for file in data.measured_files():
 
 
 def is_it(context, path, qual):
-    """Returns true if a context is this test: `tests.test_a.TestA.test_b`, possibly without the folders."""
+    """Returns true if a context is this test: `tests.test_a.TestA.test_b`, with or without the folders."""
     whole = path.removesuffix(".py").replace("/", ".") + "." + qual
     return whole == context or whole.endswith("." + context)
 

@@ -1,7 +1,7 @@
-"""Lists each reference of a Rust tree with its target from an index of rust-analyzer: oracle_rust.py INDEX.scip
-OUT.jsonl
+"""Lists each reference of a Rust tree with its target in an index of rust-analyzer: oracle_rust.py INDEX.scip OUT.jsonl
 
-`rust-analyzer scip ROOT --output INDEX.scip` makes the index: https://github.com/sourcegraph/scip."""
+`rust-analyzer scip ROOT --output INDEX.scip` makes the index: https://github.com/sourcegraph/scip.
+"""
 import json
 import sys
 
@@ -65,6 +65,6 @@ with open(sys.argv[2], "w") as out:
         for span, symbol, roles in found:
             if roles & 1:
                 continue
-            # For `Self` the index names the block around it, not the type.
+            # For `Self` the index names the surrounding `impl` block, not the type.
             outside = [("-", 0, "param")] if symbol.startswith("local") or symbol.endswith("]") else [("../x", 1, "foreign")]
             out.write(json.dumps([path, span[0] + 1, span[1], symbol, defined.get(symbol, outside)]) + "\n")

@@ -10,7 +10,7 @@ JUDGE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "judge.py")
 
 
 def judged(right, wrong, missed, *flags):
-    """Returns the exit code for a tree with so many right, wrong and missing targets."""
+    """Returns the exit code for a tree with this many right, wrong and missing targets."""
     with tempfile.TemporaryDirectory() as folder:
         ours, oracle = os.path.join(folder, "ours.tsv"), os.path.join(folder, "oracle.jsonl")
         hows = ["local"] * (right + wrong) + ["-"] * missed

@@ -1,5 +1,5 @@
-// What TypeScript says of a source, by the declarations that are generated for it; `bindings/node/check` reads it,
-// nothing runs it.
+// Checks the generated declarations of a source with the TypeScript compiler. `bindings/node/check` compiles this file,
+// and no program runs it.
 import { Context, connect } from 'nudge-hints'
 import type { DemoAddParams, Json, Session } from 'nudge-hints'
 
@@ -22,7 +22,7 @@ store.demo.add({ name: 'a', text: 1 })
 store.demo.get('a')
 // @ts-expect-error no such verb
 store.demo.nothing()
-// Of a source with params of every kind.
+// This source has params of every kind.
 store.kinds.import({ from: 'a', pace: 'fast', count: 1, share: 0.5, paces: ['slow'], by_name: { a: true, b: 'c' }, data: [1] })
 store.kinds.import({ context: new Context({ cwd: '/work' }) })
 store.kinds.import()

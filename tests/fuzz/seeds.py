@@ -24,7 +24,7 @@ def vectors(name):
 
 
 def strings(value):
-    """Returns every string in a file of vectors."""
+    """Returns every string in a file of test vectors."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -66,7 +66,7 @@ def coverage():
 
 
 def fields(name):
-    """Returns the first strings of a file of vectors, as short lines."""
+    """Returns the first strings of a file of test vectors, as short lines."""
     return sorted({one for one in strings(vectors(name)) if len(one) < 2_000})
 
 

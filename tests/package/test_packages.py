@@ -89,7 +89,7 @@ class Packages(unittest.TestCase):
         INSTALLED.append((way, sum(path.stat().st_size for path in packages), time.monotonic() - start))
 
     def assert_serves(self, *command):
-        """Checks that a client of MCP gets an answer to a call."""
+        """Checks that an MCP client gets an answer to a call."""
         answer = self.run_it(*command, "serve", input=HANDSHAKE).stdout
         result = json.loads(answer.splitlines()[1])["result"]
         assert not result.get("isError", False), answer
@@ -117,7 +117,7 @@ class Packages(unittest.TestCase):
         self.assert_is_nudge(top / "nudge")
 
     def test_cargo_binstall_is_told_where_the_archive_is(self):
-        """The address comes from the template in its documentation."""
+        """The address comes from the template in cargo-binstall's documentation."""
         told = tomllib.loads((ROOT / "cli/Cargo.toml").read_text())["package"]["metadata"]["binstall"]
         fields = {"repo": pack.HOME, "version": self.version, "target": TARGET, "bin": "nudge", "binary-ext": ""}
         fields["archive-suffix"] = {"tgz": ".tar.gz", "zip": ".zip"}[told["pkg-fmt"]]
@@ -134,7 +134,8 @@ class Packages(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("cargo-binstall") and shutil.which("openssl"), "cargo-binstall is not here")
     def test_cargo_binstall(self):
-        """Runs the real cargo-binstall with our manifests; only the host of the repository is this machine."""
+        """Runs the real cargo-binstall with our manifests. Only the host of the repository is replaced, by this
+        machine."""
         releases = self.home / f"www/releases/download/v{self.version}"
         releases.mkdir(parents=True)
         shutil.copy(self.one("nudge-*.tar.gz"), releases)
@@ -244,7 +245,7 @@ class Packages(unittest.TestCase):
         assert command["args"] == ["serve"]
 
     def test_install_script(self):
-        """Installs from a server on this machine that has a release; with a wrong checksum nothing is installed."""
+        """Installs from a server on this machine that has a release. With a wrong checksum nothing is installed."""
         releases, name = self.home / "releases", f"nudge-{self.version}-{TARGET.replace('-gnu', '-musl')}"
         where = releases / f"download/v{self.version}"
         where.mkdir(parents=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Computes the results of a plain BM25 for the questions in this folder, as a baseline. It tests no engine.
+"""Computes how well a plain BM25 answers the questions in this folder, as a baseline. It tests no engine.
 
     tests/records/baseline.py    # MRR and hit@1 by group, for all and for each half
 
-Words are runs of letters and digits in lower case, from title and body alike. There are no stems, stop words, synonyms
-or corrections, and a Japanese sentence is one word. All records are searched, whatever their project. A record without
-a word of the question is not found; with equal scores the lower id comes first.
+A word is a run of letters and digits in lower case, in the title or the body. There are no stems, stop words, synonyms
+or corrections, and a Japanese sentence is one word. The search covers the records of all projects. A record without a
+word of the question is not found. With equal scores the lower id comes first.
 """
 
 import json

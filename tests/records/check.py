@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the evaluation sets in this folder: fields, ids, counts, and that each question is of its group's kind.
+"""Checks the evaluation sets in this folder: fields, ids, counts, and whether each question is of the kind of its
+group.
 
     tests/records/check.py    # prints the counts; exits with 1 and names every fault
 """
@@ -26,10 +27,10 @@ SETS = {
     },
 }
 MAX_TITLE, MAX_SENTENCES, MAX_WANTED = 300, 12, 3
-# A question with at most so many words is a search, and a longer one is a prompt.
+# A question with at most this many words is a search. A longer question is a prompt.
 MAX_SEARCH = 8
 
-# Function words that decide the language of a text; no word is in two rows.
+# Function words by which the language of a text is decided. No word is in two rows.
 LANGUAGES = {
     "de": "der das und wir nicht wie wurde wird bei ist auf eine einem einen kennen nutzer läuft gehört darf warum",
     "fr": "les est dans une pourquoi après avec sont fait comment mais seulement pas dix aux être",
@@ -38,7 +39,8 @@ LANGUAGES = {
     "en": "the and is are was what how why when does for with to of in we by some out",
 }
 
-# Patterns of credentials. Parts of them are classes, so that this file holds nothing that looks like a credential.
+# Patterns of credentials. Parts of a pattern are written as classes, so that this file contains nothing that looks like
+# a credential.
 CREDENTIALS = [
     r"A[KS]IA[0-9A-Z]{12,}",
     r"gh[pousr]_\w{16,}",
@@ -54,7 +56,7 @@ CREDENTIALS = [
     r"\b[0-9a-fA-F]{32,}\b",
     r"\w+://[^\s/:@]+:[^\s/@]+@",
     r"(?i)\b(pass(word|wd|phrase)?|secret|token|api[_-]?key)\s*[=:]\s*[\"']?[^\s\"',.;]{6,}",
-    # A long run of letters and digits: a key of an unlisted kind.
+    # This pattern finds a long run of letters and digits: a key of an unlisted kind.
     r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])(?=\w*\d\w*\d\w*\d)[A-Za-z0-9]{24,}\b",
 ]
 
@@ -65,7 +67,7 @@ class Faults(list):
 
 
 def read(path, fields, faults, may=()):
-    """Reads a file of JSON lines. A row with a missing or unknown field is a fault and left out."""
+    """Reads a file of JSON lines. A row with a missing or unknown field is a fault and is left out."""
     rows = []
     if not path.is_file():
         faults.say(path.name, "is missing")
@@ -89,7 +91,7 @@ def read(path, fields, faults, may=()):
 
 
 def check_ids(name, rows, letter, digits, faults):
-    """Checks that ids count from 1 without a gap, so that odd and even ids make two halves."""
+    """Checks that ids count from 1 without a gap. Odd and even ids then make two halves."""
     for number, row in enumerate(rows, 1):
         wanted = f"{letter}{number:0{digits}}"
         if row["id"] != wanted:
@@ -117,7 +119,8 @@ def text_of(record):
 
 
 def sentences(text):
-    """Splits a text into sentences, which end with a mark and white space, a Japanese full stop, or the line."""
+    """Splits a text into sentences. A sentence ends with a mark and white space, with a Japanese full stop, or with the
+    line."""
     return len([part for part in re.split(r"[.!?:](?=\s)|。|\n", text + "\n") if re.search(r"\w", part)])
 
 
@@ -126,7 +129,7 @@ def words(text):
 
 
 def stem(word):
-    """Returns a rough stem: `merge`, `merged`, `merging` and `merges` are one word, and so are `ship` and
+    """Returns a rough stem. `merge`, `merged`, `merging` and `merges` have the same stem, and so have `ship` and
     `shipping`."""
     for ending in ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "ly", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -138,7 +141,7 @@ def stem(word):
 
 
 def identifiers(query):
-    """Returns the words that a person would copy: with a digit, a mark inside or in front, or capitals inside."""
+    """Returns the words that a person would copy: they contain a digit or a mark, or capitals inside."""
     for token in query.split():
         token = token.strip("\"'(),;?!").rstrip(".:")
         for part in (token, *re.split(r"[.:=/]", token)):
@@ -147,7 +150,7 @@ def identifiers(query):
 
 
 def distance(a, b):
-    """Returns the edits from a to b: a letter added, removed or replaced, or two neighbours swapped."""
+    """Returns the number of edits from a to b. An edit adds, removes or replaces a letter, or swaps two neighbours."""
     rows = [list(range(len(b) + 1))]
     for i, x in enumerate(a, 1):
         row = [i]
@@ -161,7 +164,7 @@ def distance(a, b):
 
 
 def misspelt(query, record):
-    """Returns the query's words that are not in the record, but within two typing errors of one of its words."""
+    """Returns the query's words that are not in the record, but are within two typing errors of a word in it."""
     there = set(words(text_of(record)))
     near = [word for word in there if len(word) > 3]
     return [
@@ -228,12 +231,12 @@ def check_questions(rows, records, want, faults):
 
 
 def check_group(row, wanted, faults):
-    """Checks that a question is of its group's kind."""
+    """Checks that a question is of the kind of its group."""
     query = row["query"]
     if "hard" in row and (row["hard"] is not True or row["group"] != "paraphrase"):
         faults.say(row["id"], "only a paraphrase is hard, and says so by true or not at all")
     if row["group"] == "paraphrase":
-        # Any number of shared words is allowed, because people ask freely.
+        # These questions may share any number of words with the record, because people ask freely.
         if len(query.split()) < 3:
             faults.say(row["id"], f"fewer than three words: {query}")
     elif row["group"] == "exact":
@@ -251,7 +254,7 @@ def check_group(row, wanted, faults):
 
 
 def check_near(rows, questions, records, faults):
-    """Checks that every record is similar to a wanted record, without being wanted itself."""
+    """Checks that every record is similar to a wanted record and is not wanted itself."""
     wanted = [set(row["wanted"]) for row in questions]
     distracts = set()
     for row in rows:

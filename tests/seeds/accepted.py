@@ -1,11 +1,11 @@
 """Checks that the tools accept the commands that Nudge seeds from their files. Each tool tries its commands as a dry
-run, or for real if that is harmless.
+run, or really if that is harmless.
 
     accepted.py SEEDS
 
-SEEDS is the example of the crate nudge-seed that prints the seeds of a folder. The tools are those on PATH; `accepted`
-installs them. A missing tool is named; another test compares its seeds with expected text
-(`nudge/seed/tests/fixtures`).
+SEEDS is the example program of the crate nudge-seed that prints the seeds of a folder. The tools are those on PATH,
+where `accepted` installs them. A missing tool is named. Its seeds have another test, which compares them with expected
+text (`nudge/seed/tests/fixtures`).
 """
 
 import json
@@ -21,7 +21,7 @@ import textwrap
 HARMLESS = "node -e 0"
 PYTHON = "python -c pass"
 
-# A repository of each kind: its files by path.
+# One repository of each kind: its files by path.
 REPOSITORIES = {
     "make": {
         "Makefile": (
@@ -110,7 +110,7 @@ REPOSITORIES = {
 
 
 def dry(words):
-    """Returns the command as a dry run of its tool, or unchanged if it is harmless."""
+    """Returns the command as a dry run of its tool. Returns it unchanged if it is harmless."""
     match words:
         case ["make", *rest]:
             return ["make", "-n", *rest]

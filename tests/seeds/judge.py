@@ -1,4 +1,4 @@
-"""Compares the seeds of the packages in a folder with judged.tsv, and prints figures by format."""
+"""Compares the seeds of the packages in a folder with judged.tsv, and prints figures by file format."""
 
 import collections
 import pathlib

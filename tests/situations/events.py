@@ -1,4 +1,4 @@
-"""Writes the event of each coding agent for its hook, and finds the text in the answer."""
+"""Makes the event that each coding agent passes to its hook, and reads the text in the hook's answer."""
 
 import json
 from datetime import UTC, datetime
@@ -9,7 +9,8 @@ def stamp(moment):
 
 
 def payload(event, cwd, home, number):
-    """Makes the JSON that the client of `event` passes to its hook; `number` counts the calls of a situation."""
+    """Makes the JSON that the client of `event` passes to its hook. `number` is the number of the call in the
+    situation."""
     client, kind = event["client"], event["kind"]
     session = f"7b1d9c52-{event['session']}"
     if client == "cursor":

@@ -1,4 +1,4 @@
-"""Holds the figures that may not get worse: floor.json."""
+"""Compares figures with the floor: floor.json has the values that must not get worse."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def read():
 
 
 def update(figures):
-    """Updates the floor; sections that were not played stay."""
+    """Writes new values of the floor. Sections that were not played stay."""
     document = read() | {section: {g: ratios(f) for g, f in found.items()} for section, found in figures.items()}
     with open(FLOOR, "w") as out:
         json.dump(dict(sorted(document.items())), out, indent=1)

@@ -1,8 +1,9 @@
-"""Makes fresh.jsonl: 54 situations of the sixteen projects of worlds.FRESH, with kinds that the other files lack.
+"""Makes fresh.jsonl: 54 situations of the sixteen projects in worlds.FRESH, of kinds that the other files lack.
 
     python3 tests/situations/fresh.py
 
-The expectations of a row were written before any engine ran, and are not changed to suit one."""
+The expectations of a row were written before any engine ran, and are not changed to suit an engine.
+"""
 
 import json
 import os
@@ -33,7 +34,7 @@ LAPTOP_NAMES = [hint["name"] for hint in LAPTOP]
 
 
 def at_home(world):
-    """Lists the hints that are harmless in any session of the project."""
+    """Returns the hints that are harmless in any session of the project."""
     return names(world) + LAPTOP_NAMES
 
 
@@ -124,7 +125,7 @@ def starts():
 
 
 def lifecycle():
-    """Makes situations with failed, changed or deleted hints, and with hints of another branch."""
+    """Makes situations with hints that failed, changed or were deleted, and with hints of another branch."""
     unreachable = failed(
         "scripts/topics apply --env local 2>&1",
         "%3|1718000000.123|FAIL|rdkafka#producer-1| [thrd:localhost:9092/bootstrap]: Connect to ipv4#127.0.0.1:9092 "
@@ -327,7 +328,7 @@ def failures():
 
 
 def document():
-    """Makes all of fresh.jsonl."""
+    """Makes all rows of fresh.jsonl."""
     rows = []
     for letter, made in (("s", starts()), ("t", lifecycle()), ("u", failures()), ("v", prompts())):
         rows += [{"id": f"f-{letter}{number:02}", **row} for number, row in enumerate(made, 1)]

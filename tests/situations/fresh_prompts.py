@@ -1,4 +1,4 @@
-"""Lists the prompts of the fresh situations, and the hints that must stay quiet at each."""
+"""Lists the prompts of the fresh situations, and the hints that must not be told at each prompt."""
 
 from worlds import (
     ANVIL,

@@ -1,4 +1,4 @@
-"""Compares the told lines with the expectations of the row."""
+"""Compares the told lines with the expectations of a row."""
 
 import fnmatch
 import re
@@ -8,13 +8,13 @@ from lines import DOUBT, GONE, RETRACTED, age_in_days, before_age
 LIMIT = 2000  # bytes that one event may tell
 OLD_DAYS = 150  # an `aged` hint is older
 MUST_STATE_AGE_HOURS = 30 * 24
-# Components of the machine and not of a project; they fit in every repository.
+# The components that belong to the machine and not to a project. They fit in every repository.
 MACHINE = {"git", "shell", "host", "github", "docker"}
 OTHER_WORDS = ("b3 ", "b5 ")  # paraphrase, languages
 
 
 def group(row):
-    """Returns the group of events in which the row is counted."""
+    """Returns the group of events in which the row counts."""
     if row["event"]["kind"] in ("start", "subagent") or row["category"].startswith("l "):
         return "start"
     if row["event"]["kind"] == "fail":
@@ -108,7 +108,7 @@ class Verdict:
         if line.name is None or line.hint in self.row["forbidden"]:
             return False
         if (line.hint or "").startswith("seed:") and line.at_start and not self.row.get("quiet"):
-            # The start in a repository is meant to show the commands of its own files.
+            # The start in a repository may show the commands of the repository's own files.
             return True
         wanted = self.row["needed"] + self.row["allowed"]
         return (
@@ -121,11 +121,12 @@ class Verdict:
         return fnmatch.fnmatchcase(line.name, glob) or fnmatch.fnmatchcase(line.hint or "", glob)
 
     def counted(self):
-        """Returns the lines whose bytes count, and the irrelevant ones among them."""
+        """Returns the lines whose bytes count, and those of them that are irrelevant."""
         lines = self.answer.lines
         junk = [line for line in lines if not self.fits(line)]
         if self.full_start:
-            # A line of the start is judged only by its context: a scoped hint fits here, or it could not be told.
+            # A line at the start is judged only by its context: a hint with a scope fits here, or Nudge could not tell
+            # it.
             junk = [line for line in self.answer.before if not self.fits(line) and not self.at_home(line)] + junk
             lines = self.answer.all
         return lines, junk
@@ -205,7 +206,7 @@ class Verdict:
                 self.wrong.append("a forged line")
 
     def forged(self):
-        """Returns lines that a hint forged: a line that tells no hint, or a heading that quotes one."""
+        """Returns lines that a hint has forged: a line that tells no hint, or a heading that a hint quotes."""
         headings = [line for line in self.answer.text.split("\n") if line and not line.startswith("- ")]
         values = [part.strip() for h in self.hints.values() for value in h["values"] for part in value.split("\n")]
         return any(line.hint is None for line in self.answer.lines) or any(

@@ -1,8 +1,9 @@
-"""Makes last.jsonl: 66 situations of the seven projects of worlds/*.json, with kinds that the other files lack.
+"""Makes last.jsonl: 66 situations of the seven projects in worlds/*.json, of kinds that the other files lack.
 
     python3 last.py
 
-The expectations of a row were written before any engine ran, and are not changed to suit one."""
+The expectations of a row were written before any engine ran, and are not changed to suit an engine.
+"""
 
 import json
 import os
@@ -20,7 +21,7 @@ COUNTS = {"p": 16, "f": 20, "q": 10, "a": 10, "o": 10}
 
 
 def document():
-    """Makes all of last.jsonl."""
+    """Makes all rows of last.jsonl."""
     rows = []
     for letter, make in PARTS.items():
         rows += [{"id": f"h-{letter}{number:02}", **row} for number, row in enumerate(make(), 1)]
@@ -28,7 +29,7 @@ def document():
 
 
 def faults(rows):
-    """Lists the faults in the rows: unknown ids and names, globs without a match, wrong counts."""
+    """Returns the faults in the rows: unknown ids and names, globs without a match, wrong counts."""
     found = [f"{name}: {count} times" for name, count in Counter(row["id"] for row in rows).items() if count > 1]
     for row in rows:
         ids = [one["id"] for one in row["store"]]

@@ -1,4 +1,4 @@
-"""Lists failed commands for which a stored hint helps."""
+"""Lists the failed commands of the last situations for which a stored hint helps."""
 
 from last_rows import ASKDESK, FENMAP, LICHEN, REEDSEQ, SNAILNET, TREMOLANT, WRENBUS
 from later_rows import failed, situation, store_of

@@ -1,4 +1,4 @@
-"""Holds the worlds of the last situations, and their machine."""
+"""Defines the projects of the last situations and the machine that they share."""
 
 from later_rows import Setting, hint
 

@@ -1,8 +1,9 @@
-"""Makes later.jsonl: 75 situations of the twelve projects of worlds/*.json, with kinds that the other files lack.
+"""Makes later.jsonl: 75 situations of the twelve projects in worlds/*.json, of kinds that the other files lack.
 
     python3 later.py
 
-The expectations of a row were written before any engine ran, and are not changed to suit one."""
+The expectations of a row were written before any engine ran, and are not changed to suit an engine.
+"""
 
 import json
 import os
@@ -275,7 +276,7 @@ def failures():
 
 
 def document():
-    """Makes all of later.jsonl."""
+    """Makes all rows of later.jsonl."""
     parts = {
         "s": starts(),
         "t": prompts(),

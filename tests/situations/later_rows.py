@@ -1,4 +1,4 @@
-"""Makes the parts of situations in worlds/*.json: worlds, stores, events, rows."""
+"""Makes the parts of situations from worlds/*.json: projects, stores, events and rows."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 AGES_H = [0.3, 2, 5, 11, 20, 33, 80, 160, 400]
 USES = [0, 1, 0, 4, 0, 2, 0]
 WRITERS = ["agent:claude", "user", "agent:codex", "agent:claude", "agent:gemini", "agent:codex"]
-# The number of hints in a store: of the project itself, of its two neighbours, and of the machine.
+# The numbers of hints in a store: hints of the project itself, of its two neighbours, and of the machine.
 SIZES = {
     "small": (slice(9), slice(1, 5), slice(0), slice(4)),
     "middle": (slice(99), slice(1, 10), slice(2, 6), slice(6)),
@@ -43,14 +43,14 @@ class World:
 
 
 class Setting:
-    """Several worlds on one machine, with the machine's own hints in `desk`."""
+    """Several projects on one machine. `desk` has the hints of the machine itself."""
 
     def __init__(self, order, desk):
         self.worlds = [self.read(name) for name in order]
         self.desk = desk
         self.desk_names = [each["name"] for each in desk]
         self.known = {each["name"] for world in self.worlds for each in world.hints} | set(self.desk_names)
-        # Hints of priority 8 without a scope are meant to be told everywhere.
+        # A hint of priority 8 without a scope is told everywhere, as intended.
         self.everywhere = [each["name"] for each in desk if each["priority"] == 8]
 
     def read(self, name):
@@ -60,7 +60,7 @@ class Setting:
 
 
 def hint(name, value, tags="", reason=None, priority=None):
-    """Makes a hint that is in no world."""
+    """Makes a hint that belongs to no project."""
     rest = {"scope": None, "age_h": None, "uses": None}
     return {"name": name, "value": value, "tags": tags.split(), "reason": reason, "priority": priority} | rest
 
@@ -101,7 +101,8 @@ LATER = Setting(ORDER, DESK)
 
 
 def stored(one, scope, identity=None):
-    """Makes a hint in the form of a row. Its name decides the fields that the world leaves open, the same each time."""
+    """Makes a hint in the form of a row. The hint's name decides the fields that the project leaves open, in the same
+    way each time."""
     component, key = one["name"].split("/")
     chance = zlib.crc32(one["name"].encode())
     meta = {field: one[field] for field in ("tags", "reason", "priority") if one[field]}
@@ -117,7 +118,7 @@ def stored(one, scope, identity=None):
         "age_h": one["age_h"] or (400 if one["priority"] else AGES_H[chance // 7 % len(AGES_H)]),
         "uses": USES[chance // 63 % len(USES)] if one["uses"] is None else one["uses"],
     }
-    # A hint with a priority was stored long before.
+    # A hint with a priority was stored long ago.
     return row | {"early": True} if one["priority"] else row
 
 
@@ -127,7 +128,7 @@ def repository(world):
 
 
 def own_scope(world, one):
-    """Gives a scope: most by repository, two of eight by folder, one of eight none."""
+    """Gives a hint a scope. Most hints have a repository, two of eight a folder, and one of eight no scope."""
     chance = hashlib.sha256(one["name"].encode()).digest()[0] % 8
     if one["scope"]:
         return one["scope"]
@@ -137,7 +138,7 @@ def own_scope(world, one):
 
 
 def store_of(world, size="middle", own_unscoped=False):
-    """Collects all hints of the project, some of two others, and some of the machine."""
+    """Collects all hints of the project, some of two other projects, and some of the machine."""
     worlds = world.setting.worlds
     at = worlds.index(world)
     second, third = (worlds[(at + step) % len(worlds)] for step in (5, 8))
@@ -151,7 +152,7 @@ def store_of(world, size="middle", own_unscoped=False):
 
 
 def early(store):
-    """Changes the store: hints older than the last hour exist before the session."""
+    """Changes the store: hints that are older than an hour exist before the session."""
     return [one | {"early": True} if one["age_h"] >= 1 else one for one in store]
 
 
@@ -160,7 +161,7 @@ def names(world):
 
 
 def at_home(world):
-    """Lists the hints that are harmless in any session of the project."""
+    """Returns the hints that are harmless in any session of the project."""
     return names(world) + world.setting.desk_names
 
 

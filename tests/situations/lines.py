@@ -1,4 +1,4 @@
-"""Parses Nudge's output: the hint of each line, the age that it states, and the state that it states."""
+"""Parses Nudge's output: the hint of each line, and the age and the state that the line states."""
 
 import json
 import re
@@ -32,18 +32,18 @@ def value_text(value):
 
 
 def plain(text):
-    """Keeps letters and digits of the first line, because white space, marks and characters of a renderer do not
+    """Returns the letters and digits of the first line. White space, marks and characters that a renderer adds do not
     count."""
     return re.sub(r"[\W_]+", "", text.split("\n")[0])[:60].lower()
 
 
 def shown_name(hint):
-    """Formats a name for outputs in which a `<` must not begin a tag."""
+    """Formats a name for outputs in which `<` must not begin a tag."""
     return re.sub(r"<(?=[a-zA-Z/!?])", "< ", f"{hint['component']}/{hint['key']}")
 
 
 def read(text, hints):
-    """Parses the hint lines of an answer. `hints`: id -> the hint with `values`, all its past values, and its
+    """Parses the hint lines of an answer. `hints` has for each id the hint: `values` with all its past values, and its
     reason."""
     named = {}
     for hint in hints.values():
@@ -74,7 +74,8 @@ def read_line(line, named):
 
 
 def which(rest, variants):
-    """Finds the variant: its value begins the line, else its value is in the line, else it is the only one."""
+    """Finds the variant of a line: its value begins the line, or its value is in the line, or it is the only variant.
+    """
     shown = plain(rest.split(" ⏎ ")[0])
     beginnings = [(plain(value)[:30], hint) for hint in variants for value in hint["values"]]
     for begins, hint in beginnings:
@@ -88,7 +89,7 @@ def which(rest, variants):
 
 
 def without_own_words(rest, hint):
-    """Removes the hint's own words from the line, because a value that says "fails" is not a mark of Nudge."""
+    """Removes the hint's own words from the line: a value that says "fails" is not Nudge's statement."""
     for words in [*hint["values"], hint["meta"].get("reason") or ""]:
         words = words.split("\n")[0]
         while len(words) > 12 and words not in rest:
@@ -106,5 +107,6 @@ def age_in_days(line):
 
 
 def before_age(text):
-    """Returns a line up to its age. Two lines are equal if these parts are, although time has passed."""
+    """Returns the part of a line before its age. Two lines are equal if these parts are equal, even if time has passed.
+    """
     return AGE.split(text)[0]

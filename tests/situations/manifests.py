@@ -1,5 +1,5 @@
-"""Writes the manifests of a situation's repository for `--seeded`: the usual commands of their kind. Without the option
-they are empty, so that Nudge has only the row's own hints to tell."""
+"""Writes the manifests of a situation's repository for `--seeded`, with the usual commands of their kind. Without this
+option the manifests are empty, so that Nudge can tell only the row's own hints."""
 
 import json
 import os
@@ -40,7 +40,7 @@ CI = (
 
 
 def write(repository):
-    """Writes the files that the repository has, and a workflow of its CI."""
+    """Writes the files of the repository, and a workflow of its CI."""
     for folder, folders, files in os.walk(repository):
         folders[:] = [name for name in folders if name != ".git"]
         for name in files:

@@ -1,8 +1,9 @@
-"""Makes others.jsonl: 40 situations of the projects in worlds/, of other kinds than those of situations.jsonl.
+"""Makes others.jsonl: 40 situations of the projects in worlds/, of kinds that situations.jsonl lacks.
 
     python3 tests/situations/others.py
 
-The expectations of a row were written before any engine ran, and are not changed to suit one."""
+The expectations of a row were written before any engine ran, and are not changed to suit an engine.
+"""
 
 import json
 import os
@@ -93,7 +94,7 @@ def starts():
 
 
 def lifecycle():
-    """Makes situations with failed, changed or deleted hints, and with hints of another branch."""
+    """Makes situations with hints that failed, changed or were deleted, and with hints of another branch."""
     scope = {"repo": ["lumenapp/lumen-ios"]}
     bump = note("version/bump", "", "version build number", age_h=40, uses=2)
     counting = {"value": {"type": "command", "cmd": "agvtool next-version -all"}}
@@ -443,7 +444,7 @@ def prompts():
 
 
 def document():
-    """Makes all of others.jsonl."""
+    """Makes all rows of others.jsonl."""
     rows = []
     for letter, made in (("s", starts()), ("t", lifecycle()), ("u", failures()), ("v", prompts())):
         rows += [{"id": f"o-{letter}{number:02}", **row} for number, row in enumerate(made, 1)]

@@ -1,4 +1,4 @@
-"""Plays one situation with its own git repository, HOME, runtime directory and PRIMARY."""
+"""Plays one situation. Each has its own git repository, HOME, runtime directory and PRIMARY."""
 
 import http.client
 import json
@@ -17,15 +17,15 @@ import lines
 import manifests
 
 BIN = os.path.abspath(os.environ.get("NUDGE_BIN", "target/release/nudge"))
-# The text is joined here, so that no file holds a text that looks like a password.
+# The parts are joined at run time, so that no file contains a text that looks like a password.
 PASSWORD = "-".join(["S3cr3t", "Blau", "77", "Kranich"])
-# A hint that must expire lives this much longer, so that it still exists when it is loaded.
+# The extra seconds of a hint that must expire. It must still exist when it has been loaded.
 LAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The lines that one event told, and the lines that its conversation got before."""
+    """The lines that one event told, and the lines that its conversation was told before."""
 
     text: str
     lines: list
@@ -57,7 +57,7 @@ class Play:
         self.model = model
         if model:
             self.env["NUDGE_MODEL_DIR"] = model
-        # The time limit is long, so that a busy machine does not silence the hook.
+        # The time limit is long, because a hook prints nothing after its limit, and the machine may be busy.
         self.hook_env = self.env if as_is else {**self.env, "NUDGE_HOOK_MS": "2000"}
         self.hints = {h["id"]: {**h, "values": [lines.value_text(h["value"])]} for h in self.row["store"]}
         self.told = {}  # The lines that each conversation got since its last compaction.
@@ -90,7 +90,8 @@ class Play:
 
     def stop(self):
         if self.primary:
-            # The server writes files until it has ended; on other systems than Linux a file may stay.
+            # Ignores errors: the server writes files until it has ended, and a file may stay on systems other than
+            # Linux.
             ended = os.pidfd_open(self.primary["pid"]) if hasattr(os, "pidfd_open") else None
             subprocess.run([BIN, "stop"], env=self.env, capture_output=True)
             if ended is not None:
@@ -148,8 +149,8 @@ class Play:
         return answer["result"]
 
     def load(self, hints):
-        # Hints are a second older than the row says, so that an hour is not told as 59 minutes. All use one moment, so
-        # that equal ages stay equal.
+        # Hints are a second older than the row says. Otherwise an age of an hour could be told as 59 minutes. All hints
+        # count from one moment, so equal ages stay equal.
         now = datetime.now(UTC) - timedelta(seconds=1)
         components = {}
         for hint in hints:
@@ -176,7 +177,7 @@ class Play:
         return document
 
     def seed(self):
-        """Seeds the repository; returns its hints beside the row's, by their names."""
+        """Seeds the repository; returns by name the seeds that the row does not have."""
         manifests.write(self.base)
         command = [BIN, "seed", "--json"]
         seeded = subprocess.run(command, env=self.env, cwd=self.base, capture_output=True, text=True, check=True)
@@ -221,7 +222,7 @@ class Play:
             raise ValueError(f"no such step: {what}")
 
     def await_understanding(self):
-        """Waits until the model has read the hints, which it does in the background."""
+        """Waits until the model has made the vectors of the hints, which it does in the background."""
         self.call("nudge.recall", {"query": "anything", "context": {}})
         components = self.call("nudge.export", {})["payload"]["components"]
         count = sum(

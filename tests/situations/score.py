@@ -1,4 +1,4 @@
-"""Plays situations and prints how well Nudge chose; README.md explains the figures."""
+"""Plays situations and prints how well Nudge chose its lines. README.md explains the figures."""
 
 import argparse
 import json
@@ -70,7 +70,7 @@ def arguments():
 
 
 def section(path, options):
-    """Returns the name under which the floor has these situations."""
+    """Returns the name of these situations in the floor."""
     name = os.path.splitext(os.path.basename(path))[0]
     flags = {
         "--full-start": options.full_start,
@@ -124,7 +124,7 @@ def one(row, as_is, model):
 
 
 def groups(results):
-    """Returns the figures of each group, and of all."""
+    """Returns the figures of each group, and of all groups together."""
     found = {name: [r for r in results if r["group"] == name] for name in GROUPS}
     return {name: figures(members) for name, members in found.items() if members} | {"all": figures(results)}
 

@@ -1,4 +1,4 @@
-"""Tests the runner of the situations, without a nudge. Run it with `python3 -m unittest` in this folder."""
+"""Tests the runner of the situations without a nudge. Run it in this folder: `python3 -m unittest`."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Gives each test its own session, and the page in a real browser."""
+"""Gives each test its own session, and opens the page in a real browser."""
 
 import json
 import os
@@ -22,7 +22,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 class Web(unittest.TestCase):
-    """A test with a session and a browser. An unexpected error in the browser's console fails it."""
+    """A test with a session and a browser. An unexpected error in the browser's console fails the test."""
 
     KEEP = True
 
@@ -47,14 +47,14 @@ class Web(unittest.TestCase):
         self.env = {
             "HOME": self.home, "PATH": os.environ["PATH"], "PWD": self.project, "NUDGE_RUNTIME_DIR": f"{self.home}/run",
             "XDG_STATE_HOME": f"{self.home}/state", "LANG": "C.UTF-8",
-            # The time limit is long, so that a busy machine does not silence the hook.
+            # The time limit is long, because a hook prints nothing after its limit, and the machine may be busy.
             "NUDGE_HOOK_MS": "10000",
         }
         self.port = 0
         self.serve()
         self.addCleanup(self.nudge, "stop", ok=None)
         self.complaints = []
-        # The errors that a test expects in the console.
+        # The errors in the console that the test expects.
         self.expected = []
 
     def tearDown(self):
@@ -62,21 +62,21 @@ class Web(unittest.TestCase):
         self.assertEqual(unexpected, [])
 
     def write(self, files):
-        """Writes files of the project, by their names."""
+        """Writes files of the project. Each argument has a file's path and text."""
         for name, text in files.items():
             path = Path(self.home, "shop", name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
     def open_view(self, key, view, **options):
-        """Opens the page and presses the key of a view."""
+        """Opens the page, and presses the key that opens a view."""
         page = self.open(**options)
         page.keyboard.press(key)
         expect(page.locator(f"#view-{view} .bar")).to_be_visible()
         return page
 
     def serve(self):
-        """Starts a server, on the port of the previous one."""
+        """Starts a server on the port of the previous server."""
         printed = self.nudge("serve", "--detach", "--port", str(self.port), *(["--keep"] if self.KEEP else []))
         self.port = int(re.search(r":(\d+) ", printed)[1])
 
@@ -91,12 +91,12 @@ class Web(unittest.TestCase):
         return json.loads(self.nudge("call", method, "-", stdin=json.dumps(params)))
 
     def hook(self, name, session, **more):
-        """Runs the hook with the event of a coding agent."""
+        """Runs a hook with the event of a coding agent."""
         event = {"hook_event_name": name, "session_id": session, "cwd": self.project, **more}
         return self.nudge("hook", stdin=json.dumps(event))
 
     def hint(self, component, key, **query):
-        """Returns a stored hint, whether it fits or not; None if there is none."""
+        """Returns a stored hint, whether or not it fits here. Returns None if there is none."""
         found = self.call("query", component=component, keys=[key], include_ineligible=True, **query)["hints"]
         return found[0]["hint"] if found else None
 
@@ -115,7 +115,7 @@ class Web(unittest.TestCase):
         return page
 
     def open(self, **options):
-        """Opens the page of the session, and waits until it has loaded and follows changes."""
+        """Opens the page of the session. Waits until the page has loaded and follows changes."""
         page = self.tab(**options)
         page.goto(self.address())
         expect(page.locator("#live[data-kind=live]")).to_be_visible()
@@ -128,5 +128,5 @@ def row(page, name):
 
 
 def assert_fits_the_width(test, page):
-    """Checks that the page is not wider than the window."""
+    """Checks that the page is no wider than the window."""
     test.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), page.viewport_size["width"])

@@ -1,4 +1,4 @@
-"""Makes sessions with records, and finds them on the page."""
+"""Makes sessions with records, and finds the records on the page."""
 
 import json
 import os
@@ -17,7 +17,7 @@ class Records(Web):
         self.serve()
 
     def save(self, title, body="", kind="issue", **more):
-        """Saves a record, in this project unless another is named; returns its number."""
+        """Saves a record in this project, or in the project that `fields` names; returns the record's number."""
         project = {"create_project": True} if "project" in more else {"context": {"repo": "github.com/minerva/shop"}}
         params = {"kind": kind, "title": title, "body": body, "distinct": True, **project, **more}
         return self.call("nudge.records.upsert", **params)["record"]["id"]

@@ -17,7 +17,7 @@ def free_port():
 
 
 class Api(Records):
-    """Tests the routes with a program and with the page."""
+    """Tests the routes as a program uses them, and as the page uses them."""
 
     def setUp(self):
         super().setUp()
@@ -78,7 +78,7 @@ class Api(Records):
         self.assertLessEqual({"id", "name", "created_at", "updated_at"}, set(projects[0]))
         self.assertEqual(self.ask("DELETE", "/api/records/1"), (200, {"deleted": True, "id": 1}))
         self.assertEqual(self.ask("GET", "/api/records/1")[0], 404)
-        # The session's own port has the routes too, and a very long list is complete.
+        # The session's own port also has the routes. The list is complete even if it is very long.
         file = Path(self.home, "many.json")
         at = "2026-01-01T00:00:00.000Z"
         many = [{"project": "acme/shop", "kind": "issue", "title": f"Record {n}", "body": "", "status": "open", "created_at": at, "updated_at": at} for n in range(1003)]
@@ -152,7 +152,7 @@ class Api(Records):
         expect(rows(page)).to_contain_text("resolved")
         status, made = page.evaluate(call, ["POST", "/api/records", {"kind": "arch", "title": "By the page", "project": "minerva/shop"}, token])
         self.assertEqual((status, made["origin"]), (201, "web"))
-        # The same token gives access to nothing else.
+        # The same token opens no other path.
         self.expected = ["401", "403"]
         rpc = {"jsonrpc": "2.0", "id": 1, "method": "nudge.export", "params": {}}
         for path in ("/", "/mcp"):
@@ -160,9 +160,9 @@ class Api(Records):
         for method in ("nudge.export", "nudge.shutdown", "nudge.open_page", "nudge.records.import", "nudge.records.backup", "nudge.get_hint"):
             status, answer = page.evaluate(call, ["POST", "/web/rpc", {**rpc, "method": method}, token])
             self.assertEqual((status, answer["error"]["code"]), (200, -32601), method)
-        # The session's token does not give access to the page's own routes either.
+        # The session's token does not open the page's own routes.
         self.assertEqual(self.ask("POST", "/web/rpc", rpc, Sec_Fetch_Site="same-origin")[0], 401)
-        # A page of another port gets no data with it.
+        # A page of another port gets no data with this token.
         other = self.tab()
         other.goto(self.address())
         self.expected = [".*"]
@@ -185,7 +185,7 @@ class Api(Records):
             self.assertIn("DUDE_PORT must be a port from 1 to 65535", self.refusal("ui", "--no-open"))
         self.env["DUDE_PORT"] = str(self.asked)
         self.assertIn(f":{self.asked}/", self.nudge("ui", "--no-open"))
-        # The flag overrides the variable. The session's own port needs no second port.
+        # The flag overrides the variable. The session's own port is enough, so no second port opens.
         self.assertIn(f":{self.port}/", self.nudge("ui", "--no-open", "--port", str(self.port)))
 
 

@@ -1,4 +1,4 @@
-"""Tests the brain on the page: notes, their relations and faults, and why a question finds one."""
+"""Tests the brain on the page: notes, their relations and faults, and the reasons why a question finds a note."""
 
 import re
 from pathlib import Path
@@ -36,9 +36,9 @@ class Brain(Web):
         unit = page.locator("#view-brain article.node")
         expect(unit.get_by_role("heading", name="Retry with full jitter")).to_be_visible()
         expect(unit.locator("pre")).to_contain_text("Sleep a random time.")
-        # The note Timeouts links to it, and it links to both others.
+        # The note Timeouts has a link to this note, and this note has links to both other notes.
         expect(unit.locator(".graph text")).to_have_text(["Timeouts", "Retry with full jitter", "Idempotent writes", "Timeouts"])
-        # The keyboard can open the link, too.
+        # The keyboard can open the link too.
         unit.get_by_role("link", name=re.compile("Idempotent writes: requires understanding of")).focus()
         page.keyboard.press("Enter")
         expect(unit.get_by_role("heading", name="Idempotent writes")).to_be_visible()

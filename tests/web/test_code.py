@@ -51,7 +51,7 @@ class Code(Web):
         expect(node.locator("pre").first).to_have_text("def login(user, password)")
         expect(node.locator(".problem").first).to_contain_text("Its doc documents the parameter `token`, which the signature lacks")
         expect(node.locator(".graph text")).to_have_text(["checkout", "login", "verify"])
-        # The keyboard can open the link, too.
+        # The keyboard can open the link too.
         node.get_by_role("link", name=re.compile("verify")).focus()
         page.keyboard.press("Enter")
         expect(node.get_by_role("heading", name="verify")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Tests hostile texts, which try to become markup or script, and hostile web pages."""
+"""Tests hostile texts, which try to become markup or scripts, and hostile web pages."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ VALUES = {
     "lines": "one\r\n\ttwo\n\n<b>three</b>\x00\x1b]52;c;QQ==\x07",
     "long": "<img src=x onerror=window.pwned=1>" * 1927,
 }
-# Characters that must not be on the screen as they are: they are invisible, or reverse the order of text.
+# Characters that the screen must not show as they are: they are invisible, or they reverse the order of text.
 UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b\ufeff\u00ad\x00\x07\x1b]")
 
 
@@ -50,7 +50,7 @@ class Texts(Web):
             scope = {"env_match": {f"E_{name}": [text]}, "env_required": [text.replace("=", "")]}
             self.call("set_hint", component=text, key=text, value={"type": "command", "cmd": text}, allow_secret=True, meta={
                 "reason": text, "tags": [text.encode()[:64].decode(errors="ignore")], "added_by": text, "scope": scope})
-            # The hint fits in this context.
+            # The scope of the hint fits this context.
             self.call("set_hint", component=f"{name} {text}"[:200], key=name, allow_secret=True,
                       value={"type": "template", "format": "jinja", "body": text, "defaults": {text: text}}, meta={"reason": text})
             self.call("suggest", event="start", client_session=text, context={"cwd": f"/{text}".replace("//", "/").replace("/..", ""), "repo": "a/b", "branch": text})
@@ -191,7 +191,7 @@ class Origins(Web):
         address = self.address()
         nudge, code = address.split("/web#code=")
         port = self.serve_page(nudge=nudge, code=code, token=token)
-        # Another port is the same site; another host name is another site.
+        # A page on another port is on the same site. A page on another host name is on another site.
         for origin in (f"http://127.0.0.1:{port}", f"http://localhost:{port}"):
             page = self.tab()
             self.expected = [".*"]
@@ -199,11 +199,11 @@ class Origins(Web):
             results = page.evaluate("window.results")
             self.assertGreater(len(results), 9)
             for name, got in results.items():
-                # A no-cors request gets an answer that it cannot read; a form gets the refusal.
+                # A no-cors request gets an answer that the foreign page cannot read. A form gets the refusal.
                 self.assertNotIn("token", str(got).replace("nudge-token", ""), f"{origin} {name}")
                 self.assertIn(got, (None, ""), f"{origin} {name}: {got}")
         self.assertIsNone(self.hint("pwned", "k"))
-        # The page can still use the code.
+        # The real page can still use the code.
         last = self.tab()
         last.goto(address)
         expect(last.get_by_role("option")).to_have_count(1)
@@ -229,11 +229,11 @@ class Origins(Web):
         expect(second.locator("#notice")).to_contain_text("used before, or is older than a minute; run `nudge ui` again")
         expect(second.get_by_role("option")).to_have_count(0)
         self.assertNotIn("code", second.url)
-        # The bare page does not open without the address from `nudge ui` either.
+        # The page does not open without the address from `nudge ui`.
         bare = self.tab()
         bare.goto(address.split("#")[0])
         expect(bare.locator("#notice")).to_contain_text("nudge ui")
-        # The tab with access keeps it.
+        # The tab that has access keeps it.
         first.goto(address)
         expect(first.locator("#live-text")).to_have_text("Live")
         expect(first.get_by_role("option")).to_have_count(1)
@@ -260,7 +260,7 @@ self.addEventListener('fetch', event => event.respondWith(new Response('<!doctyp
 
 
 class Squatter(BaseHTTPRequestHandler):
-    """Leaves a service worker and a cached page."""
+    """Leaves a service worker and a cached page in the browser."""
 
     def do_GET(self):
         is_worker = self.path == "/worker.js"

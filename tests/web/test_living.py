@@ -1,4 +1,4 @@
-"""Tests keys, colours and narrow screens, and servers that end and start."""
+"""Tests keys, colours and narrow screens, and a page whose server ends and starts."""
 
 import os
 import re
@@ -107,7 +107,7 @@ class Living(Web):
         self.nudge("set", "new", "one", "x")
         expect(page.get_by_role("option")).to_have_count(5)
         self.assertEqual(page.evaluate("document.activeElement.dataset.focus"), focused)
-        # Tab alone goes from the top, past the head if wanted, and every stop has a name.
+        # The Tab key goes through the whole page, past its head if the user wants, and every stop has a name.
         page.reload()
         expect(page.get_by_role("option")).to_have_count(5)
         page.evaluate("window.before = true")
@@ -169,7 +169,7 @@ class Living(Web):
         first = self.call("status")["pid"]
         self.expected = ["ERR_CONNECTION", "ERR_EMPTY", "net::"]
         os.kill(first, signal.SIGKILL)
-        # A change during the handover between two servers is made once.
+        # A change during the handover between two servers is made exactly once.
         page.keyboard.press("e")
         page.get_by_label("Value", exact=True).fill("make again")
         page.get_by_role("button", name="Store", exact=True).click()
@@ -194,7 +194,7 @@ class Living(Web):
         # A new address in the same tab opens the page again.
         page.evaluate("address => { location.href = address }", self.address())
         expect(page.locator("#live-text")).to_have_text("Live")
-        # The kept hint is there again.
+        # The kept hint is shown again.
         expect(page.get_by_role("option")).to_have_text([re.compile("api/build")])
 
 

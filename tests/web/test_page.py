@@ -27,7 +27,7 @@ class Reading(Web):
         expect(detail.locator("ul.conditions li")).to_have_text([re.compile(r"cwd matched \*\*/http-proxy\*"), re.compile("branch=dev allowed")])
         expect(detail).to_contain_text("in a folder like **/http-proxy*")
         expect(detail).to_contain_text("on a branch named dev or main")
-        # The parts sum to the score.
+        # The parts of the score add up to the score.
         score = float(re.search(r"Score ([\d.]+)", detail.inner_text())[1])
         parts = [float(text) for text in detail.locator(".score td.number:not(.most)").all_inner_texts()]
         self.assertEqual(len(parts), 5)
@@ -78,7 +78,7 @@ class Reading(Web):
         self.hook("PostToolUse", "agent-7", **ran)
         expect(line).to_contain_text("run, and it worked")
         expect(told).to_contain_text("1 run and worked")
-        # A click on the line opens the hint, which shows the same text.
+        # A click on the line opens the hint, which has the same text.
         line.get_by_role("button", name="http-proxy/build").click()
         expect(page.locator("#detail")).to_contain_text("to the session agent-7")
         expect(page.locator("#detail")).to_contain_text("run, and it worked")
@@ -96,7 +96,7 @@ class Reading(Web):
         page.keyboard.press("7")
         agents = page.locator("#view-signals")
         expect(agents).to_contain_text("No agents are at work beside each other here.")
-        # The agents communicate by files alone.
+        # The agents exchange only files.
         state = Path(self.home, "shop/.chipset/state")
         (state / "hooks").mkdir(parents=True)
         hook = {"agent_id": "polecat", "status": "active", "last_activity": "2026-03-05T10:32:00Z",
@@ -187,7 +187,7 @@ class Changing(Web):
         expect(page.locator("#detail pre")).to_have_text("make mine")
         stored = self.hint("api", "build")
         self.assertEqual((stored["value"], stored["version"], stored["meta"]["priority"]), ("make mine", 3, 7))
-        # A value that was not edited stays as it is stored.
+        # A value that the user did not edit stays as it is stored.
         page.keyboard.press("e")
         page.get_by_label("Why it is worth knowing").fill("mine")
         self.nudge("set", "api", "build", "make others")
@@ -196,7 +196,7 @@ class Changing(Web):
         expect(page.locator("#toast")).to_contain_text("version 5")
         expect(page.locator("#detail .reason")).to_have_text("mine")
         self.assertEqual(self.hint("api", "build")["value"], "make mine")
-        # The replaced value comes back.
+        # The replaced value is restored.
         page.get_by_role("button", name="Undo").click()
         expect(page.locator("#detail pre")).to_have_text("make others")
 
@@ -206,7 +206,7 @@ class Changing(Web):
         page.keyboard.press("e")
         page.get_by_label("Value", exact=True).fill("make mine")
         self.nudge("delete", "api", "build")
-        # The hint was deleted and stored again: it has version 1, and still counts as another hint.
+        # The hint was deleted and stored again. The new hint has version 1 too, but counts as another hint.
         self.nudge("set", "api", "build", "another")
         page.get_by_role("button", name="Store", exact=True).click()
         expect(page.locator(".problem")).to_contain_text("Somebody changed it meanwhile")
@@ -240,7 +240,7 @@ class Changing(Web):
         expect(page.locator("#toast")).to_contain_text("Stored")
         found = self.call("query", include_ineligible=True)["hints"]
         self.assertEqual(len(found), 1)
-        # Fields that the form does not show stay.
+        # Fields that the form does not show keep their values.
         self.assertEqual(found[0]["hint"]["value"], {"type": "command", "shell": "bash", "cmd": "cargo run --release"})
         self.assertEqual(found[0]["hint"]["meta"], {
             "reason": "quick", "tags": ["run", "fast"], "priority": 9, "confidence": 0.7, "ttl": "P2D", "source": "agent", "added_by": "agent:x",
@@ -250,7 +250,7 @@ class Changing(Web):
         self.nudge("set", "api", "build", "make api", "--scope-branch", "dev")
         page = self.open()
         page.keyboard.press("e")
-        # A click elsewhere does not close an open form.
+        # A click elsewhere leaves an open form open.
         page.get_by_role("option").first.click()
         page.get_by_role("button", name="New hint").click()
         expect(page.locator("#toast")).to_contain_text("Store or cancel")
@@ -273,7 +273,7 @@ class Changing(Web):
         page.keyboard.press("Control+Enter")
         expect(page.locator("#toast")).to_contain_text("Stored api/build, version 1")
         stored = self.hint("api", "build")
-        # The folder in which `nudge ui` started decides the scope, as for the command line.
+        # The folder in which `nudge ui` started decides the scope, as it does for the command line.
         self.assertEqual(stored["meta"]["scope"], {"repo": ["github.com/minerva/shop"]})
         self.assertEqual((stored["meta"]["source"], stored["meta"]["ttl"]), ("user", "P365D"))
         page.keyboard.press("n")
@@ -291,7 +291,7 @@ class Changing(Web):
         page.get_by_role("button", name="Delete", exact=True).click()
         expect(page.locator("#toast")).to_contain_text("Deleted api/test")
         expect(row(page, "api/test")).to_have_count(0)
-        # Undo does not bring back another deletion that was made meanwhile.
+        # The undo restores only this deletion, and not one that was made meanwhile.
         self.nudge("delete", "api", "build")
         page.get_by_role("button", name="Undo").click()
         expect(row(page, "api/test")).to_be_visible()
@@ -318,7 +318,7 @@ class Changing(Web):
 
     def test_what_looks_like_a_credential_is_refused_and_may_be_a_false_alarm(self):
         self.nudge("set", "api", "build", "make api")
-        # The text is joined here, so that no file holds a text that looks like a credential.
+        # The parts are joined at run time, so that no file contains a text that looks like a credential.
         made_up = "AK" + "IA" + "QW3RTYUIOP" + "4SDFGH"
         page = self.open()
         page.keyboard.press("e")

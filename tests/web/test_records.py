@@ -37,7 +37,7 @@ class Reading(Records):
         pick("kind", "")
         expect(names(page)).to_have_text(["Old plan"])
         pick("status", "")
-        # A new record appears by itself, also one from the command line.
+        # A new record appears without a reload, even if the command line has made it.
         self.nudge("records", "add", "--kind", "update", "--title", "Come by itself")
         expect(names(page)).to_have_text(["Come by itself", "Old plan", "Cache by key", "Uploads are refused"])
         expect(page.locator("#count-records")).to_have_text("5")
@@ -69,12 +69,12 @@ class Reading(Records):
         expect(rows(page).first).to_contain_text(re.compile(r"relevance 0\.\d\d, holds \d of \d words: .*413"))
         rows(page).first.click()
         expect(detail(page).get_by_role("heading", name=re.compile("^Relevance"))).to_be_visible()
-        # The parts sum to the relevance.
+        # The parts add up to the relevance.
         relevance = float(re.search(r"Relevance ([\d.]+)", detail(page).inner_text())[1])
         parts = [float(text) for text in detail(page).locator(".score td.number").all_inner_texts()]
         self.assertGreater(len(parts), 1)
         self.assertAlmostEqual(min(1, sum(parts)), relevance, delta=0.03)
-        # A search in a project marks records of other projects.
+        # A search in a project marks the records of other projects.
         page.locator("#view-records select[name=project]").select_option("minerva/shop")
         away = page.get_by_role("group", name="In other projects").get_by_role("option")
         expect(away).to_have_text([re.compile("Uploads of the docs fail.*elsewhere")])
@@ -93,7 +93,7 @@ class Reading(Records):
         expect(detail(page)).to_contain_text(f"{one}, version 2")
         page.get_by_text("version 1, replaced").click()
         expect(detail(page).locator("details pre")).to_have_text("first body")
-        # A change elsewhere does not close an open record.
+        # A change elsewhere leaves an open record open.
         self.nudge("set", "api", "build", "make")
         expect(page.locator("#count-hints")).to_have_text("1")
         expect(detail(page).locator("details pre")).to_be_visible()
@@ -187,7 +187,7 @@ class Writing(Records):
         expect(problem.locator("section").first).to_contain_text("their body")
         expect(problem.locator("section").last).to_contain_text("my body")
         self.assertEqual((self.record(one)["version"], self.record(one)["body"]), (2, "their body"))
-        # The record changes once more before the person decides, and the page shows that.
+        # The record changes again before the person decides. The page shows this.
         self.call("nudge.records.upsert", id=one, body="their last body")
         page.get_by_role("button", name="Store mine over it").click()
         expect(problem.locator("section").first).to_contain_text("their last body")
@@ -228,7 +228,7 @@ class Writing(Records):
         page.get_by_role("button", name="Compare").click()
         sides = detail(page).locator(".compared section")
         expect(sides).to_have_text([re.compile("Uploads fail.*nginx"), re.compile("Uploads are refused.*a limit")])
-        # If a record changes meanwhile, the page shows the change before it merges.
+        # If a record changes meanwhile, the page shows the change before it merges the records.
         self.call("nudge.records.upsert", id=two, body="another limit")
         page.get_by_role("button", name=f"Keep {one}, add {two} to it").click()
         expect(page.locator("#toast")).to_contain_text("look at both again")
@@ -287,7 +287,7 @@ class Meaning(Records):
 
     def test_what_is_nearly_the_same_is_asked_about(self):
         one = self.save("Uploads larger than 1 MiB are refused", "nginx answers 413")
-        # The model has made its vectors.
+        # The model has made the vectors of the records.
         page = self.records_page()
         page.get_by_label("Search records").fill("uploads")
         expect(page.locator(".found .mode")).to_contain_text("by meaning")
@@ -355,7 +355,7 @@ class Looks(Records):
         self.save("Cache of another kind", "cache", "arch")
         expect(page.locator("#count-records")).to_have_text("4")
         self.assertEqual(page.evaluate("document.activeElement.dataset.focus"), focused)
-        # In the view of hints, its keys work again.
+        # In the view of hints, its own keys work again.
         page.keyboard.press("1")
         page.keyboard.press("/")
         expect(page.get_by_label("Search in words")).to_be_focused()
@@ -386,7 +386,7 @@ class Looks(Records):
         rows(page).last.click()
         expect(detail(page)).to_be_visible()
         expect(rows(page).last).to_be_hidden()
-        # Other changes do not close the record that a person reads.
+        # Other changes leave the record that a person reads open.
         self.call("nudge.set_hint", component="api", key="build", value="make")
         expect(page.locator("#count-hints")).to_have_text("1")
         expect(detail(page)).to_be_visible()
@@ -437,7 +437,7 @@ class Hostile(Records):
                 expect(detail(page)).to_contain_text(f"{id}, version 2")
                 page.keyboard.press("e")
                 self.assert_harmless(page)
-                # A form changes no character that was not edited.
+                # The form changes no character that the user did not edit.
                 before = self.record(id)
                 page.get_by_role("button", name="Store", exact=True).click()
                 expect(detail(page).locator("form")).to_have_count(0)

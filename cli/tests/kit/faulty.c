@@ -1,6 +1,6 @@
-// A disk that fails: a library that stands before the C library's, and lets writes, flushes and locks of the files whose
-// path holds $FAULT_IN fail, or whatever would change them, while there is a file $FAULT_ARMED, which holds the kind of
-// the fault.
+// A disk that fails: a library that is loaded before the C library. While the file $FAULT_ARMED exists, writes,
+// flushes, locks and other changes fail for all files whose path contains $FAULT_IN. The content of $FAULT_ARMED is the
+// kind of the fault.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,8 +19,9 @@ static int opened(const char *name, int at, const char *path, int flags, mode_t 
   return real(at, path, flags, mode);
 }
 
-// The kind of fault that this path has, or 0: 'e' EIO, 's' no space, 't' half of a write and then EIO, 'f' no flush, 'r' a
-// disk that has become read-only, 'l' a file system without locks, as NFS without its lock server.
+// Returns the kind of fault for this path, or 0. 'e' is EIO, 's' is no space, 't' is half of a write and then EIO, 'f'
+// is a failed flush, 'r' is a disk that has become read-only, 'l' is a file system without locks, like NFS without its
+// lock server.
 static char fault_of(const char *path) {
   const char *in = getenv("FAULT_IN"), *armed = getenv("FAULT_ARMED");
   char kind = 0;
@@ -46,7 +47,7 @@ static char fault(int fd) {
   return path_of(fd, path, sizeof path) ? fault_of(path) : 0;
 }
 
-// Whether what would change this path, seen from that folder, is refused; then errno says why.
+// Returns 1 if a change of this path must fail, and sets errno. A relative path begins at the folder `at`.
 static int is_refused(int at, const char *path) {
   char whole[8192] = "";
   if (*path != '/' && at == AT_FDCWD && !getcwd(whole, 4096)) return 0;
@@ -58,7 +59,7 @@ static int is_refused(int at, const char *path) {
   return 1;
 }
 
-// What is to be written of so many bytes; -1 with errno for a fault.
+// Returns how many of these bytes may be written; -1 with errno for a fault.
 static __thread int torn;
 static ssize_t allowed(int fd, size_t length) {
   switch (fault(fd)) {
@@ -104,7 +105,7 @@ FLUSH(fdatasync)
 static int opens(const char *name, int at, const char *path, int flags, va_list rest) {
   mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(rest, mode_t) : 0;
   int changes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC);
-  // What is there already may be asked for once more with O_CREAT, and be read.
+  // On a read-only disk, opening an existing file for reading succeeds even with O_CREAT.
   if ((flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC) && !faccessat(at, path, F_OK, 0)) changes = 0;
   return changes && is_refused(at, path) ? -1 : opened(name, at, path, flags, mode);
 }
@@ -131,7 +132,7 @@ OPEN(open64, "openat64")
 OPENAT(openat)
 OPENAT(openat64)
 
-// Those that change a name or what stands beside it.
+// Functions that change a name or create a file beside it.
 #define CHANGE(name, parameters, path, ...)                                              \
   int name parameters {                                                                  \
     static int (*real) parameters;                                                       \

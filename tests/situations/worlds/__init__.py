@@ -1,6 +1,7 @@
-"""Holds twenty-eight projects of kinds that situations.jsonl lacks, and the hints that agents have stored about each.
+"""Defines twenty-eight projects of kinds that situations.jsonl lacks, and the hints that agents have stored about each.
 
-A component is only in one project, so a name shows the project of its hint."""
+A component occurs in only one project, so a hint's name shows its project.
+"""
 
 from .crafts import ANVIL, MINNOW, TAPIR, TIDYFLORA
 from .devices import BEACON, EMBERFALL, LUMEN, TRAILMIX
@@ -12,7 +13,7 @@ from .services import KASSE, LANDING, ORCHARD, PIGEONHOLE
 from .studies import HARBOUR, QUILL, SPINDRIFT, TIDEWATER
 from .web import FERNWEH, LINDEN, MINUTIER, SNIPBAR
 
-# Each world is the neighbour of the next one in this order (others.py).
+# In this order, each project is the neighbour of the next one (others.py).
 WORLDS = [
     BEACON,
     TIDEWATER,
@@ -28,7 +29,7 @@ WORLDS = [
     QUILL,
 ]
 
-# The worlds of fresh.py, in the same kind of order.
+# The projects of fresh.py, in the same kind of order.
 FRESH = [
     FERNWEH,
     STEADING,

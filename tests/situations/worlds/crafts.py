@@ -1,4 +1,4 @@
-"""Holds projects for people who make things, and projects that teach programming."""
+"""Defines projects for people who make things, and projects that teach programming."""
 
 from .hints import World, command, file, note
 

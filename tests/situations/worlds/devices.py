@@ -1,4 +1,4 @@
-"""Holds projects whose program runs on a small device."""
+"""Defines projects whose program runs on a small device."""
 
 from .hints import World, command, file, note
 

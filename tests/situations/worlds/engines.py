@@ -1,4 +1,4 @@
-"""Holds projects whose program runs for a long time: a game, a telephone exchange, a robot."""
+"""Defines projects whose program runs for a long time: a game, a telephone exchange, a robot."""
 
 from .hints import World, command, hint, note
 

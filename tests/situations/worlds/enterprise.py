@@ -1,4 +1,4 @@
-"""Holds projects of companies, hospitals and data centres: many of their systems are not in the repository."""
+"""Defines projects of companies, hospitals and data centres. Many of their systems are not in the repository."""
 
 from .hints import World, command, note
 

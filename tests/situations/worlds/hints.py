@@ -1,4 +1,4 @@
-"""Defines the form of a project and of its hints."""
+"""Defines the fields of a project and of its hints."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ def file(name, path, tags="", reason=None, **more):
 
 
 def hint(name, value, tags, reason, priority=None, scope=None, age_h=None, uses=None):
-    """Makes a hint. `scope` replaces the project's repository."""
+    """Makes a hint. `scope` replaces the project's repository as the scope."""
     return {
         "name": name,
         "value": value,
@@ -44,7 +44,7 @@ MACHINE = [
     command("github/pr", "gh pr create --draft --fill", "pull request", "a bot picks the reviewers"),
 ]
 
-# Hints of another machine.
+# The hints of another machine.
 LAPTOP = [
     note("git/identity", "below ~/customers the hook wants the customer's address in user.email", "commit author"),
     note("shell/fish", "the login shell is fish: what sets a variable goes through bash -c"),

@@ -1,4 +1,4 @@
-"""Makes the parts of a situation: its store, its events, its row."""
+"""Makes the parts of a situation: its store, its events and its row."""
 
 import zlib
 
@@ -8,7 +8,7 @@ AGES_H = [0.2, 1.5, 4, 9, 22, 30, 70, 150, 300]
 USES = [0, 0, 1, 2, 0, 5, 0, 3]
 WRITERS = ["agent:claude", "agent:codex", "user", "agent:gemini", "agent:claude", "agent:codex"]
 MACHINE_NAMES = [hint["name"] for hint in MACHINE]
-# The number of hints in a store: of the project itself, of its three neighbours, and of the machine.
+# The numbers of hints in a store: hints of the project itself, of its three neighbours, and of the machine.
 SIZES = {
     "small": (slice(6), slice(1, 5), slice(2), slice(0), slice(3)),
     "middle": (slice(99), slice(1, 12), slice(6), slice(2, 5), slice(6)),
@@ -20,7 +20,8 @@ SIZES = {
 
 
 def stored(hint, scope, identity=None):
-    """Makes a hint in the form of a row. Its name decides the fields that the world leaves open, the same each time."""
+    """Makes a hint in the form of a row. The hint's name decides the fields that the project leaves open, in the same
+    way each time."""
     component, key = hint["name"].split("/")
     chance = zlib.crc32(hint["name"].encode())
     meta = {}
@@ -45,7 +46,7 @@ def stored(hint, scope, identity=None):
 
 
 def own_scope(world, hint):
-    """Gives a scope: by repository, and for every third hint by folder, since agents do both."""
+    """Gives a hint a scope: every third hint has a folder, and the others have a repository, since agents do both."""
     if hint["scope"]:
         return hint["scope"]
     if zlib.crc32(hint["name"].encode()) % 3 == 0:
@@ -55,7 +56,8 @@ def own_scope(world, hint):
 
 
 def store_of(world, size="middle", own_unscoped=False):
-    """Collects all hints of the project, and about as many without a scope: of another project, and of the machine."""
+    """Collects all hints of the project, and about as many others without a scope: of other projects, and of the
+    machine."""
     worlds, machine = (FRESH, LAPTOP) if world in FRESH else (WORLDS, MACHINE)
     at = worlds.index(world)
     unscoped, scoped, more = (worlds[(at + step) % len(worlds)] for step in (1, 2, 3))
@@ -88,7 +90,7 @@ def failed(command, error, code=1, client="claude", **more):
 
 
 def early(store):
-    """Changes the store: hints older than the last hour exist before the session."""
+    """Changes the store: hints that are older than an hour exist before the session."""
     return [hint | {"early": True} if hint["age_h"] >= 1 else hint for hint in store]
 
 

@@ -1,4 +1,4 @@
-"""Holds projects of services, and of the machines below them."""
+"""Defines projects of services, and of the machines that run services."""
 
 from .hints import World, command, note
 

@@ -1,4 +1,4 @@
-"""Holds projects of science and of writing."""
+"""Defines projects of science and of writing."""
 
 from .hints import World, command, note
 

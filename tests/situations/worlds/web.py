@@ -1,4 +1,4 @@
-"""Holds projects that run in a browser or on a desktop."""
+"""Defines projects that run in a browser or on a desktop."""
 
 from .hints import World, command, note
 

@@ -1,4 +1,4 @@
-"""Makes aider's map of a project for which it has no cache."""
+"""Makes aider's map of a project without a cache."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from aider.repomap import RepoMap
 
 
 class Counter:
-    """A stand-in for a model that roughly counts tokens."""
+    """Takes the place of a model; counts tokens roughly."""
 
     def token_count(self, text: str) -> int:
         return len(text) // 4
