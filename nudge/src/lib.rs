@@ -1,8 +1,8 @@
 //! Nudge is a memory for coding agents. It stores small hints (build and run commands, folders, environment toggles,
-//! templates), returns each hint in the places to which its scope applies, and gives the reason.
+//! templates). It returns each hint in the contexts to which the hint's scope applies, and says why.
 //!
-//! Nudge is a memory for coding agents. It stores small hints (build and run commands, folders, environment toggles,
-//! templates). It returns each hint in the places to which its scope applies, and says why.
+//! A hint is identified by component, key and scope. [`Nudge::set`] stores a hint. [`Nudge::get`] returns the best
+//! variant that fits a [`Context`], with the reasons:
 //!
 //! ```
 //! use nudge::{Context, Nudge, Os, ScopeSpec, SetHint};

@@ -281,7 +281,7 @@ fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
 ///
 /// assert_eq!(understood_share(8, 7), 1.0);
 /// assert!((0.5..0.6).contains(&understood_share(39, 20)));
-/// A single word proves little: three tokens for it still count as more than half understood.
+/// // A single word proves little: three tokens for it still count as more than half understood.
 /// assert!(understood_share(3, 1) > 0.5);
 /// assert_eq!(understood_share(22, 1), 0.0);
 /// ```

@@ -186,9 +186,9 @@ impl SuggestService {
 
     /// Answers `nudge.outcome`: reports the outcome to every source.
     ///
+    /// # Errors
     /// `E_INVALID` for params out of range, and for a key that was used for another call. If no source could count the
     /// outcome, the first error of a source.
-    /// if no other source has counted the outcome.
     pub fn answer_outcome(&self, caller: Caller<'_>, params: OutcomeParams) -> Result<MatchedOffers> {
         let (context, params) = params.into_checked()?;
         let ran = params.to_outcome(&context);

@@ -439,8 +439,8 @@ pub fn json_text(value: &impl Serialize) -> String {
 
 /// Writes plain data as JSON with line breaks and indents, for people.
 ///
+/// # Panics
 /// Panics like [`json_text`].
-/// As [`json_text`].
 pub fn pretty_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain data is JSON")
 }

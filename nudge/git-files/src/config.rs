@@ -1,26 +1,28 @@
 //! Parses the syntax of git's configuration files into a flat list of entries.
 //!
-//! The grammar is that of `git_parse_source` in git's `config.c`, with all its details: a section may share a line with
-//! its first key; `[a.b]` names the same keys as `[a "b"]`, in lower case; a carriage return is dropped before a line
-//! feed and stays elsewhere. This module does not interpret the entries.
+//! The grammar is the one of `git_parse_source` in git's `config.c`, with all its details: a section may share a line
+//! with its first key; `[a.b]` names the same keys as `[a "b"]`, in lower case; a carriage return is dropped only
+//! before a line feed. This module does not interpret the entries.
 
-/// An entry `name = value`, in the order of the file.
+/// An entry `name = value` of a configuration file.
 ///
-/// `name` is flat, as git keeps it: `section.key` or `section.sub.key`, with
-/// section and key in lower case and the subsection as written.
+/// `name` is flat, as git keeps it: `section.key` or `section.sub.key`. Section and key are in lower case, and the
+/// subsection is as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConfigEntry {
     pub(super) name: Vec<u8>,
-    /// The value; `None` for a key without `=`, which git reads as true for a boolean and refuses for other types.
+    /// The value; `None` for a key without `=`. Git reads such a key as true for a boolean, and refuses it for other
+    /// types.
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// The section, the subsection and the key of a [`ConfigEntry`]. `None` means that there is no subsection, which
-/// differs from an empty one.
+/// The section, the subsection and the key of a [`ConfigEntry`]. `None` means that there is no subsection; an empty
+/// subsection is something else.
 pub(super) type Parts<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8]);
 
 impl ConfigEntry {
-    /// Splits the flat name (git's `parse_config_key`). `None` when it has no section, which the parser never allows.
+    /// Splits the flat name as git's `parse_config_key` does. `None` when the name has no section, which the parser
+    /// never returns.
     pub(super) fn split_name(&self) -> Option<Parts<'_>> {
         let first = self.name.iter().position(|&b| b == b'.')?;
         let last = self.name.iter().rposition(|&b| b == b'.')?;
@@ -29,11 +31,11 @@ impl ConfigEntry {
     }
 }
 
-/// The file does not parse; git would fail here.
+/// The error for a file that does not parse. Git fails at such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedConfig;
 
-/// Returns true for a space as git defines it (`sane_ctype`): no vertical tab and no form feed.
+/// Returns true for white space as git defines it (`sane_ctype`), without vertical tab and form feed.
 pub(super) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -44,7 +46,7 @@ const fn is_key_byte(byte: u8) -> bool {
 
 /// Parses one file.
 ///
-/// Refuses a file with a NUL byte, because git's own answer depends on C strings that end there.
+/// Refuses a file with a NUL byte, because git uses C strings, which end there.
 pub(super) fn parse_config(text: &[u8]) -> Result<Vec<ConfigEntry>, MalformedConfig> {
     if text.contains(&0) {
         return Err(MalformedConfig);
@@ -66,14 +68,14 @@ pub(super) fn parse_config(text: &[u8]) -> Result<Vec<ConfigEntry>, MalformedCon
     Ok(entries)
 }
 
-/// The bytes of a file, with line ends as git reads them.
+/// The bytes of a file. Line ends are read as git reads them.
 struct ConfigText<'a> {
     text: &'a [u8],
     offset: usize,
 }
 
 impl<'a> ConfigText<'a> {
-    /// Skips a byte order mark; a part of a mark is an error.
+    /// Skips a byte order mark. An incomplete mark is an error.
     fn new(text: &'a [u8]) -> Result<Self, MalformedConfig> {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         let start = if text.starts_with(MARK) {
@@ -86,7 +88,7 @@ impl<'a> ConfigText<'a> {
         Ok(Self { text, offset: start })
     }
 
-    /// Returns the next byte, with CRLF read as LF; `None` at the end.
+    /// Returns the next byte; `None` at the end. A CRLF is returned as LF.
     fn next(&mut self) -> Option<u8> {
         let byte = *self.text.get(self.offset)?;
         self.offset += 1;
@@ -97,7 +99,7 @@ impl<'a> ConfigText<'a> {
         Some(byte)
     }
 
-    /// Returns the next byte; the end of the file counts as an end of line.
+    /// Returns the next byte. The end of the file counts as an end of line.
     fn next_or_newline(&mut self) -> u8 {
         self.next().unwrap_or(b'\n')
     }
@@ -106,7 +108,7 @@ impl<'a> ConfigText<'a> {
         while self.next_or_newline() != b'\n' {}
     }
 
-    /// Reads the text after `[`, up to and with `]`, as `section.` or `section.sub.`.
+    /// Reads the text from after `[` to and including `]`. Returns it as `section.` or `section.sub.`.
     fn read_section(&mut self) -> Result<Vec<u8>, MalformedConfig> {
         let mut name = Vec::new();
         loop {
@@ -127,7 +129,7 @@ impl<'a> ConfigText<'a> {
         Ok(name)
     }
 
-    /// Reads the quoted part of `[section "sub"]`; `space` is the byte before it.
+    /// Reads the quoted part of `[section "sub"]`. `space` is the byte before this part.
     fn read_subsection(&mut self, name: &mut Vec<u8>, space: u8) -> Result<(), MalformedConfig> {
         let mut byte = space;
         while is_space(byte) {
@@ -176,10 +178,10 @@ impl<'a> ConfigText<'a> {
         Ok(ConfigEntry { name, value })
     }
 
-    /// Reads the text after `=`: quotes, escapes, comments, continued lines.
+    /// Reads the text after `=`, with quotes, escapes, comments and continued lines.
     fn read_value(&mut self) -> Result<Vec<u8>, MalformedConfig> {
         let mut value: Vec<u8> = Vec::new();
-        // The length without trailing white space, to which the value is cut at its end.
+        // The length without the white space at the end, to which the value is cut.
         let mut trim: Option<usize> = None;
         let mut quoted = false;
         loop {
@@ -303,8 +305,8 @@ mod tests {
         }
     }
 
-    /// No input may panic or loop. The test tries every prefix and every single-byte change of a file that uses the
-    /// whole grammar.
+    /// Tests that no input makes the parser panic or loop. It tries every prefix and every single-byte change of a file
+    /// that uses the whole grammar.
     #[test]
     fn hostile_files() {
         let text: &[u8] = b"\xef\xbb\xbf# c\r\n[a.B \"c\\\"d\"] e = \"f\\n\" g ; h\n\tI\\\n[j]\nk=l\\\nm";

@@ -1,5 +1,5 @@
-//! Finds the repository of a folder (git's `setup.c`): walks upwards, reads `.git` files, checks the repository's owner
-//! and format.
+//! Finds the repository of a folder, as git's `setup.c` does: walks upwards, reads `.git` files, and checks the
+//! repository's owner and format.
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,12 @@ use super::scalars::{parse_boolean, parse_number};
 
 /// A repository in which git would run.
 pub(super) struct FoundRepo {
-    /// Top of the work tree; `None` in a bare repository or inside `.git`.
+    /// The top of the work tree; `None` in a bare repository and inside `.git`.
     pub(super) top: Option<PathBuf>,
-    /// Top of the main worktree; `None` unless this is a linked worktree.
+    /// The top of the main worktree; `None` unless the found worktree is a linked one.
     pub(super) main: Option<PathBuf>,
-    /// The repository's own folder, without links; for a linked worktree, the worktree's folder in it.
+    /// The repository's own folder, without links. For a linked worktree, it is the worktree's folder in the
+    /// repository.
     pub(super) git_dir: PathBuf,
     /// The folder that all worktrees share.
     pub(super) common: PathBuf,
@@ -29,21 +30,21 @@ pub(super) struct FoundRepo {
     pub(super) worktree_config: Vec<ConfigEntry>,
 }
 
-/// How the repository was found.
+/// The way in which the repository was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RepoKind {
     /// A folder with the name `.git`.
     Folder,
-    /// A file with the name `.git`, which names the folder.
+    /// A file with the name `.git`, which contains the path of the folder.
     File,
-    /// The folder of the walk is a repository itself, as a bare one is.
+    /// The folder of the walk itself is a repository, such as a bare repository.
     Itself,
 }
 
 /// A folder that looks like a repository.
 struct RepoCandidate {
     found: RepoKind,
-    /// The folder of the walk in which it was found.
+    /// The folder in which the walk found the candidate.
     dir: PathBuf,
     git_dir: PathBuf,
     common: CommonFolder,
@@ -52,17 +53,17 @@ struct RepoCandidate {
 /// The folder that the worktrees share.
 struct CommonFolder {
     path: PathBuf,
-    /// Is true when there is a `commondir` file: then this is a linked worktree.
+    /// Is true when there is a `commondir` file, so that this is a linked worktree.
     linked: bool,
 }
 
-/// Finds the repository of `cwd`, a path without links.
+/// Finds the repository of `cwd`. `cwd` is a path without links.
 pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<FoundRepo> {
     let place = find_candidate(probe, env, cwd)?;
     let config_path = place.common.path.join("config");
     let config = read_config(probe, &config_path, ConfigScope::Repository)?.unwrap_or_default();
     let mut format = RepoFormat::read(&config)?;
-    // In a submodule, `core.worktree` names the submodule's folder; the repository lies elsewhere.
+    // In a submodule, `core.worktree` names the submodule's folder, and the repository is in another folder.
     let main = match (place.common.linked, &format.work_tree) {
         (false, _) => None,
         (true, Some(path)) => Some(work_tree(probe, &place.common.path, path)?),
@@ -94,7 +95,7 @@ pub(super) fn discover_repo(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> 
     })
 }
 
-/// Returns the work tree that `core.worktree` names.
+/// Returns the work tree that the setting `core.worktree` names.
 fn work_tree(probe: &mut FileProbe, git_dir: &Path, value: &[u8]) -> Res<PathBuf> {
     let odd = DetectStop::Unsure("core.worktree leads nowhere");
     let path = str::from_utf8(value).map_err(|_| odd)?;
@@ -139,7 +140,7 @@ fn find_candidate(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<RepoCa
     Err(DetectStop::Outside)
 }
 
-/// Reads `.git` in `dir`, and returns the repository if it leads to one.
+/// Reads `.git` in `dir`. Returns the repository to which it leads; `None` if there is none.
 fn dot_git(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<Option<RepoCandidate>> {
     let path = dir.join(".git");
     let PathSight::There(own) = probe.lstat(&path) else {
@@ -149,7 +150,7 @@ fn dot_git(probe: &mut FileProbe, env: &GitEnv, dir: &Path) -> Res<Option<RepoCa
     let (found, git_dir, common) = match target {
         PathSight::There(stamp) if stamp.kind == PathKind::File => {
             let named = git_file(probe, dir, &path, &stamp)?;
-            // Git fails at a `.git` file that leads to no repository.
+            // Git fails at a `.git` file that names no repository.
             let common = git_directory(probe, &named)?.ok_or(DetectStop::Outside)?;
             let named = probe.resolve_path(&named).ok_or(DetectStop::Outside)?;
             (RepoKind::File, named, common)
@@ -202,7 +203,7 @@ fn git_file(probe: &mut FileProbe, dir: &Path, path: &Path, stamp: &PathStamp) -
     path_of(target).map(|target| dir.join(target))
 }
 
-/// Reads bytes of one of git's files as a path.
+/// Converts bytes from one of git's files to a path.
 fn path_of(bytes: &[u8]) -> Res<&Path> {
     if bytes.contains(&0) {
         return Err(DetectStop::Unsure("a NUL byte in a path"));
@@ -233,8 +234,8 @@ fn git_directory(probe: &mut FileProbe, dir: &Path) -> Res<Option<CommonFolder>>
         match probe.stat(&common.path.join(name)) {
             PathSight::There(stamp) if stamp.kind == PathKind::Dir && stamp.open_to_all => {}
             PathSight::There(stamp) if stamp.kind == PathKind::Dir => {
-                // Only some users can search the folder. This process can if its user is root or the owner, and the
-                // mode allows the owner; else git must decide.
+                // Not every user can search the folder. This process can if its user is root or the owner, and the mode
+                // allows the owner to search. Otherwise git must decide.
                 let mine = effective_uid().is_some_and(|uid| uid == 0 || uid == stamp.uid);
                 if !(mine && stamp.open_to_owner) {
                     return Err(DetectStop::Unsure("a folder of git's may be closed"));
@@ -279,14 +280,14 @@ fn common_dir(probe: &mut FileProbe, dir: &Path) -> Res<CommonFolder> {
     }
 }
 
-/// Reads the configuration that a repository cannot change.
+/// Reads the configuration outside the repository, which the repository cannot change.
 fn read_protected(probe: &mut FileProbe, env: &GitEnv) -> Res<Vec<(ConfigScope, ConfigEntry)>> {
     let mut layers = ConfigLayers::new(env);
     layers.add_outer(probe)?;
     Ok(layers.entries)
 }
 
-/// Does the work of git's `ensure_valid_ownership`; `dir` is the repository's path in `safe.directory`.
+/// Does the work of git's `ensure_valid_ownership`. `dir` is the path of the repository in `safe.directory`.
 fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathStamp]) -> Res<()> {
     if env.assume_owned {
         return Ok(());
@@ -307,7 +308,7 @@ fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathSta
             None | Some(b"") => (safe, doubtful) = (false, false),
             Some(b"*") => safe = true,
             Some(value) if value == dir.as_os_str().as_encoded_bytes() => safe = true,
-            // Versions of git treat links, `/*`, `.` and `~` differently.
+            // Different versions of git treat links, `/*`, `.` and `~` differently.
             Some(_) => doubtful = true,
         }
     }
@@ -318,7 +319,8 @@ fn check_owner(probe: &mut FileProbe, env: &GitEnv, dir: &Path, parts: &[PathSta
     }
 }
 
-/// The format of a repository, by its configuration (git's `check_repository_format_gently`; includes do not count).
+/// The format of a repository, as its configuration states it. Includes do not count (git's
+/// `check_repository_format_gently`).
 struct RepoFormat {
     bare: bool,
     work_tree: Option<Vec<u8>>,
@@ -348,7 +350,7 @@ impl RepoFormat {
         format.read_place(config)?;
         match version {
             Some(0) if needs_version_one => Err(DetectStop::Unsure("an extension its repository format forbids")),
-            // Without a format version git ignores these settings, at least in some versions.
+            // Without a format version, at least some versions of git ignore these settings.
             None if extended || format.bare || format.work_tree.is_some() => {
                 Err(DetectStop::Unsure("no repositoryformatversion"))
             }
@@ -356,7 +358,7 @@ impl RepoFormat {
         }
     }
 
-    /// Reads one extension; returns whether it needs format version 1.
+    /// Reads one extension. Returns true if the extension needs format version 1.
     fn apply_extension(&mut self, sub: Option<&[u8]>, key: &[u8], value: Option<&[u8]>) -> Res<bool> {
         let unknown = Err(DetectStop::Unsure("an extension that is not read"));
         match (sub, key, value) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::scalars::parse_boolean;
 
-/// Variables that redirect git in ways that the reader does not follow. If any of them is set, the answer is
+/// Variables that redirect git in ways that the reader does not support. If any of them is set, the answer is
 /// [`super::GitAnswer::Unsure`].
 const REDIRECTIONS: &[&str] = &[
     "GIT_CEILING_DIRECTORIES",
@@ -21,40 +21,41 @@ const REDIRECTIONS: &[&str] = &[
     "GIT_REF_STORAGE",
     "GIT_TEST_ASSUME_DIFFERENT_OWNER",
     "GIT_WORK_TREE",
-    // With `sudo`, git lets root use the repositories of this user.
+    // Under `sudo`, git lets root use the repositories of this user.
     "SUDO_UID",
 ];
 
-/// The inputs of the reader from outside the repository.
+/// The reader's inputs from outside the repository.
 ///
-/// The reader never reads the process environment by itself: the caller passes these values, so that a test, or a
-/// server that answers for another process, decides every input. [`GitEnv::empty`] is a machine without user or system
-/// configuration; set the fields that matter.
+/// The reader never reads the process environment itself. The caller passes these values, so a test, or a server that
+/// answers for another process, decides every input. [`GitEnv::empty`] is a machine without user or system
+/// configuration; callers set the fields that they need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GitEnv {
     /// The folder `HOME`. It has `.gitconfig` and `.config/git/config`, and `~` in paths means this folder.
     pub home: Option<PathBuf>,
-    /// `XDG_CONFIG_HOME`; empty counts as unset.
+    /// `XDG_CONFIG_HOME`. An empty value counts as unset.
     pub xdg_config_home: Option<PathBuf>,
-    /// `GIT_CONFIG_GLOBAL`, a file that git reads instead of both user files.
+    /// `GIT_CONFIG_GLOBAL`: a file that git reads instead of both user files.
     pub config_global: Option<PathBuf>,
-    /// The system-wide file: `GIT_CONFIG_SYSTEM`, or the path built into the installed git. `None` reads no such file.
+    /// The system-wide file: `GIT_CONFIG_SYSTEM`, or the path built into the installed git. With `None`, no such file
+    /// is read.
     pub config_system: Option<PathBuf>,
-    /// System-wide files that some builds of git read and others do not. If one of them has an entry that could change
-    /// the answer, the answer is [`super::GitAnswer::Unsure`].
+    /// System-wide files that some builds of git read and others do not read. If such a file has an entry that could
+    /// change the answer, the answer is [`super::GitAnswer::Unsure`].
     pub config_maybe_system: Vec<PathBuf>,
-    /// The name of a variable that is set and redirects git (`GIT_DIR`, `GIT_WORK_TREE`, `GIT_CONFIG_COUNT`, ...). The
-    /// answer is then always [`super::GitAnswer::Unsure`].
+    /// The name of a set variable that redirects git (`GIT_DIR`, `GIT_WORK_TREE`, `GIT_CONFIG_COUNT`, ...). With such a
+    /// variable the answer is always [`super::GitAnswer::Unsure`].
     pub redirected_by: Option<&'static str>,
-    /// Treats every repository as the user's own, without a comparison of owners. On systems other than Unix the
-    /// standard library cannot tell the owner, so without this flag every repository is [`super::GitAnswer::Unsure`]
+    /// Is true if every repository counts as the user's own, without a comparison of owners. Outside Unix the standard
+    /// library cannot read the owner of a file, so without this flag the answer is always [`super::GitAnswer::Unsure`]
     /// there.
     pub assume_owned: bool,
 }
 
 impl GitEnv {
-    /// Returns an environment with no variable set and no configuration outside the repository.
+    /// Returns an environment without any variable and without configuration outside the repository.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
@@ -63,15 +64,15 @@ impl GitEnv {
     /// Reads the variables of this process.
     ///
     /// On Linux the git of every distribution reads the system-wide file `/etc/gitconfig`. On other systems the path
-    /// depends on how git was built, so the reader only searches the usual files for entries that matter
-    /// ([`GitEnv::config_maybe_system`]).
+    /// depends on how git was built. There the reader only searches the usual files for entries that could change the
+    /// answer ([`GitEnv::config_maybe_system`]).
     #[must_use]
     pub fn from_process() -> Self {
         Self::from_vars(|name| var_os(name))
     }
 
-    /// Reads the variables through `var_os`, for a process in which other threads may change them: there the process
-    /// environment must not be read without their lock.
+    /// Reads the variables through `var_os`, for a process in which other threads may change the environment. Such a
+    /// process must hold a lock when it reads the environment.
     #[must_use]
     pub fn from_vars(var_os: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = |name: &str| var_os(name).map(PathBuf::from);
@@ -102,7 +103,7 @@ impl GitEnv {
     }
 }
 
-/// Returns `HOME`; on Windows, git builds it from other variables if it is not set.
+/// Returns `HOME`. On Windows, git builds it from other variables if it is not set.
 fn find_home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = var_os("HOME").map(PathBuf::from);
     if home.is_some() || !cfg!(windows) {
@@ -116,7 +117,7 @@ fn find_home(var_os: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     on_drive.filter(|path| path.is_dir()).or_else(|| var_os("USERPROFILE").map(PathBuf::from))
 }
 
-/// Returns the system-wide file that git surely reads, and those that it may read.
+/// Returns the system-wide file that git certainly reads, and the files that it may read.
 fn system_files() -> (Option<PathBuf>, Vec<PathBuf>) {
     let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
     if cfg!(windows) {

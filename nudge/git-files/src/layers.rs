@@ -1,5 +1,5 @@
-//! Collects the configuration as git sees it: system, user, repository and worktree files in order, with their includes
-//! (git's `do_git_config_sequence`).
+//! Collects the configuration as git does: the system, user, repository and worktree files in this order, with the
+//! files that they include (git's `do_git_config_sequence`).
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::config::{ConfigEntry, parse_config};
 use super::env::GitEnv;
 use super::probe::{DetectStop, FILE_MAX_BYTES, FileProbe, FileText, Res};
 
-/// git's `MAX_INCLUDE_DEPTH`; git fails beyond it.
+/// The depth of includes at which git fails (git's `MAX_INCLUDE_DEPTH`).
 const INCLUDE_DEPTH_MAX: usize = 10;
 
 /// The origin of an entry: a file outside the repository, or the repository's own files.
@@ -61,7 +61,7 @@ impl<'a> ConfigLayers<'a> {
         Ok(())
     }
 
-    /// Adds the entries of one file, each included file right after the entry that includes it.
+    /// Adds the entries of one file. The entries of an included file follow the entry that includes it.
     pub(super) fn add_file(
         &mut self,
         probe: &mut FileProbe,
@@ -86,8 +86,9 @@ impl<'a> ConfigLayers<'a> {
         Ok(())
     }
 
-    /// Returns the file that an entry includes. Only git knows whether a condition is true, so a file with a condition
-    /// is skipped if no entry in it matters, for example if it only names the committer.
+    /// Returns the file that an entry includes. Only git can tell whether the condition of an include is true. A file
+    /// with a condition is therefore skipped if none of its entries could change the answer, for example if it only
+    /// names the committer.
     fn find_included(&self, probe: &mut FileProbe, from: &Path, entry: &ConfigEntry) -> Res<Option<PathBuf>> {
         let (Some((section, sub, b"path")), Some(value)) = (entry.split_name(), entry.value.as_deref()) else {
             return Ok(None);
@@ -123,7 +124,7 @@ impl<'a> ConfigLayers<'a> {
         Ok(dir.join(path))
     }
 
-    /// Returns the home folder for the text after `~`: nothing or `/...`.
+    /// Returns the home folder for a path that begins with `~`. `rest` is the text after `~`: empty or `/...`.
     fn home_for(&self, rest: &str) -> Res<&Path> {
         match &self.env.home {
             Some(home) if home.is_absolute() && (rest.is_empty() || rest.starts_with('/')) => Ok(home),
@@ -132,15 +133,15 @@ impl<'a> ConfigLayers<'a> {
     }
 }
 
-/// Joins `base` and `rest` as git does: as text.
+/// Joins `base` and `rest` as texts, as git does.
 fn join_text(base: &Path, rest: &str) -> PathBuf {
     let mut joined = base.as_os_str().to_owned();
     joined.push(rest);
     PathBuf::from(joined)
 }
 
-/// Returns the entries of a file; `None` without such a file. A file outside the repository that may not be read is
-/// skipped, as git does. A file of the repository that may not be read is an error.
+/// Returns the entries of a file; `None` if there is no file. If the process may not read the file, a file outside the
+/// repository is skipped, as git does, and a file of the repository is an error.
 pub(super) fn read_config(probe: &mut FileProbe, path: &Path, scope: ConfigScope) -> Res<Option<Vec<ConfigEntry>>> {
     match probe.read(path, FILE_MAX_BYTES)? {
         FileText::Absent => Ok(None),
@@ -153,7 +154,7 @@ pub(super) fn read_config(probe: &mut FileProbe, path: &Path, scope: ConfigScope
     }
 }
 
-/// Returns true when an entry of a doubtful file (git may or may not read it) could change the answer.
+/// Returns true when an entry of a file that git may or may not read could change the answer.
 fn may_matter(entry: &ConfigEntry) -> bool {
     let relevant: [&[u8]; 5] = [b"include", b"includeif", b"remote", b"safe", b"url"];
     entry.split_name().is_none_or(|(section, ..)| relevant.contains(&section))

@@ -1,12 +1,15 @@
-//! Finds the repository of a folder, the URL of its `origin` and its branch. All come from git's own files; no program
-//! runs.
+//! Finds the repository of a folder, the URL of its remote `origin` and its branch, from git's own files. It runs no
+//! program.
 //!
-//! The reader gives the answers of the real git: of `git remote get-url origin` and `git rev-parse --abbrev-ref HEAD`
-//! in the folder, or, before the first commit, of `git symbolic-ref --short HEAD`. It reads the usual repository: a
-//! folder or a file `.git`, linked worktrees, settings with plain includes, refs in files. For any other repository it
-//! returns [`GitAnswer::Unsure`], and a caller that can run git asks git. An answer that differs from git's is a bug
-//! (`tests/git_context.rs` compares them), unless git itself fails because of a setting that does not matter here. The
-//! rules are those of git 2.47; if known versions of git differ, the answer is `Unsure`.
+//! The reader gives the same answers as git itself: the output of `git remote get-url origin` and of `git rev-parse
+//! --abbrev-ref HEAD` in the folder. Before the first commit, the branch is the output of `git symbolic-ref --short
+//! HEAD`.
+//!
+//! The reader supports the usual repository: a folder or a file `.git`, linked worktrees, settings with plain includes,
+//! and refs in files. For any other repository it returns [`GitAnswer::Unsure`], and a caller that can run git asks
+//! git. An answer that differs from git's is a bug (`tests/git_context.rs` compares them), unless git itself fails
+//! because of a setting that does not change the answer. The rules are those of git 2.47. If known versions of git
+//! differ, the answer is `Unsure`.
 //!
 //! **Architecture invariant:** this crate starts no process and no thread,
 //! writes nothing, opens only regular files of bounded size (1 MiB, 8 MiB for
@@ -58,53 +61,58 @@ use refs::RepoRefs;
 /// The most folders whose answers a [`GitDetector`] remembers.
 const SLOTS_MAX: usize = 8;
 
-/// The answer for a folder, by git's files.
+/// The answer for a folder, according to git's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GitAnswer {
-    /// The folder is in no repository, or in one that git refuses to use (another owner, or a `.git` file that leads
-    /// nowhere). Git commands fail here.
+    /// The folder is in no repository, or in a repository that git refuses to use, because it has another owner or
+    /// because a `.git` file names no repository. Git commands fail here.
     Outside,
     /// The folder is in a repository.
     Inside(GitInfo),
-    /// The reader cannot tell git's answer (reftable, an unknown extension, `GIT_DIR` is set, a file that it does not
-    /// parse, ...): ask git. The text gives the reason in a few words, without any content of the files.
+    /// The reader cannot tell git's answer, for example because of reftable, an unknown extension, a set `GIT_DIR` or a
+    /// file that it does not parse. The caller must ask git. The text gives the reason in a few words, without any
+    /// content of the files.
     Unsure(&'static str),
 }
 
 /// A repository as git sees it from one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitInfo {
-    /// Top of the work tree, as `git rev-parse --show-toplevel` prints it. This command fails in a bare repository and
-    /// inside `.git`: the root is then the repository's own folder (`git rev-parse --absolute-git-dir`), and remote and
-    /// branch are still known.
+    /// The top of the work tree, as `git rev-parse --show-toplevel` prints it. In a bare repository and inside `.git`
+    /// that command fails. The root is then the repository's own folder (`git rev-parse --absolute-git-dir`), and
+    /// remote and branch are still known.
     pub root: PathBuf,
-    /// Top of the main worktree, even for a folder in a linked worktree. If the main worktree is unknown: the folder
-    /// that all worktrees share.
+    /// The top of the main worktree, even for a folder in a linked worktree. If the main worktree is unknown, the
+    /// folder that all worktrees share.
     pub main: PathBuf,
-    /// The output of `git remote get-url origin`, with `url.<base>.insteadOf` applied; `None` without such a remote. It
-    /// may hold credentials.
+    /// The output of `git remote get-url origin`, with `url.<base>.insteadOf` applied; `None` without such a remote.
+    /// The URL may hold credentials.
     pub remote: Option<String>,
-    /// The output of `git rev-parse --abbrev-ref HEAD`: the branch, or `HEAD` when detached. When a tag `v1` makes the
-    /// branch `v1` ambiguous, git prints `heads/v1`, and only git can answer. Before the first commit, when that
-    /// command fails, this is the output of `git symbolic-ref --short HEAD`. `None` when both fail.
+    /// The output of `git rev-parse --abbrev-ref HEAD`: the branch, or `HEAD` when it is detached. Before the first
+    /// commit that command fails; this is then the output of `git symbolic-ref --short HEAD`. `None` when both commands
+    /// fail.
+    ///
+    /// When a tag `v1` makes the name of the branch `v1` ambiguous, git prints `heads/v1`. In such a case only git can
+    /// answer.
     pub branch: Option<String>,
 }
 
 /// Reads git's files and remembers the answers.
 ///
-/// A second call for the same folder compares the stamps (time, length, inode) of all files that the first answer
-/// depends on, present and absent; any difference makes it read the files again. It keeps the answers for the last 8
-/// folders, but never an `Unsure`. A file that was written within the last 20 ms is read again next time, because its
-/// stamp would not show a second change.
+/// A second call for the same folder compares the stamps (time, length, inode) of all files on which the first answer
+/// depends, whether they exist or not. If any stamp differs, the detector reads the files again. It keeps the answers
+/// for the last 8 folders, except `Unsure` answers. A file that was written in the last 20 ms before the read is read
+/// again next time, because its stamp would not show a second change.
 ///
-/// The environment is read at construction: make a new detector after changing variables or the user of the process.
+/// The environment is read when the detector is made. Make a new detector after changing variables or the user of the
+/// process.
 pub struct GitDetector {
     env: GitEnv,
     probe: FileProbe,
     slots: Vec<DetectedAnswer>,
 }
 
-/// An answer and the files that it depends on.
+/// An answer, and the files on which it depends.
 struct DetectedAnswer {
     cwd: PathBuf,
     answer: GitAnswer,
@@ -124,8 +132,8 @@ impl GitDetector {
         Self { env, probe: FileProbe::new(), slots: Vec::new() }
     }
 
-    /// Returns git's answer for `cwd`, an absolute path of a folder. Links in the path are resolved. A path that is not
-    /// a folder is [`GitAnswer::Outside`].
+    /// Returns git's answer for `cwd`, the absolute path of a folder. Links in the path are resolved. For a path that
+    /// is not a folder the answer is [`GitAnswer::Outside`].
     pub fn detect(&mut self, cwd: &Path) -> GitAnswer {
         if let Some(index) = self.slots.iter().position(|slot| slot.cwd.as_os_str() == cwd.as_os_str()) {
             let slot = self.slots.remove(index);
@@ -162,13 +170,13 @@ impl Default for GitDetector {
 }
 
 impl std::fmt::Debug for GitDetector {
-    /// Leaves out the remembered files and answers: a URL may hold a password.
+    /// Leaves out the remembered files and answers, because a URL may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GitDetector").field("folders", &self.slots.len()).finish_non_exhaustive()
     }
 }
 
-/// Returns git's answer for `cwd`, with the variables of this process. A caller that asks more than once keeps a
+/// Returns git's answer for `cwd`, with the variables of this process. A caller with several folders keeps a
 /// [`GitDetector`].
 #[must_use]
 pub fn detect_git(cwd: &Path) -> GitAnswer {
@@ -181,15 +189,15 @@ pub fn git_with(env: &GitEnv, cwd: &Path) -> GitAnswer {
     GitDetector::with_env(env.clone()).detect(cwd)
 }
 
-/// Returns the main worktree of a repository whose worktrees share the folder `common`: the parent of `common` if that
-/// is a `.git`, else `common` itself, as in a bare repository.
+/// Returns the main worktree of a repository. `common` is the folder that its worktrees share. The main worktree is the
+/// parent of `common` if `common` has the name `.git`. Otherwise it is `common` itself, as in a bare repository.
 #[must_use]
 pub fn main_worktree(common: &Path) -> &Path {
     let is_dot_git = common.file_name().is_some_and(|name| name == ".git");
     common.parent().filter(|_| is_dot_git).unwrap_or(common)
 }
 
-/// Reads one answer from the files, without the remembered ones.
+/// Reads one answer from the files. Remembered answers are not used.
 fn read(probe: &mut FileProbe, env: &GitEnv, cwd: &Path) -> Res<GitInfo> {
     if env.redirected_by.is_some() {
         return Err(DetectStop::Unsure("a variable like GIT_DIR is set"));

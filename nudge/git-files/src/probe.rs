@@ -1,7 +1,7 @@
 //! Reads the file system for the detector, within limits, and records each observation.
 //!
-//! Each observation (a stamp, an absence, a resolved path) becomes a [`PathWitness`]. An answer is true as long as all
-//! its witnesses observe the same again, so the cache needs no other rules.
+//! Each observation (a stamp, an absence, a resolved path) becomes a [`PathWitness`]. An answer is true as long as a
+//! second observation of each witness has the same result. The cache therefore needs no other rules.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,12 +13,12 @@ use std::time::{Duration, SystemTime};
 
 use nudge_os::foreign::{self, LinkPolicy};
 
-/// The reason why the files give no answer.
+/// The reason why the reader gives no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DetectStop {
     /// Git would not run in this folder.
     Outside,
-    /// Only git knows the answer.
+    /// Only git can tell the answer.
     Unsure(&'static str),
 }
 
@@ -28,13 +28,13 @@ pub(super) type Res<T> = Result<T, DetectStop>;
 pub(super) const FILE_MAX_BYTES: u64 = 1 << 20;
 /// The largest `packed-refs` that is read.
 pub(super) const PACKED_MAX_BYTES: u64 = 8 << 20;
-/// The most files that are read for one answer, which limits nested includes.
+/// The most files that are read for one answer. This limits nested includes.
 const READS_MAX: u32 = 128;
 /// The most files that a detector keeps in memory.
 const KEPT_FILES_MAX: usize = 64;
-/// The age below which a file may change again without a new time stamp.
+/// The time after a change in which a file may change again without a new time stamp.
 const RACY: Duration = Duration::from_millis(20);
-/// The same age on a file system that stores whole seconds.
+/// The same time on a file system that stores whole seconds.
 const RACY_COARSE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +45,14 @@ pub(super) enum PathKind {
     Other,
 }
 
-/// The observed state of a path. A folder's time does not count, because the detector never lists folders.
+/// The observed state of a path. It ignores the time of a folder, because the detector never lists folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PathStamp {
     pub(super) kind: PathKind,
     pub(super) uid: u32,
-    /// Is true when the permission bits let every user search (for folders).
+    /// Is true when the permission bits let every user search the folder.
     pub(super) open_to_all: bool,
-    /// Is true when the permission bits let the owner search.
+    /// Is true when the permission bits let the owner search the folder.
     pub(super) open_to_owner: bool,
     pub(super) device: u64,
     inode: u64,
@@ -107,7 +107,7 @@ impl PathStamp {
     #[cfg(not(unix))]
     fn set_identity(&mut self, _meta: &Metadata) {}
 
-    /// Returns true when both stamps are of the same file, in any state.
+    /// Returns true when both stamps belong to the same file, even if its content differs.
     fn is_same_file(&self, other: &Self) -> bool {
         (self.kind, self.device, self.inode) == (other.kind, other.device, other.inode)
     }
@@ -119,9 +119,9 @@ pub(super) enum PathSight {
     There(PathStamp),
     /// There is no such entry.
     Absent,
-    /// A parent of the path is not a folder.
+    /// A parent of the path is no folder.
     NotDir,
-    /// The process has no permission.
+    /// The process has no permission to observe the path.
     Denied,
     /// Another error occurred, such as a loop of links.
     Broken,
@@ -157,7 +157,7 @@ pub(super) enum PathWitness {
 }
 
 impl PathWitness {
-    /// Returns true when a second observation shows the same.
+    /// Returns true when a second observation has the same result.
     pub(super) fn still_holds(&self) -> bool {
         match self {
             Self::Stat(path, saw) => PathSight::from_metadata(fs::metadata(path)) == *saw,
@@ -174,10 +174,10 @@ pub(super) enum FileText {
     Bytes(Arc<[u8]>),
 }
 
-/// Makes the observations for one answer.
+/// Makes the observations for one answer, within limits.
 pub(super) struct FileProbe {
     pub(super) witnesses: Vec<PathWitness>,
-    /// Is true while no observed file was so young that its stamp may miss a later change.
+    /// Is true until the probe observes a file that was changed so recently that its stamp may miss a later change.
     pub(super) lasting: bool,
     reads_left: u32,
     begun: SystemTime,
@@ -195,7 +195,7 @@ impl FileProbe {
         }
     }
 
-    /// Starts over for another answer, and keeps the bytes of files.
+    /// Begins a new answer. The bytes of files are kept.
     pub(super) fn begin_answer(&mut self) {
         self.witnesses = Vec::with_capacity(32);
         self.lasting = true;
@@ -206,7 +206,7 @@ impl FileProbe {
         }
     }
 
-    /// Observes the target of `path`.
+    /// Observes the target of `path`, following links.
     pub(super) fn stat(&mut self, path: &Path) -> PathSight {
         let sight = PathSight::from_metadata(fs::metadata(path));
         self.witnesses.push(PathWitness::Stat(path.to_owned(), sight));
@@ -214,8 +214,8 @@ impl FileProbe {
         sight
     }
 
-    /// Observes `path` itself. A second call in one answer returns the first result, so that parts of an answer cannot
-    /// contradict each other.
+    /// Observes `path` itself, without following a link. A second call for the same answer returns the first result, so
+    /// that parts of an answer cannot contradict each other.
     pub(super) fn lstat(&mut self, path: &Path) -> PathSight {
         for witness in &self.witnesses {
             if let PathWitness::Lstat(seen, sight) = witness
@@ -245,7 +245,7 @@ impl FileProbe {
         target.map_err(|_| DetectStop::Unsure("a link is not UTF-8"))
     }
 
-    /// Reads a regular file of at most `max` bytes. It refuses anything else at this path (a FIFO would block).
+    /// Reads a regular file of at most `max` bytes. Refuses any other kind, because a FIFO would block.
     pub(super) fn read(&mut self, path: &Path, max: u64) -> Res<FileText> {
         match self.stat(path) {
             PathSight::There(stamp) => self.read_seen(path, &stamp, max),
@@ -255,7 +255,7 @@ impl FileProbe {
         }
     }
 
-    /// Reads a file that was observed before as `stamp`.
+    /// Reads a file that was observed before. `stamp` is the result of that observation.
     pub(super) fn read_seen(&mut self, path: &Path, stamp: &PathStamp, max: u64) -> Res<FileText> {
         if stamp.kind != PathKind::File {
             return Err(DetectStop::Unsure("a file of git's is not a regular file"));
@@ -278,7 +278,7 @@ impl FileProbe {
         Ok(FileText::Bytes(bytes))
     }
 
-    /// Opens and reads the file; `None` without permission.
+    /// Opens and reads the file; `None` if the process has no permission.
     fn read_file(&mut self, path: &Path, seen: &PathStamp, max: u64) -> Res<Option<Vec<u8>>> {
         let Some(left) = self.reads_left.checked_sub(1) else {
             return Err(DetectStop::Unsure("too many files"));
@@ -290,7 +290,8 @@ impl FileProbe {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
             _ => return changed,
         };
-        // The buffer has one byte more than the stamp says, so a file of unchanged length takes a single read.
+        // The buffer has one byte more than the stamp says, so that one read finds the end of a file of unchanged
+        // length.
         let expected = usize::try_from(seen.len).unwrap_or(0);
         let mut bytes = vec![0; expected + 1];
         let failed = Err(DetectStop::Unsure("a file of git's cannot be read"));
@@ -329,7 +330,7 @@ impl FileProbe {
     }
 }
 
-/// Removes the prefix of `\\?\C:\x`, which Windows returns for the path that git writes as `C:/x`.
+/// Removes the prefix of a path such as `\\?\C:\x`. Windows returns this form; git writes `C:/x`.
 pub(super) fn without_verbatim_prefix(path: PathBuf) -> PathBuf {
     if !cfg!(windows) {
         return path;
@@ -343,7 +344,7 @@ pub(super) fn without_verbatim_prefix(path: PathBuf) -> PathBuf {
     text.strip_prefix(r"\\?\").map(PathBuf::from).unwrap_or(path)
 }
 
-/// Returns the user that this process acts as: the owner of a new pipe, because the standard library has no other way.
+/// Returns the effective user of this process: the owner of a new pipe, because the standard library has no other way.
 /// `None` when the pipe has no metadata.
 #[cfg(unix)]
 pub(super) fn effective_uid() -> Option<u32> {

@@ -1,6 +1,6 @@
-//! Reads refs from files: `HEAD`, loose refs and `packed-refs`. Returns the short name that `git rev-parse --abbrev-ref
-//! HEAD` prints (git's `refs.c` and `refs/files-backend.c`), or `git symbolic-ref --short HEAD` before the first
-//! commit.
+//! Reads refs from files: `HEAD`, loose refs and `packed-refs`, as git's `refs.c` and `refs/files-backend.c` do.
+//! Returns the short name that `git rev-parse --abbrev-ref HEAD` prints, or, before the first commit, `git symbolic-ref
+//! --short HEAD`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::config::is_space;
 use super::probe::{DetectStop, FILE_MAX_BYTES, FileProbe, FileText, PACKED_MAX_BYTES, PathKind, PathSight, Res};
 
-/// The number of symbolic refs that git follows.
+/// The most symbolic refs that git follows in a row.
 const HOPS_MAX: usize = 5;
 
-/// The full names that a short name may mean, in git's order: the text before the name and after it.
+/// The full names that a short name may mean, in git's order. Each rule is the text before and after the short name.
 const RULES: [(&str, &str); 6] = [
     ("", ""),
     ("refs/", ""),
@@ -20,14 +20,15 @@ const RULES: [(&str, &str); 6] = [
     ("refs/remotes/", ""),
     ("refs/remotes/", "/HEAD"),
 ];
-/// The rule by which a name means itself, and the one by which it means a branch.
+/// The index of the rule by which a name means itself.
 const NAME_RULE: usize = 0;
+/// The index of the rule by which a name means a branch.
 const BRANCH_RULE: usize = 3;
 
 /// The content of one ref file.
 enum RefContent {
     Missing,
-    /// The file exists, but is not readable as a ref.
+    /// The file exists, but cannot be read as a ref.
     Broken,
     Object,
     Symbolic(String),
@@ -46,10 +47,10 @@ struct ResolvedRef {
 pub(super) struct RepoRefs<'a> {
     git_dir: &'a Path,
     common: &'a Path,
-    /// The digits of an object name: 40 or 64.
+    /// The number of hexadecimal digits of an object name: 40 or 64.
     hex_len: usize,
     packed: Option<PackedRefs>,
-    /// Refs under `refs/remotes` without a file. A ref below such a name has no file either.
+    /// Refs under `refs/remotes` that have no file. A ref below such a name has no file either.
     fileless: Vec<String>,
 }
 
@@ -58,8 +59,8 @@ impl<'a> RepoRefs<'a> {
         Self { git_dir, common, hex_len, packed: None, fileless: Vec::new() }
     }
 
-    /// Returns the branch, or `HEAD` when detached; `None` when git names neither. Only git knows the answer when
-    /// `HEAD` is on no branch, or when another ref makes the short name ambiguous.
+    /// Returns the branch, or `HEAD` when it is detached; `None` when git prints no name. Fails if only git can tell
+    /// the answer: when `HEAD` points to a ref that is no branch, or when another ref makes the short name ambiguous.
     pub(super) fn name_head(&mut self, probe: &mut FileProbe) -> Res<Option<String>> {
         self.check_unrivalled(probe, "HEAD", NAME_RULE)?;
         let Some(head) = self.resolve_ref(probe, "HEAD")?.filter(|head| head.exists || head.symbolic) else {
@@ -75,7 +76,7 @@ impl<'a> RepoRefs<'a> {
         Ok(Some(short.to_owned()))
     }
 
-    /// Stops when a short name also means another ref, by another rule than its own.
+    /// Fails when a short name also means another ref by a rule other than `own`.
     fn check_unrivalled(&mut self, probe: &mut FileProbe, short: &str, own: usize) -> Res<()> {
         for (_, (before, after)) in RULES.iter().enumerate().filter(|(rule, _)| *rule != own) {
             if self.ref_exists(probe, &format!("{before}{short}{after}"))? {
@@ -89,7 +90,7 @@ impl<'a> RepoRefs<'a> {
         Ok(self.resolve_ref(probe, name)?.is_some_and(|found| found.exists))
     }
 
-    /// Follows the symbolic refs from `name`; `None` when one of them is not valid as a ref for git.
+    /// Follows the symbolic refs from `name`. `None` when one of them is no valid ref for git.
     fn resolve_ref(&mut self, probe: &mut FileProbe, name: &str) -> Res<Option<ResolvedRef>> {
         let mut found = ResolvedRef { name: name.to_owned(), exists: false, symbolic: false };
         for _ in 0..HOPS_MAX {
@@ -112,7 +113,7 @@ impl<'a> RepoRefs<'a> {
         Ok(None)
     }
 
-    /// Returns the file of a ref: in the worktree's folder or in the shared one.
+    /// Returns the file of a ref, in the worktree's folder or in the shared folder.
     fn ref_path(&self, name: &str) -> Res<PathBuf> {
         if name.starts_with("worktrees/") || name.starts_with("main-worktree/") {
             return Err(DetectStop::Unsure("a ref of another worktree"));
@@ -152,7 +153,7 @@ impl<'a> RepoRefs<'a> {
                 }
                 probe.read(&path, FILE_MAX_BYTES)?
             }
-            // A branch with the name `index` makes git read `.git/index`.
+            // For a branch with the name `index`, git reads `.git/index`, which may be large.
             PathKind::File if !name.starts_with("refs/") && name != "HEAD" => {
                 probe.read_seen(&path, &stamp, PACKED_MAX_BYTES)?
             }
@@ -231,7 +232,7 @@ impl PackedRefs {
         if self.sorted { self.search_sorted(records, name) } else { self.scan_records(records, name) }
     }
 
-    /// Returns the name in the record `line` (without its line feed).
+    /// Returns the name of the ref in a record. `line` is the record without its line feed.
     fn name_in<'l>(&self, line: &'l [u8]) -> Res<&'l [u8]> {
         let hex = line.get(..self.hex_len).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
         match line.get(self.hex_len..) {
@@ -240,7 +241,7 @@ impl PackedRefs {
         }
     }
 
-    /// Searches as git does, so that a file that only claims to be sorted gives git's own answer.
+    /// Searches in the same way as git, so that the result is the same even if the file claims to be sorted but is not.
     fn search_sorted(&self, records: &[u8], name: &[u8]) -> Res<bool> {
         let starts =
             |offset: usize| offset == 0 || (records[offset - 1] == b'\n' && records.get(offset) != Some(&b'^'));
@@ -279,7 +280,7 @@ impl PackedRefs {
     }
 }
 
-/// Does the work of git's `check_refname_format`, with one level allowed.
+/// Does the work of git's `check_refname_format` with the flag that allows one level.
 fn valid_name(name: &str) -> bool {
     name != "@" && !name.ends_with('.') && name.split('/').all(valid_component)
 }

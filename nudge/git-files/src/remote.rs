@@ -1,4 +1,4 @@
-//! Finds the output of `git remote get-url origin` (git's `remote.c`).
+//! Finds the output of `git remote get-url origin`, as git's `remote.c` does.
 
 use std::path::Path;
 
@@ -39,7 +39,8 @@ pub(super) fn origin_url(
     }
 }
 
-/// Handles a remote without `url`: git then searches its oldest forms of a remote.
+/// Handles a remote without `url`. Git then searches old forms of a remote, which are files in `remotes` and
+/// `branches`.
 fn without_url(probe: &mut FileProbe, common: &Path, configured: bool) -> Res<Option<String>> {
     for folder in ["remotes", "branches"] {
         match probe.lstat(&common.join(folder).join("origin")) {
@@ -53,8 +54,8 @@ fn without_url(probe: &mut FileProbe, common: &Path, configured: bool) -> Res<Op
     Ok(None)
 }
 
-/// Applies `url.<base>.insteadOf`: the longest prefix wins, the first of equally long ones. Bases keep the order of
-/// their first appearance (git's `alias_url`).
+/// Applies `url.<base>.insteadOf`. The longest prefix wins, and the first of equally long prefixes. The bases are in
+/// the order in which they first appear (git's `alias_url`).
 fn rewrite_url(url: &[u8], entries: &[(ConfigScope, ConfigEntry)]) -> Vec<u8> {
     let mut bases: Vec<(&[u8], Vec<&[u8]>)> = Vec::new();
     for (_, entry) in entries {

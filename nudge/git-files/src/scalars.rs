@@ -1,6 +1,6 @@
 //! Reads git's booleans and numbers.
 
-/// Reads a boolean as git does; `None` for a value at which git fails.
+/// Reads a boolean as git does. `None` for a value at which git fails.
 pub(super) fn parse_boolean(value: Option<&[u8]>) -> Option<bool> {
     let Some(value) = value else {
         return Some(true);
@@ -15,8 +15,8 @@ pub(super) fn parse_boolean(value: Option<&[u8]>) -> Option<bool> {
     parse_number(value).map(|n| n != 0)
 }
 
-/// Reads a plain decimal number with git's units `k`, `m`, `g`. It returns `None` for octal, hexadecimal and padded
-/// forms, which only git reads.
+/// Reads a plain decimal number with git's units `k`, `m` and `g`. `None` for octal, hexadecimal and padded forms,
+/// which only git reads.
 pub(super) fn parse_number(value: &[u8]) -> Option<i64> {
     let text = str::from_utf8(value).ok()?;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -1,9 +1,9 @@
 //! Compares the reader of git's files with git itself.
 //!
-//! The reader may say that it is unsure, but it must never give another answer than git. The tests use repositories
-//! written by hand, then random mixtures with a fixed seed, then hostile files, and then the cache.
+//! The reader may say that it is unsure, but it must never give an answer other than git's. The tests use handwritten
+//! repositories, random mixtures with a fixed seed, hostile files, and the cache.
 #![cfg(unix)]
-// The fixtures are short: building them piece by piece would make them harder to read.
+// The fixtures are short texts. Other ways to build them would be harder to read.
 #![allow(clippy::format_push_string, clippy::format_collect)]
 
 #[path = "git_context/branches.rs"]

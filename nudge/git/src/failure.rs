@@ -1,4 +1,4 @@
-//! The reasons why a call of git fails.
+//! Defines the reasons why a call of git fails.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use nudge_core::text::one_line;
 use nudge_os::process::RunFailure;
 use nudge_secrets::SecretGuard;
 
-/// The longest text of git that is shown, in characters.
+/// The longest text of git's that is shown, in characters.
 const MAX_CHARS: usize = 200;
 
 /// The reason why a call of git failed.
@@ -14,15 +14,15 @@ const MAX_CHARS: usize = 200;
 pub enum GitFailure {
     /// PATH has no git outside the checkout.
     Missing,
-    /// This command was not run to its end.
+    /// The command did not run to its end, for this reason.
     Run(String, RunFailure),
-    /// This command failed.
+    /// The command ended with a failure.
     Refused {
         /// The command.
         verb: String,
-        /// The exit code; `None` when a signal ended it.
+        /// The exit code; `None` when a signal ended the command.
         code: Option<i32>,
-        /// The reason, safe to show.
+        /// The reason, in a text that is safe to show.
         said: String,
     },
     /// Nudge does not work on this kind of repository.

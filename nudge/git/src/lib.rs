@@ -1,14 +1,14 @@
-//! Runs git in foreign folders, without the programs that the settings of these folders name.
+//! Runs git in foreign folders, without running the programs that the settings of these folders name.
 //!
 //! A repository can name programs in dozens of settings (filters, hooks, monitors, helpers, remotes), in its folder of
-//! hooks and in its attributes. To switch off each setting by name is not enough, because a new version of git may add
-//! one. So:
+//! hooks and in its attributes. Switching off each setting by name is not enough, because a new version of git may add
+//! another one. Therefore:
 //!
-//! 1. [`Git`] asks a few questions in the folder itself. They read settings and refs and run nothing. Git itself checks
-//!    the folder's owner there (`safe.directory`).
-//! 2. [`GitRepository`] does all other work in a git folder of our own. Links lead from it to the repository's objects,
-//!    refs, index and work tree, as `git-new-workdir` makes them. It copies only settings that are data: how files are
-//!    compared, who commits, and the address of `origin`.
+//! 1. [`Git`] runs only a few commands in the folder itself. They read settings and refs, and run no programs. Git
+//!    itself checks the folder's owner there (`safe.directory`).
+//! 2. [`GitRepository`] does all other work in a git folder that Nudge makes. Links lead from it to the repository's
+//!    objects, refs, index and work tree, in the way of `git-new-workdir`. The folder has copies only of settings that
+//!    are data: how files are compared, who commits, and the address of `origin`.
 //!
 //! | program | reason why it does not run |
 //! |---|---|
@@ -19,7 +19,8 @@
 //! | `ext::`, other helpers in remotes' addresses, promisors' programs | git has a protocol list; no lazy fetch |
 //! | hooks and settings of a remote that is a folder of this machine | Nudge starts its side, with hooks off |
 //!
-//! On systems where not every user can make links (Windows), Nudge switches off each setting that may name a program.
+//! On systems where not every user can make links (Windows), Nudge instead switches off each setting that may name a
+//! program.
 //!
 //! **Architecture invariant:** no other code of Nudge starts git.
 
@@ -41,19 +42,19 @@ pub use repository::{CallReach, GitCall, GitRepository, RemoteVerb};
 /// The limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallLimits {
-    /// The most time.
+    /// The longest time of the call.
     pub time: Duration,
     /// The most bytes of output.
     pub output_bytes: usize,
 }
 
-/// A path without hooks and without settings.
+/// A path at which there are no hooks and no settings.
 pub(crate) const NOWHERE: &str = "/dev/null";
 /// The most memory of git and of each program that git starts. With `objects/info/alternates` as a link to an endless
 /// file, git filled 1,079 MiB in the five seconds of a call.
 pub(crate) const MAX_MEMORY_BYTES: u64 = 1 << 30;
-/// Switches for questions in the folder itself. The present git runs nothing for them; the switches guard against later
-/// versions.
+/// Switches for commands in the folder itself. Current versions of git run no programs for these commands; the switches
+/// are a precaution against later versions.
 const SWITCHES: [&str; 6] = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"];
 /// Variables that every call gets.
 const VARIABLES: [(&str, &str); 11] = [
@@ -69,9 +70,9 @@ const VARIABLES: [(&str, &str); 11] = [
     ("GIT_EDITOR", ":"),
     ("GIT_MERGE_AUTOEDIT", "no"),
 ];
-/// Variables of the caller that name the user's own settings files.
+/// The caller's variables that name the user's own settings files.
 const OF_SETTINGS: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
-/// Variables of the caller that choose another repository than the folder's, or allow one of another user.
+/// The caller's variables that choose a repository other than the folder's, or that allow a repository of another user.
 const OF_PLACE: [&str; 7] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -102,19 +103,19 @@ impl Git {
         Ok(Self { program, folder: folder.to_owned(), path, is_place_of_caller: false })
     }
 
-    /// Lets variables of the caller choose the repository, as git itself does.
+    /// Lets the caller's variables choose the repository, as git itself does.
     #[must_use]
     pub fn by_place_of_caller(mut self) -> Self {
         self.is_place_of_caller = true;
         self
     }
 
-    /// Asks a question in the folder itself, with the repository's own settings. The command must only read settings,
+    /// Runs a command in the folder itself, with the repository's own settings. The command must only read settings,
     /// refs and names of folders, like `rev-parse`, `symbolic-ref` or `config`, or make a repository where there is
-    /// none.
+    /// none. Returns the output.
     ///
     /// # Errors
-    /// The reason why there is no answer.
+    /// The reason why the command failed.
     pub fn ask(&self, words: &[&str], limits: CallLimits) -> Result<Vec<u8>, GitFailure> {
         let mut program = self.new_program();
         program.args(SWITCHES).args(words).current_dir(&self.folder).env("PWD", &self.folder);
@@ -125,10 +126,10 @@ impl Git {
         run_program(&mut program, words, limits)
     }
 
-    /// Asks a question like [`ask`](Self::ask), and returns the answer as text without its line end.
+    /// Runs a command like [`ask`](Self::ask), and returns the output as text without its line end.
     ///
     /// # Errors
-    /// The reason why there is no answer, or an error when the answer is no text.
+    /// The reason why the command failed, or an error when the output is no text.
     pub fn ask_line(&self, words: &[&str], limits: CallLimits) -> Result<String, GitFailure> {
         parse_line(self.ask(words, limits)?)
     }
@@ -143,7 +144,7 @@ impl Git {
     }
 }
 
-/// Returns an answer as text, without its line end.
+/// Returns the output of a command as text, without its line end.
 fn parse_line(answer: Vec<u8>) -> Result<String, GitFailure> {
     let text = String::from_utf8(answer).map_err(|_| GitFailure::Unfit("an answer of git is no text"))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
@@ -168,7 +169,7 @@ fn run_program(program: &mut ChildProgram, words: &[&str], limits: CallLimits) -
     Err(GitFailure::from_refusal(verb(), output.status.code(), &output.stderr))
 }
 
-/// Quotes a word for the shell by which git starts a remote's side.
+/// Quotes a word for the shell with which git starts the remote side.
 fn shell_word(word: &OsStr) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! A foreign repository on which git works without the repository's settings.
+//! Runs git on a foreign repository without the repository's settings.
 
 use std::ffi::OsStr;
 #[cfg(unix)]
@@ -20,25 +20,25 @@ use tempfile::TempDir;
 use crate::settings::{DataSettings, GitSetting};
 use crate::{CallLimits, Git, GitFailure, NOWHERE, OF_SETTINGS, pass_on, run_program, shell_word};
 
-/// The limits of the questions that find a repository.
+/// The limits of the commands that find a repository.
 const FIND: CallLimits = CallLimits { time: Duration::from_secs(5), output_bytes: 4 << 20 };
-/// The longest `HEAD`.
+/// The longest `HEAD` that is read, in bytes.
 #[cfg(unix)]
 const MAX_HEAD_BYTES: u64 = 4 << 10;
-/// The longest file of the folder `info`.
+/// The longest file of the folder `info` that is read, in bytes.
 #[cfg(unix)]
 const MAX_INFO_BYTES: u64 = 1 << 20;
-/// The beginning of the names of our own git folders.
+/// The beginning of the names of the git folders that Nudge makes.
 #[cfg(unix)]
 const OWN_FOLDER: &str = "nudge-git-";
-/// A time longer than any repository is open.
+/// The age from which a git folder of Nudge's counts as left behind. No repository is open for that long.
 #[cfg(unix)]
 const MAX_CALL_AGE: Duration = Duration::from_hours(24);
-/// The protocols that git may use to reach a remote. Any other protocol is a program that the address chooses.
+/// The protocols with which git may reach a remote. Any other protocol would be a program that the address chooses.
 const PROTOCOLS: &str = "file:http:https:ssh";
-/// Variables of the caller that name the author and the committer.
+/// The caller's variables that name the author and the committer.
 const OF_PERSON: [&str; 4] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
-/// Variables of the caller that say how git reaches a remote.
+/// The caller's variables that say how git reaches a remote.
 const OF_WAY: [&str; 7] = [
     "GIT_SSH",
     "GIT_SSH_COMMAND",
@@ -48,16 +48,17 @@ const OF_WAY: [&str; 7] = [
     "GIT_SSL_CERT",
     "GIT_PROXY_SSL_CAINFO",
 ];
-/// The command by which git reaches another machine when the user has set none. It asks no question.
+/// The command with which git reaches another machine if the user has not chosen one. It asks the user no question.
 const SSH: &str = "ssh -o BatchMode=yes";
-/// Switches for the side that git starts for a remote on this machine. The remote's folder may belong to another user.
+/// Switches for the remote side when the remote is on this machine. Git starts that side, and the remote's folder may
+/// belong to another user.
 const REMOTE_SIDE: &str = "-c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true \
                            -c receive.denyCurrentBranch=refuse -c receive.autogc=false -c gc.auto=0";
 
-/// How far a call goes.
+/// The extent of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallReach {
-    /// The call stays in the repository. It reads no settings but our own.
+    /// The call stays in the repository. It reads no settings except Nudge's own.
     Here,
     /// The call goes to the remote, with the user's own settings.
     Remote,
@@ -72,13 +73,13 @@ pub struct GitCall<'a> {
     pub input: &'a [u8],
     /// Further variables.
     pub variables: &'a [(&'a str, &'a OsStr)],
-    /// How far the call goes.
+    /// The extent of the call.
     pub reach: CallReach,
-    /// The limits.
+    /// The limits of the call.
     pub limits: CallLimits,
 }
 
-/// A repository with a work tree. No call runs its hooks, filters or helpers.
+/// A foreign repository with a work tree. No call runs its hooks, filters or helpers.
 #[derive(Debug)]
 pub struct GitRepository {
     git: Git,
@@ -88,7 +89,7 @@ pub struct GitRepository {
     theirs: PathBuf,
     git_dir: OwnFolder,
     settings: DataSettings,
-    /// Is true if the user has chosen how to reach other machines; empty until a call needs to know.
+    /// Is true if the user has chosen how to reach other machines. The value is empty until a call needs it.
     has_ssh: OnceLock<bool>,
 }
 
@@ -97,12 +98,12 @@ pub struct GitRepository {
 enum OwnFolder {
     #[cfg(unix)]
     Linked(TempDir),
-    /// The repository's own git folder, with the settings that are switched off.
+    /// The repository's own git folder, with the settings that every call switches off.
     #[cfg(any(not(unix), test))]
     SwitchedOff(PathBuf, Vec<GitSetting>),
 }
 
-/// The folders of a repository, as git finds them.
+/// The folders of a repository, as git reports them.
 struct RepositoryPlaces {
     git_dir: PathBuf,
     /// The git folder that all work trees share.
@@ -128,12 +129,14 @@ impl RepositoryPlaces {
             return Err(GitFailure::Unfit("its path has a line break"));
         };
         let [git_dir, common, top] = [git_dir, common, top].map(PathBuf::from);
-        // A setting of the repository may name any other folder as the work tree.
+        // A setting of the repository may name any folder as the work tree, so the work tree must contain the given
+        // folder.
         let folder = git.folder.canonicalize().map_err(|_| GitFailure::Unfit("its folder is gone"))?;
         if !top.canonicalize().is_ok_and(|top| folder.starts_with(top)) {
             return Err(GitFailure::Unfit("its work tree is elsewhere"));
         }
-        // With tables of refs, each work tree has its own database beside the shared one.
+        // If the refs are in tables (reftable), each work tree has its own database beside the shared one, which is not
+        // supported.
         if git_dir != common && common.join("reftable").symlink_metadata().is_ok() {
             return Err(GitFailure::Unfit("it is a linked work tree of a repository whose refs are in tables"));
         }
@@ -142,10 +145,11 @@ impl RepositoryPlaces {
 }
 
 impl GitRepository {
-    /// Opens the repository around git's folder.
+    /// Opens the repository around the folder of `git`.
     ///
     /// # Errors
-    /// [`GitFailure`] when there is no repository, git distrusts its owner, or no work tree contains the folder.
+    /// [`GitFailure`] when there is no repository, when git distrusts its owner, or when no work tree contains the
+    /// folder.
     pub fn open(git: Git) -> Result<Self, GitFailure> {
         let places = RepositoryPlaces::find_places(&git)?;
         let settings = DataSettings::read(&git, FIND)?;
@@ -156,7 +160,7 @@ impl GitRepository {
         Ok(Self::new(git, places, git_dir, settings))
     }
 
-    /// Opens the repository as on a system where users cannot make links.
+    /// Opens the repository in the way that is used where users cannot make links.
     #[cfg(test)]
     fn open_without_links(git: Git) -> Result<Self, GitFailure> {
         let places = RepositoryPlaces::find_places(&git)?;
@@ -170,7 +174,7 @@ impl GitRepository {
         Self { git, top, prefix, theirs, git_dir, settings, has_ssh: OnceLock::new() }
     }
 
-    /// Returns true if the user has chosen how to reach other machines: by a variable, or in settings outside the
+    /// Returns true if the user has chosen how to reach other machines, by a variable or in settings outside the
     /// repository.
     fn has_ssh(&self) -> bool {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -183,18 +187,18 @@ impl GitRepository {
         *self.has_ssh.get_or_init(|| is_set("GIT_SSH_COMMAND") || is_set("GIT_SSH") || is_configured())
     }
 
-    /// Returns the path from the top of the work tree to the folder, with a slash at its end; empty at the top.
+    /// Returns the path from the top of the work tree to the folder, with a slash at its end. At the top it is empty.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Returns true while the user has an unfinished merge, rebase or similar operation.
+    /// Returns true if the user has begun a merge, rebase or similar operation and not finished it.
     pub fn is_under_way(&self) -> bool {
         let marks = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"];
         marks.iter().any(|mark| self.theirs.join(mark).symlink_metadata().is_ok())
     }
 
-    /// Returns the address of `origin` as it is written in the settings.
+    /// Returns the address of `origin` as the settings have it.
     pub fn remote(&self) -> Option<&str> {
         self.settings.values("remote.origin.url").last().filter(|url| !url.is_empty())
     }
@@ -216,7 +220,7 @@ impl GitRepository {
         run_program(&mut program, call.words, call.limits)
     }
 
-    /// Pushes to `origin`, fetches from it or lists it: `words` come after the name of the remote.
+    /// Pushes to `origin`, fetches from it, or lists its refs. `words` are the arguments after the name of the remote.
     ///
     /// # Errors
     /// The reason why the command failed.
@@ -229,7 +233,8 @@ impl GitRepository {
         self.run(&GitCall { words: &all, input: b"", variables: &[], reach: CallReach::Remote, limits })
     }
 
-    /// Returns the switch by which our git starts the remote's side, if the remote is a folder of this machine.
+    /// Returns the switch that sets how git starts the remote side; `None` if the remote is not a folder of this
+    /// machine.
     fn remote_side(&self, verb: RemoteVerb, limits: CallLimits) -> Result<Option<String>, GitFailure> {
         let words: &[&str] = match verb {
             RemoteVerb::Push => &["remote", "get-url", "--push", "--all", "origin"],
@@ -250,8 +255,8 @@ impl GitRepository {
         }
     }
 
-    /// Prepares another program that runs git by itself, such as `gh`: in a folder without settings, with variables
-    /// that name this repository.
+    /// Prepares a program that runs git by itself, such as `gh`. It runs in a folder without settings, and its
+    /// variables name this repository.
     pub fn lend_to(&self, program: &mut ChildProgram) {
         program.env("PATH", &self.git.path);
         for (name, value) in crate::VARIABLES {
@@ -303,7 +308,7 @@ impl GitRepository {
     }
 }
 
-/// A request to a remote.
+/// The kind of a request to a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteVerb {
     /// Pushes.
@@ -328,7 +333,7 @@ impl RemoteVerb {
     }
 }
 
-/// Returns true if git itself starts the other side, in a folder of this machine.
+/// Returns true if git starts the remote side itself, because the remote is a folder of this machine.
 fn is_of_this_machine(url: &str) -> bool {
     let has_host = url.find(':').is_some_and(|colon| url.find('/').is_none_or(|slash| colon < slash));
     url.to_ascii_lowercase().starts_with("file:") || !has_host || (cfg!(windows) && url.get(1..2) == Some(":"))
@@ -337,7 +342,7 @@ fn is_of_this_machine(url: &str) -> bool {
 #[cfg(unix)]
 const NO_ROOM: GitFailure = GitFailure::Unfit("there is no room for a folder of its own");
 
-/// Makes our own git folder: links to parts of the repository, and our settings.
+/// Makes the git folder for the calls: links to parts of the repository, and Nudge's settings.
 #[cfg(unix)]
 fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::Result<TempDir> {
     use std::os::unix::fs::symlink;
@@ -362,7 +367,7 @@ fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::R
             fs::write(path_of("info").join(name), text)?;
         }
     }
-    // An index that is split has further parts.
+    // A split index has further files.
     let is_part = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
     let parts = fs::read_dir(&places.git_dir)?.flatten().map(|entry| entry.file_name()).filter(is_part);
     for name in parts {
@@ -371,7 +376,7 @@ fn link_folder(places: &RepositoryPlaces, settings: &DataSettings) -> std::io::R
     Ok(own)
 }
 
-/// Removes the git folders of killed processes. They have links and settings, but no secrets.
+/// Removes git folders that killed processes left behind. They have links and settings, but no secrets.
 #[cfg(unix)]
 fn sweep_folders(temporary: &Path, now: SystemTime) {
     let is_left = |entry: &fs::DirEntry| {
@@ -385,17 +390,18 @@ fn sweep_folders(temporary: &Path, now: SystemTime) {
     }
 }
 
-/// Copies `HEAD`, which names the branch of the work tree, because git accepts no link to a file as `HEAD`.
+/// Copies `HEAD`, which names the branch of the work tree. A link is not possible, because git accepts no link to a
+/// file as `HEAD`.
 #[cfg(unix)]
 fn copy_head(theirs: &Path, own: &Path) -> std::io::Result<()> {
     match theirs.read_link() {
-        // An old form of `HEAD`: a link to the branch.
+        // In an old form, `HEAD` is a link to the branch.
         Ok(target) if target.starts_with("refs") => std::os::unix::fs::symlink(target, own),
         _ => fs::write(own, foreign::read(theirs, LinkPolicy::Refused, MAX_HEAD_BYTES)?),
     }
 }
 
-/// Links the logs of earlier refs, if the repository has any. All work trees share the logs of branches.
+/// Links the reflogs, if the repository has any. All work trees share the reflogs of branches.
 #[cfg(unix)]
 fn link_logs(places: &RepositoryPlaces, logs: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Tests with repositories that name programs in every known way. Each program would leave a mark.
+//! Tests repositories that name programs in every known way. Each program would write a file if it ran.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const LIMITS: CallLimits = CallLimits { time: Duration::from_mins(1), output_bytes: 16 << 20 };
 
-/// A repository, and a program that leaves a mark when it runs.
+/// A repository, and a program that writes a file when it runs.
 struct Lab {
     place: TempDir,
 }
@@ -18,7 +18,7 @@ impl Lab {
         let lab = Self { place: tempfile::tempdir().unwrap() };
         fs::create_dir_all(lab.at("repo/notes")).unwrap();
         let script = format!("#!/bin/sh\necho >> '{}'\n", lab.at("mark").display());
-        // Another process writes the script: while this process has a file open for writing, no test can run it.
+        // Another process writes the script, because no test could run it while this process has it open for writing.
         lab.shell(&format!("cat > evil <<'END'\n{script}END\nchmod 755 evil"));
         lab.git(&["init", "-q", "-b", "main"]);
         fs::write(lab.at("repo/a.txt"), "one\n").unwrap();
@@ -59,7 +59,7 @@ impl Lab {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Only writes a setting: a git command in the repository might already run the program.
+    /// Writes a setting into the file itself, because a git command in the repository could already run the program.
     fn set(&self, key: &str, value: &str) {
         let file = self.at("repo/.git/config");
         assert!(
@@ -106,9 +106,9 @@ fn a_call_that_was_given_up_is_not_waited_for() {
     assert!(limit.run(|| repository.run(&here(&["rev-parse", "main"]))).is_err());
 }
 
-/// Does everything that Nudge does in a repository. Failures are fine, as long as no program of the repository runs.
+/// Does everything that Nudge does in a repository. Failures are allowed, but no program of the repository may run.
 fn do_everything(lab: &Lab, repository: &GitRepository) {
-    // The text has the same length as before, so git must read the file to see the difference.
+    // The new text has the same length as the old one, so git must read the file to find the difference.
     fs::write(lab.at("repo/a.txt"), "ONE\n").unwrap();
     for words in [
         &["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=all"][..],
@@ -145,13 +145,13 @@ fn do_everything(lab: &Lab, repository: &GitRepository) {
     let _ = repository.run(&GitCall { variables: made.variables, input: b"", ..here(&words) });
 }
 
-/// A way to make git run a program. `control` checks that plain git does run it, so that the test proves something.
+/// A way in which a repository can make git run a program.
 struct Way {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
     attributes: Option<(&'static str, &'static str)>,
     hooks: &'static [(&'static str, &'static str)],
-    /// A command by which plain git runs the program, if there is one.
+    /// A command with which plain git runs the program, if there is one. It proves that the way works without Nudge.
     control: Option<&'static [&'static str]>,
 }
 
@@ -320,7 +320,8 @@ fn no_program_that_a_repository_names_is_run() {
     }
 }
 
-/// Tests the way of Windows, which switches off each setting by its key. Filters in `info/attributes` are among them.
+/// Tests the way of Windows: each setting is switched off by its key. The settings include filters in
+/// `info/attributes`.
 #[test]
 fn without_links_what_the_settings_name_is_switched_off() {
     for way in WAYS {
@@ -331,7 +332,7 @@ fn without_links_what_the_settings_name_is_switched_off() {
     }
 }
 
-/// The repository's promisor is a program, and a blob is missing.
+/// Tests a repository with a missing blob whose promisor is a program.
 #[test]
 fn missing_objects_are_not_fetched() {
     let lab = Lab::new();
@@ -358,7 +359,7 @@ fn missing_objects_are_not_fetched() {
     lab.assert_unmarked("a promisor");
 }
 
-/// A file of a repository may be a link to an endless file. Git reads some files whole, such as
+/// A file of a repository may be a link to an endless file, and git reads some files as a whole, such as
 /// `objects/info/alternates`.
 #[cfg(target_os = "linux")]
 #[test]
@@ -366,7 +367,7 @@ fn git_has_a_limit_of_memory() {
     let lab = Lab::new();
     let repository = lab.open();
     let tree = told(&repository, &["rev-parse", "main^{tree}"]);
-    // Git first waits for its input; by then the limit is set.
+    // Git first waits for its input. The limit is set before the input arrives.
     let words = ["commit-tree", tree.trim(), "-F", "-", "-F", "/proc/self/limits"];
     let variables = PERSON.map(|(name, value)| (name, OsStr::new(value)));
     let made = repository.run(&GitCall { input: b"limits\n", variables: &variables, ..here(&words) }).unwrap();
@@ -394,7 +395,7 @@ fn the_users_own_remote_is_reached_and_data_of_attributes_counts() {
     assert_eq!(told(&repository, &["rev-parse", "--symbolic-full-name", "@{upstream}"]), "refs/remotes/origin/main\n");
     assert!(told(&repository, &["var", "GIT_AUTHOR_IDENT"]).starts_with("Ada <ada@example.org>"));
     told(&repository, &["merge", "--quiet", "--no-edit", "other"]);
-    // The user's own git shows the same.
+    // The user's own git shows the same state.
     assert_eq!(lab.git(&["rev-parse", "main"]), there);
     assert_eq!(lab.git(&["status", "--porcelain"]), "");
     assert_eq!(fs::read_to_string(lab.at("repo/c.txt")).unwrap(), "three\n");
@@ -412,7 +413,7 @@ fn work_trees_split_indices_and_other_formats_are_read() {
             git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap().status.success()
         };
         if !git(&[&["init", "-q", "-b", "main"], words].concat()) {
-            // This git has no such format.
+            // The installed git does not have this format.
             continue;
         }
         fs::write(place.path().join("a.txt"), "one\n").unwrap();
@@ -469,7 +470,7 @@ fn a_work_tree_elsewhere_is_refused() {
     assert!(matches!(failure, GitFailure::Unfit(_)), "{failure}");
 }
 
-/// A test cannot change the environment of its process, so it starts the test program again with another one.
+/// A test cannot change the environment of its process, so it starts the test program again with another environment.
 #[test]
 fn the_users_own_way_to_other_machines_is_taken() {
     let lab = Lab::new();

@@ -1,17 +1,17 @@
-//! The settings of a repository that are data. Nudge uses no other settings of a repository.
+//! Reads the settings of a repository that are data. Nudge uses no other settings of a repository.
 
 #[cfg(any(unix, test))]
 use std::fmt::Write as _;
 
 use crate::{CallLimits, Git, GitFailure, NOWHERE};
 
-/// The keys that say how files are compared and who commits; the last value wins, from any file. No such key names a
-/// program or leads to one.
+/// The keys that say how files are compared and who commits. Git reads them from all files, and the last value wins.
+/// None of these keys names a program or leads to one.
 const DATA: &str = r"^(core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|safecrlf|trustctime|checkstat|protecthfs|protectntfs|longpaths|sharedrepository|logallrefupdates|excludesfile)|user\.(name|email|useconfigonly)|(author|committer)\.(name|email)|extensions\.(objectformat|refstorage)|remote\.origin\.(url|pushurl)|branch\..*\.(remote|merge))$";
-/// The keys that may name a program, for systems on which each of them is switched off.
+/// The keys that may name a program. Where users cannot make links, each of them is switched off.
 #[cfg(any(not(unix), test))]
 const PROGRAMS: &str = r"^(filter\..*\.(clean|smudge|process|required)|(merge|diff)\..*\.(driver|command|textconv)|diff\.external|remote\..*\.(uploadpack|receivepack|vcs|proxy|promisor)|hook\..*|credential\..*|core\.(sshcommand|fsmonitor|hookspath|alternaterefscommand|gitproxy|askpass|editor|pager)|gpg\..*|sequence\.editor|url\..*)$";
-/// The most entries; a repository with thousands of branches has two for each branch.
+/// The most entries. A repository with thousands of branches has two entries for each branch.
 const MAX_ENTRIES: usize = 20_000;
 /// The longest value, in bytes.
 const MAX_VALUE_BYTES: usize = 4 << 10;
@@ -30,10 +30,10 @@ pub struct DataSettings {
 }
 
 impl DataSettings {
-    /// Reads the settings by a call of git, which reads only settings for that.
+    /// Reads the settings by a command of git that only reads settings.
     pub fn read(git: &Git, limits: CallLimits) -> Result<Self, GitFailure> {
         let told = match git.ask(&["config", "--null", "--show-scope", "--get-regexp", DATA], limits) {
-            // There are no such settings.
+            // The repository has no such settings.
             Err(GitFailure::Refused { code: Some(1), .. }) => Vec::new(),
             told => told?,
         };
@@ -41,18 +41,18 @@ impl DataSettings {
         Self::parse(&text)
     }
 
-    /// Parses a sequence of `SCOPE NUL KEY LF VALUE NUL`.
+    /// Parses the output of `git config`: a sequence of `SCOPE NUL KEY LF VALUE NUL`.
     fn parse(text: &str) -> Result<Self, GitFailure> {
         let mut settings = Self::default();
         let mut parts = text.split_terminator('\0');
         while let (Some(scope), Some(entry)) = (parts.next(), parts.next()) {
             // A key without `=` means true.
             let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
-            // A path that the repository sets may lead to a pipe, so only the user's own path is used.
+            // A path from the repository's settings may lead to a pipe, so only the user's own path is used.
             let is_of_user = matches!(scope, "system" | "global" | "command");
             let is_taken = match key {
                 "core.excludesfile" => is_of_user,
-                // A remote other than `origin` may be a program.
+                // A remote other than `origin` may be a program, so its branches are left out.
                 _ if key.starts_with("branch.") && key.ends_with(".remote") => value == "origin",
                 _ => true,
             };
@@ -74,14 +74,14 @@ impl DataSettings {
         self.entries.iter().filter(move |entry| entry.key == key).map(|entry| entry.value.as_str())
     }
 
-    /// Returns the addresses of `origin`. They may hold a password, so git gets them by variables and no file has them.
+    /// Returns the addresses of `origin`. They may hold a password, so git gets them by variables and not from a file.
     #[cfg(any(unix, test))]
     pub fn origin_addresses(&self) -> impl Iterator<Item = &GitSetting> {
         self.entries.iter().filter(|entry| is_address(&entry.key))
     }
 
-    /// Returns the text of the settings file in our own git folder. For calls on this machine git reads no other
-    /// settings.
+    /// Returns the text of the settings file in the git folder that Nudge makes. Calls that stay on this machine read
+    /// no other settings.
     #[cfg(any(unix, test))]
     pub fn to_file_text(&self) -> String {
         let is_extended = self.entries.iter().any(|entry| entry.key.starts_with("extensions."));
@@ -124,7 +124,7 @@ fn add_section(out: &mut String, key: &str, value: &str) {
     writeln!(out, "[{section}]\n\t{name} = {}", quote_value(value)).expect("writing to a string cannot fail");
 }
 
-/// Returns a value in quotes, as git reads it.
+/// Returns a value in quotes, in the form that git reads.
 #[cfg(any(unix, test))]
 fn quote_value(value: &str) -> String {
     let escaped = value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n").replace('\t', r"\t");

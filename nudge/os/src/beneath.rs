@@ -1,8 +1,10 @@
-//! Reads and writes files below a folder that stays open by a descriptor. A call cannot leave this folder, even if
-//! another process renames a folder or puts a link in its place: each call checks and uses a path in one step.
+//! Reads and writes files below a folder that is kept open by a file descriptor. A call cannot leave this folder, even
+//! if another process renames a folder or puts a link in its place, because each call checks and uses a path in one
+//! step.
 //!
-//! On Linux the kernel resolves paths (`openat2`). On other Unix systems, or without that call, this module opens one
-//! folder after another and refuses every link between them. On Windows it checks a path before it uses the path.
+//! On Linux the kernel resolves the paths (`openat2`). On other Unix systems, or without that system call, this module
+//! opens one folder after another and refuses every link between them. On Windows it checks a path before it uses the
+//! path.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -18,9 +20,9 @@ pub use windows::HeldFolder;
 
 use crate::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 
-/// The beginning and the end of the names of unfinished files.
+/// The beginning and the end of the names of temporary files.
 const TEMPORARY: (&str, &str) = (".nudge-", ".tmp");
-/// The age from which such a file counts as left behind by a dead process.
+/// The age from which a temporary file counts as left behind by a dead process.
 const LEFT_OVER: Duration = Duration::from_hours(1);
 /// The number of tries to find a free name for a temporary file.
 const MAX_NAMES: u32 = 16;
@@ -45,16 +47,17 @@ pub enum FileRights {
     Same(Permissions),
 }
 
-/// The file must survive a loss of power, or need not.
+/// Tells whether the file must survive a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskSync {
-    /// The file is flushed before it gets its name, and the name after that.
+    /// The file is flushed to the disk before it gets its name, and the folder is flushed after that.
     Flushed,
-    /// The system writes the file later: it can be made again, or the caller cannot wait for the disk.
+    /// The system writes the file to the disk later. This is enough if the file can be made again, or if the caller
+    /// cannot wait for the disk.
     Unflushed,
 }
 
-/// A complete file that still has a temporary name. It is removed unless it gets its own name.
+/// A complete file that still has a temporary name. Dropping this value removes the file, unless it got its own name.
 #[derive(Debug)]
 pub struct FreshFile<'a> {
     folder: &'a HeldFolder,
@@ -63,12 +66,12 @@ pub struct FreshFile<'a> {
     sync: DiskSync,
 }
 
-/// Replaces the file at this path in one step: a reader sees the old file or the new one, never a part. The folder must
-/// be the user's own, and its path must not end in a link. For files in a folder of other users, see
+/// Replaces the file at this path in one step: a reader sees the old file or the new one, but never a part. The folder
+/// must belong to the user, and its path must not end in a link. For files in folders of other users, use
 /// [`HeldFolder::write_fresh`].
 ///
 /// # Errors
-/// The system's error; the old file then stays.
+/// The system's error. The old file then stays.
 pub fn write_atomic(path: &Path, bytes: &[u8], rights: FileRights, sync: DiskSync) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file's name"));
@@ -78,13 +81,13 @@ pub fn write_atomic(path: &Path, bytes: &[u8], rights: FileRights, sync: DiskSyn
 }
 
 impl HeldFolder {
-    /// Reads a regular file of this folder, of at most `max_bytes`. It refuses a link, a pipe and a device.
+    /// Reads a regular file of this folder, of at most `max_bytes`. Refuses a link, a pipe and a device.
     ///
     /// # Errors
-    /// Errors of opening; `InvalidInput` for anything other than a regular file; `FileTooLarge`.
+    /// The errors of opening the file; `InvalidInput` for anything other than a regular file; `FileTooLarge`.
     pub fn read(&self, name: &str, max_bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
         let refused = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-        // A device is not even opened, unless it replaced the file within this call.
+        // A device is not even opened, except if it replaced the file during this call.
         if !self.look_up(name)?.is_file() {
             return Err(refused());
         }
@@ -118,7 +121,7 @@ impl HeldFolder {
         Ok(fresh)
     }
 
-    /// Takes the lock of the folder, or of a file beside the folder on systems that cannot lock folders.
+    /// Takes the lock of the folder. On systems that cannot lock folders, it is the lock of a file beside the folder.
     ///
     /// # Errors
     /// [`LockRefusal`].
@@ -140,14 +143,14 @@ impl HeldFolder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes unfinished files of processes that died.
+    /// Removes temporary files that dead processes left behind.
     pub fn sweep_leftovers(&self) {
         let is_ours = |name: &&str| name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
         for name in self.list_names().unwrap_or_default() {
             let Some(name) = name.to_str().filter(is_ours) else { continue };
             let written = self.look_up(name).and_then(|meta| meta.modified()).ok();
             if written.is_some_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > LEFT_OVER)) {
-                // Another process may have removed the file first.
+                // This fails if another process has already removed the file.
                 let _ = self.remove(name);
             }
         }
@@ -155,7 +158,7 @@ impl HeldFolder {
 }
 
 impl FreshFile<'_> {
-    /// Gives the file a name, and replaces the file that has this name.
+    /// Gives the file its name. Replaces a file that already has this name.
     ///
     /// # Errors
     /// The system's error.
@@ -166,12 +169,12 @@ impl FreshFile<'_> {
         Ok(())
     }
 
-    /// Gives the file a name that must be free.
+    /// Gives the file its name. No other file may have this name.
     ///
     /// # Errors
-    /// `AlreadyExists`; else the system's error.
+    /// `AlreadyExists` when the name is taken; otherwise the system's error.
     pub fn take_free_name(mut self, name: &str) -> io::Result<()> {
-        // Unlike a rename, a hard link does not replace another file.
+        // A hard link, unlike a rename, does not replace another file.
         match self.folder.link(&self.name, name) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -201,7 +204,7 @@ impl Drop for FreshFile<'_> {
     }
 }
 
-/// Returns true if an error says that a path contains a refused link.
+/// Returns true if the error means that a path contains a refused link.
 pub fn is_of_link(error: &io::Error) -> bool {
     #[cfg(unix)]
     {
@@ -214,7 +217,7 @@ pub fn is_of_link(error: &io::Error) -> bool {
     }
 }
 
-/// Returns the names of a path; refuses a path with any other part, such as `..`.
+/// Returns the names of a path. Refuses a path with any part that is not a name, such as `..`.
 fn names_of(below: &Path) -> io::Result<Vec<&std::ffi::OsStr>> {
     let name = |part| match part {
         Component::Normal(name) => Ok(name),
@@ -234,20 +237,21 @@ mod unix {
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
     const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-    /// Opens a name without opening its target, on systems that can.
+    /// The flags that open a name without opening its target, on systems that have them.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-    /// The permissions of new files and folders, before the process's mask is applied.
+    /// The permissions of new files, before the process's mask is applied.
     const NEW_FILE: Mode =
         Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
+    /// The permissions of new folders, before the process's mask is applied.
     const NEW_FOLDER: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
-    /// A folder that stays open.
+    /// A folder that is kept open.
     #[derive(Debug)]
     pub struct HeldFolder(pub(crate) OwnedFd);
 
     impl HeldFolder {
-        /// Opens a folder. The user chose the path, but its last part must not be a link.
+        /// Opens a folder. The last part of the path must not be a link.
         ///
         /// # Errors
         /// The system's error.
@@ -258,7 +262,7 @@ mod unix {
         /// Opens a folder below this one.
         ///
         /// # Errors
-        /// The system's error; [`is_of_link`](super::is_of_link) says whether the cause is a link.
+        /// The system's error. [`is_of_link`](super::is_of_link) tells whether a link is the cause.
         pub fn open_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             if names_of(below)?.is_empty() {
                 return self.reopen();
@@ -271,10 +275,10 @@ mod unix {
             self.folder_by_steps(below, links)
         }
 
-        /// Opens a folder below this one, and makes missing folders of the path.
+        /// Opens a folder below this one. Makes the folders of the path that are missing.
         ///
         /// # Errors
-        /// As [`open_folder`](Self::open_folder).
+        /// The errors of [`open_folder`](Self::open_folder).
         pub fn make_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             let mut folder = self.reopen()?;
             let mut path = std::path::PathBuf::new();
@@ -289,7 +293,7 @@ mod unix {
             Ok(folder)
         }
 
-        /// Opens one folder after another. It cannot check the target of a link, so it refuses every link.
+        /// Opens one folder after another. This way cannot check the target of a link, so it refuses every link.
         pub(super) fn folder_by_steps(&self, below: &Path, _: InnerLinks) -> io::Result<Self> {
             let mut folder = self.reopen()?;
             for name in names_of(below)? {
@@ -302,17 +306,17 @@ mod unix {
             Ok(folder)
         }
 
-        /// Opens the same folder again.
+        /// Opens the same folder a second time.
         fn reopen(&self) -> io::Result<Self> {
             Ok(Self(rustix::fs::openat(&self.0, ".", FOLDER, Mode::empty())?))
         }
 
-        /// Opens the folder as a file with a lock of its own.
+        /// Opens the folder as a separate file that can be locked.
         pub(super) fn open_lock(&self) -> io::Result<File> {
             Ok(self.reopen()?.0.into())
         }
 
-        /// Returns the metadata of the file with this name; a link is not followed.
+        /// Returns the metadata of the file with this name. A link is not followed.
         ///
         /// # Errors
         /// The system's error.
@@ -365,13 +369,13 @@ mod unix {
             Ok(names.filter(|name| name != "." && name != "..").collect())
         }
 
-        /// Flushes the names in the folder, if the system can.
+        /// Flushes the names in the folder to the disk, if the system can do that.
         pub(super) fn flush(&self) {
             let _ = rustix::fs::fsync(&self.0);
         }
     }
 
-    /// Returns a name, and refuses a path: a slash would lead out of the folder.
+    /// Returns the name, and refuses a path, because a slash would lead out of the folder.
     fn require_plain_name<T: AsRef<OsStr> + ?Sized>(name: &T) -> io::Result<&OsStr> {
         let name = name.as_ref();
         let is_name = !name.is_empty() && name != "." && name != ".." && !name.as_encoded_bytes().contains(&b'/');
@@ -382,7 +386,7 @@ mod unix {
     fn open_below(folder: &OwnedFd, below: &Path, links: InnerLinks) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
 
-        /// The number of tries while other processes rename folders of the path.
+        /// The most tries. A try fails when another process renames a folder of the path.
         const MAX_TRIES: u32 = 16;
         let refused = match links {
             InnerLinks::Within => ResolveFlags::empty(),
@@ -406,7 +410,7 @@ mod windows {
 
     use super::{File, InnerLinks, Metadata, OsStr, OsString, Path, io, names_of};
 
-    /// A folder by its path: on Windows the standard library cannot open a file from an open folder.
+    /// A folder by its path, because the standard library cannot open a file relative to an open folder on Windows.
     #[derive(Debug)]
     pub struct HeldFolder(pub(crate) PathBuf);
 
@@ -423,7 +427,7 @@ mod windows {
             }
         }
 
-        /// Opens a folder below this one; a link is refused.
+        /// Opens a folder below this one. Links are refused.
         ///
         /// # Errors
         /// The system's error.
@@ -431,10 +435,10 @@ mod windows {
             self.go_down(below, links, false)
         }
 
-        /// Opens a folder below this one, and makes missing folders of the path.
+        /// Opens a folder below this one. Makes the folders of the path that are missing.
         ///
         /// # Errors
-        /// As [`open_folder`](Self::open_folder).
+        /// The errors of [`open_folder`](Self::open_folder).
         pub fn make_folder(&self, below: &Path, links: InnerLinks) -> io::Result<Self> {
             self.go_down(below, links, true)
         }
@@ -459,13 +463,13 @@ mod windows {
             Ok(Self(path))
         }
 
-        /// Windows cannot lock folders; the lock file lies beside the folder.
+        /// Opens a lock file beside the folder, because Windows cannot lock folders.
         pub(super) fn open_lock(&self) -> io::Result<File> {
             let beside = self.0.parent().unwrap_or(&self.0).join(".lock");
             fs::OpenOptions::new().create(true).truncate(false).write(true).open(beside)
         }
 
-        /// Returns the metadata of the file with this name; a link is not followed.
+        /// Returns the metadata of the file with this name. A link is not followed.
         ///
         /// # Errors
         /// The system's error.
@@ -605,7 +609,7 @@ mod tests {
         if cfg!(target_os = "linux") {
             top.open_folder(Path::new("within/deep"), InnerLinks::Within).unwrap();
         }
-        // A link in the place of a file does not lead out either.
+        // A link in the place of a file does not lead out of the folder either.
         fs::write(place.path().join("outside/f"), "secret").unwrap();
         symlink("../../outside/f", path_of("real/f")).unwrap();
         let real = top.open_folder(Path::new("real"), InnerLinks::Refused).unwrap();
@@ -615,7 +619,7 @@ mod tests {
         assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 1);
     }
 
-    /// Another process swaps a folder and a link while this process uses paths through it.
+    /// Another process exchanges a folder and a link while this process uses paths through them.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_is_exchanged_for_a_link_leads_nowhere_else() {

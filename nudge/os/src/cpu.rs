@@ -1,12 +1,12 @@
-//! The processor time of work, independent of the machine's load.
+//! Measures the processor time of work, which does not depend on the machine's load.
 
 use std::time::Duration;
 
-/// Returns how long this thread has run on a processor. On systems that do not measure this, it is the time since the
-/// first call.
+/// Returns the time that this thread has run on a processor. On systems that do not measure this, returns the time
+/// since the first call.
 ///
 /// # Panics
-/// Panics for a time below zero, which no clock of a thread shows.
+/// Panics for a time below zero, which no system reports.
 pub fn thread_cpu_time() -> Duration {
     #[cfg(unix)]
     {

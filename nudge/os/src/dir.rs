@@ -1,8 +1,8 @@
-//! A directory that belongs to this user, with the few file operations that Nudge needs there. It never follows, waits
-//! for or trusts a link, a pipe or a foreign file that another user has put there.
+//! A directory that belongs to this user, with the few file operations that Nudge needs there. No operation follows a
+//! link, waits for a pipe, or trusts a file that another user has put there.
 //!
-//! On Unix every operation is relative to the open directory, so a later rename or replacement of its path changes
-//! nothing. On Windows the user's own profile folder is the protection.
+//! On Unix every operation is relative to the open directory, so renaming or replacing its path has no effect. On
+//! Windows the directory is protected because it is in the user's own profile folder.
 
 use std::fmt;
 use std::fs::File;
@@ -25,11 +25,11 @@ pub enum UnfitDir {
     Foreign,
     /// The directory is missing, and the caller did not ask to create it.
     Missing,
-    /// Any other reason: the rest of a sentence that begins with the path.
+    /// Any other reason. The text is the rest of a sentence that begins with the path.
     Because(String),
 }
 
-/// The rest of a sentence that begins with the path.
+/// Writes the rest of a sentence that begins with the path.
 impl fmt::Display for UnfitDir {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -46,7 +46,7 @@ impl From<io::Error> for UnfitDir {
     }
 }
 
-/// Makes a folder and its missing parents, with mode 0700 on Unix. An existing folder stays unchanged.
+/// Makes a folder and its missing parents, with mode 0700 on Unix. An existing folder is not changed.
 ///
 /// # Errors
 /// The reason why the folder cannot be made.
@@ -58,7 +58,7 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Returns advice for a disk that is full or has no locks, as the end of a sentence; `None` for any other error.
+/// Returns advice for a disk that is full or has no locks, as the end of a sentence. `None` for any other error.
 pub fn advise_on_disk(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
@@ -68,8 +68,8 @@ pub fn advise_on_disk(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Returns true for the error of a lock on a file system without locks, such as a network file system without its lock
-/// server.
+/// Returns true if the error of a lock means that the file system has no locks, such as a network file system without
+/// its lock server.
 pub fn is_without_locks(error: &io::Error) -> bool {
     is_out_of_locks(error) || error.kind() == io::ErrorKind::Unsupported
 }
@@ -84,12 +84,12 @@ fn is_out_of_locks(_error: &io::Error) -> bool {
     false
 }
 
-/// The kind of file with a certain name.
+/// The kind of the file with a given name.
 #[derive(Debug)]
 pub enum FileKind {
     /// There is no such file.
     Missing,
-    /// A regular file of this user with one name (no second hard link).
+    /// A regular file that belongs to this user and has no second hard link.
     Ours {
         /// The identity of the file.
         id: FileId,
@@ -98,15 +98,15 @@ pub enum FileKind {
     },
     /// A directory.
     Directory,
-    /// Anything else: a link, a pipe, another user's file, or a file with a second name.
+    /// Anything else: a link, a pipe, another user's file, or a file with a second hard link.
     Other,
 }
 
-/// A file that stays open for a long time, and the path by which it was opened.
+/// A file that stays open for a long time, with the path by which it was opened.
 ///
 /// A person, a restored backup or a cleaning program may remove the path or give it to another file. Later writes then
-/// go into a file without a name, and are lost when it is closed. So the owner checks the path before it begins a
-/// change, and again before it acknowledges one:
+/// go into a file without a name, and are lost when the file is closed. Therefore the owner of the file checks the path
+/// before it begins a change, and again before it acknowledges the change:
 ///
 /// ```
 /// use nudge_os::dir::OpenedFile;
@@ -121,7 +121,7 @@ pub enum FileKind {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// The file must stay open as long as this value lives: after it is closed, another file may get its inode number.
+/// The file must stay open as long as this value exists. After it is closed, another file may get its inode number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedFile {
     path: PathBuf,
@@ -129,7 +129,7 @@ pub struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// Remembers the file at a path; `None` without such a file. The file is not opened, and a link is not followed.
+    /// Remembers the file at a path. `None` if there is no file. The file is not opened, and a link is not followed.
     ///
     /// # Errors
     /// The system's error.
@@ -138,12 +138,12 @@ impl OpenedFile {
         Ok(FileId::at_path(&path)?.map(|id| Self { path, id }))
     }
 
-    /// Returns true when the path still names this file. A path that cannot be read does not.
+    /// Returns true when the path still leads to this file. Returns false if the path cannot be read.
     pub fn is_in_place(&self) -> bool {
         FileId::at_path(&self.path).is_ok_and(|id| id.as_ref() == Some(&self.id))
     }
 
-    /// Returns true when the path names any file.
+    /// Returns true when the path leads to any file.
     pub fn is_named(&self) -> bool {
         self.path.symlink_metadata().is_ok()
     }
@@ -154,12 +154,14 @@ impl OpenedFile {
     }
 }
 
-/// A directory of this user that other users cannot write: with mode 0700, or on Windows in the user's profile.
+/// A directory of this user in which other users cannot write: it has mode 0700, or is in the user's profile on
+/// Windows.
 #[derive(Debug)]
 pub struct PrivateDir(HeldFolder);
 
 impl PrivateDir {
-    /// Takes the lock of a file, and makes a missing file. After that the name still names the locked file.
+    /// Takes the lock of a file. Makes the file if it is missing. When the lock is taken, the name still leads to the
+    /// locked file.
     ///
     /// # Errors
     /// [`LockRefusal`].
@@ -168,17 +170,17 @@ impl PrivateDir {
         FileLock::take_opened(|| self.open_lock(name, true), is_named, kind, patience)
     }
 
-    /// Writes a complete file in one step, so that no reader sees a part. Only the user can read it.
+    /// Writes a complete file in one step, so that a reader never sees a part. Only the user can read the file.
     pub fn write_atomic(&self, name: &str, bytes: &[u8], sync: DiskSync) -> io::Result<()> {
         self.0.write_fresh(bytes, FileRights::Private, sync)?.replace_file(name)
     }
 
-    /// Renames a file, and replaces a file with the new name.
+    /// Renames a file. Replaces a file that already has the new name.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.0.rename(from, to.as_ref())
     }
 
-    /// Removes a name; the target of a link is not touched.
+    /// Removes a name. If the name is a link, the link's target stays.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         self.0.remove(name)
     }
@@ -189,7 +191,7 @@ impl PrivateDir {
     }
 }
 
-/// Refuses a file that is not regular or that `ours` rejects.
+/// Refuses a file that is not regular, or for which `ours` returns false.
 fn require_plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::Result<File> {
     let meta = file.metadata()?;
     if meta.is_file() && ours(&meta) {
@@ -208,7 +210,8 @@ mod unix {
 
     use super::{File, FileKind, HeldFolder, Path, PathBuf, PrivateDir, UnfitDir, io, require_plain};
 
-    /// The identity of a file, independent of its names: device and inode. The types of both differ between systems.
+    /// The identity of a file, independent of its names: device and inode. The types of these numbers differ between
+    /// systems.
     #[derive(Debug, Clone, PartialEq)]
     pub struct FileId(i128, i128);
 
@@ -218,7 +221,7 @@ mod unix {
             Ok(Self::from(&rustix::fs::fstat(file)?))
         }
 
-        /// Returns the identity of the file at this path; `None` without such a file. The file is not opened, and a
+        /// Returns the identity of the file at this path; `None` if there is no file. The file is not opened, and a
         /// link is not followed.
         pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
             match rustix::fs::lstat(path) {
@@ -235,7 +238,7 @@ mod unix {
     }
 
     impl PrivateDir {
-        /// Opens a directory and checks that it is fit for use. With `create`, makes a missing directory.
+        /// Opens a directory and checks that it can be used. If `create` is true, makes a missing directory.
         pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
             let made = if create { super::create_private(path) } else { Ok(()) };
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
@@ -267,13 +270,13 @@ mod unix {
             Ok(Self(HeldFolder(dir)))
         }
 
-        /// Keeps cleaning programs from removing old files in this directory while it is open: they skip a locked
-        /// directory (tmpfiles.d(5), "Age"). The lock is shared, so that all members of a session can have it.
+        /// Keeps cleaning programs from removing old files in this directory while it is open, because they skip a
+        /// locked directory (tmpfiles.d(5), "Age"). The lock is shared, so that all members of a session can hold it.
         pub fn keep_from_ageing(&self) -> io::Result<()> {
             Ok(rustix::fs::flock(&self.0.0, rustix::fs::FlockOperation::NonBlockingLockShared)?)
         }
 
-        /// Opens a file in order to lock it. With `create`, makes a missing file.
+        /// Opens a file to lock it. If `create` is true, makes a missing file.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             let create = if create { OFlags::CREATE } else { OFlags::empty() };
             self.open_at(name, OFlags::RDWR | create)
@@ -284,15 +287,15 @@ mod unix {
             self.open_at(name, OFlags::RDONLY)
         }
 
-        /// Opens a file in order to append to it; makes a missing file.
+        /// Opens a file to append to it. Makes a missing file.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
         }
 
-        /// Opens a file for reading and writing, after making it private.
+        /// Opens a file for reading and writing, and makes the file private first.
         pub fn open_write(&self, name: &str) -> io::Result<File> {
             let file = match self.open_whatever_mode(name, OFlags::RDWR) {
-                // The file is this user's, but its mode denies the owner: repair the mode.
+                // The file belongs to this user, but its mode denies the owner. The mode is repaired.
                 Err(error)
                     if error.kind() == io::ErrorKind::PermissionDenied
                         && matches!(self.look_up(name), Ok(FileKind::Ours { .. })) =>
@@ -306,12 +309,12 @@ mod unix {
             Ok(file)
         }
 
-        /// Creates a file for reading and writing; fails when it exists.
+        /// Makes a file for reading and writing. Fails if the file exists.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
         }
 
-        /// Returns the kind of the file with this name; opens and follows nothing.
+        /// Returns the kind of the file with this name. The file is not opened, and a link is not followed.
         pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
             let stat = match rustix::fs::statat(&self.0.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => return Ok(FileKind::Missing),
@@ -326,7 +329,7 @@ mod unix {
             })
         }
 
-        /// Returns true when `name` names the file `id`.
+        /// Returns true when `name` leads to the file `id`.
         pub fn is_named(&self, name: &str, id: &FileId) -> io::Result<bool> {
             match rustix::fs::statat(&self.0.0, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(rustix::io::Errno::NOENT) => Ok(false),
@@ -334,15 +337,16 @@ mod unix {
             }
         }
 
-        /// Returns the paths by which a socket can be bound and connected to, the best first. No system call takes the
-        /// open directory here, and a path may have at most 107 bytes (103 on macOS). `path` is the directory's path.
+        /// Returns the paths at which a socket can be bound and connected, the best first. A system call for sockets
+        /// takes a path and no open directory, and the path may have at most 107 bytes (103 on macOS). `path` is the
+        /// directory's path.
         pub fn socket_paths(&self, path: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
             let opened = cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/fd"));
             let opened = opened.map(|fds| fds.join(self.0.0.as_raw_fd().to_string()));
             [opened, Some(path.to_owned())].into_iter().flatten().map(move |dir| dir.join(name))
         }
 
-        /// Refuses a file with permissions for others: they could write data that Nudge trusts, or read a token.
+        /// Refuses a file with permissions for other users, who could write data that Nudge trusts, or read a token.
         fn open_at(&self, name: &str, flags: OFlags) -> io::Result<File> {
             require_plain(self.open_whatever_mode(name, flags)?, |meta| matches!(meta.mode() & 0o077, 0))
         }
@@ -366,8 +370,8 @@ mod windows {
 
     use super::{File, FileKind, HeldFolder, Path, PrivateDir, UnfitDir, io, require_plain};
 
-    /// Equal for all files: on Windows the standard library has no file identity, and the profile folder is the
-    /// protection.
+    /// The identity of a file. It is equal for all files on Windows, because the standard library has no file identity
+    /// there. The user's profile folder is the protection.
     #[derive(Debug, Clone, PartialEq)]
     pub struct FileId;
 
@@ -378,7 +382,7 @@ mod windows {
             Ok(Self)
         }
 
-        /// Returns the identity of the file at this path; `None` without such a file.
+        /// Returns the identity of the file at this path; `None` if there is no file.
         pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
             match path.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -388,7 +392,7 @@ mod windows {
     }
 
     impl PrivateDir {
-        /// Opens a directory and checks that it is fit for use. With `create`, makes a missing directory.
+        /// Opens a directory and checks that it can be used. If `create` is true, makes a missing directory.
         pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
             if create {
                 std::fs::create_dir_all(path)?;
@@ -401,13 +405,13 @@ mod windows {
             }
         }
 
-        /// Does nothing: no program on Windows removes old files here.
+        /// Does nothing, because no program on Windows removes old files here.
         #[allow(clippy::unnecessary_wraps, clippy::unused_self, reason = "it does something on Unix")]
         pub fn keep_from_ageing(&self) -> io::Result<()> {
             Ok(())
         }
 
-        /// Opens a file in order to lock it. With `create`, makes a missing file.
+        /// Opens a file to lock it. If `create` is true, makes a missing file.
         pub fn open_lock(&self, name: &str, create: bool) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true).write(true).create(create).truncate(false))
         }
@@ -417,7 +421,7 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true))
         }
 
-        /// Opens a file in order to append to it; makes a missing file.
+        /// Opens a file to append to it. Makes a missing file.
         pub fn open_append(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().append(true).create(true))
         }
@@ -427,12 +431,12 @@ mod windows {
             self.open_at(name, OpenOptions::new().read(true).write(true))
         }
 
-        /// Creates a file for reading and writing; fails when it exists.
+        /// Makes a file for reading and writing. Fails if the file exists.
         pub fn create_new(&self, name: &str) -> io::Result<File> {
             self.open_at(name, OpenOptions::new().read(true).write(true).create_new(true))
         }
 
-        /// Returns the kind of the file with this name; opens and follows nothing.
+        /// Returns the kind of the file with this name. The file is not opened, and a link is not followed.
         pub fn look_up(&self, name: &str) -> io::Result<FileKind> {
             Ok(match self.0.0.join(name).symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FileKind::Missing,
@@ -443,7 +447,8 @@ mod windows {
             })
         }
 
-        /// Returns true when `name` names a regular file; on Windows it cannot tell which one.
+        /// Returns true when `name` leads to a regular file. On Windows this function cannot compare the file with
+        /// `id`.
         pub fn is_named(&self, name: &str, _id: &FileId) -> io::Result<bool> {
             Ok(matches!(self.look_up(name)?, FileKind::Ours { .. }))
         }

@@ -1,15 +1,15 @@
-//! The one reader of files that other people or programs may have written: git's files, settings of other programs, the
-//! user's own files.
+//! The only reader of files that other people or programs may have written: git's files, settings of other programs,
+//! and the user's own files.
 //!
-//! Another user who can write in a folder can replace any file there by a pipe without a writer, an endless device or a
-//! link, even between a check of the file and its opening. So this module opens a file without waiting, checks it when
-//! it is open, and reads at most a given number of bytes.
+//! A user who can write in a folder can replace any file there by a pipe without a writer, an endless device or a link.
+//! This can happen even between a check of the file and its opening. Therefore this module opens a file without
+//! waiting, checks the open file, and reads at most a given number of bytes.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// The treatment of a symbolic link in the place of a file.
+/// The treatment of a symbolic link at the path of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPolicy {
     /// A link is followed.
@@ -18,21 +18,21 @@ pub enum LinkPolicy {
     Refused,
 }
 
-/// Opens a regular file for reading, and returns its metadata. It never waits, even for a pipe or a device.
+/// Opens a regular file for reading, and returns it with its metadata. It never waits, not even for a pipe or a device.
 ///
 /// # Errors
-/// The errors of opening; `InvalidInput` for anything other than a regular file.
+/// The errors of opening the file; `InvalidInput` for anything other than a regular file.
 pub fn open_file(path: &Path, links: LinkPolicy) -> io::Result<(File, Metadata)> {
     let file = open_without_waiting(path, links)?;
     let meta = file.metadata()?;
     if meta.is_file() { Ok((file, meta)) } else { Err(not_regular()) }
 }
 
-/// Reads a regular file of at most `max_bytes`. A device is not even opened, unless it replaced the file within this
+/// Reads a regular file of at most `max_bytes`. A device is not even opened, except if it replaced the file during this
 /// call.
 ///
 /// # Errors
-/// As [`open_file`]; `FileTooLarge` for a longer file.
+/// The errors of [`open_file`]; `FileTooLarge` for a longer file.
 pub fn read(path: &Path, links: LinkPolicy, max_bytes: u64) -> io::Result<Vec<u8>> {
     let looked = match links {
         LinkPolicy::Followed => path.metadata()?,
@@ -54,13 +54,13 @@ pub fn read(path: &Path, links: LinkPolicy, max_bytes: u64) -> io::Result<Vec<u8
 /// Reads a file like [`read`], as text.
 ///
 /// # Errors
-/// As [`read`]; `InvalidData` for a file that is not UTF-8.
+/// The errors of [`read`]; `InvalidData` for a file that is not UTF-8.
 pub fn read_text(path: &Path, links: LinkPolicy, max_bytes: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, links, max_bytes)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Returns true if a file belongs to the user of this process; always true on systems without owners.
+/// Returns true if a file belongs to the user of this process. Always true on systems without owners.
 #[must_use]
 pub fn is_own(meta: &Metadata) -> bool {
     #[cfg(unix)]

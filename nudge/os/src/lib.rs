@@ -1,4 +1,4 @@
-//! The operating system as Nudge uses it. Each mechanism exists once, in this crate:
+//! Wraps the operating system for Nudge. Each mechanism exists once, in this crate:
 //!
 //! | module | content |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`lock`] | locks a file |
 //! | [`cpu`] | the processor time of a thread |
 //!
-//! The feature `process` contains the modules `process` and `programs`; the library of hints does not use it.
+//! The feature `process` contains the modules `process` and `programs`. The library of hints does not use this feature.
 //!
 //! **Architecture invariant:** this crate has no code about methods, sources or settings. It uses no other crate of
 //! Nudge.

@@ -1,4 +1,4 @@
-//! The lock of a file, for one holder or for many that share it. The system releases the lock when its process dies.
+//! Locks a file, for one holder or for several that share the lock. The system releases the lock when its process dies.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,24 +11,24 @@ use crate::dir::{self, FileId};
 /// The pause between two tries.
 const POLL: Duration = Duration::from_millis(1);
 
-/// The holders that can have a lock at the same time.
+/// The kind of a lock: which holders can have it at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
     /// A single holder.
     Exclusive,
-    /// Any number of shared holders, and no exclusive one.
+    /// Any number of shared holders, but no exclusive holder.
     Shared,
 }
 
-/// How long a caller waits while another holder has the lock.
+/// The time for which a caller waits while another holder has the lock.
 #[derive(Clone, Copy)]
 pub enum LockPatience<'a> {
     /// Tries once.
     AtOnce,
     /// Tries every millisecond until this time has passed.
     Within(Duration),
-    /// Tries every millisecond until this function returns true, for example when a stop flag is set or the caller has
-    /// gone.
+    /// Tries every millisecond until this function returns true, for example when a stop flag is set or when the caller
+    /// has disconnected.
     Until(&'a dyn Fn() -> bool),
     /// Blocks the thread until the lock is free.
     Unlimited,
@@ -39,7 +39,7 @@ pub enum LockPatience<'a> {
 pub enum LockRefusal {
     /// Another holder has the lock.
     Held,
-    /// The file system has no locks, such as a network file system without its lock server.
+    /// The file system has no locks, for example a network file system without its lock server.
     NoLocks(io::Error),
     /// The file cannot be opened, made or locked.
     Failed(io::Error),
@@ -77,13 +77,13 @@ impl From<LockRefusal> for io::Error {
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
-    /// The path to remove together with the lock.
+    /// The path of the file that is removed when the lock is dropped.
     removed: Option<PathBuf>,
 }
 
 impl FileLock {
-    /// Takes the lock of the file at this path. A missing file is made, readable only by the user; a link is not
-    /// followed. After that the path still names the locked file.
+    /// Takes the lock of the file at this path. If the file is missing, it is made so that only the user can read it. A
+    /// link is not followed. When the lock is taken, the path still leads to the locked file.
     ///
     /// # Errors
     /// [`LockRefusal`]; `InvalidInput` for anything other than a regular file.
@@ -92,8 +92,8 @@ impl FileLock {
         Self::take_opened(|| open_private(path), is_named, kind, patience)
     }
 
-    /// Takes the lock of a file that `open` opens; each try opens the file again. After locking, `is_named` checks that
-    /// other processes would still open this same file. If not, the lock is released and the next try begins at once. A
+    /// Takes the lock of a file. Each try opens the file again with `open`. After locking, `is_named` checks that other
+    /// processes would still open the same file. If not, the lock is released, and the next try begins at once. A
     /// signal that interrupts an unlimited wait also leads to the next try.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl FileLock {
             };
             match taken {
                 Ok(()) => {
-                    // From here on, every way out of this function releases the lock.
+                    // From here on, leaving this function in any way releases the lock.
                     let lock = Self { file, removed: None };
                     if is_named(&lock.file)? {
                         return Ok(lock);
@@ -134,15 +134,15 @@ impl FileLock {
         }
     }
 
-    /// Returns true when another holder's lock excludes a lock of this kind. The check leaves nothing locked.
+    /// Returns true when another holder's lock excludes a lock of this kind. The check does not keep the lock.
     ///
     /// # Errors
     /// [`LockRefusal`], except [`LockRefusal::Held`].
     pub fn is_held(file: &File, kind: LockKind) -> Result<bool, LockRefusal> {
         match try_once(file, kind) {
             Ok(()) => {
-                // Closing the file does not always release the lock: a program that is just being started may have
-                // inherited the file.
+                // Closing the file does not always release the lock, because a program that is just being started may
+                // have inherited the file.
                 let _ = file.unlock();
                 Ok(false)
             }
@@ -151,7 +151,7 @@ impl FileLock {
         }
     }
 
-    /// Removes the file at this path, which must be the locked one, when the lock is dropped.
+    /// Sets the path of the locked file, so that dropping the lock removes the file.
     #[must_use]
     pub fn with_removal(mut self, path: &Path) -> Self {
         self.removed = Some(path.to_owned());
@@ -166,9 +166,10 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Removed while it is locked: a process that locks the file after that sees that it has no name any more.
+        // The file is removed while it is locked. A process that locks it later notices that it has no name.
         let _ = self.removed.as_ref().map(fs::remove_file);
-        // Unlocked explicitly: a program that another thread is just starting has inherited the file until it runs.
+        // The file is unlocked explicitly, because a program that another thread is just starting has inherited the
+        // file until it runs.
         let _ = self.file.unlock();
     }
 }
@@ -180,7 +181,7 @@ fn try_once(file: &File, kind: LockKind) -> Result<(), TryLockError> {
     }
 }
 
-/// Opens a file of this user in order to lock it, or makes it. It never waits, even for a pipe.
+/// Opens a file of this user to lock it. Makes a missing file. Never waits, not even for a pipe.
 fn open_private(path: &Path) -> io::Result<File> {
     let refused = || {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     const MINUTE: LockPatience<'static> = LockPatience::Within(Duration::from_mins(1));
-    /// The variable with the lock's path, for the process that a test starts.
+    /// The variable with the path of the lock, for the process that a test starts.
     const CHILD: &str = "NUDGE_TEST_LOCK";
 
     fn place() -> (tempfile::TempDir, PathBuf) {

@@ -1,14 +1,18 @@
 //! Starts foreign programs: git, curl, a client's own command, the checks of `nudge doctor`, the user's agent. No other
 //! module starts programs.
 //!
-//! A [`ChildProgram`] has an absolute path ([`programs`] finds it) and leads its own process group. It gets none of
-//! git's variables and no relative part of PATH. [`ChildProgram::run`] limits its time and output. The whole group is
-//! ended when its time is over, when the caller gives up, when the value is dropped, and when this process ends: by
-//! itself, by SIGTERM, SIGINT or SIGHUP, or by SIGKILL, which a `watcher` process notices.
+//! A [`ChildProgram`] has an absolute path ([`programs`] finds it) and its own process group. It gets none of git's
+//! variables and no relative part of PATH. [`ChildProgram::run`] limits its time and output. The whole group is ended
+//! in these cases:
 //!
-//! Limits: a process that leaves the group (`setsid`) is not ended. Neither are the children of a program that ended by
-//! itself in time. SIGKILL in the microseconds between a start and its report to the watcher leaves that program
-//! running. On Windows only the program itself is ended, without its children, and not when this process is killed.
+//! - Its time is over, the caller gives up, or the value is dropped.
+//! - This process ends by itself, or by SIGTERM, SIGINT or SIGHUP.
+//! - This process is killed by SIGKILL. A `watcher` process notices this.
+//!
+//! Limits: a process that leaves the group (`setsid`) is not ended. The children of a program that ended in time by
+//! itself are not ended either. If this process is killed in the microseconds between the start of a program and its
+//! report to the watcher, that program keeps running. On Windows only the program itself is ended, without its
+//! children, and it is not ended when this process is killed.
 
 mod running;
 #[cfg(unix)]
@@ -28,15 +32,16 @@ use crate::programs;
 pub use running::leave_signals;
 pub use running::{RunningProgram, end_all};
 
-/// The pause between two checks whether the program has ended or its caller has given up.
+/// The pause between two checks. Each checks whether the program has ended or its caller has given up.
 const LOOK: Duration = Duration::from_millis(25);
-/// How long output may still come after the program has ended: its children may keep its streams open.
+/// The time in which output may still arrive after the program has ended, because its children may keep its streams
+/// open.
 const LINGER: Duration = Duration::from_millis(200);
-/// The bytes of standard error that are kept, from its beginning.
+/// The number of bytes that are kept from the beginning of standard error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// The bytes of one read.
 const CHUNK_BYTES: usize = 64 << 10;
-/// The most chunks that wait for the caller.
+/// The most chunks of output that wait for the caller.
 const MAX_CHUNKS: usize = 4;
 
 /// A program to start.
@@ -49,21 +54,21 @@ pub struct ChildProgram {
     memory_bytes: Option<u64>,
 }
 
-/// The treatment of a program's standard error.
+/// The use of a program's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StderrUse {
     /// Standard error is not read.
     Dropped,
     /// The beginning of standard error is in [`ProgramOutput::stderr`].
     Kept,
-    /// Standard error is copied to the standard error of this process, as it comes.
+    /// Standard error is copied to the standard error of this process as it arrives.
     Shown,
 }
 
 /// The limits of [`ChildProgram::run`].
 #[derive(Clone, Copy)]
 pub struct RunLimits<'a> {
-    /// The most time from start to end.
+    /// The longest time from start to end.
     pub time: Duration,
     /// The most bytes of standard output.
     pub output_bytes: usize,
@@ -87,9 +92,9 @@ pub struct ProgramOutput {
 pub enum RunFailure {
     /// The system could not start the program.
     Start(io::Error),
-    /// The deadline passed.
+    /// The time limit passed.
     Late(Duration),
-    /// The caller gave up.
+    /// The caller gave up waiting.
     GivenUp,
     /// The output was longer than this many bytes.
     TooLong(usize),
@@ -110,14 +115,14 @@ impl fmt::Display for RunFailure {
     }
 }
 
-/// A piece of a program's output.
+/// A part of a program's output.
 enum OutputChunk {
     Out(Vec<u8>),
     Error(Vec<u8>),
     Broken(io::Error),
 }
 
-/// Returns true when a process has this id; always true on Windows.
+/// Returns true when there is a process with this id. Always true on Windows.
 pub fn is_running(pid: u32) -> bool {
     #[cfg(unix)]
     {
@@ -132,8 +137,8 @@ pub fn is_running(pid: u32) -> bool {
 }
 
 impl ChildProgram {
-    /// Names a program by its absolute path. A relative path would name another program in each folder, so its start
-    /// fails.
+    /// Makes a program with this absolute path. With a relative path the start fails, because the path would lead to
+    /// another program in each folder.
     pub fn new(path: &Path) -> Self {
         let path = if path.is_absolute() { path } else { Path::new("") };
         let mut command = Command::new(path);
@@ -183,26 +188,26 @@ impl ChildProgram {
         self
     }
 
-    /// Sets the bytes that the program reads on standard input; without them standard input is empty.
+    /// Sets the bytes that the program reads on standard input. Without this call, standard input is empty.
     pub fn input(&mut self, bytes: impl Into<Vec<u8>>) -> &mut Self {
         self.input = bytes.into();
         self
     }
 
-    /// Sets the treatment of standard error, which is dropped by default.
+    /// Sets the use of standard error. By default it is dropped.
     pub fn errors(&mut self, errors: StderrUse) -> &mut Self {
         self.errors = errors;
         self
     }
 
-    /// Limits the memory that the program, and each program that it starts, may allocate. Only Linux can set such a
-    /// limit for another process; it is set right after the start. Mapped files do not count.
+    /// Limits the memory that the program, and each program that it starts, may allocate. Mapped files do not count.
+    /// Only Linux can set such a limit for another process. The limit is set right after the start.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
         self.memory_bytes = Some(bytes);
         self
     }
 
-    /// Starts the program for a conversation: all streams are pipes, which the caller takes.
+    /// Starts the program for a conversation. All streams are pipes, and the caller takes them.
     ///
     /// # Errors
     /// The system's error; `Interrupted` when this process is about to end.
@@ -214,7 +219,7 @@ impl ChildProgram {
     /// Runs the program to its end.
     ///
     /// # Errors
-    /// The reason why there is no result. The program does not run any more then.
+    /// The reason why there is no result. The program no longer runs then.
     pub fn run(&mut self, limits: RunLimits<'_>) -> Result<ProgramOutput, RunFailure> {
         let deadline = Instant::now().checked_add(limits.time);
         let pipe_if = |is_wanted: bool| if is_wanted { Stdio::piped() } else { Stdio::null() };
@@ -223,7 +228,7 @@ impl ChildProgram {
         let mut running = running::start(&mut self.command, self.memory_bytes).map_err(RunFailure::Start)?;
         if let Some(mut stdin) = running.child.stdin.take() {
             let input = std::mem::take(&mut self.input);
-            // The program may end before it has read everything, so a failed write is no error.
+            // The program may end before it has read its whole input, so a failed write is no error.
             std::thread::spawn(move || drop(stdin.write_all(&input)));
         }
         let (sender, chunks) = sync_channel(MAX_CHUNKS);
@@ -234,7 +239,7 @@ impl ChildProgram {
             read_in_background(stdout, sender, OutputChunk::Out);
         }
         let (stdout, stderr) = self.collect_output(&mut running, &chunks, limits, deadline)?;
-        // A program that has closed its streams is about to end.
+        // The program has closed its streams, so it is about to end.
         let status = loop {
             match running.wait_until(Instant::now() + LOOK).map_err(RunFailure::Lost)? {
                 Some(status) => break status,
@@ -287,7 +292,7 @@ impl ChildProgram {
     }
 }
 
-/// Returns an error when the time is over or the caller has given up.
+/// Returns an error when the time is over or when the caller has given up.
 fn look_at_limits(limits: RunLimits<'_>, deadline: Option<Instant>) -> Result<(), RunFailure> {
     if (limits.is_given_up)() {
         return Err(RunFailure::GivenUp);
@@ -298,8 +303,8 @@ fn look_at_limits(limits: RunLimits<'_>, deadline: Option<Instant>) -> Result<()
     Ok(())
 }
 
-/// Sends the output of a stream to the caller until the stream ends or the caller stops. The thread is not joined,
-/// because children of the program may keep the stream open.
+/// Sends the output of a stream to the caller until the stream ends or the caller stops reading. No code waits for the
+/// thread, because children of the program may keep the stream open.
 fn read_in_background(
     mut stream: impl Read + Send + 'static,
     sender: SyncSender<OutputChunk>,
@@ -321,7 +326,7 @@ fn read_in_background(
     });
 }
 
-/// Returns true if a variable is one of git's: such a variable can choose another repository or start other programs.
+/// Returns true for a variable of git. Such a variable can choose another repository or start other programs.
 fn is_of_git(name: &OsStr) -> bool {
     name.as_encoded_bytes().get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b"GIT_"))
 }
@@ -344,7 +349,7 @@ mod tests {
         RunLimits { time, output_bytes: 1 << 20, is_given_up: &|| false }
     }
 
-    /// Waits until the process with this id has gone or is a zombie.
+    /// Waits until the process with this id has ended or is a zombie.
     fn is_gone(id: &str) {
         loop {
             let told = Command::new("ps").args(["-o", "stat=", "-p", id]).output().unwrap().stdout;
@@ -359,7 +364,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_program_takes_no_more_memory_than_it_may() {
-        // `tail` stores a line until its end, and begins when its input comes, after the limit is set.
+        // `tail` stores a line until the line ends. It begins when its input arrives, which is after the limit is set.
         let tail = |memory_bytes: u64| {
             let path = programs::find_program("tail").expect("every Linux has it");
             let mut tail = ChildProgram::new(&path);
@@ -405,7 +410,7 @@ mod tests {
     fn too_much_output_too_much_time_and_a_caller_that_leaves_end_it_with_its_children() {
         let place = tempfile::tempdir().unwrap();
         let ids = place.path().join("ids");
-        // The program and its child ignore signals that ask them to end.
+        // The program and its child ignore the signals that ask them to end.
         let hanging =
             format!("trap '' TERM INT HUP; sleep 300 & echo $$ $! > '{0}.new'; mv '{0}.new' '{0}'", ids.display());
         let ended = |what: &str| {
@@ -418,7 +423,7 @@ mod tests {
         assert!(matches!(failure, RunFailure::TooLong(1_048_576)), "{failure}");
         ended("too much output");
 
-        // The time limit ends while the program hangs.
+        // The time limit passes while the program hangs.
         let (begun, mut time) = (Cell::new(false), Duration::from_millis(50));
         while !begun.get() {
             let failure = shell(&format!("{hanging}; wait")).run(limits(time)).unwrap_err();

@@ -1,5 +1,5 @@
-//! Finds foreign programs by their names. It skips relative and empty parts of PATH: with such parts, Nudge could start
-//! a program from a current folder that another user can write.
+//! Finds foreign programs by their names. It skips relative and empty parts of PATH, because such a part could lead to
+//! a program in a current folder in which another user can write.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,15 +14,17 @@ pub fn find_all(name: &str) -> impl Iterator<Item = PathBuf> {
     in_folders(name, absolute_folders(&std::env::var_os("PATH").unwrap_or_default()))
 }
 
-/// Finds the program with this name outside the checkout around `folder`: a checkout may contain a program, and a PATH
-/// made for the checkout may name a folder in it. A checkout that contains the user's home counts as the user's own.
+/// Finds the program with this name outside the checkout around `folder`. A checkout may contain a program, and a PATH
+/// that was made for the checkout may name a folder in it. A checkout that contains the user's home counts as the
+/// user's own.
 pub fn find_outside(name: &str, folder: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let Some(checkout) = checkout_around(folder) else { return find_program(name) };
     in_folders(name, folders_outside(&path, checkout)).find(|program| is_outside(program, checkout))
 }
 
-/// Returns the PATH for a program that starts in `folder`: the absolute parts outside the checkout around it.
+/// Returns the PATH for a program that starts in `folder`: the absolute parts of `path` outside the checkout around
+/// `folder`.
 pub fn path_outside(path: &OsStr, folder: &Path) -> OsString {
     let folders =
         checkout_around(folder).map_or_else(|| absolute_folders(path), |checkout| folders_outside(path, checkout));
@@ -43,7 +45,7 @@ pub fn absolute_folders(path: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// Returns the folders that a PATH names by absolute paths, without those inside `folder` and links into it.
+/// Returns the folders that a PATH names by absolute paths, except folders inside `folder` and links into it.
 fn folders_outside(path: &OsStr, folder: &Path) -> Vec<PathBuf> {
     absolute_folders(path).into_iter().filter(|candidate| is_outside(candidate, folder)).collect()
 }
@@ -53,13 +55,14 @@ pub fn whole_path(path: &OsStr) -> OsString {
     join_folders(absolute_folders(path))
 }
 
-/// Writes a PATH. It leaves out a folder that a PATH cannot name, such as one with a quotation mark on Windows.
+/// Joins folders to a PATH. Leaves out folders that a PATH cannot contain, such as a folder with a quotation mark on
+/// Windows.
 fn join_folders(folders: Vec<PathBuf>) -> OsString {
     let nameable = folders.into_iter().filter(|folder| std::env::join_paths([folder]).is_ok());
     std::env::join_paths(nameable).expect("each folder can stand in a PATH")
 }
 
-/// Returns true if a path lies outside a folder, both by its text and by the targets of its links.
+/// Returns true if a path is outside a folder, both as written and after links are resolved.
 fn is_outside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let inner = real(folder);
@@ -93,12 +96,12 @@ mod tests {
         std::os::unix::fs::symlink(path_of("checkout/bin"), path_of("link")).unwrap();
         let path = std::env::join_paths([path_of("checkout/bin"), path_of("link"), path_of("other")]).unwrap();
         assert_eq!(folders_outside(&path, &path_of("checkout")), [path_of("other")]);
-        // A folder whose name begins with the same letters is another folder.
+        // A folder whose name only begins with the same letters is another folder.
         assert_eq!(
             folders_outside(&path, &path_of("oth")),
             [path_of("checkout/bin"), path_of("link"), path_of("other")]
         );
-        // In the user's own home, and at the root, programs are the user's own.
+        // Programs in the user's own home or in the root folder are not excluded.
         let bin = [path_of("checkout/bin")];
         let path = std::env::join_paths(&bin).unwrap();
         assert_eq!(folders_outside(&path, Path::new("/")), bin);

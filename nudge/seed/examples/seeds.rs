@@ -1,4 +1,4 @@
-//! Prints the commands that a repository's files name: `cargo run -p nudge-seed --example seeds -- FOLDER`.
+//! Prints the commands in a repository's files: `cargo run -p nudge-seed --example seeds -- FOLDER`.
 
 use std::path::Path;
 

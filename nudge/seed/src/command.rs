@@ -1,20 +1,20 @@
-//! Builds the command line of a seed. A name from a file enters the line only as a quoted word.
+//! Builds the command line of a seed. Names from a file enter the line only as quoted words.
 
-/// Shell keywords: a command that begins with one of them must be quoted.
+/// Keywords of the shell. A word that is one of them must be quoted at the beginning of a command.
 const RESERVED: &[&str] = &[
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function",
     "select", "time",
 ];
 
-/// A command line that a reader builds. It consists of Nudge's own words, unchanged, and of words from a stranger's
-/// file, quoted if a shell would read more than a word in them.
+/// A command line that a reader builds. It has two kinds of words: Nudge's own words, unchanged, and words from a
+/// stranger's file. A word from a file is quoted if a shell would not read it as one plain word.
 ///
 /// Nudge's own words are `&'static str`, so the compiler rejects a text from a file in their place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandLine(String);
 
 impl CommandLine {
-    /// Begins with Nudge's own words; empty when the first word comes from the file.
+    /// Begins a line with Nudge's own words; `words` is empty when the first word comes from the file.
     pub fn new(words: &'static str) -> Self {
         Self(words.trim_end().to_owned())
     }
@@ -26,13 +26,12 @@ impl CommandLine {
         self
     }
 
-    /// Adds a word from the file. Returns `None` for a word that the program would read as an option
-    /// (`--file=/etc/passwd`).
+    /// Adds a word from the file. `None` for a word that the program would read as an option (`--file=/etc/passwd`).
     pub fn word(self, word: &str) -> Option<Self> {
         (!word.starts_with('-')).then(|| self.any_word(word))
     }
 
-    /// Makes a command that the file itself lists word by word, options included.
+    /// Makes a command that the file itself lists word by word. The words may be options.
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().fold(Self::default(), Self::any_word)
     }
@@ -96,7 +95,7 @@ mod properties {
 
     use super::*;
 
-    /// Lets a real shell split a line, and returns the words.
+    /// Lets a real shell split a line into words, and returns the words.
     fn split(line: &str, folder: &std::path::Path) -> Vec<String> {
         let mut shell = Command::new("sh");
         shell.current_dir(folder).args(["-c", &format!("printf '%s\\0' {line}")]);
@@ -118,7 +117,7 @@ mod properties {
             let expected: Vec<_> = ["make", "-k"].into_iter().chain(given).collect();
             prop_assert_eq!(split(line.as_str(), folder.path()), expected);
             let all: Vec<_> = words.iter().map(String::as_str).collect();
-            // A first word that begins with a dash would be an option of this test's `printf`.
+            // A first word that begins with a dash would be an option of the `printf` in this test.
             let named = CommandLine::of_words([["tool"].as_slice(), &all].concat());
             prop_assert_eq!(&split(named.as_str(), folder.path())[1..], &words[..]);
             prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was run");

@@ -1,4 +1,4 @@
-//! A file with commands, and the helpers that its readers share.
+//! A file with commands, and the functions that its readers share.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::command::CommandLine;
 
-/// The deepest nesting of a JSON file with comments: the parser itself has no limit.
+/// The deepest nesting of a JSON file with comments. The parser itself has no limit.
 const MAX_DEPTH: usize = 64;
 
 /// A file that names commands.
@@ -31,7 +31,7 @@ pub struct FoundCommand {
     pub folder: Option<String>,
 }
 
-/// The reason why a file gives no commands.
+/// The reason why a file gives no commands, in a few words.
 pub type Why = String;
 
 impl SeedFile<'_> {
@@ -40,8 +40,8 @@ impl SeedFile<'_> {
         self.top.join(self.folder).join(name).is_file()
     }
 
-    /// Finds the first of these files in this file's folder or a folder above it, up to the top. Returns the value
-    /// that belongs to the name.
+    /// Finds the first of these names in this file's folder or in a folder above it, up to the top. Returns the value
+    /// that is paired with the name.
     pub fn find_nearest<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
         let folder = self.top.join(self.folder);
         let above = folder.ancestors().take_while(|ancestor| ancestor.starts_with(self.top));
@@ -50,17 +50,17 @@ impl SeedFile<'_> {
             .find_map(|ancestor| names.iter().find(|(name, _)| ancestor.join(name).is_file()).map(|(_, value)| *value))
     }
 
-    /// Returns the number of the first line that meets a condition.
+    /// Returns the number of the first line for which `is_so` is true.
     pub fn line_where(&self, is_so: impl Fn(&str) -> bool) -> Option<u32> {
         self.text.lines().zip(1..).find_map(|(line, number)| is_so(line).then_some(number))
     }
 
-    /// Returns the line of the last key in a path of nested keys.
+    /// Returns the number of the line with the last key of a path of nested keys.
     pub fn line_of(&self, keys: &[&str]) -> u32 {
         let is_toml = Path::new(self.name).extension().is_some_and(|end| end == "toml");
         let (mut known, mut last) = (0, 1);
         for (line, number) in self.text.lines().zip(1..) {
-            // A TOML table's header ends the table before it, so the search for the keys starts again.
+            // The header of a TOML table ends the table before it, so the search for the keys starts again.
             if is_toml && line.trim_start().starts_with('[') {
                 known = 0;
             }
@@ -81,7 +81,7 @@ impl SeedFile<'_> {
         serde_json::from_str(self.text).map_err(|error| format!("it is not JSON (line {})", error.line()))
     }
 
-    /// Does the same as [`parse_json`](Self::parse_json), but allows comments.
+    /// Parses JSON like [`parse_json`](Self::parse_json), but allows comments.
     pub fn parse_jsonc(&self) -> Result<Value, Why> {
         if measure_depth(self.text) > MAX_DEPTH {
             return Err(format!("it is nested deeper than {MAX_DEPTH}"));
@@ -110,12 +110,12 @@ impl SeedFile<'_> {
     }
 }
 
-/// Returns true when a line of JSON, YAML, TOML or INI assigns a value to this key, or has the key as the last part
-/// of a table's name.
+/// Returns true when a line of JSON, YAML, TOML or INI assigns a value to this key, or is the header of a table whose
+/// name ends with the key.
 fn has_key(line: &str, key: &str) -> bool {
     line.match_indices(key).any(|(offset, _)| {
         let (before, after) = (&line[..offset], &line[offset + key.len()..]);
-        // A quoted key must fill its quotes: `build` is not a key in `"test-build"`, nor inside a value.
+        // A quoted key must fill its quotes: `build` is not a key in `"test-build"` or inside a value.
         let (before, after) = match find_open_quote(before) {
             Some(quote) if before.ends_with(quote) && after.starts_with(quote) => {
                 (&before[..before.len() - 1], &after[1..])
@@ -130,7 +130,7 @@ fn has_key(line: &str, key: &str) -> bool {
     })
 }
 
-/// Returns the quote that is open at the end of a text. A quote inside a plain word does not count (`it's`).
+/// Returns the quote that is still open at the end of a text. A quote inside a plain word (`it's`) does not count.
 fn find_open_quote(text: &str) -> Option<char> {
     let (mut open, mut is_escaped, mut before) = (None, false, ' ');
     for c in text.chars() {
@@ -146,7 +146,7 @@ fn find_open_quote(text: &str) -> Option<char> {
     open
 }
 
-/// Returns the deepest nesting of brackets in a JSON text.
+/// Returns the depth of the deepest nesting of brackets in a JSON text.
 fn measure_depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -165,13 +165,13 @@ fn measure_depth(text: &str) -> usize {
     deepest
 }
 
-/// Iterates over the members of an object; any other value has none.
+/// Iterates over the members of an object. Any other value has no members.
 pub fn iter_members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
 /// Returns the description of a command: the file's own text, or else the command that it runs. Returns an empty text
-/// without both.
+/// if there is neither.
 pub fn about_text(words: &Value, command: &Value) -> String {
     words.as_str().map(str::to_owned).or_else(|| command_text(command)).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! Finds a target that a command line names but no file defines: `make deploy` when no Makefile has a word `deploy`.
+//! Finds a target that a command line names but no file defines, such as `deploy` in `make deploy` when no Makefile has
+//! it.
 
 use std::path::Path;
 
@@ -7,13 +8,13 @@ use nudge_os::foreign::{self, LinkPolicy};
 
 use crate::SeedLimits;
 
-/// A program that runs a target of a file by its name.
+/// A program that runs a target of a file, given the target's name.
 struct TaskRunner {
     programs: &'static [&'static str],
     /// The words between the program and the name.
     verb: &'static [&'static str],
     files: &'static [&'static str],
-    /// The beginnings of lines that include files or generate names. With such a line, the targets of the file are
+    /// The beginnings of lines that include other files or generate names. If a file has such a line, its targets are
     /// unknown.
     opens: &'static [&'static str],
 }
@@ -42,7 +43,7 @@ static RUNNERS: &[TaskRunner] = &[
     TaskRunner { programs: &["poe"], verb: &[], files: &["pyproject.toml"], opens: &["include", "[tool.poe.include"] },
 ];
 
-/// A target that a command line names but no file defines.
+/// A target that a command line names but that no file defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoneTarget {
     /// The missing name, such as the target `deploy`.
@@ -51,9 +52,9 @@ pub struct GoneTarget {
     pub file: String,
 }
 
-/// Finds a target that a command line names but no file in these folders defines. The first folder is the innermost.
-/// Returns `None` when the answer is unknown: no folder has such a file, a file includes others, or the line names a
-/// folder.
+/// Finds a target that a command line names but that no file in these folders defines. The first folder is the
+/// innermost. `None` when there is no such target, and when the answer is unknown: no folder has a file with targets, a
+/// file includes other files, or the line names a folder.
 #[must_use]
 pub fn find_gone(folders: &[impl AsRef<Path>], command: &str) -> Option<GoneTarget> {
     let line = parse(command)?;
@@ -88,7 +89,7 @@ pub fn find_gone(folders: &[impl AsRef<Path>], command: &str) -> Option<GoneTarg
 }
 
 impl TaskRunner {
-    /// Returns true when the text has the name as a word, or when it has lines that may define other names.
+    /// Returns true when the text has the name as a word, or has lines that may define other names.
     fn may_know(&self, text: &str, name: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_word =

@@ -1,7 +1,7 @@
-//! Reads the commands that a repository's own files name for its tools: package.json, Makefile, Cargo.toml and others
+//! Reads the commands in a repository's own files for its tools: package.json, Makefile, Cargo.toml and others
 //! (semantics section 20).
 //!
-//! Nudge runs none of these commands. [`nudge_os::foreign`], the only reader of strangers' files, reads every file
+//! Nudge runs none of these commands. Every file is read by [`nudge_os::foreign`], the only reader of strangers' files,
 //! within [`SeedLimits`].
 //!
 //! ```
@@ -24,10 +24,10 @@ use std::path::Path;
 pub use gone::{GoneTarget, find_gone};
 pub use walk::{has_changed, read};
 
-/// The limits of reading.
+/// The limits of reading a repository's files.
 #[derive(Debug, Clone, Copy)]
 pub struct SeedLimits {
-    /// The most folders to look into.
+    /// The most folders that are searched.
     pub folders: usize,
     /// The most bytes of one file.
     pub file_bytes: u64,
@@ -48,17 +48,18 @@ impl Default for SeedLimits {
 pub struct Seed {
     /// The folder in which the command runs, relative to the top with `/` between its parts; empty at the top.
     pub folder: String,
-    /// The format and the command's name in the file: `npm.test`, `make.build`, `ci.lint`.
+    /// The key of the seed: the format, and the command's name in the file, such as `npm.test`, `make.build` or
+    /// `ci.lint`.
     pub key: String,
     /// The command line, as a user types it in `folder`.
     pub command: String,
-    /// Words that a user may search it by.
+    /// Words by which a user may search for the command.
     pub tags: Vec<String>,
     /// The file's description of the command, or the command itself, in one line.
     pub about: String,
     /// The file that names the command, relative to the top.
     pub file: String,
-    /// The line of `file`, from 1.
+    /// The number of the line in `file`, from 1.
     pub line: u32,
 }
 
@@ -67,16 +68,16 @@ pub struct Seed {
 pub struct SeedManifest {
     /// The file, relative to the top.
     pub file: String,
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// The SHA-256 of the file's bytes, in hexadecimal.
     pub sha256: String,
 }
 
-/// A file, or a part of one, that gave no seed although its name is that of a manifest.
+/// A file, or a part of one, that has the name of a manifest but gave no seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     /// The file, relative to the top.
     pub file: String,
-    /// The reason in a few words: `it is not a regular file`.
+    /// The reason in a few words, such as `it is not a regular file`.
     pub why: String,
 }
 
@@ -87,7 +88,7 @@ pub struct SeedReport {
     pub seeds: Vec<Seed>,
     /// The files that were read, sorted.
     pub manifests: Vec<SeedManifest>,
-    /// The files that were passed over, sorted.
+    /// The files that were skipped, sorted.
     pub passed_over: Vec<PassedOver>,
 }
 

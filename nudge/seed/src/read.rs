@@ -1,5 +1,5 @@
-//! The readers, one for each format; the table below lists all of them.
-// All readers have the type of the table, including those that never fail.
+//! The readers of the files with commands: one for each format. The table below lists them.
+// All readers have the type that the table needs, including the readers that never fail.
 #![allow(clippy::unnecessary_wraps)]
 
 mod cargo;
@@ -22,16 +22,16 @@ use crate::file::{FoundCommand, SeedFile, Why};
 
 /// The reader of one format.
 pub struct FormatReader {
-    /// The name of the format, which is the first part of its seeds' keys.
+    /// The name of the format. It is the first part of the keys of its seeds.
     pub format: &'static str,
-    /// The files that the reader reads: names, or ends of paths, in which `*` stands for any characters but `/`.
+    /// The files that the reader reads: names, or ends of paths. `*` stands for any characters except `/`.
     pub files: &'static [&'static str],
     /// Reads the commands that a file names.
     pub read: fn(&SeedFile<'_>) -> Result<Vec<FoundCommand>, Why>,
 }
 
-/// All readers; commands that people type come first. If two readers find the same command, the seed of the earlier
-/// reader stays.
+/// All readers. The readers of commands that people type come first. If two readers find the same command, the seed of
+/// the earlier reader is kept.
 pub static READERS: &[FormatReader] = &[
     FormatReader { format: "npm", files: &["package.json"], read: npm::read },
     FormatReader { format: "make", files: &["GNUmakefile", "Makefile", "makefile"], read: make::read },
@@ -77,7 +77,7 @@ pub static READERS: &[FormatReader] = &[
     FormatReader { format: "ci", files: &[".gitlab-ci.yml"], read: ci::read_gitlab },
 ];
 
-/// Returns the readers of a file with their ranks.
+/// Returns the readers of a file, each with its index in `READERS`.
 pub fn readers_of<'a>(folder: &'a str, name: &'a str) -> impl Iterator<Item = (usize, &'static FormatReader)> + 'a {
     READERS.iter().enumerate().filter(move |(_, reader)| reader.files.iter().any(|file| is_named(folder, name, file)))
 }
@@ -90,8 +90,8 @@ fn is_named(folder: &str, name: &str, file: &str) -> bool {
 }
 
 impl FormatReader {
-    /// Returns the folder to which a file in `folder` refers. A folder that exists only for such files, like
-    /// `.github/workflows`, is cut off.
+    /// Returns the folder in which the commands of a file in `folder` run. A folder that exists only for such files,
+    /// like `.github/workflows`, is cut off.
     pub fn find_base<'a>(&self, folder: &'a str) -> &'a str {
         let above = self.files[0].rsplit_once('/').map_or("", |(above, _)| above);
         folder.strip_suffix(above).unwrap_or(folder).trim_end_matches('/')

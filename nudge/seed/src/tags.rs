@@ -1,6 +1,6 @@
-//! Makes the tags of a command: words that a user may search it by.
+//! Makes the tags of a command. Tags are words by which a user may search for the command.
 
-/// Words in names of commands, and the words that users search them by.
+/// Words in the names of commands, each list with the words by which users search for such a command.
 const ASKED_AS: &[(&[&str], &[&str])] = &[
     (&["test", "tests", "unit", "spec", "pytest", "jest", "vitest", "nextest", "check"], &["test", "tests"]),
     (&["build", "compile", "package", "assemble", "dist", "bundle"], &["build", "compile"]),
@@ -23,7 +23,7 @@ const MAX: usize = 10;
 /// The longest tag, in bytes.
 const MAX_BYTES: usize = 32;
 
-/// Makes the tags of a command: the words of its name, the users' words for these, and the program.
+/// Makes the tags of a command: the words of its name, the words with which users search for them, and the program.
 pub fn make_tags(format: &str, name: &str, command: &str) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     let mut add = |tag: &str| {

@@ -1,4 +1,4 @@
-//! Walks from a folder to its seeds: finds the files, reads them in order, and selects the seeds to keep.
+//! Walks a repository: finds the files with commands, reads them in order, and selects the seeds to keep.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,14 +14,15 @@ use crate::read::{FormatReader, readers_of};
 use crate::tags::make_tags;
 use crate::{PassedOver, Seed, SeedLimits, SeedManifest, SeedReport, is_manifest};
 
-/// The deepest folder that is searched; a deeper folder is usually third-party code.
+/// The depth of the deepest folder that is searched. Deeper folders usually have third-party code.
 const MAX_DEPTH: usize = 5;
-/// The longest name of a command, and the longest command line, in characters.
+/// The longest name of a command, in characters.
 const MAX_NAME: usize = 64;
+/// The longest command line, in characters.
 const MAX_COMMAND: usize = 300;
 /// The longest description of a command, in characters.
 const MAX_ABOUT: usize = 160;
-/// Folders with third-party or generated content, or whose commands do not run inside the folder.
+/// Folders that are skipped: their content is third-party or generated, or its commands do not run inside the folder.
 const NOT_OURS: &[&str] = &[
     ".git",
     ".hg",
@@ -53,8 +54,8 @@ const NOT_OURS: &[&str] = &[
 /// The names of folders with tests.
 const OF_TESTS: &[&str] = &["tests", "test", "__tests__", "spec"];
 
-/// Reads the manifests of the repository at `top`. A file that cannot be read does not cause an error: the report
-/// lists it, and has the commands of all other files.
+/// Reads the manifests of the repository at `top`. A file that cannot be read is no error: the report lists the file,
+/// and has the commands of all other files.
 #[must_use]
 pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
     let mut report = SeedReport::default();
@@ -69,14 +70,14 @@ pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
             Err(why) => report.passed_over.push(PassedOver { file: relative, why }),
         }
     }
-    // Commands that people type come before those of a CI server. The first of equal commands stays.
+    // Commands that people type come before commands of a CI server. Among equal commands, the first is kept.
     found.sort_by(|(a, seed), (b, other)| {
         (&seed.folder, a, &seed.file, seed.line).cmp(&(&other.folder, b, &other.file, other.line))
     });
     let mut commands = HashSet::new();
     let mut keys = HashSet::new();
     for (_, mut seed) in found {
-        // `python -m tox -e lint` is the same as `tox -e lint`.
+        // The commands `python -m tox -e lint` and `tox -e lint` count as equal.
         let command = seed.command.strip_prefix("python3 -m ").or_else(|| seed.command.strip_prefix("python -m "));
         if !commands.insert((seed.folder.clone(), command.unwrap_or(&seed.command).to_owned())) {
             continue;
@@ -99,8 +100,8 @@ pub fn read(top: &Path, limits: &SeedLimits) -> SeedReport {
     report
 }
 
-/// Returns true when a manifest was changed or removed, or is new at the top. This check is quick; only [`read`]
-/// finds a new manifest in a deeper folder.
+/// Returns true when a manifest was changed or removed, or when there is a new one at the top. This check is quick.
+/// Only [`read`] finds a new manifest in a deeper folder.
 #[must_use]
 pub fn has_changed(top: &Path, known: &[SeedManifest], limits: &SeedLimits) -> bool {
     let is_other = |manifest: &SeedManifest| {
@@ -116,7 +117,8 @@ pub fn has_changed(top: &Path, known: &[SeedManifest], limits: &SeedLimits) -> b
     known.iter().any(is_other) || std::fs::read_dir(top).is_ok_and(|entries| entries.flatten().any(has_come))
 }
 
-/// Finds the files that some reader reads. Returns them relative to the top and sorted. Does not follow links.
+/// Finds the files for which there is a reader. Returns their paths relative to the top, sorted. Links are not
+/// followed.
 fn find_manifests(top: &Path, limits: &SeedLimits, report: &mut SeedReport) -> Vec<String> {
     let is_ours = |path: &Path, is_folder: bool| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -156,13 +158,13 @@ fn find_manifests(top: &Path, limits: &SeedLimits, report: &mut SeedReport) -> V
     files
 }
 
-/// Returns true when a folder is two levels below a folder of tests, because it then holds test data.
+/// Returns true when a folder is two levels below a folder of tests. Such a folder has test data.
 fn is_test_data(folder: &Path) -> bool {
     let name = folder.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
     name.is_some_and(|name| OF_TESTS.contains(&name))
 }
 
-/// Returns a path with `/` between its parts, or `None` if a part is not UTF-8 or has hidden characters.
+/// Returns a path with `/` between its parts. `None` if a part is not UTF-8 or has hidden characters.
 fn with_slashes(path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path.iter().map(std::ffi::OsStr::to_str).collect();
     let path = parts?.join("/");
@@ -232,8 +234,8 @@ impl FileReading {
     }
 }
 
-/// Returns at most `max` commands of a file in their order. If there are more, commands with names of fewer parts
-/// come first (`test` before `test:base:update`), because users are more likely to need them.
+/// Returns at most `max` commands of a file, in their order. If there are more, names with fewer parts are preferred
+/// (`test` before `test:base:update`), because users need such commands more often.
 fn asked_for_most(mut found: Vec<FoundCommand>, max: usize) -> Vec<FoundCommand> {
     if found.len() > max {
         let parts = |found: &FoundCommand| found.name.split([':', '-', '.', '_']).count();
@@ -244,7 +246,7 @@ fn asked_for_most(mut found: Vec<FoundCommand>, max: usize) -> Vec<FoundCommand>
     found
 }
 
-/// Returns true when a command can be shown and typed.
+/// Returns true when a user can read and type the command.
 fn is_fit(found: &FoundCommand) -> bool {
     let is_plain = |text: &str| !text.chars().any(|c| c.is_control() || nudge_core::text::is_hidden(c));
     let fits = |text: &str, max: usize| !text.trim().is_empty() && text.chars().count() <= max && is_plain(text);
@@ -255,8 +257,8 @@ fn hash_sha256(bytes: &[u8]) -> String {
     nudge_core::text::to_hex(&Sha256::digest(bytes))
 }
 
-/// Returns the folder below the top that a file names by a path such as `./web/` or `web`. Returns `None` if the
-/// folder does not exist or is outside of the top.
+/// Returns the folder below the top that a file names by a path such as `./web/` or `web`. `None` if the folder does
+/// not exist or is outside the top.
 pub fn folder_at(file: &SeedFile<'_>, given: &str) -> Option<String> {
     let given = given.trim().trim_start_matches("./").trim_end_matches('/');
     if given.is_empty() || given == "." {

@@ -1,6 +1,6 @@
-//! Reads a repository of each kind and compares the seeds. Each `tests/fixtures/*.txt` has the files of one
-//! repository, each after a line `== PATH`, and the seeds below `== expected`. `UPDATE=1` rewrites the expected
-//! seeds; review them then.
+//! Reads a repository of each kind and compares the seeds. Each `tests/fixtures/*.txt` is one repository: each file
+//! follows a line `== PATH`, and the expected seeds follow `== expected`. With `UPDATE=1` the test rewrites the
+//! expected seeds; review the changes afterwards.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -91,7 +91,7 @@ fn a_thousand_folders_are_read_and_more_than_allowed_are_not() {
     assert!(report.passed_over[0].why.contains("the first 5 of 1000"), "{report:?}");
 }
 
-/// A repository's author may want to harm a user who opens it.
+/// The author of a repository may want to harm a user who opens it.
 #[test]
 #[cfg(unix)]
 fn a_hostile_repository_is_bounded_and_says_so() {
@@ -128,7 +128,7 @@ fn a_hostile_repository_is_bounded_and_says_so() {
     assert!(report.seeds.iter().all(|seed| !seed.about.contains('\u{1b}') && !seed.command.contains('\u{1b}')));
 }
 
-/// The names contain shell syntax, or look like an option of the program.
+/// The names contain shell syntax, or look like options of the program.
 #[test]
 #[cfg(unix)]
 fn a_hostile_name_is_one_word_of_its_command_or_left_out() {

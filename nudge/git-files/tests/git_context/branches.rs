@@ -1,4 +1,4 @@
-//! Branches: the targets of `HEAD`, and the refs that make its name ambiguous.
+//! Tests branches: the targets of `HEAD`, and the refs that make its short name ambiguous.
 
 use std::path::PathBuf;
 
@@ -314,7 +314,7 @@ pub const BRANCHES: &[Shape] = &[
 ];
 
 impl Lab {
-    /// Makes a repository `r` and keeps the `HEAD` that was written before.
+    /// Makes a repository `r`, and keeps the `HEAD` that an earlier step wrote.
     fn repo_keeping_head(&self) -> PathBuf {
         let head = std::fs::read(self.path("r/.git/HEAD")).unwrap_or_default();
         let repo = self.repo(URL);

@@ -1,10 +1,11 @@
-//! Configuration files: syntax, values, includes, scopes, owners.
+//! Tests configuration files: syntax, values, includes, scopes and owners.
 
 use std::os::unix::fs::chown;
 
 use super::shapes::{EITHER, SURE, Shape, URL};
 
-/// A configuration file (`PLAIN` stands for the usual first lines), and whether the reader must be sure.
+/// Configuration files. `PLAIN` stands for the usual first lines. The flag is true if the reader must be sure of its
+/// answer.
 pub const TABLE: &[(&str, bool)] = &[
     ("PLAIN[remote \"origin\"] url=one/line", SURE),
     ("PLAIN[remote \"origin\"]url=a b  c ; comment", SURE),
@@ -213,7 +214,7 @@ pub const SHAPES: &[Shape] = &[
     }),
 ];
 
-/// Repositories of another user; only root can make them.
+/// Repositories that belong to another user. Only root can make them.
 const FOREIGN: &[Shape] = &[
     ("foreign work tree", SURE, |lab| {
         let repo = lab.repo(URL);

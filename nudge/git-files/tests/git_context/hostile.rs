@@ -1,5 +1,5 @@
-//! Files that must not make the reader panic, block or run without end. The tests do not run git, because it would
-//! block on some of them.
+//! Tests files that must not make the reader panic, block or run without end. The tests do not run git, because some of
+//! these files would block it.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ fn fifo(lab: &Lab, path: &str) {
     assert!(made.expect("mkfifo").success());
 }
 
-/// Reads on another thread, so that the test fails when the reader blocks.
+/// Runs the reader on another thread, so that the test fails instead of blocking.
 fn ask(lab: &Lab, path: &str) -> GitAnswer {
     let (send, receive) = std::sync::mpsc::channel();
     let (env, cwd) = (lab.env(), lab.path(path));

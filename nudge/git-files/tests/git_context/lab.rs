@@ -1,4 +1,4 @@
-//! A folder with repositories, the real git, and the comparison of both readers.
+//! A folder with test repositories, calls of git itself, and the comparison of git with the reader.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use nudge_git_files::{GitAnswer, GitEnv, git_with};
 
-/// An object name without an object; refs need no object.
+/// The name of an object that does not exist. Refs do not need the object.
 pub const OBJECT: &str = "1111111111111111111111111111111111111111";
 
 /// The configuration file of a plain repository.
@@ -27,7 +27,7 @@ pub enum Truth {
     },
 }
 
-/// A test case: its own folder, a home folder, and environment variables.
+/// The environment of a test case: its own folder, a home folder, and environment variables.
 pub struct Lab {
     pub root: PathBuf,
     pub vars: Vec<(&'static str, String)>,
@@ -49,7 +49,7 @@ impl Lab {
         self.vars.push((name, value.into()));
     }
 
-    /// Returns the same variables as the reader's environment.
+    /// Returns the variables as the environment of the reader.
     pub fn env(&self) -> GitEnv {
         let get = |name: &str| {
             let found = self.vars.iter().find(|var| var.0 == name);
@@ -69,7 +69,7 @@ impl Lab {
         let mut command = Command::new("git");
         command.args(args).current_dir(cwd).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // `PWD` is the folder as it was written, as in a shell.
+        // `PWD` is the folder as the caller wrote it, as in a shell.
         command.env("PWD", cwd);
         if !self.vars.iter().any(|var| var.0 == "GIT_CONFIG_SYSTEM") {
             command.env("GIT_CONFIG_NOSYSTEM", "1");
@@ -113,8 +113,8 @@ impl Lab {
         path
     }
 
-    /// Writes the files of a git directory into `folder`: a branch `main` with a commit, and `config` after the usual
-    /// lines.
+    /// Writes the files of a git directory into `folder`: a branch `main` with a commit, and a configuration file with
+    /// the usual lines followed by `config`.
     pub fn bones(&self, folder: &str, config: &str) {
         self.dir(&format!("{folder}/objects"));
         self.dir(&format!("{folder}/refs/tags"));
@@ -123,13 +123,13 @@ impl Lab {
         self.write(&format!("{folder}/config"), format!("{PLAIN}{config}"));
     }
 
-    /// Makes a repository `r` with a work tree; returns its folder.
+    /// Makes a repository `r` with a work tree, and returns its folder.
     pub fn repo(&self, config: &str) -> PathBuf {
         self.bones("r/.git", config);
         self.path("r")
     }
 
-    /// Makes a repository `r` with git itself, with one commit.
+    /// Lets git itself make a repository in `folder`, with one commit.
     pub fn real_repo(&self, folder: &str) -> PathBuf {
         let path = self.dir(folder);
         self.git(&path, &["init", "-q", "-b", "main", "--template="]);
@@ -146,7 +146,7 @@ impl Lab {
         self.write(&format!("{folder}/{name}"), format!("{OBJECT}\n"));
     }
 
-    /// Writes `HEAD` of `r`.
+    /// Writes the `HEAD` of `r`.
     pub fn head(&self, text: &str) {
         self.write("r/.git/HEAD", text);
     }
@@ -167,7 +167,7 @@ impl Lab {
             return if refuses.iter().any(|words| why.contains(words)) { Truth::Refuses } else { Truth::Dies };
         };
         let remote = run(&["remote", "get-url", "origin"]);
-        // Before the first commit, `rev-parse HEAD` fails, or reads `HEAD` as the name of a file.
+        // Before the first commit, `git rev-parse HEAD` fails or reads `HEAD` as the name of a file.
         let born = run(&["rev-parse", "--verify", "--quiet", "HEAD"]).status.success();
         let question: &[&str] =
             if born { &["rev-parse", "--abbrev-ref", "HEAD"] } else { &["symbolic-ref", "--short", "HEAD"] };
@@ -184,13 +184,13 @@ impl Lab {
         Truth::Answers { root: PathBuf::from(root), remote, branch }
     }
 
-    /// Compares the reader with git. `Err` describes a difference although the reader was sure; `Ok(true)` means that
-    /// the reader was sure and right.
+    /// Compares the reader with git. `Ok(true)` means that the reader was sure and right, `Ok(false)` that it was
+    /// unsure. `Err` describes how an answer of which the reader was sure differs from git's.
     pub fn compare(&self, cwd: &Path) -> Result<bool, String> {
         self.judge(cwd, git_with(&self.env(), cwd))
     }
 
-    /// Compares an answer of the reader with git's.
+    /// Compares an answer of the reader with git's answer.
     pub fn judge(&self, cwd: &Path, answer: GitAnswer) -> Result<bool, String> {
         let info = match answer {
             GitAnswer::Unsure(_) => return Ok(false),
@@ -203,7 +203,7 @@ impl Lab {
             branch: info.branch,
         });
         let truth = self.truth(cwd);
-        // Git also ends with an error because of settings that do not matter to the reader.
+        // Git also ends with an error because of settings that the reader does not need.
         if answer == truth || truth == Truth::Dies {
             Ok(true)
         } else {

@@ -1,13 +1,13 @@
-//! Random mixtures of features, with a fixed seed.
+//! Tests random mixtures of features, with a fixed seed.
 
 use std::path::PathBuf;
 
 use super::lab::{Lab, OBJECT};
 
-/// Number of repositories; each needs three runs of git.
+/// The number of repositories. Each needs three runs of git.
 const DRAWS: usize = 200;
 
-/// A small random generator (xorshift) whose numbers are the same in every run.
+/// A small random generator (xorshift). Every run draws the same numbers.
 struct Draw(u64);
 
 impl Draw {
@@ -22,7 +22,7 @@ impl Draw {
         list[self.below(list.len())]
     }
 
-    /// Returns up to `most` lines of `list`.
+    /// Returns up to `most` random lines of `list`.
     fn lines(&mut self, list: &[&str], most: usize) -> String {
         let count = self.below(most + 1);
         (0..count).map(|_| format!("{}\n", self.one(list))).collect()
@@ -73,7 +73,7 @@ const PIECES: &[&str] = &[
     "# only a comment [",
 ];
 
-/// Lines that make git fail, or that versions of git treat differently.
+/// Lines at which git fails, or which versions of git treat differently.
 const POISON: &[&str] = &[
     "[remote \"origin\"]\nfetch = +refs/heads/*:refs/remotes/origin",
     "[remote \"origin\"]\nurl =",
@@ -111,7 +111,7 @@ const REFS: &[&str] = &[
     "refs/heads/config",
 ];
 
-/// Makes a random repository; returns the folder to read.
+/// Makes a random repository, and returns the folder in which the reader runs.
 fn build(draw: &mut Draw, lab: &mut Lab) -> PathBuf {
     let cwd = lab.repo("");
     let mut config = format!("{}\n{}", draw.one(HEADERS), draw.lines(PIECES, 6));
@@ -165,7 +165,7 @@ fn build(draw: &mut Draw, lab: &mut Lab) -> PathBuf {
     }
 }
 
-/// Writes the files of a linked worktree `w` of `r`, with the `HEAD` of `r`.
+/// Writes the files of a linked worktree `w` of the repository `r`, with the `HEAD` of `r`.
 fn linked_worktree(lab: &Lab) -> PathBuf {
     let head = std::fs::read(lab.path("r/.git/HEAD")).unwrap_or_default();
     lab.write("r/.git/worktrees/w/HEAD", head);

@@ -1,4 +1,4 @@
-//! A detector with a cache gives the same answer as a new one at any time.
+//! Tests that a detector with a cache always gives the same answer as a new detector.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use nudge_git_files::{GitAnswer, GitDetector, git_with};
 use super::lab::{Lab, OBJECT};
 use super::shapes::URL;
 
-/// A change to a repository.
+/// The name of a change to a repository, and the function that makes the change.
 type Change = (&'static str, fn(&Lab));
 
 const CHANGES: &[Change] = &[
@@ -81,7 +81,7 @@ fn every_change_is_seen() {
             let fresh = git_with(&lab.env(), &cwd);
             assert_eq!(detector.detect(&cwd), fresh, "{name}");
             std::thread::sleep(pause);
-            // The first round fills the cache; the second reads it.
+            // The first round fills the cache. The second round reads it.
             for _ in 0..2 {
                 assert_eq!(detector.detect(&cwd), fresh, "{name}, again");
             }
@@ -105,7 +105,7 @@ fn each_change_agrees_with_git() {
     }
 }
 
-/// Changes that keep the length of a file, within one tick of the file system's clock.
+/// Tests changes that keep the length of a file and happen within one tick of the file system's clock.
 #[test]
 fn quick_changes_are_seen() {
     let lab = Lab::new();
@@ -141,8 +141,8 @@ fn many_folders() {
     assert_eq!(detector.detect(Path::new("/nowhere")), GitAnswer::Outside);
 }
 
-/// Prints the times for the report:
-/// `cargo test --release --test git_context speed -- --ignored --nocapture`.
+/// Prints the times that the speed report lists: `cargo test --release --test git_context speed -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "prints times"]
 fn speed() {

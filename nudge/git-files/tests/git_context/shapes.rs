@@ -1,11 +1,12 @@
-//! Repositories of many forms, which are tested one by one.
+//! Tests repositories of many forms, one by one.
 
 use std::path::PathBuf;
 
 use super::lab::{Lab, PLAIN};
 use nudge_git_files::git_with;
 
-/// A name, whether the reader must be sure, and a function that makes the repository and returns the folder to read.
+/// The name of a form; a flag that is true if the reader must be sure; a function that makes the repository and returns
+/// the folder in which the reader runs.
 pub type Shape = (&'static str, bool, fn(&mut Lab) -> PathBuf);
 
 pub const SURE: bool = true;
@@ -209,7 +210,7 @@ const PLACES: &[Shape] = &[
     }),
 ];
 
-/// Makes and compares every repository; lists all that differ.
+/// Makes every repository and compares the answers. Lists all repositories for which they differ.
 pub fn check(table: &[Shape]) {
     let mut wrong = Vec::new();
     for (name, sure, build) in table {

@@ -1,4 +1,4 @@
-//! Keeps a list of the running programs, and ends them together with this process.
+//! Keeps a list of the running programs, and ends them when this process ends.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -11,15 +11,16 @@ use tokio::signal::unix::SignalKind;
 #[cfg(unix)]
 use super::watcher::GroupWatcher;
 
-/// The time that a program has to end by itself after SIGTERM, before it is killed.
+/// The time between SIGTERM and SIGKILL, in which a program can end by itself.
 #[cfg(unix)]
 const FAREWELL: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(1);
 
-/// The programs that run now, by process id. None of them has been waited for, so no id can be reused.
+/// The programs that run now, by process id. This process has not waited for any of them, so the system reuses none of
+/// the ids.
 struct LivePrograms {
     ids: Vec<u32>,
-    /// Is true when this process ends: no more programs are started then.
+    /// Is true when this process is about to end. No further program is started then.
     is_ending: bool,
     #[cfg(unix)]
     watcher: GroupWatcher,
@@ -65,7 +66,7 @@ pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Res
         std::os::unix::process::CommandExt::process_group(command, 0);
         watch_signals();
     }
-    // The lock is held during the start, so that the thread that ends this process finds the program.
+    // The lock is held during the start, so that the thread that ends this process finds every program in the list.
     let mut live = LIVE.lock();
     if live.is_ending {
         return Err(io::ErrorKind::Interrupted.into());
@@ -84,10 +85,10 @@ pub(super) fn start(command: &mut Command, memory_bytes: Option<u64>) -> io::Res
 fn limit_memory(child: &Child, bytes: u64) {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
-    // The limit of this process may be lower, and the program must not exceed it.
+    // The limit of this process may be lower than the given one. The program must not exceed it.
     let own = getrlimit(Resource::Data).maximum;
     let limit = Some(own.map_or(bytes, |own| own.min(bytes)));
-    // The program may have ended already, so a failure does not matter.
+    // This fails if the program has already ended, which does not matter.
     let _ = prlimit(Some(Pid::from_child(child)), Resource::Data, Rlimit { current: limit, maximum: limit });
 }
 
@@ -95,13 +96,13 @@ fn limit_memory(child: &Child, bytes: u64) {
 fn limit_memory(_: &Child, _: u64) {}
 
 impl RunningProgram {
-    /// Returns how the program has ended; `None` while it runs.
+    /// Returns the exit status of the program; `None` while it runs.
     ///
     /// # Errors
     /// The system's error.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
-            // Locked, because after the wait another process may get the id.
+            // The list is locked, because another process may get the id after the wait.
             let mut live = LIVE.lock();
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
@@ -111,7 +112,7 @@ impl RunningProgram {
         Ok(self.status)
     }
 
-    /// Waits for the program's end; `None` when it still runs at `deadline`.
+    /// Waits for the end of the program. `None` if it still runs at `deadline`.
     ///
     /// # Errors
     /// The system's error.
@@ -143,7 +144,7 @@ impl Drop for RunningProgram {
     }
 }
 
-/// Ends all running programs, because this process is about to end. No program can be started after this.
+/// Ends all running programs, because this process is about to end. No program can be started after this call.
 pub fn end_all() {
     let mut live = LIVE.lock();
     live.is_ending = true;
@@ -151,7 +152,7 @@ pub fn end_all() {
 }
 
 /// Ends process groups: first with SIGTERM, so that a program can end its children, then with SIGKILL. The caller must
-/// wait for the leaders.
+/// wait for the leaders of the groups.
 #[cfg(unix)]
 fn end_groups(ids: &[u32]) {
     use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -175,11 +176,11 @@ fn end_groups(ids: &[u32]) {
 #[cfg(not(unix))]
 fn end_groups(_: &[u32]) {}
 
-/// The signals that end this process, and whether this module listens for them.
+/// The signals that end this process, and whether this module handles them.
 #[cfg(unix)]
 struct EndSignals {
     are_watched: bool,
-    /// The signals that this module ignores, because another part of the process handles them.
+    /// The signals that this module does not handle, because another part of the process does.
     of_others: Vec<std::ffi::c_int>,
 }
 
@@ -189,8 +190,8 @@ pub fn leave_signals(kinds: &[SignalKind]) {
     LIVE.lock().signals.of_others.extend(kinds.iter().map(SignalKind::as_raw_value));
 }
 
-/// Passes end signals on to the programs: they have their own groups, so only this process receives the signals.
-/// Programs are started even if listening fails.
+/// Ends the programs when a signal ends this process. The programs have their own groups, so only this process receives
+/// the signal. If the signals cannot be handled, programs are started anyway.
 #[cfg(unix)]
 fn watch_signals() {
     use tokio::signal::unix::signal;
@@ -209,8 +210,8 @@ fn watch_signals() {
                 let live = LIVE.lock();
                 if !live.signals.of_others.contains(&number) {
                     end_groups(&live.ids);
-                    // The lock is still held, so that no caller reads a killed program's end as an answer. The exit
-                    // code is that of a shell.
+                    // The lock is still held here, so that no caller takes the end of a killed program for an answer.
+                    // The exit code is the one that a shell would return.
                     std::process::exit(128 + number);
                 }
             }

@@ -1,10 +1,10 @@
-//! A process that waits for the end of this process and then ends its programs. It is needed because SIGKILL cannot be
-//! caught. The kernel's own notice (`PR_SET_PDEATHSIG`) follows the thread that started a program instead of the
-//! process, and does not reach the program's children.
+//! A process that waits for the end of this process and then ends its programs. It is needed because a process cannot
+//! catch SIGKILL. The kernel's own mechanism (`PR_SET_PDEATHSIG`) watches the thread that started a program instead of
+//! the process, and does not end the program's children.
 //!
-//! The watcher is a shell that reads a pipe: `+ ID` for a group that runs, `- ID` for one that has ended. The pipe ends
-//! when this process ends, for whatever reason. A process that starts programs pays for one start of the shell, and one
-//! megabyte while the shell lives.
+//! The watcher is a shell that reads a pipe: `+ ID` for a group that runs, `- ID` for a group that has ended. The pipe
+//! ends when this process ends, for any reason. The watcher costs a process that starts programs one start of a shell,
+//! and one megabyte while the shell runs.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -12,7 +12,8 @@ use std::process::{ChildStdin, Command, Stdio};
 
 const SHELL: &str = if cfg!(target_os = "android") { "/system/bin/sh" } else { "/bin/sh" };
 
-/// The script survives signals that end its siblings. A group has a moment between SIGTERM and SIGKILL.
+/// The script ignores signals that end this process or the terminal's other processes. A group gets a moment between
+/// SIGTERM and SIGKILL.
 const SCRIPT: &str = r#"
 trap '' TERM INT HUP QUIT TSTP TTIN TTOU
 live=' '
@@ -28,7 +29,7 @@ sleep 0.2 2>/dev/null || sleep 1
 for id in $live; do kill -s KILL -- "-$id"; done 2>/dev/null
 "#;
 
-/// The watcher of this process. It starts together with the first program.
+/// The watcher of this process. It is started together with the first program.
 pub struct GroupWatcher {
     state: WatcherState,
 }
@@ -45,14 +46,15 @@ impl GroupWatcher {
         Self { state: WatcherState::NotStarted }
     }
 
-    /// Starts the watcher, unless it was started before.
+    /// Starts the watcher if it has not been started before.
     pub fn begin(&mut self) {
         if matches!(self.state, WatcherState::NotStarted) {
             self.state = start_shell().map_or(WatcherState::Failed, WatcherState::Watching);
         }
     }
 
-    /// Reports a group to the watcher. A watcher that another process has ended is replaced once, and gets all groups.
+    /// Reports a running group to the watcher. If another process has ended the watcher, a second watcher is started
+    /// and gets `all` groups.
     pub fn add_group(&mut self, id: u32, all: &[u32]) {
         if self.write_lines(&format!("+ {id}\n")).is_ok() || matches!(self.state, WatcherState::Failed) {
             return;
@@ -67,10 +69,10 @@ impl GroupWatcher {
         }
     }
 
-    /// Reports to the watcher that a group has ended, after the wait for the group's leader. The watcher could end a
-    /// wrong group only if this process were killed, and the id reused, between the wait and this report.
+    /// Reports to the watcher that a group has ended. The caller has already waited for the group's leader. The watcher
+    /// could end a wrong group only if this process were killed and the id reused between that wait and this report.
     pub fn remove_group(&mut self, id: u32) {
-        // A dead watcher is replaced at the next start.
+        // If this fails, the watcher is dead. The next start of a program replaces it.
         let _ = self.write_lines(&format!("- {id}\n"));
     }
 
@@ -89,7 +91,7 @@ fn start_shell() -> io::Result<ChildStdin> {
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     std::os::unix::process::CommandExt::process_group(&mut shell, 0);
     let mut child = shell.spawn()?;
-    // After the end of this process, init waits for the shell.
+    // No code here waits for the shell. After the end of this process, init waits for it.
     child.stdin.take().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
 }
 
@@ -103,7 +105,7 @@ mod tests {
         Command::new("sleep").arg("300").process_group(0).spawn().unwrap()
     }
 
-    /// When a process is killed, the watcher sees only the end of the pipe.
+    /// When this process is killed, the watcher only sees that the pipe ends.
     ///
     /// Promise: see `no_git_is_left_behind_by_a_command`.
     #[test]

@@ -1,4 +1,4 @@
-//! Cargo: packages, workspaces, programs, aliases.
+//! Reads Cargo's packages, workspaces, programs and aliases.
 
 use serde_json::Value;
 
@@ -9,7 +9,8 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let manifest = file.parse_toml()?;
     let package = manifest["package"]["name"].as_str();
     let is_workspace = manifest["workspace"].is_object();
-    // Only the top of a workspace gets the commands that build and test all of it; a member does not repeat them.
+    // Only the top of a workspace gets the commands that build and test the whole workspace. The members do not repeat
+    // them.
     let is_member = !is_workspace && above_is_workspace(file);
     let mut out = Vec::new();
     let mut add = |name: &str, command: Option<CommandLine>, about: &str, line: u32| {

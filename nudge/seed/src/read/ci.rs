@@ -1,4 +1,4 @@
-//! Reads the commands that a CI server runs for every change and that a person may run too.
+//! Reads the commands that a CI server runs for every change, if a person may run them too.
 
 use serde_json::Value;
 
@@ -6,11 +6,12 @@ use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 use crate::walk::folder_at;
 
-/// The most commands of one file.
+/// The most commands that are taken from one file.
 const MOST: usize = 16;
-/// The longest line that becomes a command; a longer one is usually made for one machine.
+/// The longest line that becomes a command, in bytes. A longer line is usually made for one machine.
 const MAX_LINE: usize = 120;
-/// Programs that check, test and build. A list names the arguments that count; an empty list means any argument.
+/// Programs that check, test and build. The list of each program names the arguments that count; with an empty list,
+/// any argument counts.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("make", &[]),
     ("just", &[]),
@@ -64,7 +65,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("swift", &["test", "build"]),
     ("zig", &["build", "test"]),
 ];
-/// Words that show that a line installs, publishes or changes the machine.
+/// Words of lines that install, publish or change the machine. Such lines are skipped.
 const OTHERS: &[&str] = &[
     "install",
     "publish",
@@ -84,7 +85,7 @@ const OTHERS: &[&str] = &[
     "wrangler",
     "lerna",
 ];
-/// Modules of checks that `python -m` runs.
+/// The modules that check, test or build when `python -m` runs them.
 const MODULES: &[&str] =
     &["pytest", "unittest", "mypy", "tox", "nox", "ruff", "black", "flake8", "build", "doctest", "compileall"];
 
@@ -114,7 +115,8 @@ pub fn read_gitlab(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     Ok(out)
 }
 
-/// Adds the lines of a script that help a person. Skips a script that changes its folder or has conditions or loops.
+/// Adds the lines of a script that are useful to a person. Skips a script that changes its folder or has conditions or
+/// loops.
 fn add_lines(
     out: &mut Vec<FoundCommand>,
     file: &SeedFile<'_>,
@@ -156,7 +158,7 @@ fn add_lines(
     }
 }
 
-/// Returns the first three words of a line that are not options.
+/// Returns a name for a line: its first three words that are not options.
 fn shorten_line(line: &str) -> String {
     line.split_whitespace().filter(|word| !word.starts_with('-')).take(3).collect::<Vec<_>>().join("-")
 }
@@ -175,7 +177,7 @@ fn to_slug(text: &str) -> String {
     out.trim_end_matches('-').to_owned()
 }
 
-/// Returns true when a line helps a person who works on the code.
+/// Returns true when a line is useful to a person who works on the code.
 fn is_worth(line: &str) -> bool {
     if line.len() > MAX_LINE || line.contains(['$', '`', '|', '<', '>', ';', '&', '\\']) || line.starts_with('#') {
         return false;

@@ -3,7 +3,7 @@
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 
-/// The most services with their own seed; the others only start together with all services.
+/// The most services that get their own seed. The other services are only started together with all services.
 const MOST: usize = 12;
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};
 
-/// The container's setup commands that a checkout outside of the container needs as well.
+/// The setup commands of a container that a checkout outside the container needs too.
 const NAMES: &[&str] = &["onCreateCommand", "updateContentCommand", "postCreateCommand"];
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {

@@ -1,4 +1,4 @@
-//! Reads Go modules. Building and testing uses the same commands in every module.
+//! Reads Go modules. Every module is built and tested with the same commands.
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};

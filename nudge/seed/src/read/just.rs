@@ -1,4 +1,4 @@
-//! Reads justfiles: takes the recipes that run without an argument.
+//! Reads justfiles, and takes the recipes that need no argument.
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};
@@ -33,7 +33,7 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     Ok(out)
 }
 
-/// Returns the name of a recipe that needs no argument.
+/// Returns the name of the recipe in a line; `None` if the recipe needs an argument or the line has no recipe.
 fn parse_recipe(line: &str) -> Option<&str> {
     let (head, rest) = line.split_once(':')?;
     let mut words = head.trim_start_matches('@').split_whitespace();

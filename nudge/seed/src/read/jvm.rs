@@ -1,10 +1,10 @@
-//! Reads Gradle and Maven projects. Uses the wrapper if the project has one.
+//! Reads Gradle and Maven projects. The commands use the project's wrapper if there is one.
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why};
 
 pub fn read_gradle(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
-    // A module is built from the top folder, which has the settings.
+    // A module is built from the top folder, because the settings are there.
     let is_top = file.has_sibling("settings.gradle") || file.has_sibling("settings.gradle.kts");
     let is_module = !is_top && file.find_nearest(&[("settings.gradle", ()), ("settings.gradle.kts", ())]).is_some();
     if is_module || (is_top && file.name.starts_with("build")) {

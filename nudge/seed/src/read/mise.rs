@@ -1,4 +1,4 @@
-//! Reads mise files: tasks, and the tools that a repository needs installed.
+//! Reads mise files: the tasks, and the tools that must be installed for a repository.
 
 use nudge_core::text::before_mark;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Reads nox sessions from the lines of the file. It does not run the file.
+//! Reads the sessions of nox from the lines of the file. It does not run the file.
 
 use nudge_core::text::before_mark;
 
@@ -7,7 +7,7 @@ use crate::file::{FoundCommand, SeedFile, Why};
 
 pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let mut out: Vec<FoundCommand> = Vec::new();
-    // The line of a session's decorator, and the name that the decorator gives.
+    // The number of the line of a session's decorator, and the name that the decorator gives to the session.
     let mut session: Option<(u32, Option<String>)> = None;
     let mut is_after_def = false;
     for (line, number) in file.text.lines().zip(1..) {

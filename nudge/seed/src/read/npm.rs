@@ -1,11 +1,11 @@
-//! Reads the scripts of `package.json`, and calls them by the package manager that the repository uses.
+//! Reads the scripts of `package.json`. The commands use the package manager of the repository.
 
 use serde_json::Value;
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, iter_members};
 
-/// Files that only one package manager writes.
+/// Files that only one package manager writes, each with the name of that package manager.
 const LOCKS: &[(&str, &str)] = &[
     ("pnpm-lock.yaml", "pnpm"),
     ("pnpm-workspace.yaml", "pnpm"),

@@ -1,11 +1,11 @@
-//! Reads Python projects: programs, tasks of poe, pdm, hatch and rye, and the configured tools.
+//! Reads Python projects: the programs, the tasks of poe, pdm, hatch and rye, and the configured tools.
 
 use serde_json::Value;
 
 use crate::command::CommandLine;
 use crate::file::{FoundCommand, SeedFile, Why, about_text, iter_members};
 
-/// Programs that run a command in the project's environment, chosen by the lock file that exists.
+/// The programs that run a command in the project's environment. The existing lock file decides which one is used.
 const RUNNERS: &[(&str, &str)] =
     &[("uv.lock", "uv run"), ("poetry.lock", "poetry run"), ("pdm.lock", "pdm run"), ("Pipfile.lock", "pipenv run")];
 

@@ -23,13 +23,13 @@ pub fn read(file: &SeedFile<'_>) -> Result<Vec<FoundCommand>, Why> {
     let mut out: Vec<_> = env_command(None, "all environments", 1).into_iter().collect();
     let mut is_tox = false;
     let mut current: Option<usize> = None;
-    // The commands may begin on the line after `commands =`.
+    // Is true when the commands may begin on the next line, after `commands =`.
     let mut begins = false;
     for (line, number) in file.text.lines().zip(1..) {
         if let Some(section) = line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             is_tox |= section == "tox" || section.starts_with("testenv");
             let name = section.strip_prefix("testenv:").map(str::trim);
-            // `py{312,313}` stands for several environments.
+            // A name such as `py{312,313}` stands for several environments, so it is skipped.
             let is_name = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
             let found = name.filter(is_name).and_then(|name| env_command(Some(name), "", number));
             current = found.map(|found| {

@@ -225,7 +225,7 @@ impl<'a> CommandFailure<'a> {
         if self.message.is_repeated_by(hint) {
             return Some(FixNaming::Message);
         }
-        // The words of the name are common among hints, so they do not count as a name.
+        // The hint shares only common words with the failure, so none of these words counts as a name.
         if relevance < NAMED_FLOOR {
             return None;
         }
