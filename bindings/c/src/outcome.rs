@@ -18,7 +18,8 @@ fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
         body()
     };
     catch_unwind(AssertUnwindSafe(guarded))
-        // The payload of the panic is not read, because it may contain text of the caller. Its drop may panic again.
+        // The payload of the panic is not read, because it may contain text of the caller. The drop of the payload may
+        // panic again.
         .map_err(|payload| drop(catch_unwind(AssertUnwindSafe(|| drop(payload)))))
         .ok()
 }

@@ -101,7 +101,7 @@ fn keep_loaded() {
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
 }
 
-/// Makes the error for wrong options. Its message does not contain the wrong values.
+/// Makes the error for wrong options. The message does not contain the wrong values.
 fn wrong() -> Error {
     Error::invalid(
         "Correct the store's options: `max_components`, `max_hints_per_component`, `max_hints`, `max_bytes` and \

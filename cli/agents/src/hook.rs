@@ -1,6 +1,6 @@
 //! `nudge hook`: a single command for every event of every client.
 //!
-//! An agent waits for the hook, so the hook never fails and never blocks. Its exit code is always 0. The hook prints
+//! An agent waits for the hook, so the hook never fails and never blocks. The exit code is always 0. The hook prints
 //! nothing when there is nothing to tell, or when the answer takes too long.
 
 use std::io::{Read as _, Write as _};
@@ -34,7 +34,7 @@ const MORE_FOR_AN_END: Duration = Duration::from_secs(1);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// The time within which a late hook notes that it is late. If the disk does not answer, the client waits no longer.
 const NOTE_PATIENCE: Duration = Duration::from_millis(50);
-/// A variable of Claude Code. Its value 0 means that a program and not a user reads the answer, as with `claude -p`.
+/// A variable of Claude Code. The value 0 means that a program and not a user reads the answer, as with `claude -p`.
 const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 
 /// Reads an event from stdin, answers it, and ends the process.

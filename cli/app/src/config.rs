@@ -1,4 +1,4 @@
-//! Edits the configuration files of other programs. Its libraries keep comments, order and all other content.
+//! Edits the configuration files of other programs. Comments, order and all other content stay.
 
 mod json;
 

@@ -16,7 +16,7 @@ const MAX_TOKEN_BYTES: usize = 512;
 /// The most bytes that are read from a token's file, which may have white space around the token.
 const MAX_FILE_BYTES: u64 = 4 << 10;
 
-/// An access token. Its `Debug` output never contains the text.
+/// An access token. The `Debug` output never contains the text.
 #[derive(Clone)]
 pub struct AccessToken(String);
 

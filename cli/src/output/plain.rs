@@ -17,7 +17,7 @@ const MAX_CELL_CHARS: usize = 80;
 /// The least width of a cell after a cut, in terminal columns.
 const LEAST_CELL: usize = 12;
 
-/// Prints a result. Its members keep their order.
+/// Prints a result. The members keep their order.
 pub fn render_plain(result: &Value) -> String {
     let Value::Object(members) = result else { return format!("{}\n", to_cell(result)) };
     if members.is_empty() {

@@ -29,21 +29,21 @@ class ContextDict(TypedDict, total=False):
 
 
 class HasCwd(Protocol):
-    """An object with the attribute `cwd`. Its other attributes also count as fields of the context."""
+    """An object with the attribute `cwd`. The other attributes also count as fields of the context."""
 
     @property
     def cwd(self) -> str | PathLike[str] | None: ...
 
 
 class HasRepo(Protocol):
-    """An object with the attribute `repo`. Its other attributes also count as fields of the context."""
+    """An object with the attribute `repo`. The other attributes also count as fields of the context."""
 
     @property
     def repo(self) -> str | None: ...
 
 
 class HasBranch(Protocol):
-    """An object with the attribute `branch`. Its other attributes also count as fields of the context."""
+    """An object with the attribute `branch`. The other attributes also count as fields of the context."""
 
     @property
     def branch(self) -> str | None: ...

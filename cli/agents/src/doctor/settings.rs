@@ -30,7 +30,7 @@ pub struct ClientSettings<'a> {
 pub struct ServerEntry {
     pub file: PathBuf,
     pub value: Value,
-    /// Where the entry is, in words for the user.
+    /// The place of the entry, in words for the user.
     pub stands: String,
     /// Advice for the user, in case the entry starts the wrong program.
     pub install: String,

@@ -19,7 +19,7 @@ const MAX_BATCH: usize = 1000;
 /// The bytes of answers after which the rest of a batch is refused. No single answer is nearly as large.
 const MAX_BATCH_ANSWER_BYTES: usize = 64 << 20;
 
-/// A request. Its parts are raw JSON text.
+/// A request, with its parts as raw JSON text.
 #[derive(Deserialize)]
 pub struct RpcRequest<'a> {
     #[serde(borrow)]

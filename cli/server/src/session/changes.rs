@@ -204,7 +204,7 @@ pub fn no_params() -> Box<RawValue> {
     serde_json::from_str("{}").unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// One client's receiver of changes; `None` inside for a client that gets no changes.
+/// The receiver of changes for a client. The value inside is `None` for a client that gets no changes.
 pub struct ChangeFeed(Option<broadcast::Receiver<Arc<ChangeBatch>>>);
 
 impl ChangeFeed {

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(all["changes"][999]["n"], 1_099);
         let none = ask(&history, &json!({"since": all["next"]}));
         assert_eq!((&none["changes"], &none["missed"]), (&json!([]), &json!(0)));
-        // One number comes from an earlier server, the other from a server whose clock was ahead.
+        // The numbers come from earlier servers, and the last one from a server whose clock was ahead.
         for other in [0, start - 1, start + 1_101] {
             let all = ask(&history, &json!({"since": other}));
             assert_eq!((&all["missed"], all["changes"].as_array().unwrap().len()), (&Value::Null, 1_000));

@@ -1,5 +1,6 @@
-//! Decides whether a command that worked becomes a learned hint (semantics section 20). Its difference from the failed
-//! command must be harmless to repeat, because hostile output of the failure may have suggested the difference.
+//! Decides whether a command that worked becomes a learned hint (semantics section 20). The difference between this
+//! command and the failed command must be harmless to repeat, because hostile output of the failure may have suggested
+//! the difference.
 
 use nudge_core::shell::{self, Command, Folder, Input, Line};
 use nudge_core::text::after_mark;
