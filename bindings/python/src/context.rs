@@ -18,14 +18,15 @@ use crate::json::path;
 /// The context in which every field is unknown.
 static NOWHERE: LazyLock<Context> = LazyLock::new(Context::default);
 
-/// Your context: checked once, never changed, used as often as you like.
+/// The context of a caller. A context is checked once and never changes, so it can be used any number of times.
 ///
-/// Every field may be left out; a hint whose scope asks for a missing field does not fit. `cwd` is an absolute folder,
-/// `os` is `linux`, `darwin` (or `macos`) or `windows`, `env` maps names to values (at most 256; `Context.detect()`
-/// takes the whole environment), `files_open` lists paths and raises the hints of the components they are in.
+/// Every field may be left out. A hint does not fit if its scope asks for a missing field. `cwd` is an absolute folder.
+/// `os` is `linux`, `darwin` (or `macos`) or `windows`. `env` maps at most 256 names to values; `Context.detect()`
+/// takes the whole environment. `files_open` lists paths; hints rank higher if their component is a part of one of
+/// these paths.
 ///
-/// Raises `InvalidError` for values that cannot be a context. Every `context` argument also accepts a dict or another
-/// mapping; a mapping with an unknown field is refused.
+/// Raises `InvalidError` for values that are not valid in a context. Every `context` argument also accepts a dict or
+/// another mapping, but refuses a mapping with an unknown field.
 ///
 /// >>> here = nudge.Context(cwd="/work/http-proxy", branch="dev", os="linux")
 /// >>> here
@@ -55,9 +56,9 @@ impl PyContext {
         Ok(Self(built(py, spec)?))
     }
 
-    /// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there
-    /// from git's own files, the system, and the whole environment. A running session gets only the variables that
-    /// scopes mention.
+    /// Detects the context of this process. Uses the folder `cwd`, or else the folder of the process. Reads repository
+    /// and branch from git's files, and adds the system and the whole environment. A running session gets only the
+    /// variables that scopes mention.
     ///
     /// Raises `InvalidError` for a relative `cwd`.
     ///

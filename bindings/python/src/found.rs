@@ -13,7 +13,7 @@ use crate::json::parse;
 /// The most characters of a value that `repr` shows.
 const MAX_SHOWN: usize = 200;
 
-/// A hint that fits, and why. It cannot be changed; its texts are rendered on first use.
+/// A hint that fits, with the reasons. It cannot be changed. The texts are rendered on first use.
 ///
 /// >>> with nudge.Store() as store:
 /// ...     _ = store.set("api", "build", "make api", priority=9)

@@ -43,7 +43,7 @@ mod _nudge {
     #[pymodule_export]
     use crate::waiting::Patience;
 
-    /// The names of the methods that every store answers, as ``call`` takes them.
+    /// Returns the names of the methods that every store answers, in the form for ``call``.
     ///
     /// >>> "nudge.get_hint" in nudge.methods()
     /// True
@@ -52,7 +52,7 @@ mod _nudge {
         nudge::methods().into_iter().map(|method| method.name).collect()
     }
 
-    /// The JSON Schema of a method's params.
+    /// Returns the JSON Schema of a method's params.
     #[pyfunction]
     fn params_schema<'py>(py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let row = nudge::methods().into_iter().find(|row| row.name == method);
@@ -60,7 +60,7 @@ mod _nudge {
         crate::json::parse(py, &(row.params)().to_string())
     }
 
-    /// Every kind of refusal: the name of its class, its code, its reason.
+    /// Returns every kind of error: the name of its class, its code and its reason.
     #[pyfunction]
     fn error_kinds() -> Vec<(String, i32, &'static str)> {
         ErrorKind::ALL.into_iter().map(|kind| (crate::errors::class_name(kind), kind.code(), kind.reason())).collect()

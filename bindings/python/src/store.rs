@@ -171,13 +171,13 @@ impl NativeStore {
         Self(Arc::clone(&backend.0))
     }
 
-    /// Finds the best hint of a key that fits. None is a miss.
+    /// Finds the best hint of a key that fits the context. Returns None if no hint fits.
     ///
-    /// `context` is None, a `Context`, a dict or other mapping (a TypedDict such as `ContextDict`), or
-    /// any object with such attributes (a dataclass); keep a `Context` or a `view` for repeated calls.
-    /// `variant` asks for that one alone, if it fits.
+    /// `context` is None, a `Context`, a dict or other mapping (a TypedDict such as `ContextDict`), or any object with
+    /// the attributes of a context (a dataclass). For repeated calls, keep a `Context` or a `view`. With `variant`,
+    /// only this variant is returned, if it fits.
     ///
-    /// Raises `InvalidError`, and `UnavailableError` when a session cannot be reached or the store is closed.
+    /// Raises `InvalidError`. Raises `UnavailableError` when a session cannot be reached or the store is closed.
     ///
     /// >>> with nudge.Store() as store:
     /// ...     _ = store.set("api", "build", "make dev", scope={"branch": "dev"})
@@ -209,11 +209,11 @@ impl NativeStore {
         }
     }
 
-    /// Calls a method by its name, such as `nudge.query`; `nudge.methods()` lists them. `params` is a dict, whose
-    /// `context` may be a `Context`, or JSON text that is passed on as it stands. Returns the method's answer as Python
-    /// objects.
+    /// Calls a method by its name, such as `nudge.query`. `nudge.methods()` lists the names. `params` is JSON text, or
+    /// a dict whose `context` may be a `Context`. JSON text is passed on unchanged. Returns the method's answer as
+    /// Python objects.
     ///
-    /// Raises the method's own errors; `UnknownMethodError`, `ParamsNotObjectError`.
+    /// Raises the method's own errors, `UnknownMethodError` and `ParamsNotObjectError`.
     ///
     /// >>> nudge.Store().call("nudge.list_components")
     /// {'components': []}

@@ -7,10 +7,10 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`memory`] | returns the memory of large calls to the system |
-//! | [`work`] | places and time for calls off the event loop |
-//! | [`session`] | the role of PRIMARY or PROXY, the sources and the journal, change notifications, routing of calls |
+//! | [`work`] | the places and the time of calls on worker threads |
+//! | [`session`] | the role as PRIMARY or PROXY, the sources, the journal, change notifications, and the routes of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
-//! | [`page`] | the page of the session, for people |
+//! | [`page`] | the page of the session, for users |
 //! | [`http`] | connections, access control, JSON-RPC, MCP over HTTP |
 
 pub mod http;
