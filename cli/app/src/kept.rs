@@ -35,8 +35,8 @@ const SCHEMA_VERSION: &str = "1.0";
 const MAX_BYTES: u64 = 1 << 30;
 /// The most bytes of the path in the lock file; a longer path is ignored.
 const MAX_OWNER_BYTES: u64 = 4096;
-/// The longest wait for the lock. `LOOKING` is enough for a process that only reads, because it holds the lock for a
-/// moment. `DYING` is for a session that is about to end: a dying process releases its locks one after the other.
+/// The longest wait for the lock. `LOOKING` is enough if the holder only reads, because it then holds the lock for a
+/// moment. `DYING` is for a holder that is about to end: a dying process releases its locks one after the other.
 const LOOKING: Duration = Duration::from_millis(60);
 const DYING: Duration = Duration::from_secs(2);
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`memory`] | returns the memory of large calls to the system |
 //! | [`work`] | the places and the time of calls on worker threads |
-//! | [`session`] | the role as PRIMARY or PROXY, the sources, the journal, change notifications, and the routes of calls |
+//! | [`session`] | the role as PRIMARY or PROXY, the sources, the journal, change notifications, routes of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
 //! | [`page`] | the page of the session, for users |
 //! | [`http`] | connections, access control, JSON-RPC, MCP over HTTP |
