@@ -1,4 +1,4 @@
-//! A kind of database, and how it is opened.
+//! Describes a kind of database, and collects the inputs for opening one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,23 +9,24 @@ use nudge_core::number::to_column;
 use nudge_core::source::{DataDir, Fence, NoSession, SourceHost};
 use rusqlite::Connection;
 
-/// The `application_id` of all databases of Nudge: `NUDG`.
+/// The `application_id` that marks a SQLite file as a database of Nudge: the letters `NUDG`.
 pub const APPLICATION_ID: i32 = 0x4E55_4447;
-/// The migration that adds the generation: a random name that changes when a backup replaces the file's contents. A
-/// cache of row numbers compares it to notice that the rows are different ([`read_generation`]).
+/// The migration that adds the generation: a random name that changes when a backup replaces the file's contents. Code
+/// that caches row numbers compares the name ([`read_generation`]): a new name means that the numbers belong to other
+/// rows.
 pub const GENERATION: &str = "\
 CREATE TABLE generation(name BLOB NOT NULL) STRICT;
 INSERT INTO generation VALUES (randomblob(16));";
 
-/// Reads the generation of a file whose schema has [`GENERATION`].
+/// Reads the generation from a database whose schema contains [`GENERATION`].
 ///
 /// # Errors
-/// The engine's error when it refuses the statement.
+/// SQLite's error when the statement fails.
 pub fn read_generation(c: &Connection) -> rusqlite::Result<Vec<u8>> {
     c.prepare_cached("SELECT name FROM generation")?.query_row([], |row| row.get(0))
 }
 
-/// The default time for which a call waits, for this process's other calls and for other processes.
+/// The default limit for the wait of a call, both for other calls of this process and for other processes.
 pub const WAIT: Duration = Duration::from_secs(5);
 
 /// A kind of database: its name, its schema, and how long its data is kept.
@@ -55,57 +56,57 @@ pub struct DatabaseKind {
     /// The scripts that make the schema, oldest first. The `user_version` of a file is the number of scripts that have
     /// run. A script is never changed or removed.
     pub migrations: &'static [&'static str],
-    /// The FTS5 tables, which can be rebuilt from the rows that they index.
+    /// The names of the FTS5 tables. SQLite can rebuild them from the rows that they index.
     pub full_text: &'static [&'static str],
-    /// Says how the data is kept.
+    /// Says whether the database holds data or a cache.
     pub kept: DataRetention,
 }
 
 impl DatabaseKind {
-    /// Returns the `user_version` of a file with the whole schema.
+    /// Returns the number of migrations, which is the `user_version` of a file with the whole schema.
     pub fn version(&self) -> i64 {
         to_column(self.migrations.len())
     }
 }
 
-/// Distinguishes data from a cache.
+/// Distinguishes data, which exists only in the database, from a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataRetention {
-    /// The file is the only copy of its contents: each commit is flushed (`synchronous=FULL`), there are backups, and a
-    /// damaged file stays unchanged.
+    /// The file is the only copy of its contents. SQLite flushes each commit (`synchronous=FULL`), Nudge makes backups,
+    /// and a damaged file stays unchanged.
     Data,
-    /// The contents can be made again: commits survive the death of the process, but not always that of the machine
-    /// (`synchronous=NORMAL`), there are no backups, and opening empties a damaged file.
+    /// The source can make the contents again. A commit survives the death of the process, but may be lost when the
+    /// machine loses power (`synchronous=NORMAL`). There are no backups, and opening a damaged file empties it.
     Cache,
 }
 
 /// The inputs for opening a database.
 pub struct DatabaseOpening<'a> {
-    /// The folder. Opening makes it when it is missing, with mode 0700 on systems with modes.
+    /// The folder of the file. If the folder is missing, opening creates it, with mode 0700 on systems with modes.
     pub folder: &'a DataDir,
     /// The kind of database.
     pub app: &'static DatabaseKind,
-    /// The clock, by which days end and old keys are removed.
+    /// The clock. It decides when a new day begins and which stored keys are too old.
     pub clock: Arc<dyn Clock>,
-    /// Checks every commit.
+    /// The fence, which checks at every commit that this process is still PRIMARY.
     pub fence: Arc<dyn Fence>,
-    /// The longest wait of opening and of each call.
+    /// The longest wait of the opening and of each later call.
     pub wait: Duration,
 }
 
 impl<'a> DatabaseOpening<'a> {
-    /// Opens a database outside a session, for instance in a command while no server runs.
+    /// Makes the inputs for a database outside a session, for instance in a command while no server runs.
     pub fn new(folder: &'a DataDir, app: &'static DatabaseKind) -> Self {
         Self { folder, app, clock: Arc::new(SystemClock), fence: Arc::new(NoSession), wait: WAIT }
     }
 
-    /// Opens a source's database with the server's clock and fence.
+    /// Makes the inputs for a source's database, with the server's clock and fence.
     pub fn from_host(host: &'a SourceHost<'_>, app: &'static DatabaseKind) -> Self {
         let (clock, fence) = (Arc::clone(&host.clock), Arc::clone(&host.fence));
         Self { clock, fence, ..Self::new(&host.data, app) }
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the database file.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(format!("{}.db", self.app.name))
     }

@@ -1,9 +1,9 @@
-//! Copies of a database, each complete and in one file. `VACUUM INTO` makes them, and fails if a page cannot be read,
-//! so a damaged file never replaces a good copy.
+//! Makes copies of a database: each copy is one complete file. `VACUUM INTO` writes a copy and fails if it cannot read
+//! a page, so a damaged database never replaces a good copy.
 //!
-//! A copy is `NAME-DATE.SEQ.db`, or `NAME-DATE.SEQ.vVERSION.db` before a migration. The number gives the order in which
-//! the copies were made, because the date may come from a wrong clock. Copies of earlier versions of Nudge have no
-//! number, and are older than all numbered ones.
+//! A copy is `NAME-DATE.SEQ.db`, or `NAME-DATE.SEQ.vVERSION.db` before a migration. `SEQ` counts the copies in the
+//! order in which they were made, because the date may come from a wrong clock. Copies from earlier versions of Nudge
+//! have no `SEQ` and count as older than all other copies.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,18 +16,18 @@ use rusqlite::Connection;
 use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::open;
 
-/// The name of the folder of the copies, beside the database.
+/// The name of the folder with the copies; the folder is beside the database.
 pub(crate) const FOLDER: &str = "backups";
-/// The end of the name of an incomplete copy.
+/// The suffix of the name of an incomplete copy.
 pub(crate) const PART: &str = ".part";
-/// The suffix that `SQLite` adds to the name of a file for its journal.
+/// The suffix that `SQLite` adds to a file's name for the journal of that file.
 const JOURNAL: &str = "-journal";
-/// Number of copies that are kept of consecutive days.
+/// Number of copies that are kept from the series with the newest copy ([`find_superfluous`]).
 const KEPT: usize = 3;
-/// Number of jumps in the dates before which the newest copy is kept too.
+/// Number of older series of which the newest copy is kept.
 const KEPT_JUMPS: usize = 2;
-/// Longest time between the dates of two consecutive copies, in ms. A longer time is a jump, even if it was only a
-/// pause.
+/// Longest time between the dates of two neighbouring copies of a series, in ms. A longer time begins another series,
+/// even if the machine was only switched off.
 const MAX_PAUSE_MS: Millis = 7 * 24 * 3_600_000;
 /// Length of a date such as `2026-11-23`, in bytes.
 const DATE_BYTES: usize = 10;
@@ -39,19 +39,20 @@ pub(crate) fn format_date(now: Millis) -> String {
     rfc3339::format_time(now)[..DATE_BYTES].to_owned()
 }
 
-/// Returns true when there is a copy of that day.
+/// Returns true when a copy with this date exists.
 pub(crate) fn is_there(place: &DatabasePlace, date: &str) -> bool {
     let date = parse_day(date);
     list_copies(place).iter().any(|copy| copy.version.is_none() && Some(copy.date) == date)
 }
 
-/// Returns the newest copy, if there is one.
+/// Returns the path of the newest copy; `None` when there is no copy.
 pub(crate) fn find_newest(place: &DatabasePlace) -> Option<PathBuf> {
     let copy = list_copies(place).pop()?;
     Some(place.folder.join(FOLDER).join(copy.name))
 }
 
-/// Makes the copy of a day, or the copy before a migration from `version`, and removes old copies.
+/// Makes the copy of a day, or the copy before a migration from `version`. Then removes copies that are no longer
+/// needed.
 pub(crate) fn keep_copy(
     c: &Connection,
     place: &DatabasePlace,
@@ -66,7 +67,7 @@ pub(crate) fn keep_copy(
     put_copy(place, &name, |part| vacuum_into(c, part))?;
     let path = place.folder.join(FOLDER);
     let Ok(folder) = PrivateDir::open(&path, false) else { return Ok(()) };
-    // Files of a process that died are removed. Today's files are kept: another process may be writing one.
+    // Removes incomplete copies of processes that died. Files of today stay: another process may be writing one.
     let parts = list_names(&path).filter(|part| {
         let whole = part.strip_prefix('.').and_then(|part| part.split_once(PART));
         let is_end = |end: &str| end.is_empty() || end == JOURNAL;
@@ -74,17 +75,20 @@ pub(crate) fn keep_copy(
         whole.starts_with(&format!("{}-", place.name)) && !whole.starts_with(&format!("{}-{date}", place.name))
     });
     for name in find_superfluous(list_copies(place)).into_iter().map(|copy| copy.name).chain(parts) {
-        // A copy that cannot be removed is no reason to refuse a change.
+        // A failed removal is ignored, so that it does not refuse the caller's change.
         let _ = folder.remove(&name);
     }
     Ok(())
 }
 
-/// Returns the copies to remove. The last copies of the consecutive days that end with the newest copy are kept. When a
-/// clock was ahead or behind, its dates are a separate series, and the newest copy of that series is kept. So three
-/// days with a false date do not remove older copies.
+/// Returns the copies to remove. Copies form series: in a series, the dates of two neighbouring copies are at most
+/// seven days apart. A clock that was wrong for a while makes a series of its own.
 ///
-/// Processes that start at the same time may each have made the copy of a day or of a version. The last one is kept.
+/// The function keeps the newest three copies of the series with the newest copy. It also keeps the newest copy of each
+/// of the next two series. So copies with a false date do not push out older copies.
+///
+/// Two processes that start at the same time may make two copies for the same date and version. The function keeps the
+/// later one.
 fn find_superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
     let is_made_again = |index: usize| {
         copies[index + 1..].iter().any(|copy| (copy.date, copy.version) == (copies[index].date, copies[index].version))
@@ -113,8 +117,8 @@ fn find_superfluous(copies: Vec<BackupFile>) -> Vec<BackupFile> {
     removed
 }
 
-/// Saves contents before they are replaced, in a new file that `write` fills. The contents may exist nowhere else.
-/// Returns the path.
+/// Saves the contents of the database in a new file before they are replaced, because they may exist nowhere else.
+/// `write` fills the file. Returns the path of the file.
 fn keep_apart(
     place: &DatabasePlace,
     now: Millis,
@@ -129,7 +133,7 @@ fn keep_apart(
         let again = if number == 1 { String::new() } else { format!(".{number}") };
         format!("{}-{time}-{what}{again}.db", place.name)
     });
-    // The empty file reserves the name until the copy is complete.
+    // Creates an empty file that reserves the name until the copy is complete.
     let name = loop {
         let Some(name) = names.next() else { return Err(refusal_error(&path, "has no name left").into()) };
         match folder.create_new(&name) {
@@ -145,7 +149,7 @@ fn keep_apart(
     kept.map(|()| path.join(name))
 }
 
-/// Makes the copy `name`, which `write` fills, and replaces an existing one.
+/// Makes the copy `name`, whose contents `write` writes. Replaces an existing copy with that name.
 fn put_copy(
     place: &DatabasePlace,
     name: &str,
@@ -153,14 +157,14 @@ fn put_copy(
 ) -> Result<(), TransactionFailure> {
     let path = place.folder.join(FOLDER);
     let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
-    // Other processes may be making the same copy: each writes its own file, and the last one stays.
+    // Each process writes its own temporary file, because other processes may make the same copy. The last one stays.
     let part = format!(".{name}.{}{PART}", unique_suffix());
     let made = make_copy(&folder, &path, &part, write).and_then(|()| {
         let renamed = folder.rename(&part, name);
         renamed.map_err(|error| refusal_error(&path, error).into())
     });
     if made.is_err() {
-        // The incomplete file of a failed copy is removed.
+        // Removes the incomplete file of a failed copy.
         let _ = folder.remove(&part);
     }
     made
@@ -173,7 +177,7 @@ pub(crate) fn copy_database(c: &Connection, place: &DatabasePlace, to: &Path) ->
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // The path cannot be the database's own, because the database exists and this call makes a new file.
+    // The database exists and this call creates a new file, so `to` cannot be the database itself.
     match options.open(&to) {
         Ok(file) => drop(file),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -212,7 +216,8 @@ pub(crate) fn vacuum_into(c: &Connection, path: &Path) -> Result<(), Transaction
     Ok(())
 }
 
-/// Copies contents that are about to be replaced, if there are any; returns the path.
+/// Copies the contents of the database before they are replaced, and returns the path of the copy. Returns `None` when
+/// the database is empty, or damaged so that no page can be read.
 pub(crate) fn keep_replaced(
     c: &mut Connection,
     place: &DatabasePlace,
@@ -231,9 +236,9 @@ pub(crate) fn keep_replaced(
 ///
 /// SQLite reads the bytes: closing another descriptor of the file would drop SQLite's locks.
 fn keep_damaged(c: &mut Connection, place: &DatabasePlace, now: Millis) -> Result<Option<PathBuf>, TransactionFailure> {
-    // Without this, a damaged schema makes every statement fail.
+    // Without this setting, every statement fails when the schema is damaged.
     let _ = c.pragma_update(None, "writable_schema", true);
-    // A file that is no database has no pages to read.
+    // SQLite finds no pages in a file that is not a database.
     let Ok(bytes) = c.serialize("main") else { return Ok(None) };
     let path = place.folder.join(FOLDER);
     let write = |part: &Path| std::fs::write(part, &*bytes).map_err(|error| refusal_error(&path, error).into());
@@ -247,9 +252,9 @@ pub(crate) fn refusal_error(path: &Path, why: impl std::fmt::Display) -> Error {
 /// A copy of a day, or a copy before a migration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct BackupFile {
-    /// The number of the copy in the order of making; 0 for copies of earlier versions of Nudge.
+    /// The number of the copy in the order in which copies were made; 0 for copies from earlier versions of Nudge.
     number: u64,
-    /// The beginning of the copy's day.
+    /// The time at which the day of the copy begins.
     date: Millis,
     /// The version of the schema before the migration; `None` for a copy of a day.
     version: Option<u32>,
@@ -273,7 +278,7 @@ impl BackupFile {
     }
 }
 
-/// Returns the time at which the day of a date begins.
+/// Returns the time at which the day of a date begins; `None` when the text is no date.
 fn parse_day(date: &str) -> Option<Millis> {
     rfc3339::parse(&format!("{date}T00:00:00Z"))
 }
@@ -305,7 +310,7 @@ mod tests {
 
     const PLACE: fn() -> DatabasePlace = || DatabasePlace { folder: PathBuf::new(), name: "notes" };
 
-    /// Makes a copy on each of these days; returns the dates of the copies that are kept.
+    /// Makes a copy for each of these days, and returns the dates of the copies that are kept.
     fn kept_after(days: &[&str]) -> Vec<String> {
         let mut copies: Vec<BackupFile> = Vec::new();
         for date in days {

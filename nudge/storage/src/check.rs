@@ -1,4 +1,4 @@
-//! Checks that the whole database can be read and is consistent.
+//! Checks that every page of a database can be read and that its contents are consistent.
 
 use nudge_core::error::Result;
 use rusqlite::{Connection, Transaction};
@@ -14,7 +14,8 @@ const MAX_PROBLEMS: usize = 20;
 /// The result of a [check](Db::check).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatabaseHealth {
-    /// The problems, in SQLite's words, which name tables and pages; empty when there are none. At most 20.
+    /// The problems in SQLite's words, which name tables and pages. There are at most 20; the list is empty for a sound
+    /// database.
     pub problems: Vec<String>,
     /// The full-text indexes that were damaged and have been rebuilt.
     pub rebuilt: Vec<&'static str>,
@@ -43,20 +44,20 @@ impl Db {
                     self.write(|tx| Ok(rebuild_one(tx, table)?))?;
                     health.rebuilt.push(table);
                 }
-                // The list of problems names the parts that cannot be read.
+                // A damaged database is not an error here: the list of problems names the parts that cannot be read.
                 Err(refused) if refused.data().contains_key("damaged") => {}
                 Err(refused) => return Err(refused),
             }
         }
-        // The check needs a new connection: on a connection that has searched, FTS5 compares with data that it read
-        // earlier.
+        // The check needs a new connection, because FTS5 caches data on a connection that has searched, and would
+        // compare with that cache.
         let fresh = open::connect_to_read(&self.place, WAIT).and_then(|c| find_problems(&c));
         health.problems = self.place.map_failure(fresh)?;
         Ok(health)
     }
 }
 
-/// Finds problems of tables, their indexes, and references between rows.
+/// Finds problems in tables, in their indexes, and in references between rows.
 fn find_problems(c: &Connection) -> Result<Vec<String>, TransactionFailure> {
     let mut problems = Vec::new();
     let mut statement = c.prepare(&format!("PRAGMA integrity_check({MAX_PROBLEMS})"))?;

@@ -1,5 +1,6 @@
-//! Rewrites a database file, so that no deleted text is left in it. A mark in the database says that this is due. The
-//! mark is committed together with the deletion and removed at the end, so a process that dies meanwhile loses nothing.
+//! Rewrites a database file, so that no deleted text is left in it. A row in the table `compaction`, the mark, says
+//! that the file must be rewritten. The deletion and its mark are one transaction, and the end of the rewriting removes
+//! the mark. So the next process repeats the rewriting if this process dies.
 
 use std::time::Instant;
 
@@ -9,28 +10,29 @@ use rusqlite::{Connection, Transaction};
 use crate::db::Db;
 use crate::fault::TransactionFailure;
 
-/// The migration that makes the table of marks. Every [`DatabaseKind`](crate::DatabaseKind) that calls [`Db::compact`]
-/// needs it.
+/// The migration that makes the table for the marks. Every [`DatabaseKind`](crate::DatabaseKind) whose source calls
+/// [`Db::compact`] needs it.
 pub const COMPACTION: &str = "CREATE TABLE compaction(seq INTEGER PRIMARY KEY AUTOINCREMENT) STRICT;";
 
-/// Number of pages of a full-text index that one transaction merges. Other writers can write between two transactions.
+/// Number of pages of a full-text index that one transaction merges. Other writers can write between two of these
+/// transactions.
 const MERGE_PAGES: i64 = 500;
-/// FTS5 changes fewer rows than this when there is nothing left to merge.
+/// Number of changed rows that shows that FTS5 merged something. With fewer changes, nothing is left to merge.
 const MIN_MERGE_CHANGES: i64 = 2;
 
-/// Marks, within the transaction of a deletion, that the file must be rewritten.
+/// Marks that the file must be rewritten. The caller passes the transaction of the deletion.
 ///
 /// # Errors
-/// The engine's error when it refuses the statement.
+/// SQLite's error when the statement fails.
 pub fn mark_compaction(tx: &Transaction<'_>) -> Result<(), TransactionFailure> {
     tx.prepare_cached("INSERT INTO compaction DEFAULT VALUES")?.execute([])?;
     Ok(())
 }
 
-/// Returns the size of the pages in use, in bytes. It takes two reads of the header.
+/// Returns the size of the pages in use, in bytes. The call only reads two numbers of the header.
 ///
 /// # Errors
-/// The engine's error when it refuses the statement.
+/// SQLite's error when the statement fails.
 pub fn used_bytes(c: &Connection) -> Result<u64, TransactionFailure> {
     let pragma = |sql: &str| c.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
     let pages = pragma("PRAGMA page_count")? - pragma("PRAGMA freelist_count")?;
@@ -38,7 +40,7 @@ pub fn used_bytes(c: &Connection) -> Result<u64, TransactionFailure> {
 }
 
 impl Db {
-    /// Returns true if the file must still be rewritten.
+    /// Returns true if the file contains a [mark](mark_compaction) and so must be rewritten.
     ///
     /// # Errors
     /// The errors of [`read`](Self::read).
@@ -57,23 +59,24 @@ impl Db {
         })
     }
 
-    /// Rewrites the whole file if a [mark](mark_compaction) says that this is due. Then no part of the deleted rows is
-    /// left in the file, its full-text indexes or its log. Backups stay unchanged.
+    /// Rewrites the whole file if it contains a [mark](mark_compaction). Then no part of the deleted rows is left in
+    /// the file, in its full-text indexes or in its log. Backups stay unchanged.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when other processes use the file until the wait is over, or the disk has no space for a copy of
-    /// it. Then the mark stays.
+    /// `E_UNAVAILABLE` when other processes use the file until the wait is over, or when the disk has no space for a
+    /// copy of the file. Then the mark stays.
     pub fn compact(&self) -> Result<()> {
         let Some(mark) = self.last_mark()? else { return Ok(()) };
         for table in self.app.full_text {
             self.merge_index(table)?;
         }
-        // A reader would prevent SQLite from cutting the log, and all writers would wait for that.
+        // Waits for a running copy of the day: its reading prevents SQLite from cutting the log, and all writers would
+        // wait.
         if !self.copies.wait_for_copy(Instant::now() + self.wait) {
             return Err(self.place.busy_error());
         }
         self.place.map_failure(self.vacuum())?;
-        // A deletion that was committed meanwhile has its own mark, which stays.
+        // A deletion that was committed during the rewriting has its own mark, which stays.
         self.write(|tx| Ok(tx.execute("DELETE FROM compaction WHERE seq <= ?1", [mark])?)).map(|_| ())
     }
 

@@ -1,7 +1,7 @@
-//! The copy of a day: a copy of the database before the day's first change.
+//! Makes the copy of a day: a copy of the database before the day's first change.
 //!
-//! In a session a thread makes the copy, so a change of a large database waits only until the transaction of the copy
-//! has begun. A process without a session may end at any time, so its change waits for the whole copy.
+//! In a session, a thread makes the copy. A change of a large database then waits only until the thread has begun its
+//! transaction. A process without a session may end at any time, so its change waits for the whole copy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,29 +19,29 @@ use rusqlite::{Connection, InterruptHandle};
 use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::{backup, open};
 
-/// Time between two tries to interrupt a copy.
+/// Pause between two attempts to interrupt a copy.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Makes the daily copies of a database.
 pub(crate) struct DailyCopies {
     in_background: AtomicBool,
     day: Arc<Mutex<DayState>>,
-    /// The last copy that a thread has begun.
+    /// The newest copy that a thread has begun, running or ended.
     copying: Mutex<Option<RunningCopy>>,
-    /// Stops the next copy after its transaction has begun, until the test drops the sender.
+    /// In a test, the next copy pauses after it has begun its transaction, until the test drops the sender.
     #[cfg(test)]
     held: Mutex<Option<Receiver<()>>>,
 }
 
 /// The state of a day's copy.
 struct DayState {
-    /// The last day that was handled, such as `2026-11-23`.
+    /// The last day for which a copy was begun or found, such as `2026-11-23`.
     date: String,
     /// The reason why that day has no copy.
     failed: Option<Error>,
 }
 
-/// A copy that a thread makes.
+/// A copy that is made by a thread.
 struct RunningCopy {
     thread: JoinHandle<()>,
     interrupt: InterruptHandle,
@@ -50,7 +50,8 @@ struct RunningCopy {
 }
 
 impl DailyCopies {
-    /// Begins with a day that needs no copy. With an empty `date`, the next change is the first one of a day.
+    /// Makes the value for a day that needs no copy. With an empty `date`, the next change counts as the first one of a
+    /// day.
     pub(crate) fn new(date: String) -> Self {
         Self {
             in_background: AtomicBool::new(false),
@@ -61,7 +62,7 @@ impl DailyCopies {
         }
     }
 
-    /// Sets whether threads make the copies, or the callers of the first changes.
+    /// Sets who makes the copies: a thread, or the caller of a day's first change.
     pub(crate) fn set_background(&self, in_background: bool) {
         self.in_background.store(in_background, Ordering::Relaxed);
     }
@@ -76,8 +77,8 @@ impl DailyCopies {
         is_new
     }
 
-    /// Makes or begins the copy. `c` is the connection of a caller that is going to change the database. If the thread
-    /// does not begin its transaction before the deadline, the copy may contain that change.
+    /// Makes the copy, or begins it on a thread. `c` is the connection of a caller that is about to change the
+    /// database. If the thread has not begun its transaction before the deadline, the copy may contain that change.
     pub(crate) fn make_copy(&self, c: &Connection, place: &DatabasePlace, date: &str, deadline: Instant) {
         // Without a write-ahead log, a reader blocks writers.
         let is_logged = c.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
@@ -94,7 +95,7 @@ impl DailyCopies {
 
     fn begin_copy(&self, place: &DatabasePlace, date: &str, deadline: Instant) -> Result<(), TransactionFailure> {
         let mut copying = self.copying.lock();
-        // Ends a copy of an earlier day that still runs, for instance because the machine was asleep.
+        // Ends a copy of an earlier day that still runs, for instance after the machine slept.
         end_copy(copying.take());
         let mut c = open::connect_to_read(place, deadline.saturating_duration_since(Instant::now()))?;
         c.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -103,7 +104,8 @@ impl DailyCopies {
         let held = self.held.lock().take();
         let when_begun = move || {
             let _ = begun.send(());
-            // Lowers the thread's priority only now, because a change has waited for the thread until here.
+            // Lowers the thread's priority only after the transaction has begun, because the caller's change waits
+            // until then.
             give_way();
             #[cfg(test)]
             if let Some(held) = &held {
@@ -126,22 +128,22 @@ impl DailyCopies {
         let thread = std::thread::Builder::new().name("nudge-backup".into()).spawn(copy);
         let thread = thread.map_err(|error| backup::refusal_error(&folder, error))?;
         *copying = Some(RunningCopy { thread, interrupt, ended });
-        // A copy that ends without this message has failed.
+        // If the copy ends without this message, it has failed.
         let _ = seen.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         Ok(())
     }
 
-    /// Returns the reason why the day has no copy, if a copy was tried.
+    /// Returns the reason why the copy of the day failed; `None` if it succeeded or was not tried.
     pub(crate) fn last_failure(&self) -> Option<Error> {
         self.day.lock().failed.clone()
     }
 
-    /// Notes the reason why the day has no copy.
+    /// Stores the reason why the copy of the day failed.
     pub(crate) fn note_failure(&self, error: Error) {
         self.day.lock().failed = Some(error);
     }
 
-    /// Waits until no thread makes a copy; returns false when one still does at the deadline.
+    /// Waits until no thread makes a copy. Returns false if a thread still makes one at the deadline.
     pub(crate) fn wait_for_copy(&self, deadline: Instant) -> bool {
         let Some(copying) = self.copying.try_lock_until(deadline) else { return false };
         let Some(copying) = copying.as_ref() else { return true };
@@ -149,7 +151,7 @@ impl DailyCopies {
         copying.ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
     }
 
-    /// Waits for the thread's copy for `wait`, then ends it.
+    /// Waits at most `wait` for the copy of the thread, then cancels it.
     pub(crate) fn close(&self, wait: Duration) {
         self.wait_for_copy(Instant::now() + wait);
         end_copy(self.copying.lock().take());
@@ -158,15 +160,15 @@ impl DailyCopies {
 
 fn end_copy(copying: Option<RunningCopy>) {
     let Some(copying) = copying else { return };
-    // An interrupt between two statements has no effect, so it is repeated.
+    // An interrupt between two statements has no effect, so the loop repeats it.
     while copying.ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
         copying.interrupt.interrupt();
     }
     let _ = copying.thread.join();
 }
 
-/// Calls `begun` when `VACUUM INTO` has begun its transaction on this connection. The statement then reads the schema,
-/// and this is the first query for which SQLite calls the authorizer.
+/// Calls `begun` when `VACUUM INTO` has begun its transaction on this connection. `VACUUM INTO` then reads the schema,
+/// and SQLite calls the authorizer for the first time.
 fn tell_begun(c: &mut Connection, begun: impl FnOnce() + Send + 'static) -> Result<(), TransactionFailure> {
     let mut begun = Some(begun);
     Ok(c.authorizer(Some(move |context: AuthContext<'_>| {
@@ -216,8 +218,8 @@ mod tests {
                 .unwrap()
         }
 
-        /// Opens a database whose last change was yesterday. The next copy of the database stops after its beginning
-        /// until the test drops the sender.
+        /// Opens a database whose last change was yesterday. The next copy pauses after it has begun, until the test
+        /// drops the sender.
         fn open_held(&self) -> (Db, Sender<()>) {
             let db = self.open();
             add(&db, "yesterday").unwrap();
@@ -239,14 +241,14 @@ mod tests {
         statement.query_map([], |row| row.get(0)).unwrap().map(rusqlite::Result::unwrap).collect()
     }
 
-    /// Promise (storage): The day's copy of the records holds no writer up, and is of the records before the day's
-    /// first change.
+    /// Promise (storage): The copy of a day does not block writers, and it contains the records as they were before the
+    /// day's first change.
     #[test]
     fn a_copy_under_way_is_in_no_writers_way_and_of_before_the_first_change() {
         let desk = Desk::new();
         let (db, release) = desk.open_held();
         add(&db, "the first change").unwrap();
-        // Writers in this process and in another one are not blocked.
+        // Writers in this process and in another one can write during the copy.
         add(&db, "the second").unwrap();
         let other = Connection::open(db.path()).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();

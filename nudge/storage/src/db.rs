@@ -1,4 +1,4 @@
-//! A database: one file, with one connection that writes and up to two that read.
+//! Opens one database file for a process, with one connection that writes and up to two that read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::files::{DatabaseFiles, FileStanding};
 use crate::pool::{PooledReader, ReaderPool};
 use crate::{backup, check, log_owner, open, recover};
 
-/// Largest number of times that a call follows the name to another file which has replaced the open one.
+/// Largest number of times that a call switches to another file because that file has replaced the open one.
 const MAX_MOVES: usize = 3;
-/// Number of bits of a change number below the file's number.
+/// Number of bits by which the file's number is shifted to make room for SQLite's change number.
 const EPOCH_SHIFT: u32 = 32;
 
 /// An open database. Any thread may call it. A call takes milliseconds, so it must not run on an event loop.
@@ -58,28 +58,28 @@ pub struct Db {
     journal: Mutex<String>,
     /// The open files; `None` after closing, or when the file that replaced them could not be opened.
     files: Mutex<Option<DatabaseFiles>>,
-    // The writing connection must close last, because only the last connection copies the log back.
+    // Fields drop in this order. The writing connection must close last, because only the last connection copies the
+    // log back.
     looker: Mutex<Option<Connection>>,
     readers: ReaderPool,
-    /// `None` after closing.
+    /// The connection that writes; `None` after closing.
     writer: Mutex<Option<Connection>>,
     pub(crate) copies: DailyCopies,
 }
 
 impl Db {
-    /// Opens a database, and makes it when it is missing. Brings the schema up to date; before a migration it makes a
-    /// copy.
+    /// Opens a database, or creates it when it is missing. Runs the missing migrations, after a copy of the file.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the folder or the file is not only this user's, when the file is another program's,
-    /// damaged, or written by a later version, or when other processes use it until the wait is over. Nothing has
-    /// changed then.
+    /// `E_UNAVAILABLE` in these cases: other users can access the folder or the file; the file belongs to another
+    /// program, is damaged, or was written by a later version; other processes use the file until the wait is over. The
+    /// call has changed nothing then.
     pub fn open(opening: &DatabaseOpening<'_>) -> Result<Self> {
         let DatabaseOpening { folder, app, clock, fence, wait } = opening;
         let place = DatabasePlace { folder: folder.create_folder()?, name: app.name };
         let date = backup::format_date(clock.plausible_time());
         let opened = place.map_failure(open::open_database(&place, app, &date, Instant::now() + *wait))?;
-        // A file that was empty before today needs no copy today.
+        // A database that was empty before this opening needs no copy today.
         let copies = DailyCopies::new(if opened.is_new { date } else { String::new() });
         Ok(Self {
             place,
@@ -101,11 +101,11 @@ impl Db {
         self.place.path()
     }
 
-    /// Calls `read` with a connection that only reads, within one transaction. When a full-text index is damaged, it is
-    /// rebuilt, and `read` is called again.
+    /// Calls `read` with a connection that only reads, within one transaction. If a full-text index is damaged, the
+    /// function rebuilds it and calls `read` again.
     ///
     /// # Errors
-    /// The refusal of `read`; `E_UNAVAILABLE` for an error of SQLite, and when the wait is over.
+    /// The error that `read` returns; `E_UNAVAILABLE` for an error of SQLite, or when the wait is over.
     pub fn read<T>(&self, mut read: impl FnMut(&Connection) -> Result<T, TransactionFailure>) -> Result<T> {
         self.run_mending(|| {
             let reader = self.take_reader()?;
@@ -116,19 +116,19 @@ impl Db {
         })
     }
 
-    /// Calls `write` with a transaction that excludes other writers, and commits it behind the fence. When `write` or
-    /// the commit fails, nothing changes. Do slow work before the call, because all other writers wait.
+    /// Calls `write` with a transaction that excludes other writers, and commits it if the fence allows it. If `write`
+    /// or the commit fails, nothing changes. Do slow work before the call, because all other writers wait.
     ///
-    /// When a full-text index is damaged, it is rebuilt, and `write` is called again.
+    /// If a full-text index is damaged, the function rebuilds it and calls `write` again.
     ///
     /// # Errors
-    /// The refusal of `write` or of the fence; `E_UNAVAILABLE` for an error of SQLite, and when the wait is over.
+    /// The error that `write` or the fence returns; `E_UNAVAILABLE` for an error of SQLite, or when the wait is over.
     pub fn write<T>(&self, mut write: impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>) -> Result<T> {
         self.run_mending(|| self.try_transaction(&mut write))
     }
 
-    /// Writes as [`write`](Self::write) does, without repairing indexes. If the file lost its name before the end of
-    /// the commit, this function repeats the change in the file that now has the name, and only then returns.
+    /// Writes as [`write`](Self::write) does, without repairing indexes. If another file took the database's name
+    /// before the commit ended, the function repeats the change in that file.
     fn try_transaction<T>(
         &self,
         write: &mut impl FnMut(&Transaction<'_>) -> Result<T, TransactionFailure>,
@@ -147,7 +147,7 @@ impl Db {
         Err(self.place.moving_error().into())
     }
 
-    /// Makes a change; `None` when the file lost its name before the end.
+    /// Makes a change. Returns `None` when the file lost its name before the commit ended.
     fn transact_once<T>(
         &self,
         c: &mut Connection,
@@ -158,14 +158,14 @@ impl Db {
         let value = write(&tx)?;
         let (mut tx, mut failed, mut is_moved) = (Some(tx), None, false);
         let kept = self.fence.commit(&mut || {
-            // Dropping a transaction without a commit rolls it back.
+            // An early return drops the transaction, which rolls it back.
             let Some(tx) = tx.take() else { return Ok(()) };
             is_moved = !self.is_in_place();
             if !is_moved {
                 failed = tx.commit().err();
                 is_moved = failed.is_none() && !self.is_in_place();
             }
-            // The fence only needs an error here; `failed` and `is_moved` hold the reason.
+            // This error only makes the fence stop the commit. The variables `failed` and `is_moved` hold the reason.
             if is_moved || failed.is_some() { Err(self.place.busy_error()) } else { Ok(()) }
         });
         match (kept, failed) {
@@ -179,13 +179,13 @@ impl Db {
         self.files.lock().as_ref().is_some_and(|files| files.check_standing() == FileStanding::InPlace)
     }
 
-    /// Takes a connection that reads the file that has the name.
+    /// Takes a connection that reads the file that now has the database's name.
     fn take_reader(&self) -> Result<PooledReader<'_>, TransactionFailure> {
         let deadline = patience::end_within(self.wait);
         for _ in 0..MAX_MOVES {
             self.find_place(deadline)?;
             let reader = self.readers.take_reader(&self.place, deadline)?;
-            // A new connection may have opened another file, with the log of this one.
+            // A new connection may have opened a file that replaced this one meanwhile; then the loop tries again.
             if self.readers.is_closed() || self.is_in_place() {
                 return Ok(reader);
             }
@@ -193,7 +193,8 @@ impl Db {
         Err(self.place.moving_error().into())
     }
 
-    /// Checks the file as [`stay_in_place`](Self::stay_in_place) does, for a reader: a missing file is not made again.
+    /// Switches to the present file as [`stay_in_place`](Self::stay_in_place) does, for a reader: it does not create a
+    /// missing file.
     fn find_place(&self, deadline: Instant) -> Result<(), TransactionFailure> {
         let standing = self.files.lock().as_ref().map(DatabaseFiles::check_standing);
         match standing {
@@ -206,8 +207,8 @@ impl Db {
         }
     }
 
-    /// Ensures that the open file is the one that has the name. Otherwise it closes all connections and opens the file
-    /// that now has the name, or makes it if it is missing.
+    /// Ensures that the open file is the one that now has the database's name. If it is not, closes all connections and
+    /// opens the file with that name, or creates a missing one.
     pub(crate) fn stay_in_place(
         &self,
         writer: &mut Option<Connection>,
@@ -230,8 +231,8 @@ impl Db {
         Ok(())
     }
 
-    /// Closes all connections to a file that has lost its name, and removes its log so that the next file does not get
-    /// it. The contents of a replaced file are saved in the backups.
+    /// Closes all connections to a file that has lost its name. Removes the log of that file, so that SQLite does not
+    /// replay the log onto the next file. Saves the contents of a replaced file in the backups.
     fn leave_file(&self, writer: &mut Option<Connection>) {
         let files = self.files.lock().take();
         self.readers.begin_anew();
@@ -245,7 +246,8 @@ impl Db {
                 self.copies.note_failure(self.place.to_error(failure));
             }
         }
-        // The file's own log is complete, under whatever name the file is, unless another log has the log's name.
+        // The log still belongs to the open file unless another log has taken the log's name. Then the log can be
+        // copied back.
         if standing != FileStanding::Replaced || !files.has_database() {
             copy_log_back(&c);
         }
@@ -256,7 +258,7 @@ impl Db {
         }
     }
 
-    /// Makes a call. When it fails because of a damaged full-text index, rebuilds the indexes and makes the call again.
+    /// Makes a call. If it fails because a full-text index is damaged, rebuilds all indexes and makes the call again.
     fn run_mending<T>(&self, mut call: impl FnMut() -> Result<T, TransactionFailure>) -> Result<T> {
         let mut result = call();
         if result.as_ref().is_err_and(TransactionFailure::is_of_an_index) && !self.app.full_text.is_empty() {
@@ -266,8 +268,8 @@ impl Db {
         self.place.map_failure(result)
     }
 
-    /// Returns a number that changes when any process changes the database, this one included. The first call only
-    /// gives a number to compare with.
+    /// Returns a number that changes when any process, including this one, changes the database. A caller compares the
+    /// numbers of two calls; a single number means nothing.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -276,7 +278,7 @@ impl Db {
             let deadline = patience::end_within(self.wait);
             self.find_place(deadline)?;
             let mut looker = self.looker.try_lock_until(deadline).ok_or_else(|| self.place.busy_error())?;
-            // The number belongs to a connection, so this connection is used for nothing else.
+            // SQLite's number has a meaning only within one connection, so this connection is used for nothing else.
             if looker.is_none() {
                 if self.readers.is_closed() {
                     return Err(self.closed_error().into());
@@ -285,7 +287,7 @@ impl Db {
             }
             let c = looker.as_ref().ok_or_else(|| self.closed_error())?;
             let version: i64 = c.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-            // SQLite counts from the beginning for each file, so the file's number is added.
+            // SQLite's number begins again with each file, so the number of the file is added.
             Ok(version + (self.epoch().cast_signed() << EPOCH_SHIFT))
         };
         self.place.map_failure(look())
@@ -301,23 +303,24 @@ impl Db {
         self.place.map_failure(backup::copy_database(c, &self.place, to))
     }
 
-    /// Returns the newest automatic copy, if there is one.
+    /// Returns the path of the newest automatic copy; `None` when there is no copy.
     pub fn newest_backup(&self) -> Option<PathBuf> {
         backup::find_newest(&self.place)
     }
 
-    /// Sets whether the copy of a day is made in the background, or by the caller of the day's first change. A process
-    /// that may end at any time must leave the copy to the caller.
+    /// Sets whether a thread makes the copy of a day, or the caller of the day's first change. A process that may end
+    /// at any time must pass false.
     pub fn copy_in_background(&self, in_background: bool) {
         self.copies.set_background(in_background);
     }
 
-    /// Returns the reason why there is no copy of today, if a copy was tried.
+    /// Returns the reason why today's copy failed; `None` if it succeeded or was not tried.
     pub fn backup_failed(&self) -> Option<Error> {
         self.copies.last_failure()
     }
 
-    /// Returns the journal mode that the file system allows: `wal`, or another mode on a network file system.
+    /// Returns the journal mode that the file system allows: `wal` on a local file system, another mode on a network
+    /// file system.
     pub fn journal_mode(&self) -> String {
         self.journal.lock().clone()
     }
@@ -328,11 +331,10 @@ impl Db {
         self.readers.epoch()
     }
 
-    /// Empties a [`DataRetention::Cache`] and makes its schema again, even when the file is damaged.
+    /// Empties a [`DataRetention::Cache`] and makes its schema again, even in a damaged file.
     ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when other processes use the database until the wait is over, when a later version wrote it, and
-    /// when it is not a cache.
+    /// `E_UNAVAILABLE` in these cases: other processes use the database until the wait is over; a later version wrote
+    /// it; it is not a cache.
     pub fn begin_anew(&self) -> Result<()> {
         if self.app.kept != DataRetention::Cache {
             return Err(self.place.refusal_error("is not a cache and is never emptied; report this"));
@@ -355,9 +357,9 @@ impl Db {
         self.place.map_failure(anew())
     }
 
-    /// Closes the database: copies the log back, and refuses every later call. A second close does nothing. A running
-    /// copy of the day may go on for as long as the wait, and is then cancelled: the next process that changes the
-    /// database that day makes it.
+    /// Closes the database: copies the log back, and refuses every later call. A second close does nothing. The close
+    /// waits for a running copy of the day, and cancels it when the wait is over. The next process that changes the
+    /// database on that day makes the copy again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when a change takes longer than the wait; the database stays open then.
@@ -365,7 +367,7 @@ impl Db {
         let Some(mut writer) = self.writer.try_lock_for(self.wait) else { return Err(self.place.busy_error()) };
         self.readers.close();
         *self.looker.lock() = None;
-        // SQLite copies the log back only when no connection reads.
+        // Waits for the copy of the day first: SQLite copies the log back only when no connection reads.
         self.copies.close(self.wait);
         if !self.is_in_place() {
             self.leave_file(&mut writer);
@@ -391,7 +393,8 @@ impl Db {
         self.place.refusal_error("is closed; start nudge again")
     }
 
-    /// Another version may have changed the schema since the file was opened, or a user may have restored an old copy.
+    /// Checks the version before a change: another version may have changed the schema since the opening, or a user may
+    /// have restored an old copy.
     fn check_version(&self, c: &Connection) -> Result<(), TransactionFailure> {
         match open::read_version(c)? {
             now if now == self.app.version() => Ok(()),
@@ -400,16 +403,16 @@ impl Db {
         }
     }
 
-    /// Before the first change of a day, cuts the log and makes the copy of the day. The status reports a failed copy;
-    /// the change goes on.
+    /// Before the first change of a day, cuts the log and makes the copy of the day. If the copy fails, the change goes
+    /// on and the status reports the failure.
     fn see_to_the_day(&self, c: &Connection, deadline: Instant) {
         let date = backup::format_date(self.clock.plausible_time());
         if !self.copies.begin_day(&date) {
             return;
         }
-        // A copy in the background would prevent this.
+        // Cuts the log before the copy begins, because a copy in the background would prevent that.
         copy_log_back(c);
-        // The caller has locked the connection, so no other thread changes this timeout.
+        // This timeout is safe to set: the caller has locked the connection, so no other thread uses it.
         let _ = c.busy_timeout(self.wait);
         if self.app.kept == DataRetention::Data && !backup::is_there(&self.place, &date) {
             self.copies.make_copy(c, &self.place, &date, deadline);
@@ -424,8 +427,8 @@ impl Drop for Db {
     }
 }
 
-/// Copies the log into the file and cuts it. While another connection reads the log, this does nothing, and a later
-/// call does it.
+/// Copies the log into the file and cuts the log. Does nothing while another connection reads the log; a later call
+/// does it then.
 fn copy_log_back(c: &Connection) {
     let _ = c.busy_timeout(Duration::ZERO);
     let _ = c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

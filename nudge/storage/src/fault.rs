@@ -1,4 +1,4 @@
-//! Turns SQLite's errors into plain sentences. SQLite's own messages are left out, because they repeat parts of
+//! Turns SQLite's errors into plain sentences. They leave out SQLite's own messages, because those repeat parts of
 //! statements and values.
 
 use std::fmt;
@@ -11,8 +11,8 @@ use rusqlite::ffi::SQLITE_CORRUPT_VTAB;
 
 use crate::backup;
 
-/// The reason why a transaction ended without a commit: a refusal of the source, or an error of SQLite. `?` converts
-/// both.
+/// The reason why a transaction ended without a commit: the source refused, or SQLite failed. The operator `?` converts
+/// both errors.
 ///
 /// ```
 /// use nudge_core::error::Error;
@@ -23,10 +23,10 @@ use crate::backup;
 /// assert!(matches!((refused, failed), (TransactionFailure::Refused(_), TransactionFailure::Sql(_))));
 /// ```
 pub enum TransactionFailure {
-    /// A refusal, which the caller gets unchanged.
+    /// The source's error. The caller gets it unchanged.
     Refused(Error),
-    /// SQLite's error, which the caller gets as `E_UNAVAILABLE`. The data of that error holds SQLite's extended code as
-    /// `sqlite`. For a damaged file it also holds `damaged`, and `backup` with the path of the newest copy.
+    /// SQLite's error. The caller gets it as `E_UNAVAILABLE` with SQLite's extended code in the data field `sqlite`.
+    /// For a damaged file the data also has `damaged`, and `backup` with the path of the newest copy.
     Sql(rusqlite::Error),
 }
 
@@ -45,12 +45,12 @@ impl TransactionFailure {
         matches!(self.read_codes(), Some((DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed, _)))
     }
 
-    /// Returns true when the file is not as SQLite wrote it.
+    /// Returns true when the contents of the file are damaged or are no database.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self.read_codes(), Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _)))
     }
 
-    /// Returns true when only a full-text index is damaged, which can be rebuilt.
+    /// Returns true when only a full-text index is damaged, which [`Db`](crate::Db) can rebuild.
     pub(crate) fn is_of_an_index(&self) -> bool {
         matches!(self.read_codes(), Some((_, SQLITE_CORRUPT_VTAB)))
     }
@@ -68,7 +68,7 @@ impl From<rusqlite::Error> for TransactionFailure {
     }
 }
 
-/// Leaves out SQLite's messages, which may repeat a value.
+/// Prints no message of SQLite, because it may repeat a value.
 impl fmt::Debug for TransactionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.read_codes()) {
@@ -82,9 +82,9 @@ impl fmt::Debug for TransactionFailure {
 /// The folder and the name of a database.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabasePlace {
-    /// The folder, without links.
+    /// The folder, as a path without symbolic links.
     pub folder: PathBuf,
-    /// The name without `.db`.
+    /// The name of the file without `.db`.
     pub name: &'static str,
 }
 
@@ -102,7 +102,7 @@ impl DatabasePlace {
         Error::unavailable(format!("The database {} {rest}.", self.path().display()))
     }
 
-    /// Makes the error for a file that no version of Nudge wrote.
+    /// Makes the error for a file of another program.
     pub(crate) fn foreign_error(&self) -> Error {
         self.refusal_error("is another program's and is left alone; move it away")
     }
@@ -117,7 +117,7 @@ impl DatabasePlace {
         self.refusal_error("is in use by another call or process; try again")
     }
 
-    /// Makes the error for a call during which the file lost its name several times.
+    /// Makes the error for a call during which other files replaced the database several times.
     pub(crate) fn moving_error(&self) -> Error {
         self.refusal_error("is moved or replaced again and again, so nothing was changed; try again when that is over")
     }
@@ -138,7 +138,7 @@ impl DatabasePlace {
         refused.with_data("damaged", true)
     }
 
-    /// Makes the error that reports a failure.
+    /// Converts a failure into the error for the caller.
     pub(crate) fn to_error(&self, failure: TransactionFailure) -> Error {
         let damaged = failure.is_damage();
         let (code, extended) = match (failure.read_codes(), failure) {
@@ -176,7 +176,7 @@ mod tests {
 
     use super::TransactionFailure;
 
-    /// The failure of a write through a connection with these flags.
+    /// Returns the failure of a write through a connection that was opened with these flags.
     fn fail_to_write(path: &std::path::Path, flags: OpenFlags) -> TransactionFailure {
         let write = |c: Connection| {
             c.busy_timeout(std::time::Duration::ZERO)?;

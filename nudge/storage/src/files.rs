@@ -1,8 +1,8 @@
-//! The files of an open database, and a check whether their names still lead to them.
+//! Remembers the files of an open database, and checks whether their names still lead to them.
 //!
-//! In WAL mode SQLite does not check this. When a copy is moved over the database, or the folder is removed, the
-//! connections have files without a name, and their commits are lost when they end. The log beside the database keeps
-//! its name: a process that opens the new file would replay the log onto a file to which it does not belong.
+//! In WAL mode SQLite does not check the names. When a user moves a copy over the database or removes the folder, the
+//! connections keep files without a name, and the last close loses their commits. The log beside the database keeps its
+//! name, so a process that opens the new file would replay a log that does not belong to it.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use nudge_os::dir::{OpenedFile, PrivateDir};
 
 use crate::fault::DatabasePlace;
 
-/// The identities of the files when the database was opened.
+/// The identities that the files had when the database was opened.
 pub(crate) struct DatabaseFiles {
     database: OpenedFile,
-    /// The write-ahead log and its index; `None` with another journal mode.
+    /// The write-ahead log; `None` in another journal mode. `index` is the index of that log.
     log: Option<OpenedFile>,
     index: Option<OpenedFile>,
 }
 
-/// The state of the names of the files.
+/// The result of comparing the names with the open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileStanding {
     /// All names lead to the same files as before.
     InPlace,
-    /// The log has no name, and no other file has it; the database is unchanged.
+    /// The name of the log is missing, and the database still has its name.
     WithoutLog,
     /// Another file has the name of the database or of its log.
     Replaced,
@@ -32,14 +32,14 @@ pub(crate) enum FileStanding {
 }
 
 impl DatabaseFiles {
-    /// Looks up the files; `None` when there is no database.
+    /// Looks up the files by their names; `None` when there is no database.
     pub(crate) fn remember_files(place: &DatabasePlace) -> io::Result<Option<Self>> {
         let beside = |end: &str| OpenedFile::look_up(place.folder.join(format!("{}{end}", place.file_name())));
         let Some(database) = beside("")? else { return Ok(None) };
         Ok(Some(Self { database, log: beside("-wal")?, index: beside("-shm")? }))
     }
 
-    /// Returns true if both values are of the same database file.
+    /// Returns true if both values describe the same database file.
     pub(crate) fn is_same_database(&self, other: &Self) -> bool {
         self.database == other.database
     }
@@ -56,17 +56,18 @@ impl DatabaseFiles {
         }
     }
 
-    /// Returns true if the database has its name, in whatever state its log is.
+    /// Returns true if the database file still has its name, whatever happened to its log.
     pub(crate) fn has_database(&self) -> bool {
         self.database.is_in_place()
     }
 
-    /// Removes the log and its index, if these files still have their names, after the database has lost its own.
+    /// Removes the log and its index if these files still have their names. The caller has found that the database file
+    /// lost its name.
     pub(crate) fn remove_log(&self, place: &DatabasePlace) {
         let Ok(folder) = PrivateDir::open(&place.folder, false) else { return };
         for file in self.log.iter().chain(&self.index).filter(|file| file.is_in_place()) {
             if let Some(name) = file.path().file_name().and_then(|name| name.to_str()) {
-                // If the log cannot be removed, SQLite finds it and refuses it as the log of another file.
+                // If the removal fails, the log stays, and SQLite later recognises it as the log of another file.
                 let _ = folder.remove(name);
             }
         }

@@ -1,15 +1,15 @@
 //! Opens databases that other programs or users may have made: a coverage file of a checkout, a file to import, a
 //! backup.
 //!
-//! The schema of such a file works like a program: a view may never end, a generated column may fill the memory, and a
-//! virtual table runs rarely tested code of SQLite. So callers write no SQL. They name a table and its columns
-//! ([`ForeignDatabase::for_each_row`]), the table must be an ordinary one, and each file has a deadline, a number of
-//! steps and a number of bytes ([`ForeignLimits`]). SQLite sorts and joins nothing, so it needs no temporary storage.
+//! The schema of such a file can attack the reader: a view may never end, a generated column may fill the memory, and a
+//! virtual table runs rarely tested code of SQLite. So callers write no SQL. They name an ordinary table and its
+//! columns ([`ForeignDatabase::for_each_row`]). [`ForeignLimits`] limits the time, the steps and the bytes for each
+//! file. SQLite neither sorts nor joins, so it needs no temporary storage.
 //!
 //! SQLite opens files by their names, waits for pipes, and makes `-shm` and `-journal` files beside them. So Nudge's
-//! single reader of foreign files reads the file, and SQLite gets its bytes. For files that may be in use, the log
-//! (`-wal`) is read too; then both are copied into a folder of Nudge. Only a backup is opened directly: it must be this
-//! user's own file, and it may be large.
+//! only reader of foreign files reads the file, and SQLite gets the bytes. If another program may be using the file,
+//! Nudge also reads the log (`-wal`) and copies both into a temporary folder. SQLite opens only a backup directly,
+//! because it may be large; a backup must be this user's own file.
 
 use std::cell::Cell;
 use std::fs;
@@ -25,11 +25,11 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Row, ToSql};
 use tempfile::TempDir;
 
-/// Number of SQLite's steps between two checks of the time.
+/// Number of SQLite's steps after which the connection checks the deadline.
 const STEPS_EVERY: u32 = 1_000;
-/// Cache of a connection for pages of the file, in KiB.
+/// Size of a connection's page cache, in KiB.
 const PAGES_KIB: i64 = 1_000;
-/// Pause between two looks at a file that another program writes.
+/// Pause between two checks whether another program still writes the file.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Size of a database's header, and the position of the journal mode in it.
 const HEADER_BYTES: usize = 100;
@@ -38,7 +38,7 @@ const HAS_LOG: u8 = 2;
 const NO_LOG: u8 = 1;
 /// The bytes with which a file of SQLite begins.
 pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Limits of SQLite for reading a schema, far above the values of the databases that Nudge reads.
+/// Limits that SQLite applies when it reads a schema. They are far above the values of the databases that Nudge reads.
 const LIMITS: [(Limit, i32); 13] = [
     (Limit::SQLITE_LIMIT_SCHEMA, 1_000),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 64 << 10),
@@ -58,15 +58,16 @@ const LIMITS: [(Limit, i32); 13] = [
 /// The limits for reading a database.
 #[derive(Debug, Clone, Copy)]
 pub struct ForeignLimits {
-    /// Size of the file, and of its log, in bytes.
+    /// The largest size of the file, and of its log, in bytes.
     pub file_bytes: u64,
-    /// Size of one value, in bytes.
+    /// The largest size of one value, in bytes.
     pub value_bytes: i32,
-    /// Size of all values that are read, in bytes: a damaged file may lead to the same page again and again.
+    /// The largest size of all values together, in bytes. A damaged file may make SQLite read the same page without
+    /// end.
     pub all_bytes: u64,
-    /// Number of SQLite's steps.
+    /// The largest number of SQLite's steps.
     pub steps: u64,
-    /// The deadline of reading.
+    /// The time at which reading must end.
     pub until: Instant,
 }
 
@@ -79,40 +80,41 @@ pub enum UnfitDatabase {
     NotOwn,
     /// Another program is writing the file.
     InUse,
-    /// The file is no database, or its schema is not in the form that SQLite writes.
+    /// The file is no database, or its schema does not have the form that SQLite writes.
     NotADatabase,
     /// The database has no ordinary table with this name and these columns. A view, a virtual table or a table with
     /// generated columns is not ordinary.
     NoTable,
-    /// Reading takes too long, or the data is too large.
+    /// Reading exceeds one of the [`ForeignLimits`].
     TooMuch,
-    /// The file cannot be read to its end.
+    /// The file is damaged: only a part of it can be read.
     Damaged,
 }
 
-/// A database that is opened only for reading.
+/// A foreign database that is opened only for reading.
 pub struct ForeignDatabase {
     connection: Connection,
     left_bytes: Cell<u64>,
-    /// The lock that allows one database in memory at a time, so that many callers use no more than one file's bytes.
+    /// Holds the lock that allows only one foreign database in memory at a time. It limits the memory of many callers.
     _place: Option<MutexGuard<'static, ()>>,
     _copy: Option<TempDir>,
 }
 
-/// Tells whether the log beside the database is read.
+/// Says whether the log beside the database is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForeignLog {
-    /// The log is not read: either no process writes the file meanwhile, or slightly older data is acceptable.
+    /// The log is not read, because no process writes the file meanwhile or the caller accepts slightly older data.
     Ignored,
     /// The log is read with the file.
     Read,
 }
 
 impl ForeignDatabase {
-    /// Opens a database from its bytes. Makes no file beside it, and makes no other process wait.
+    /// Opens a database from its bytes. Creates no file beside it, and blocks no other process.
     ///
     /// # Errors
-    /// [`UnfitDatabase`], also when another database is being read until the deadline.
+    /// [`UnfitDatabase`]. `TooMuch` may also mean that another call kept a foreign database in memory until the
+    /// deadline.
     pub fn open(
         path: &Path,
         links: LinkPolicy,
@@ -128,9 +130,9 @@ impl ForeignDatabase {
         Self::new(opened, Some(place), limits)
     }
 
-    /// Opens a backup directly; it must be a file of this user.
+    /// Opens a backup directly. The backup must be a file of this user.
     pub(crate) fn open_own(path: &Path, limits: &ForeignLimits) -> Result<Self, UnfitDatabase> {
-        // The descriptor is closed before SQLite opens the file, because closing it later would drop SQLite's locks.
+        // Closes the descriptor before SQLite opens the file: closing it later would drop SQLite's locks.
         let (_, meta) = foreign::open_file(path, LinkPolicy::Refused).map_err(UnfitDatabase::File)?;
         if !foreign::is_own(&meta) {
             return Err(UnfitDatabase::NotOwn);
@@ -151,16 +153,16 @@ impl ForeignDatabase {
         Ok(Self { connection, left_bytes: Cell::new(limits.all_bytes), _place: place, _copy: copy })
     }
 
-    /// Returns the connection, to read the header.
+    /// Returns the connection, so that a caller can read the header.
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Calls `each` with the rows of a table, in the order of the file: all rows, or only rows with a given value in a
-    /// column. `each` can stop the reading.
+    /// Calls `each` with the rows of a table, in the order of the file. It passes all rows, or only rows with a given
+    /// value in a column. `each` can stop the reading.
     ///
     /// # Errors
-    /// [`UnfitDatabase`]; then the caller must discard the rows that it has got.
+    /// [`UnfitDatabase`]. The caller must then discard the rows that `each` received.
     pub fn for_each_row(
         &self,
         table: &str,
@@ -189,7 +191,7 @@ impl ForeignDatabase {
         Ok(())
     }
 
-    /// Returns an error unless the database has an ordinary table with this name.
+    /// Fails unless the database has an ordinary table with this name.
     fn check_table(&self, table: &str) -> Result<(), UnfitDatabase> {
         let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE \
                    AND sql LIKE 'create table %'";
@@ -222,7 +224,7 @@ impl From<rusqlite::Error> for UnfitDatabase {
     }
 }
 
-/// Turns off everything in a connection that is not needed to read rows of a table.
+/// Turns off every feature of a connection that reading rows of a table does not need.
 fn restrict_connection(c: &mut Connection, limits: &ForeignLimits) -> rusqlite::Result<()> {
     let (until, mut left) = (limits.until, limits.steps / u64::from(STEPS_EVERY));
     let is_over = move || {
@@ -252,8 +254,8 @@ fn restrict_connection(c: &mut Connection, limits: &ForeignLimits) -> rusqlite::
     c.pragma_update(None, "cache_size", -PAGES_KIB)
 }
 
-/// Checks that the schema is in the form that SQLite writes. SQLite uses only the statement of each row. So a statement
-/// that makes something else than the row's other columns say could pass for an ordinary table.
+/// Checks that the schema has the form that SQLite writes. SQLite uses only the SQL text of a schema row and ignores
+/// the columns `type` and `name`. So a row with other SQL text could disguise a view as an ordinary table.
 fn check_schema(c: &Connection) -> Result<(), UnfitDatabase> {
     let mut statement = c.prepare("SELECT type, name, sql FROM sqlite_schema").map_err(UnfitDatabase::from)?;
     let mut rows = statement.query([]).map_err(UnfitDatabase::from)?;
@@ -262,7 +264,7 @@ fn check_schema(c: &Connection) -> Result<(), UnfitDatabase> {
         let (Some(Some(kind)), Some(Some(name)), Some(sql)) = (text(0), text(1), text(2)) else {
             return Err(UnfitDatabase::NotADatabase);
         };
-        // The indexes that SQLite makes with a table have no statement.
+        // SQLite stores no SQL text for the indexes that it makes with a table.
         if sql.is_some_and(|sql| !is_as_written(kind, name, sql)) {
             return Err(UnfitDatabase::NotADatabase);
         }
@@ -282,7 +284,7 @@ fn is_as_written(kind: &str, name: &str, sql: &str) -> bool {
     }
 }
 
-/// Returns the name at the beginning of a text; `None` if anything but white space or columns follows.
+/// Returns the name at the beginning of a text. Returns `None` unless white space or the column list follows the name.
 fn parse_declared(text: &str) -> Option<&str> {
     let close = match text.as_bytes().first()? {
         b'[' => Some(']'),
@@ -306,7 +308,7 @@ fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A file that was opened, with its header.
+/// An opened file, and its header.
 struct OpenedForeign {
     rest: fs::File,
     header: [u8; HEADER_BYTES],
@@ -330,7 +332,7 @@ fn read_header(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result
 /// Opens a database from the bytes of a file.
 fn open_bytes(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result<Connection, UnfitDatabase> {
     let OpenedForeign { rest, mut header, bytes, .. } = read_header(path, links, limits)?;
-    // A database in memory has no log.
+    // Changes the journal mode in the header, because a database in memory has no log.
     for offset in JOURNAL_MODES {
         header.get_mut(offset).into_iter().for_each(|mode| *mode = NO_LOG);
     }
@@ -340,13 +342,13 @@ fn open_bytes(path: &Path, links: LinkPolicy, limits: &ForeignLimits) -> Result<
     Ok(c)
 }
 
-/// Opens a file that another program may be writing: with its log, and not in the middle of a change.
+/// Opens a file that another program may be writing. Reads the log too, and waits for the end of a change.
 fn open_with_log(
     path: &Path,
     links: LinkPolicy,
     limits: &ForeignLimits,
 ) -> Result<(Connection, Option<TempDir>), UnfitDatabase> {
-    // SQLite makes its files beside the file itself, not beside a link to it.
+    // Resolves links, because SQLite puts its files beside the real file.
     let path = path.canonicalize().map_err(UnfitDatabase::File)?;
     let beside = |ending: &str| {
         let mut name = path.clone().into_os_string();
@@ -356,7 +358,7 @@ fn open_with_log(
     loop {
         let before = read_header(&path, links, limits)?;
         let journal = foreign::open_file(&beside("-journal"), LinkPolicy::Refused);
-        // A finished journal is empty, or begins with a zero.
+        // After a finished change, the journal is empty or begins with a zero byte.
         let is_changing = journal.is_ok_and(|(mut file, _)| {
             let mut first = [0];
             file.read_exact(&mut first).is_ok() && first != [0]

@@ -1,5 +1,5 @@
-//! Carries out a call with a key only once. The key and the answer are stored in the transaction of the change, so the
-//! next process that opens the file has both or neither.
+//! Carries out a call with a key only once. One transaction stores the change, the key and the answer. So the next
+//! process that opens the file finds all of them or none.
 
 use nudge_core::clock::Millis;
 use nudge_core::error::{Error, Result};
@@ -12,24 +12,23 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::db::Db;
 use crate::fault::TransactionFailure;
 
-/// The migration that makes the table of carried-out calls. It is among the first migrations of every
-/// [`DatabaseKind`](crate::DatabaseKind) whose calls change data.
+/// The migration that makes the table of carried-out calls. Every [`DatabaseKind`](crate::DatabaseKind) whose calls
+/// change data has it among its first migrations.
 pub const KEYS: &str = "\
 CREATE TABLE made(
   seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, call TEXT NOT NULL, at INTEGER NOT NULL,
   answer TEXT NOT NULL) STRICT;
 CREATE INDEX made_at ON made(at);";
-/// The migration that removes the index by time from [`KEYS`]. It is among the last migrations of every
-/// [`DatabaseKind`](crate::DatabaseKind) with [`KEYS`]. The rows are in the order of their times anyway, and each write
-/// then changes a page less.
+/// The migration that removes the time index of [`KEYS`]. Every [`DatabaseKind`](crate::DatabaseKind) with [`KEYS`] has
+/// it among its last migrations. The rows are in time order without the index, and each write changes one page less.
 pub const KEYS_IN_ORDER: &str = "DROP INDEX made_at;";
 
-/// Time for which a key is kept, in ms. A caller repeats a key within seconds, at the latest after the death of a
-/// server.
+/// Time for which a key is stored, in ms. A caller repeats a key within seconds, for instance after the server has
+/// died.
 const KEPT_MS: Millis = 60 * 60 * 1000;
-/// Number of calls that remain after old ones were removed; the oldest are removed first.
+/// Number of stored calls that a removal leaves. A removal begins with the oldest calls.
 const MAX_CALLS: i64 = 1_024;
-/// Number of calls between two removals: removing an old call with every new one would change more pages each time.
+/// Number of new calls between two removals. Removing an old call with every new one would change more pages each time.
 const FORGET_AFTER: i64 = 64;
 
 /// The answer of a call that changes something.
@@ -37,15 +36,15 @@ const FORGET_AFTER: i64 = 64;
 pub struct KeyedAnswer {
     /// The result, as JSON.
     pub result: Box<RawValue>,
-    /// True when the call was carried out before, by this process or another. Then nothing was changed, and there is no
-    /// change to report.
+    /// True when this process or another one carried out the call before. Then this call changed nothing, and the
+    /// caller must report no change.
     pub again: bool,
 }
 
 /// Answers a repeated call from its stored answer.
 ///
-/// A [`TableService`](nudge_core::table::TableService) whose changes all go through [`Db::write_once`] returns its
-/// database here:
+/// If all changes of a [`TableService`](nudge_core::table::TableService) go through [`Db::write_once`], the service
+/// returns its database like this:
 ///
 /// ```
 /// use nudge_core::once::OnceByKey;
@@ -66,16 +65,16 @@ impl OnceByKey for Db {
     ) -> Result<Box<RawValue>> {
         match self.read(|c| find_known(c, key, Some(call), self.clock.now()))? {
             Some(result) => Ok(result),
-            // Two calls with one key at the same time may both reach this line: the second finds the first in its
-            // transaction.
+            // Two calls with one key may both reach this line at the same time. The second one then finds the first in
+            // its transaction.
             None => make(None),
         }
     }
 }
 
 impl Db {
-    /// Writes as [`write`](Db::write) does, for a caller. With a [key](Caller::key), the result is stored with the
-    /// change for an hour. The same call with that key then gets this result and changes nothing, in every process.
+    /// Writes as [`write`](Db::write) does. If `caller` has a [key](Caller::key), the function stores the result with
+    /// the change for an hour. The same call with that key then gets this result and changes nothing, in every process.
     ///
     /// # Errors
     /// The errors of [`write`](Db::write); `E_INVALID` when the key was used for another call.
@@ -121,18 +120,18 @@ impl Db {
     }
 }
 
-/// Empties the stored answers that name a row by `id`, because they contain the row's text. A repeated call with such a
-/// key is refused, and not carried out again.
+/// Empties the stored answers that contain the row `id`, because they repeat the row's text. A repeated call whose
+/// answer was emptied is refused, and not carried out again.
 ///
 /// # Errors
-/// The engine's error when it refuses the statement.
+/// SQLite's error when the statement fails.
 pub fn forget_answers(tx: &Transaction<'_>, id: i64) -> Result<(), TransactionFailure> {
     let sql = "UPDATE made SET answer = '' WHERE instr(answer, ?1 || ',') OR instr(answer, ?1 || '}')";
     tx.prepare_cached(sql)?.execute([format!("\"id\":{id}")])?;
     Ok(())
 }
 
-/// Returns the answer of the call that was carried out with a key, if there was one.
+/// Returns the stored answer of the call with this key; `None` if no call had the key.
 fn find_known(
     c: &Connection,
     key: &str,
@@ -158,7 +157,7 @@ fn note_answer(
     result: &RawValue,
 ) -> rusqlite::Result<()> {
     let call = call.map(|call| call.to_record_text(false)).unwrap_or_default();
-    // An expired entry of the key may still exist.
+    // Replaces an expired entry with the same key, if there is one.
     let mut insert = tx.prepare_cached("INSERT OR REPLACE INTO made(key, call, at, answer) VALUES(?1, ?2, ?3, ?4)")?;
     let seq = insert.insert(params![key, call, now, result.get()])?;
     if seq % FORGET_AFTER == 0 {

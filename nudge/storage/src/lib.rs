@@ -1,24 +1,24 @@
 //! Keeps the data of Nudge's sources.
 //!
-//! Each source with stored data has one SQLite file, in a folder that only this user can read. A [`Db`] opens it,
-//! brings its schema up to date, and serves any number of threads; several processes of several versions may open it.
-//! An acknowledged change survives every death of a process and every loss of power. SQLite's errors become plain
-//! sentences ([`TransactionFailure`]) with the code `E_UNAVAILABLE`; the call has changed nothing then.
+//! Each source with stored data has one SQLite file, in a folder that only this user can read. A [`Db`] opens the file,
+//! brings its schema up to date, and serves any number of threads. Several processes of different versions may open the
+//! same file. An acknowledged change survives every death of a process and every loss of power. If SQLite fails, the
+//! call changes nothing and returns `E_UNAVAILABLE` with a plain sentence ([`TransactionFailure`]).
 //!
 //! | item | purpose |
 //! |---|---|
-//! | [`DatabaseKind`], [`DatabaseOpening`], [`Db`] | kinds of databases; opening, reading, writing, damage, copies |
-//! | [`KEYS`], [`Db::write_once`] | carrying out a call once by its key, which the change's transaction stores |
+//! | [`DatabaseKind`], [`DatabaseOpening`], [`Db`] | kinds of databases; opening, reading, writing, repair, copies |
+//! | [`KEYS`], [`Db::write_once`] | carrying out a call with a key only once |
 //! | [`COMPACTION`], [`Db::compact`] | rewriting a file, so that no deleted text is left in it |
 //! | [`restore_copy`] | restoring a copy |
 //! | [`foreign`] | the only opener of databases that other programs or users may have made |
 //! | [`search`] | full-text search |
 //! | [`rank`] | the relevance of a text to a question |
-//! | [`root_caches`] | caches of folders, and the removal of caches without a folder |
+//! | [`root_caches`] | a cache folder for each root, and the removal of caches whose root is missing |
 //! | [`vectors`] | vectors as bytes, and exact search in memory |
 //!
-//! **Architecture invariant:** only SQLite opens the file of a database here. Closing any other descriptor of the file
-//! would drop the locks of the whole process.
+//! **Architecture invariant:** in this crate only SQLite opens the file of a database. Closing any other descriptor of
+//! the file would drop the locks of the whole process.
 
 #![allow(clippy::doc_markdown, reason = "SQLite is a name, not code")]
 
@@ -48,5 +48,5 @@ pub use db::Db;
 pub use fault::TransactionFailure;
 pub use keyed::{KEYS, KEYS_IN_ORDER, KeyedAnswer, forget_answers};
 pub use recover::restore_copy;
-/// The bindings of SQLite; callers write statements with their types.
+/// Re-exports the bindings of SQLite, because callers write statements with their types.
 pub use rusqlite;

@@ -1,8 +1,8 @@
-//! Opens a database: checks owner, privacy and version, sets its options, and brings its schema up to date.
+//! Opens a database: checks owner, access and version, sets the options of SQLite, and brings the schema up to date.
 //!
-//! **Invariant:** only SQLite opens a database file here; a single function creates it, before SQLite opens it.
-//! SQLite's locks belong to the process: when the process closes any descriptor of the file, it loses all of them, and
-//! another process could then write in the middle of a transaction.
+//! **Invariant:** in this crate only SQLite opens a database file. The only exception is `create_file`, which creates
+//! the file before SQLite opens it. SQLite's locks belong to the process: when the process closes any descriptor of the
+//! file, it loses all of them. Another process could then write in the middle of a transaction.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,40 +20,40 @@ use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::files::DatabaseFiles;
 use crate::log_owner;
 
-/// Size to which SQLite cuts the write-ahead log after copying it into the file, in bytes.
+/// Size to which SQLite cuts the write-ahead log after it has copied the log into the file, in bytes.
 const MAX_LOG_BYTES: i64 = 16 << 20;
 /// Number of prepared statements that a connection caches.
 const STATEMENTS: usize = 64;
-/// Cache of a connection for pages of the file, in KiB: half of SQLite's default. The system has the file in memory
-/// anyway, and a session has three connections for each source.
+/// Size of a connection's page cache, in KiB: half of SQLite's default. The operating system caches the file too, and a
+/// session has three connections for each source.
 const PAGES_KIB: i64 = 1_000;
-/// Number of SQLite's steps between two checks whether a statement's call is over: about 100 microseconds.
+/// Number of SQLite's steps between two checks of the deadline: about 100 microseconds.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
-/// Pause between two tries to open.
+/// Pause between two attempts to open.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest wait of the first try for other processes. On a file system without locks, SQLite waits as if a lock were
-/// held.
+/// Longest wait of the first attempt for other processes. On a file system without locks, SQLite behaves as if another
+/// process held the lock.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// An open connection that writes.
 pub(crate) struct OpenedDatabase {
     pub connection: Connection,
     pub files: DatabaseFiles,
-    /// The journal mode that the file system allows, such as `wal`.
+    /// The journal mode that the file system allows: `wal`, or another mode on a network file system.
     pub journal: String,
-    /// True when the database was empty before.
+    /// True when the database was empty before this opening.
     pub is_new: bool,
 }
 
-/// The fields of a file's header that are checked.
+/// The fields of a file's header that Nudge checks.
 pub(crate) struct DatabaseHeader {
     pub application: i32,
     pub version: i64,
     pub is_empty: bool,
 }
 
-/// Opens the database for writing, and tries again until the deadline: not every step of SQLite waits for locks of
-/// other processes.
+/// Opens the database for writing, and repeats a failed attempt until the deadline, because some steps of SQLite do not
+/// wait for locks of other processes.
 pub(crate) fn open_database(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -79,8 +79,8 @@ pub(crate) fn open_database(
     }
 }
 
-/// Refuses a folder on a file system without locks, such as a network file system without its lock server. The check
-/// makes a database with a new name, which no other process uses, and tries to lock it.
+/// Refuses a folder on a file system without locks, such as a network file system without its lock server. To find out,
+/// creates a database under a new name, which no other process uses, and locks it.
 fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -105,7 +105,7 @@ fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
     }
 }
 
-/// Makes one try to open the database; `None` when another file got its name meanwhile.
+/// Makes one attempt to open the database. Returns `None` when another file got its name meanwhile.
 fn try_open(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -117,7 +117,7 @@ fn try_open(
         DatabaseFiles::remember_files(place)
             .map_err(|error| place.refusal_error(&format!("cannot be looked at ({error})")))
     };
-    // The file's identity is read before its log is used, because SQLite replays any log that has the right name.
+    // Reads the file's identity before SQLite uses the log, because SQLite replays any log with the right name.
     let Some(before) = remember()? else { return Ok(None) };
     let note = log_owner::set_foreign_log_aside(place, app.kept, date).map_err(|error| {
         place.refusal_error(&format!("has the log of another file, which cannot be moved away ({error})"))
@@ -125,13 +125,14 @@ fn try_open(
     let connected = connect_checked(place, app, date, left);
     let Some(files) = remember()?.filter(|files| before.is_same_database(files)) else { return Ok(None) };
     let (connection, journal, is_new) = connected?;
-    // The file is Nudge's and the log belongs to it, so the last connection may copy the log back into the file.
+    // From here on, closing the last connection may copy the log back: the file is Nudge's and the log belongs to it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     log_owner::write(place, &files, note);
     Ok(Some(OpenedDatabase { connection, files, journal, is_new }))
 }
 
-/// Connects to the database, and checks that it is Nudge's and of a known version. Brings the schema up to date.
+/// Connects to the database, checks that it is a database of Nudge in a known version, and brings its schema up to
+/// date.
 fn connect_checked(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -139,7 +140,8 @@ fn connect_checked(
     left: Duration,
 ) -> Result<(Connection, String, bool), TransactionFailure> {
     let mut c = connect_writer(place, left)?;
-    // The newest backup is read before the header: another process may make the database and its first copy in between.
+    // Looks for a backup before it reads the header, because another process may create the database and its first copy
+    // in between.
     let backup = backup::find_newest(place);
     let seen = match read_header(&c) {
         Err(failure) if failure.is_damage() && app.kept == DataRetention::Cache => {
@@ -152,19 +154,21 @@ fn connect_checked(
     let journal = c.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     let is_data = app.kept == DataRetention::Data;
     c.pragma_update(None, "synchronous", if is_data { "FULL" } else { "NORMAL" })?;
-    // Without this, a flush on macOS reaches only the disk's own cache.
+    // Without this setting, a flush on macOS reaches only the cache of the disk.
     c.pragma_update(None, "fullfsync", is_data)?;
     c.pragma_update(None, "foreign_keys", true)?;
     c.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
     run_migrations(&mut c, place, app, date, seen.version)?;
-    // This read makes SQLite open its log in every case.
+    // Reads the version, because any read makes SQLite open its log.
     read_version(&c)?;
     Ok((c, journal, seen.is_empty))
 }
 
-/// Makes an empty file of mode 0600 if the file is missing. An existing file must be a regular file of this user.
+/// Creates an empty file with mode 0600 if the file is missing. Refuses an existing file that is not a regular file of
+/// this user.
 pub(crate) fn create_file(place: &DatabasePlace) -> Result<(), TransactionFailure> {
-    // While one thread has the file open, no other thread may begin to lock it: closing the descriptor drops all locks.
+    // Closing a descriptor drops all locks of the file. So this lock keeps the threads of this process from locking the
+    // file while one of them has it open here.
     static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock();
     let unfit = |unfit: UnfitDir| place.refusal_error(&format!("cannot be made: its folder {unfit}"));
@@ -191,7 +195,7 @@ pub(crate) fn create_file(place: &DatabasePlace) -> Result<(), TransactionFailur
     }
 }
 
-/// Opens a connection that writes. It does not copy the log back when it closes, until the caller allows that, because
+/// Opens a connection that writes. When it closes, it does not copy the log back until the caller allows that, because
 /// the file may belong to another program.
 pub(crate) fn connect_writer(place: &DatabasePlace, wait: Duration) -> Result<Connection, TransactionFailure> {
     let c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_WRITE, wait)?;
@@ -199,7 +203,8 @@ pub(crate) fn connect_writer(place: &DatabasePlace, wait: Duration) -> Result<Co
     Ok(c)
 }
 
-/// Opens a connection that only reads. A statement ends when its call is over ([`patience::is_over`]).
+/// Opens a connection that only reads. SQLite stops a statement when the call's deadline is over
+/// ([`patience::is_over`]).
 pub(crate) fn connect_to_read(place: &DatabasePlace, wait: Duration) -> Result<Connection, TransactionFailure> {
     let mut c = connect_with(place, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)?;
     c.progress_handler(STEPS_BETWEEN_LOOKS, Some(patience::is_over))?;
@@ -211,17 +216,17 @@ fn connect_with(place: &DatabasePlace, flags: OpenFlags, wait: Duration) -> Resu
     let c = Connection::open_with_flags(place.path(), flags)?;
     c.busy_timeout(wait)?;
     c.set_prepared_statement_cache_capacity(STATEMENTS);
-    // SQLite plans a statement only once: a new plan for each value would take longer than most statements.
+    // Makes SQLite plan each statement only once. A new plan for each value would take longer than most statements.
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // SQLite must not write temporary data to a folder that other users share.
+    // Keeps temporary data in memory, because other users can read the system's temporary folder.
     c.pragma_update(None, "temp_store", "MEMORY")?;
-    // This statement reads the schema. If the schema is damaged, the next reader gets the error, and may restore a
-    // backup.
+    // This statement reads the schema. Its error is ignored: if the schema is damaged, the next read returns the error,
+    // and the caller may restore a backup.
     let _ = c.pragma_update(None, "cache_size", -PAGES_KIB);
     Ok(c)
 }
 
-/// Reads the fields of the header in one transaction.
+/// Reads the header's fields in one transaction.
 pub(crate) fn read_header(c: &Connection) -> Result<DatabaseHeader, TransactionFailure> {
     let tx = c.unchecked_transaction()?;
     Ok(DatabaseHeader {
@@ -231,12 +236,13 @@ pub(crate) fn read_header(c: &Connection) -> Result<DatabaseHeader, TransactionF
     })
 }
 
-/// Returns the number of migrations that have run.
+/// Returns the number of migrations that have run on the file.
 pub(crate) fn read_version(c: &Connection) -> rusqlite::Result<i64> {
     c.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Refuses a database of another program, one that a later version wrote, and an empty one that has a backup.
+/// Refuses a database of another program, a database that a later version wrote, and an empty database that has a
+/// backup.
 fn check_header(
     place: &DatabasePlace,
     app: &DatabaseKind,
@@ -279,7 +285,7 @@ fn run_migrations(
         backup::keep_copy(c, place, date, Some(found))?;
     }
     let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have run migrations before this one got the lock.
+    // Reads the version under the lock, because another process may have run migrations before.
     let now = read_version(&tx)?;
     if now > app.version() {
         return Err(place.newer_error().into());
@@ -294,10 +300,10 @@ fn run_migrations(
     Ok(())
 }
 
-/// Empties the database, even a damaged one, under the locks that other processes respect. It removes no file: a
-/// remaining log, or one that another process has open, would damage the next database.
+/// Empties the database, even a damaged one, and respects the locks of other processes. It removes no file, because a
+/// log that remains or that another process has open would damage the next database.
 pub(crate) fn empty_database(c: &Connection) -> Result<(), TransactionFailure> {
-    // This read makes SQLite find the log. The error of this read is ignored, because the file may be damaged.
+    // Makes SQLite find the log. The error is ignored, because the file may be damaged.
     let _ = read_header(c);
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
     let emptied = c.execute_batch("VACUUM");

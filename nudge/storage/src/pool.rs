@@ -1,4 +1,4 @@
-//! Connections that only read: at most two, opened on demand.
+//! Keeps the connections that only read: at most two, opened on demand.
 
 use std::time::Instant;
 
@@ -20,10 +20,10 @@ pub(crate) struct ReaderPool {
 #[derive(Default)]
 struct PoolState {
     idle: Vec<Connection>,
-    /// The number of open connections, with those in use.
+    /// The number of open connections, both idle and in use.
     open: usize,
     is_closed: bool,
-    /// Grows by one each time another file replaces the open one.
+    /// Counts how often another file has replaced the open one.
     epoch: u64,
 }
 
@@ -32,7 +32,7 @@ impl ReaderPool {
         Self { state: Mutex::default(), given_back: Condvar::new() }
     }
 
-    /// Takes a connection, which returns to the pool when the result is dropped.
+    /// Takes a connection. Dropping the result returns the connection to the pool.
     pub(crate) fn take_reader(
         &self,
         place: &DatabasePlace,
@@ -79,17 +79,18 @@ impl ReaderPool {
         self.state.lock().is_closed
     }
 
-    /// Closes the idle connections now, and the others when they return.
+    /// Closes the idle connections now, and each other connection when its user returns it.
     pub(crate) fn close(&self) {
         self.end_idle(|state| state.is_closed = true);
     }
 
-    /// Closes connections as [`close`](Self::close) does, and opens later ones for another file.
+    /// Closes the present connections as [`close`](Self::close) does. Later calls open connections to the file that
+    /// replaced the old one.
     pub(crate) fn begin_anew(&self) {
         self.end_idle(|state| state.epoch += 1);
     }
 
-    /// Returns the number of the current file, counted from 0.
+    /// Returns how often another file has replaced the open one.
     pub(crate) fn epoch(&self) -> u64 {
         self.state.lock().epoch
     }
@@ -103,10 +104,10 @@ impl ReaderPool {
     }
 }
 
-/// A connection in use.
+/// A connection of the pool that is in use.
 pub(crate) struct PooledReader<'a> {
     pool: &'a ReaderPool,
-    /// `None` when the pool is closed.
+    /// The connection; `None` when the pool is closed.
     pub connection: Option<Connection>,
     epoch: u64,
 }

@@ -1,11 +1,12 @@
-//! Computes how relevant a text is to a question: a number from 0 to 1, whose addends give the reasons. It is the same
-//! for every source, so that results can be compared.
+//! Computes how relevant a text is to a question: a score from 0 to 1, with the addends as the reasons. All sources use
+//! this computation, so callers can compare their scores.
 //!
-//! The relevance comes from meaning, computed by a model, and from words. The weight of each depends on how well the
-//! model understands the question. Most models know one language; for another language, or for a line of identifiers,
-//! they compute a vector that is near to any text. The model's tokenizer is made for the texts that the model learned
-//! from, and splits such a question into many pieces. So the number of pieces shows how much the model understands, and
-//! a model of many languages understands more without any setting.
+//! The score has a part from meaning, computed by a model, and a part from words. The weight of each part depends on
+//! how well the model understands the question. Most models know one language. For another language, or for a line of
+//! identifiers, they compute a vector that is near to any text.
+//!
+//! The tokenizer shows how much the model understands. It was made for the texts that the model learned from, and
+//! splits other questions into many pieces. So a model of many languages gets more weight without any setting.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,29 +14,29 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use nudge_core::explain::ScoreParts;
 
-/// Part of meaning: the weight of the share of words that a text holds, added to the cosine.
+/// Weight of the share of words ([`MatchEvidence::coverage`]) in the part of meaning, where it is added to the cosine.
 const WORDS_BESIDE: f64 = 0.2;
-/// Weight of the question's names that a text holds letter by letter, in the parts of meaning and of words alike. A
-/// model splits a name into pieces that mean something else; and by words alone, the rest of a sentence weighs more
-/// than a name that only one text holds.
+/// Weight of the share of names ([`MatchEvidence::names`]), which is added to both parts. A model splits a name into
+/// pieces with other meanings, so it needs this addend. In the part of words, the other words of a sentence would
+/// outweigh a name that only one text holds.
 const NAMES: f64 = 0.2;
-/// Weight of a text from the project in which the question is asked.
+/// Weight that is added when the text comes from the project in which the caller asks.
 const PROJECT: f64 = 0.1;
-/// Part of words alone: the weights of stems, of the share of words, and of trigrams.
+/// The weights of stems, of the share of words, and of trigrams in the part of words.
 const STEMS: f64 = 0.6;
 const WORDS: f64 = 0.4;
 const GRAMS: f64 = 0.3;
-/// The FTS5 weights at which the stems and the trigrams reach half of their weight.
+/// The FTS5 weights for which stems and trigrams give half of their largest addend.
 const HALF_STEMS: f64 = 5.0;
 const HALF_GRAMS: f64 = 10.0;
-/// The facts about a text and a question.
+/// The facts about a text and a question, from which the score follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MatchEvidence {
     /// The FTS5 weight of the question's words in the text, 0 or more.
     pub bm25: f64,
-    /// The share of the question's words that the text holds, with rare words weighing more: 0 to 1.
+    /// The share of the question's words that the text holds, 0 to 1. Rare words weigh more.
     pub coverage: f64,
-    /// The share of the question's names that the text holds letter by letter, weighed in the same way.
+    /// The share of the question's names that the text holds letter by letter, 0 to 1. Rare names weigh more.
     pub names: f64,
     /// The FTS5 weight of the question's trigrams in the text, 0 or more.
     pub trigrams: f64,
@@ -44,7 +45,7 @@ pub struct MatchEvidence {
     /// The share of the question that the model understands, 0 to 1; see
     /// [`understood`](nudge_core::embed::understood_share).
     pub understood: f64,
-    /// True when the text is from the project in which the question is asked.
+    /// True when the text is from the project in which the caller asks.
     pub is_here: bool,
 }
 
@@ -53,12 +54,12 @@ pub struct MatchEvidence {
 pub struct TextRelevance {
     /// The relevance, 0 to 1.
     pub score: f64,
-    /// The named addends, before the sum is cut at 1.
+    /// The named addends. Their sum may exceed 1; the score is cut at 1.
     pub parts: ScoreParts,
 }
 
 impl MatchEvidence {
-    /// Returns the weight of meaning, 0 to 1; words alone have the rest. The weight is 0 without a vector.
+    /// Returns the weight of the part of meaning, 0 to 1; 0 without a vector. The part of words has the rest.
     pub fn by_meaning(&self) -> f64 {
         if self.cosine.is_some() { self.understood } else { 0.0 }
     }
@@ -68,19 +69,19 @@ impl MatchEvidence {
         self.cosine.map_or(0.0, |cosine| cosine.max(0.0))
     }
 
-    /// Returns the part of meaning, 0 or more: the cosine and a little for words, multiplied by the share that the
-    /// model understands.
+    /// Returns the part of meaning, 0 or more. It is the cosine and a little for words, multiplied by the share of the
+    /// question that the model understands.
     pub fn score_meaning(&self) -> f64 {
         self.by_meaning() * (self.similarity() + WORDS_BESIDE * self.coverage)
     }
 
-    /// Returns the part of stems, 0 to 0.6.
+    /// Returns the addend of the stems, 0 to 0.6.
     fn score_stems(&self) -> f64 {
         STEMS * to_share(self.bm25, HALF_STEMS)
     }
 
-    /// Returns how relevant the text is: the parts of meaning and of words alone, mixed by the share of the question
-    /// that the model understands, and a little for names and for the project.
+    /// Returns how relevant the text is. The part of meaning and the part of words are mixed by the share of the
+    /// question that the model understands. Names and the project add a little.
     ///
     /// ```
     /// use nudge_storage::rank::MatchEvidence;
@@ -98,13 +99,13 @@ impl MatchEvidence {
         TextRelevance { score: self.score(), parts }
     }
 
-    /// Returns only the score.
+    /// Returns the score without the addends, 0 to 1.
     pub fn score(&self) -> f64 {
         self.sum().clamp(0.0, 1.0)
     }
 
-    /// Returns the sum of the addends, which orders the texts. The sum is not cut at 1, so it also orders two texts
-    /// with the score 1.
+    /// Returns the sum of the addends, by which a caller orders texts. The sum is not cut at 1, so it also orders two
+    /// texts that both have the score 1.
     pub fn sum(&self) -> f64 {
         self.addends().iter().map(|(_, part)| part).sum()
     }
@@ -123,26 +124,26 @@ impl MatchEvidence {
     }
 }
 
-/// A fusion of two orders by the ranks in each: the sum of `weight / (k + rank)`. Both evaluation sets compare it with
-/// the order that [`MatchEvidence`] makes (`tests/brain/orders`).
+/// Merges two lists of texts by their ranks: the score of a text is the sum of `weight / (k + rank)`. Nudge does not
+/// rank by it; the evaluations compare it with [`MatchEvidence`] (`tests/brain/orders`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OrderFusion {
-    /// Controls the difference between the first ranks: the larger `k`, the smaller the difference.
+    /// The constant in the formula. A larger `k` makes the difference between the first ranks smaller.
     pub k: f64,
-    /// The weight of the order by words.
+    /// The weight of the list that is ordered by words.
     pub words: f64,
-    /// The weight of the order by meaning.
+    /// The weight of the list that is ordered by meaning.
     pub meaning: f64,
 }
 
 impl OrderFusion {
-    /// The best weights of all that were tried on the questions of `tests/brain/`.
+    /// The weights that gave the best results on the questions of `tests/brain/`.
     pub const CHOSEN: Self = Self { k: 10.0, words: 0.3, meaning: 1.0 };
-    /// The weights of the brain's specification.
+    /// The weights that the brain's specification demands.
     pub const SPECIFIED: Self = Self { k: 60.0, words: 1.0, meaning: 1.0 };
 
-    /// Returns the score that both orders give to each text, as a share of the largest possible score. Each list has
-    /// the best text first. If one list is empty, the other has the whole weight.
+    /// Returns the merged score of each text, as a share of the largest possible score. Each list begins with its best
+    /// text. If one list is empty, the other one has the whole weight.
     ///
     /// ```
     /// use nudge_storage::rank::OrderFusion;
@@ -167,7 +168,7 @@ impl OrderFusion {
     }
 }
 
-/// Maps a weight of 0 or more to a number from 0 to 1.
+/// Maps a weight of 0 or more to a number from 0 to 1; `half` is the weight that gives 0.5.
 fn to_share(weight: f64, half: f64) -> f64 {
     weight / (weight + half)
 }

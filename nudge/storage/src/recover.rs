@@ -1,8 +1,8 @@
-//! Restores a backup: copies its rows into a new database that Nudge makes, which then replaces the contents of the
-//! present one.
+//! Restores a backup: copies its rows into a new database, and replaces the contents of the present database by the new
+//! one.
 //!
-//! The file may come from another program. A copy of its pages would contain its triggers, views and indexes, so only
-//! the values of its rows are copied.
+//! The backup may come from another program. Copying its pages would also copy its triggers, views and indexes, so
+//! Nudge copies only the values of its rows.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -21,26 +21,28 @@ use crate::fault::{DatabasePlace, TransactionFailure};
 use crate::foreign::{ForeignDatabase, ForeignLimits, UnfitDatabase};
 use crate::{check, open};
 
-/// The table in which SQLite keeps the last row number of other tables.
+/// The table in which SQLite stores the last row number of each table with `AUTOINCREMENT`.
 const NUMBERS: &str = "sqlite_sequence";
-/// Pause between two tries to replace the contents.
+/// Pause between two attempts to replace the contents.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Longest time for reading a backup.
 const MAX_TIME: Duration = Duration::from_mins(10);
-/// Size limit of one value, in bytes.
+/// Largest size of one value, in bytes.
 const MAX_VALUE_BYTES: i32 = 64 << 20;
-/// Limit of the bytes of all values, as a multiple of the file's size: a small number takes one byte in the file, and
-/// counts as eight.
+/// Limit for the bytes of all values, as a multiple of the file's size. The limit is large, because a small number
+/// takes one byte in the file and counts as eight bytes.
 const MAX_GROWTH: u64 = 16;
 
-/// Replaces the contents of a database, which may be damaged, by those of a copy. Other processes that have the
-/// database open see the new contents; no file is moved or removed. The old contents go into
-/// `backups/NAME-TIME-replaced.db`, or, when they are damaged, unchanged into `backups/NAME-TIME-damaged.db`. The
-/// function returns that path. Neither file is ever overwritten.
+/// Replaces the contents of a database, which may be damaged, by the rows of a copy. Other processes that have the
+/// database open see the new contents; no file is moved or removed.
+///
+/// The old contents go into `backups/NAME-TIME-replaced.db`, and the bytes of a damaged database into
+/// `backups/NAME-TIME-damaged.db`. The function never overwrites such a file. It returns the path of the file, or
+/// `None` when there were no old contents.
 ///
 /// # Errors
-/// `E_INVALID` when the copy is not of this kind of database, or belongs to another user; `E_UNAVAILABLE` when the copy
-/// is newer than this program, or the database is in use. Then nothing has changed.
+/// `E_INVALID` when the copy is of another kind of database or belongs to another user. `E_UNAVAILABLE` when the copy
+/// is newer than this program, or when the database is in use. After an error nothing has changed.
 pub fn restore_copy(opening: &DatabaseOpening<'_>, copy: &Path) -> Result<Option<PathBuf>> {
     let place = DatabasePlace { folder: opening.folder.create_folder()?, name: opening.app.name };
     let bad = |why: &str| Error::invalid(format!("The file {} {why}.", copy.display()));
@@ -84,7 +86,7 @@ pub fn restore_copy(opening: &DatabaseOpening<'_>, copy: &Path) -> Result<Option
     place.map_failure(open::create_file(&place).and_then(|()| {
         let mut into = open::connect_writer(&place, opening.wait)?;
         let kept = keep_replaced(&mut into, &place, opening.clock.now())?;
-        // The row numbers of a damaged file are unknown.
+        // Reads no row numbers from a damaged file.
         let given = read_sequences(&into).unwrap_or_default();
         open::empty_database(&into)?;
         let deadline = Instant::now() + opening.wait;
@@ -101,7 +103,7 @@ pub fn restore_copy(opening: &DatabaseOpening<'_>, copy: &Path) -> Result<Option
     }))
 }
 
-/// A new database of Nudge, in a file beside the backups. The file is removed when this value is dropped.
+/// A new database, in a temporary file beside the backups. Dropping the value removes the file.
 struct RecoveredDatabase {
     connection: Connection,
     app: &'static DatabaseKind,
@@ -119,7 +121,7 @@ impl Drop for MadeFile {
     }
 }
 
-/// The reason why a new database was not filled: a failure of the backup, or of the new database.
+/// The reason why copying the rows failed: the backup failed, or the new database failed.
 enum NotFilled {
     From(UnfitDatabase),
     Own(TransactionFailure),
@@ -132,7 +134,7 @@ impl From<rusqlite::Error> for NotFilled {
 }
 
 impl RecoveredDatabase {
-    /// Makes a database with the schema of a version, and without rows.
+    /// Creates an empty database with the schema of the given version.
     fn new(place: &DatabasePlace, app: &'static DatabaseKind, version: i64) -> Result<Self, TransactionFailure> {
         let path = place.folder.join(FOLDER);
         let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
@@ -142,7 +144,7 @@ impl RecoveredDatabase {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(path.join(&file.name), flags)?;
-        // The file is discarded when anything fails, so it needs no journal.
+        // The new file needs no journal: the caller discards it when anything fails.
         connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -152,7 +154,7 @@ impl RecoveredDatabase {
         }
         connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         connection.pragma_update(None, "user_version", version)?;
-        // Triggers would repeat changes that the rows already contain.
+        // Triggers stay off, because the copied rows already contain their changes.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         Ok(Self { connection, app, _file: file })
     }
@@ -170,7 +172,7 @@ impl RecoveredDatabase {
         }
         if tx.table_exists(None, NUMBERS)? {
             copy_rows(&tx, from, NUMBERS)?;
-            // Removes entries of foreign tables, and values that are not numbers.
+            // Removes row numbers of tables that do not exist here, and row numbers that are not integers.
             let own = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'";
             let sql = format!("DELETE FROM {NUMBERS} WHERE typeof(seq) != 'integer' OR name NOT IN ({own})");
             tx.execute(&sql, [])?;
@@ -213,7 +215,7 @@ fn copy_rows(tx: &Connection, from: &ForeignDatabase, table: &str) -> Result<(),
     match (read, failed) {
         (Err(unfit), _) => Err(NotFilled::From(unfit)),
         (Ok(()), None) => Ok(()),
-        // The backup has a row that violates a constraint of its own table.
+        // A row of the backup violates a constraint of its own table, so the backup is damaged.
         (Ok(()), Some(error)) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
             Err(NotFilled::From(UnfitDatabase::Damaged))
         }
@@ -234,7 +236,7 @@ pub(crate) fn read_sequences(c: &Connection) -> Result<Vec<(String, i64)>, Trans
     Ok(statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
 }
 
-/// Continues the row numbers of another database, and begins a new generation.
+/// Ensures that new rows get higher numbers than `given` says, and begins a new generation.
 pub(crate) fn continue_sequences(c: &mut Connection, given: &[(String, i64)]) -> Result<(), TransactionFailure> {
     let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
     give_no_number_again(&tx, given)?;
@@ -242,7 +244,8 @@ pub(crate) fn continue_sequences(c: &mut Connection, given: &[(String, i64)]) ->
     Ok(tx.commit()?)
 }
 
-/// Continues after these row numbers: code that has stored the number of a removed row must not find another row by it.
+/// Raises the last row number of each table to the given one. Code that has stored the number of a removed row must not
+/// find another row under that number.
 fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), TransactionFailure> {
     for (table, last) in given {
         if !c.table_exists(None, NUMBERS)? || !c.table_exists(None, table.as_str())? {
@@ -256,8 +259,8 @@ fn give_no_number_again(c: &Connection, given: &[(String, i64)]) -> Result<(), T
     Ok(())
 }
 
-/// Begins a new generation, so that code with cached rows notices that they are different. A file of an earlier version
-/// has no generation: the migration adds it.
+/// Begins a new generation, so that code that caches rows notices the change. In a file of an earlier version the table
+/// is missing, and the migration adds it with a new generation.
 fn begin_generation(c: &Connection) -> Result<(), TransactionFailure> {
     if c.table_exists(None, "generation")? {
         c.execute("UPDATE generation SET name = randomblob(16)", [])?;
@@ -265,7 +268,7 @@ fn begin_generation(c: &Connection) -> Result<(), TransactionFailure> {
     Ok(())
 }
 
-/// Returns the path of an existing file, without links on systems where that form is usual.
+/// Returns the absolute path of an existing file. On Unix it resolves links.
 fn real_path(path: &Path) -> std::io::Result<PathBuf> {
     path.metadata()?;
     if cfg!(unix) { path.canonicalize() } else { std::path::absolute(path) }

@@ -1,8 +1,8 @@
-//! Each cache, such as the index of a checkout, lies in its own folder. A file there holds the path of the root, the
-//! folder that the cache describes.
+//! Manages caches of folders, such as the index of a checkout. Each cache has its own folder, and a file in it holds
+//! the path of the root: the folder that the cache describes.
 //!
-//! Worktrees and clones appear and disappear. The cache of a missing root is removed when it has not been opened for a
-//! month; so a root on a disk that is absent for a while keeps its cache.
+//! Users add and remove worktrees and clones. If the root of a cache is missing and the cache has not been opened for a
+//! month, Nudge removes the cache. So the cache of a root on a disk that is away for a while stays.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -11,18 +11,18 @@ use std::time::{Duration, SystemTime};
 
 use nudge_os::foreign::{self, LinkPolicy};
 
-/// The file that holds the path of the root. The modification time of the file is the time at which the cache was last
-/// opened.
+/// The name of the file that holds the path of the root. The modification time of this file is the time at which a
+/// process last opened the cache.
 const ROOT_FILE: &str = "root";
-/// Longest path of a root that is read, in bytes.
+/// Length limit for the path of a root that is read, in bytes.
 const MAX_ROOT_BYTES: u64 = 16 << 10;
-/// Time for which an unused cache of a missing root is kept.
+/// Time for which a cache is kept when its root is missing and no process opens the cache.
 const MAX_ORPHAN_AGE: Duration = Duration::from_hours(30 * 24);
 
-/// Notes the root of the cache in `folder`, and that the cache is opened now. Ignores write errors: a cache without a
-/// note stays.
+/// Writes the path of the root into the cache in `folder`, which also sets the time of the last opening. Write errors
+/// are ignored: a cache without this file is never removed.
 pub fn note_root(folder: &Path, root: &Path) {
-    // A path that is not UTF-8 is not noted.
+    // Skips a path that is not UTF-8.
     if let Some(root) = root.to_str() {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -32,9 +32,9 @@ pub fn note_root(folder: &Path, root: &Path) {
     }
 }
 
-/// Removes the caches in `caches`, one folder each, whose roots are missing and that were not opened for a month before
-/// `now`. Returns the removed folders. A cache without the path of a root stays, and so does a cache that cannot be
-/// removed.
+/// Removes the caches in the folder `caches` whose roots are missing and that no process has opened in the month before
+/// `now`. Each subfolder is a cache. Returns the removed folders. A cache stays if it has no path of a root or cannot
+/// be removed.
 pub fn remove_orphans(caches: &Path, now: SystemTime) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(caches).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());

@@ -1,8 +1,9 @@
-//! Full-text search: finds the texts that hold words of a question, and computes the share of the question in each.
+//! Finds the texts that hold words of a question by full-text search, and computes which share of the question each
+//! text holds.
 //!
-//! A source has an FTS5 table with porter stems, and may have two more: the vocabulary of the first, which finds
-//! misspelt words, and one of trigrams over the beginning of each text ([`head`]), which finds parts of words. A
-//! question is never read as FTS5's syntax: words are quoted one by one.
+//! A source has an FTS5 table with porter stems, and may have two more tables. A vocabulary of the first table finds
+//! misspelt words. A table of trigrams over the beginning of each text ([`head`]) finds parts of words. The search
+//! quotes each word, so FTS5 never reads a question as query syntax.
 //!
 //! ```
 //! use nudge_storage::rusqlite::Connection;
@@ -48,26 +49,26 @@ pub use grams::{head, trigrams};
 pub use known::TextIndexCache;
 pub use words::QuestionWords;
 
-/// Largest number of a question's words to search, which are the rarest ones.
+/// Largest number of words of a question that are searched. If there are more, the rarest ones are searched.
 const MAX_WORDS: usize = 16;
-/// A word that more than one of so many texts hold is common: it says little and costs most, so the search leaves it
-/// out.
+/// A word is common when more than one of this many texts holds it. The search leaves common words out, because they
+/// say little and take the most time.
 pub const COMMON_SHARE: usize = 3;
-/// With fewer texts than this, no word is left out as common.
+/// Number of texts from which common words are left out. With fewer texts, every word is searched.
 const MIN_TEXTS: usize = 64;
-/// Number of words that are searched even if they are common.
+/// Number of words that are searched even if all are common.
 const MIN_WORDS: usize = 2;
-/// Weight of a word that was found only by similar terms.
+/// Factor for the weight of a word for which only similar terms were found.
 const NEAR: f64 = 0.75;
 
-/// The FTS5 tables that a search looks into.
+/// The FTS5 tables of a source that a search uses.
 #[derive(Debug)]
 pub struct FullText {
-    /// The table, with porter stems and with the sizes of its columns (FTS5 keeps them by default).
+    /// The name of the table with porter stems. It must store the sizes of its columns, as FTS5 does by default.
     pub table: &'static str,
-    /// The weight of a word in each column.
+    /// The weight of a word in each column, in the order of the columns.
     pub weights: &'static [f64],
-    /// The table of its terms, `fts5vocab(table, 'row')`. Without it, misspelt words are not found.
+    /// The name of the table of the terms, `fts5vocab(table, 'row')`. With `None`, the search finds no misspelt words.
     pub vocabulary: Option<&'static str>,
 }
 
@@ -76,26 +77,26 @@ pub struct FullText {
 pub struct FoundTexts {
     /// The words that were searched, in the order of the question. Common words are left out.
     pub words: Vec<QueryWord>,
-    /// The texts, by their row.
+    /// The texts, by row number.
     pub rows: HashMap<i64, HeldWords, RandomState>,
 }
 
 impl FoundTexts {
-    /// Returns the words of the question that a text holds. A text that was found only by meaning has no words and no
-    /// weight.
+    /// Returns the words of the question that the text `id` holds. The result is empty, with weight 0, for a text that
+    /// the search did not find.
     pub fn held_words(&self, id: i64) -> HeldWords {
         self.rows.get(&id).copied().unwrap_or_default()
     }
 
-    /// Returns the words that a text holds, in the spelling of the question.
+    /// Returns the words that a text holds, as the question spells them.
     pub fn words_of<'a>(&'a self, held: &HeldWords) -> impl Iterator<Item = &'a str> {
         let bits = held.words;
         let held = self.words.iter().enumerate().filter(move |(index, _)| bits & 1 << index != 0);
         held.map(|(_, asked)| asked.word.as_str())
     }
 
-    /// Weighs the words of all texts, which takes twice as long as finding them. Both results are cached until the next
-    /// change of the index.
+    /// Adds the FTS5 weight of the words to all texts, which takes twice as long as finding the texts. `known` caches
+    /// the texts and the weights until the index changes.
     ///
     /// # Errors
     /// SQLite's errors.
@@ -112,17 +113,17 @@ impl FoundTexts {
 /// A word of a question, and the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryWord {
-    /// The word in the spelling of the question.
+    /// The word as the question spells it.
     pub word: String,
-    /// The number of texts that hold the word, or a term near it.
+    /// The number of texts that hold the word, or one of the terms in `near`.
     pub texts: usize,
-    /// The terms that replace the word when no text holds the word itself. For a script without spaces, the clauses
-    /// that contain the word.
+    /// The terms that replace the word when no text holds it. For a script without spaces, the clauses that contain the
+    /// word.
     pub near: Vec<String>,
 }
 
 impl QueryWord {
-    /// Returns the FTS5 query for `MATCH`.
+    /// Returns the FTS5 query, which follows `MATCH` in a statement.
     fn to_query(&self) -> String {
         if self.near.is_empty() {
             return quote_word(&self.word);
@@ -130,40 +131,41 @@ impl QueryWord {
         self.near.iter().map(|near| quote_word(near)).collect::<Vec<_>>().join(" OR ")
     }
 
-    /// Returns true when the word is a name that some text holds letter by letter.
+    /// Returns true when the word is a name and some text holds it letter by letter.
     fn is_held_name(&self) -> bool {
         self.texts > 0 && self.near.is_empty() && words::is_name(&self.word)
     }
 
-    /// Returns the word's weight, which is lower when near terms replace the word.
+    /// Returns the weight of the word; near terms lower it.
     fn compute_worth(&self) -> f64 {
         if self.near.is_empty() || near::is_part_of_clauses(&self.word) { 1.0 } else { NEAR }
     }
 }
 
-/// The part of a question that a text holds.
+/// The share of a question that a text holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct HeldWords {
-    /// The sum of the FTS5 weights of the held words, 0 or more; 0 until they are [weighed](FoundTexts::weigh_all).
+    /// The sum of the FTS5 weights of the held words, 0 or more. It is 0 before [`FoundTexts::weigh_all`].
     pub bm25: f64,
-    /// The share of the question that the text holds, with rare words weighing more: 0 to 1.
+    /// The share of the question's words that the text holds, 0 to 1. Rare words weigh more.
     pub coverage: f64,
-    /// The share of the question's names that the text holds letter by letter, weighed in the same way.
+    /// The share of the question's names that the text holds letter by letter, 0 to 1. Rare names weigh more.
     pub names: f64,
-    /// The held words, as one bit for each.
+    /// The held words: bit `n` stands for the word `n` of [`FoundTexts::words`].
     words: u32,
 }
 
-/// A word to search, and the texts that hold it.
+/// A word of the question, with the texts that hold it.
 struct SearchTerm {
     asked: QueryWord,
     rows: Arc<[i64]>,
 }
 
-/// Finds the texts that hold any of the words. There is no limit, because the caller ranks them by more than words.
+/// Finds all texts that hold any of the words. The number of results has no limit, because the caller ranks the texts
+/// by more than words.
 ///
-/// The first search after a change takes as long as reading the texts of each word once. Words that no text holds take
-/// a few milliseconds more with 20,000 terms.
+/// The first search after a change of the index reads the list of texts of each word. Words that no text holds take a
+/// few milliseconds more with 20,000 terms.
 ///
 /// # Errors
 /// SQLite's errors.
@@ -198,7 +200,7 @@ pub fn search(
     Ok(found)
 }
 
-/// Returns the words to search, in the order of the question.
+/// Returns the words that are searched, in the order of the question.
 fn find_terms(
     c: &Connection,
     full_text: &FullText,
@@ -217,7 +219,7 @@ fn find_terms(
     look_near(c, full_text, known, &mut terms)?;
     let mut by_rarity: Vec<_> = (0..terms.len()).collect();
     if terms.iter().filter(|term| term.asked.texts <= many).count() < MIN_WORDS {
-        // There are too few rare words, so the rarest of the common ones are needed too.
+        // Too few words are rare, so the loop also finds the texts of the common ones.
         for SearchTerm { asked, rows } in terms.iter_mut().filter(|term| term.asked.texts > many) {
             *rows = known.find_matching(c, full_text, &asked.to_query())?;
             asked.texts = rows.len();
@@ -231,8 +233,8 @@ fn find_terms(
     Ok(terms)
 }
 
-/// Replaces words of scripts without spaces by the clauses that contain them, and other words that no text holds by
-/// near terms.
+/// Replaces each word of a script without spaces by the clauses that contain it. Replaces each other word that no text
+/// holds by near terms.
 fn look_near(
     c: &Connection,
     full_text: &FullText,
@@ -264,7 +266,7 @@ fn count_texts(c: &Connection, table: &str) -> rusqlite::Result<usize> {
     Ok(from_count(count))
 }
 
-/// Returns the texts that match the query, and the weight of its words in each.
+/// Returns the row numbers of the texts that match the query, each with the weight of the query's words.
 fn read_weights(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::Result<Vec<(i64, f64)>> {
     let weights = full_text.weights.iter().map(|weight| format!("{weight:?}"));
     let bm25 = std::iter::once(full_text.table.to_owned()).chain(weights).collect::<Vec<_>>().join(", ");
@@ -273,13 +275,13 @@ fn read_weights(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::
     statement.query_map([query], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// Returns the texts that match the query.
+/// Returns the row numbers of the texts that match the query.
 fn find_matching(c: &Connection, full_text: &FullText, query: &str) -> rusqlite::Result<Vec<i64>> {
     let mut statement = c.prepare_cached(&format!("SELECT rowid FROM {0} WHERE {0} MATCH ?1", full_text.table))?;
     statement.query_map([query], |row| row.get(0))?.collect()
 }
 
-/// Quotes a word, so that FTS5 reads any characters in it as text.
+/// Quotes a word, so that FTS5 reads none of its characters as syntax.
 fn quote_word(word: &str) -> String {
     format!("\"{}\"", word.replace('"', "\"\""))
 }

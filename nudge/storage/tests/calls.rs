@@ -1,4 +1,4 @@
-//! Reading and writing: refused calls, waits, calls with a key, and changes of other processes.
+//! Tests reading and writing: refused calls, waits, calls with a key, and changes by other processes.
 
 mod kit;
 
@@ -27,7 +27,7 @@ fn a_refused_change_changes_nothing() {
         Err::<(), _>(Error::conflict("It has another version; read it again.").into())
     });
     assert_eq!(conflict.unwrap_err(), Error::conflict("It has another version; read it again."));
-    // The error for SQLite's refusal leaves out SQLite's message, which contains values.
+    // The error leaves out SQLite's message, because that message contains values.
     let word = ["pass", "word-x7Kq"].concat();
     let of_sqlite = |sql: &str| {
         let refused = db.write(|tx| {
@@ -50,7 +50,7 @@ fn a_refused_change_changes_nothing() {
         TransactionFailure::from(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(1), Some(word.clone())));
     assert!(!format!("{failed:?}").contains(&word), "{failed:?}");
     assert_eq!(count(&db), 0);
-    // A panic commits nothing, and the next write works.
+    // A write that panics commits nothing, and the next write works.
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         db.write(|tx| -> Result<(), TransactionFailure> {
             tx.execute(insert, [])?;
@@ -62,7 +62,7 @@ fn a_refused_change_changes_nothing() {
     assert_eq!(titles(&db), ["two"]);
 }
 
-/// The test limits the number of the file's pages.
+/// The test sets a limit for the number of pages of the file.
 #[test]
 fn a_database_that_cannot_grow_changes_nothing() {
     let desk = Desk::new();
@@ -130,7 +130,7 @@ fn who_waits_too_long_is_refused() {
     other.execute_batch("COMMIT").unwrap();
     add(&db, "one").unwrap();
     db.write(|_| {
-        // The thread that reads gets this error too; otherwise it would wait for itself.
+        // The thread that already reads gets this error too; otherwise it would wait for itself forever.
         busy(add(&db, "two").unwrap_err());
         Ok(())
     })
@@ -146,7 +146,7 @@ fn who_waits_too_long_is_refused() {
     assert_eq!(titles(&db), ["one"]);
 }
 
-/// A connection that could not be opened uses no slot of the pool.
+/// When a connection cannot be opened, the pool still has all its slots for later calls.
 #[test]
 fn who_cannot_read_takes_no_place_from_others() {
     let desk = Desk::new();
@@ -194,7 +194,7 @@ fn changes_of_others_are_seen() {
     add(&db, "two").unwrap();
     let third = db.read_change_number().unwrap();
     assert!(first != second && second != third, "{first} {second} {third}");
-    // The number can be read even during a change.
+    // Reading the number works even while a write runs.
     db.write(|_| {
         assert_eq!(db.read_change_number().unwrap(), third);
         Ok(())
@@ -202,7 +202,7 @@ fn changes_of_others_are_seen() {
     .unwrap();
 }
 
-/// A fence that refuses while a change is made.
+/// A fence that begins to refuse while a change is made.
 struct Falls(AtomicBool);
 
 impl Fence for Falls {
@@ -226,7 +226,7 @@ fn nothing_is_acknowledged_behind_a_fence_that_fell() {
     assert_eq!(titles(&db), ["one"]);
 }
 
-/// A source that carries out a call with a key once.
+/// A source that carries out each call with a key once.
 struct Notes(Db);
 
 static TABLE: MethodTable<Notes> = MethodTable(&[&ADD, &REFUSE]);
@@ -283,13 +283,13 @@ fn a_call_with_a_key_is_made_once() {
     for _ in 0..2 {
         call(&notes, None, "nudge.notes.add", &json!({})).unwrap();
     }
-    // A refused call leaves no key.
+    // A refused call stores no key, so it is refused again.
     for _ in 0..2 {
         let refused = call(&notes, Some("c"), "nudge.notes.refuse", &json!({})).unwrap_err();
         assert_eq!(refused.message(), "It is refused.");
     }
     assert_eq!(add("c", json!({})).unwrap(), r#"{"id":5,"not":null}"#);
-    // Another process finds the stored answers too.
+    // A second connection, which stands for another process, finds the stored answers too.
     let other = Notes(desk.open(&OLD));
     assert_eq!(call(&other, Some("a"), "nudge.notes.add", &json!({"x": 1})).unwrap(), first);
     assert_eq!(count(&notes.0), 5);
@@ -329,7 +329,7 @@ fn a_key_is_known_for_an_hour_and_among_1024() {
     assert_ne!(again, first, "the hour is over");
     assert_eq!(add("first"), again, "and another begins");
     let answers: Vec<_> = (0..1_100).map(|number| add(&number.to_string())).collect();
-    // Old keys are removed in groups.
+    // Old keys are removed in groups of 64.
     let kept = keys().unwrap();
     assert!((1_024..1_024 + 64).contains(&kept), "{kept}");
     let forgotten = 1_100 - usize::try_from(kept).unwrap();

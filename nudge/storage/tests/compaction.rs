@@ -1,4 +1,5 @@
-//! A file is rewritten while other connections write: no acknowledged change is lost, and no deleted text is left.
+//! Tests that a file is rewritten while other connections write: no acknowledged change is lost, and no deleted text is
+//! left.
 
 mod kit;
 
@@ -9,12 +10,12 @@ use std::time::Duration;
 use kit::{Desk, FORGETTING, SetAtEnd, add, count, titles};
 use nudge_storage::{Db, mark_compaction};
 
-/// Number of compactions while others write.
+/// Number of compactions while other connections write.
 const ROUNDS: u32 = 20;
-/// The title of a note that is deleted with a compaction.
+/// The title of a note that the test deletes and compacts away.
 const SECRET: &str = "zyzzyvatron";
 
-/// Opens a database that contains deleted text.
+/// Opens a database file that still contains deleted text.
 fn open_with_deleted(desk: &Desk) -> Db {
     let db = desk.open(&FORGETTING);
     for number in 0..200 {
@@ -30,15 +31,16 @@ fn open_with_deleted(desk: &Desk) -> Db {
     db
 }
 
-/// Counts the files in the folder that contain the secret. FTS5 stores only the part of a word that differs from the
-/// word before it, so only a part of the secret is searched.
+/// Counts the files in the folder that contain the secret. The function searches only the end of the secret, because
+/// FTS5 stores only the part of a word that differs from the word before it.
 fn holders(desk: &Desk) -> usize {
     let files = fs::read_dir(desk.folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let texts = files.filter(|path| path.is_file()).map(|path| fs::read(path).unwrap());
     texts.filter(|text| text.windows(6).any(|part| part == b"vatron")).count()
 }
 
-/// Promise (storage): Deleted text leaves a file that others have open and write, and nothing that they saved is lost.
+/// Promise (storage): Compaction removes deleted text from a file that others have open and write, and loses none of
+/// their changes.
 #[test]
 fn the_contents_are_replaced_under_all_who_have_it_open() {
     let desk = Desk::new();

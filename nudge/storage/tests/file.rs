@@ -1,4 +1,4 @@
-//! The database file: owner, access, versions, damage.
+//! Tests the database file: owner, access, versions, damage.
 
 mod kit;
 
@@ -61,14 +61,14 @@ fn a_read_ends_with_its_call() {
     assert_eq!(count(&db), 1, "the connection serves the next call");
 }
 
-/// Earlier versions have a bug that damages files in WAL mode.
+/// Before version 3.51.3, SQLite has a bug that damages files in WAL mode.
 #[test]
 fn sqlite_is_new_enough() {
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
 }
 
-/// Promise (storage): A database, its log and its copies are readable by their user alone, and a planted file is
-/// refused.
+/// Promise (storage): Only the user can read a database, its log and its copies, and Nudge refuses a file that another
+/// user planted.
 #[cfg(unix)]
 #[test]
 fn all_files_are_this_users_alone() {
@@ -142,7 +142,7 @@ fn a_database_of_another_program_is_left_alone() {
         theirs.pragma_update(None, "user_version", version).unwrap();
         theirs.pragma_update(None, "journal_mode", "wal").unwrap();
         theirs.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE t(x); INSERT INTO t VALUES(1)").unwrap();
-        // The log stays, as after a kill of the process.
+        // The log stays, as it does after a kill of the process.
         theirs.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
         drop(theirs);
         let both = || ["notes.db", "notes.db-wal"].map(|name| fs::read(desk.folder.path().join(name)).unwrap());
@@ -199,7 +199,7 @@ fn a_copy_for_each_day_on_which_something_changed() {
     count(&db);
     assert_eq!(desk.backups(), three, "a look makes none");
     assert_eq!(count_in(&db.newest_backup().unwrap()), 10, "what was there before the first change of the day");
-    // Another process finds the copy of the day, and makes no second one.
+    // Another process finds the copy of the day and makes no second one.
     let other = desk.open(&OLD);
     let copies = desk.folder.path().join("backups");
     let mine = copies.join("notes-mine.db");
@@ -223,10 +223,9 @@ fn a_copy_for_each_day_on_which_something_changed() {
     assert_eq!(count_in(&db.newest_backup().unwrap()), 12);
 }
 
-/// A copy's name has the time of its making, and the clock may have been wrong then.
+/// The name of a copy has the date on which it was made, and the clock may have been wrong then.
 ///
-/// Promise (storage): A copy of the records from before a clock was wrong stays, and each day after that has its
-/// copy.
+/// Promise (storage): Copies from the time before a wrong clock stay, and each later day gets its copy.
 #[test]
 fn three_days_of_a_clock_that_is_ahead_remove_no_copy_from_before() {
     let desk = Desk::new();
@@ -251,7 +250,7 @@ fn three_days_of_a_clock_that_is_ahead_remove_no_copy_from_before() {
     assert_eq!(desk.backups().len(), 4, "{:?}", desk.backups());
 }
 
-/// A session corrects the date of a wrong clock.
+/// A session uses plausible dates, so a clock that is wrong for seconds causes no copy.
 #[test]
 fn a_clock_that_is_ahead_for_seconds_makes_no_copy() {
     let desk = Desk::new();
@@ -339,7 +338,7 @@ fn damage(desk: &Desk, table: &str) {
     file.write_all(&[0xa5; 600]).unwrap();
 }
 
-/// Promise (storage): Nudge leaves a file as it is when it is damaged, newer or of another program.
+/// Promise (storage): Nudge does not change a file that is damaged, newer, or of another program.
 #[test]
 fn damage_is_told_and_nothing_is_moved() {
     let desk = Desk::new();
@@ -375,7 +374,7 @@ fn damage_is_told_and_nothing_is_moved() {
     db.close().unwrap();
     assert!(fs::read(desk.path()).unwrap() == before, "as it was");
 
-    // Another connection has the database open meanwhile.
+    // Another connection has the database open during the restore.
     let other = desk.open(&OLD);
     let kept = restore_copy(&desk.opening(&OLD), &backup).unwrap().unwrap();
     assert!(kept.to_string_lossy().ends_with("-damaged.db") && fs::read(kept).unwrap() == before, "byte for byte");
@@ -397,23 +396,24 @@ fn a_copy_is_put_back_over_whatever_is_there() {
     add(&desk.open(&OLD), "two").unwrap();
     let first = restore_copy(&desk.opening(&OLD), &copy).unwrap().unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one"]);
-    // A second replacement in the same second keeps the first file, which may be the only copy of its contents.
+    // A second restore in the same second does not overwrite the first saved file, which may be the only copy of its
+    // contents.
     let second = restore_copy(&desk.opening(&OLD), &copy).unwrap().unwrap();
     assert_ne!(first, second);
     restore_copy(&desk.opening(&OLD), &first).unwrap();
     assert_eq!(titles(&desk.open(&OLD)), ["one", "two"], "a mistake can be taken back");
-    // There is no database here yet; opening it runs the missing migrations.
+    // Restores into a folder without a database; the next opening runs the missing migrations.
     let new = Desk::new();
     restore_copy(&new.opening(&NEW), &copy).unwrap();
     assert_eq!(titles(&new.open(&NEW)), ["one"]);
-    // The schema is older than the one with which the file was opened; the next process runs the migrations.
+    // Restores an older schema while the database is open; the next process runs the migrations.
     let db = new.open(&NEW);
     restore_copy(&new.opening(&NEW), &copy).unwrap();
     let refused = add(&db, "two").unwrap_err();
     assert!(refused.message().ends_with("was replaced by one of an earlier version; start nudge again."), "{refused}");
 }
 
-/// Code that stores row numbers must not find other rows by them.
+/// Code that has stored row numbers must not find other rows under these numbers after a restore.
 #[test]
 fn what_is_put_back_is_of_another_generation_and_gives_no_number_again() {
     static MARKED: DatabaseKind = app(&[KEYS, FIRST, GENERATION], DataRetention::Data);
@@ -474,7 +474,7 @@ fn only_a_sound_copy_of_the_same_kind_is_put_back() {
     assert_eq!(refused(&path_of("newer.db")), "was written by a newer nudge; update this one.");
 }
 
-/// The schema of a copy from another program may contain anything.
+/// A copy from another program may have anything in its schema.
 #[test]
 fn a_copy_brings_rows_and_nothing_else() {
     let desk = Desk::new();
@@ -506,7 +506,7 @@ fn a_copy_brings_rows_and_nothing_else() {
     assert_eq!(found.rows.len(), 2, "the index was made of the rows");
     assert!(names(&desk.folder.path().join("backups")).iter().all(|name| !name.contains("recovered")));
     drop(db);
-    // A view has the name of the table.
+    // A view takes the name of the table.
     raw(&copy).execute_batch("DROP TABLE note; CREATE VIEW note AS SELECT * FROM endless").unwrap();
     let refused = restore_copy(&desk.opening(&OLD), &copy).unwrap_err();
     assert!(refused.message().contains("is not a database, or is damaged"), "{refused}");
@@ -515,7 +515,7 @@ fn a_copy_brings_rows_and_nothing_else() {
 
 static NOTES: FullText = FullText { table: "note_fts", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 
-/// A damaged index holds no data of its own, so it is rebuilt, and the search goes on.
+/// A damaged index holds no data of its own, so Nudge rebuilds it and repeats the search.
 #[test]
 fn a_damaged_index_mends_itself() {
     let desk = Desk::new();
@@ -527,7 +527,7 @@ fn a_damaged_index_mends_itself() {
         .unwrap();
     assert!(found.rows[&1].coverage > 0.99, "{found:?}");
     assert_eq!(db.check().unwrap(), nudge_storage::DatabaseHealth::default());
-    // An index that can be read but is wrong is found by the check.
+    // The check also finds an index that can be read but is wrong.
     raw(&desk.path()).execute_batch("INSERT INTO note_fts(note_fts) VALUES('delete-all')").unwrap();
     let health = db.check().unwrap();
     assert!(health.is_sound() && health.rebuilt == ["note_fts"], "{health:?}");
@@ -547,7 +547,7 @@ fn a_damaged_cache_is_emptied() {
     desk.clock.advance_by(24 * kit::HOUR);
     add(&db, "two").unwrap();
     assert!(desk.backups().is_empty());
-    // A cache that its source finds useless is emptied while other connections have it open.
+    // A source empties its cache while other connections have it open.
     let other = desk.open(&CACHE);
     db.begin_anew().unwrap();
     assert_eq!((count(&db), count(&other)), (0, 0));
@@ -558,7 +558,7 @@ fn a_damaged_cache_is_emptied() {
     assert!(data.begin_anew().unwrap_err().message().contains("never emptied"));
 }
 
-/// `SQLite` makes only a log beside the file, and the log does not grow without limit.
+/// `SQLite` makes only the log and its index beside the file, and the log does not grow without limit.
 #[test]
 fn the_log_is_cut_at_the_end_and_daily() {
     let desk = Desk::new();
@@ -580,9 +580,9 @@ fn the_log_is_cut_at_the_end_and_daily() {
     assert_eq!(log(), 0);
 }
 
-/// The test reads the list of descriptors in `/proc`; the code is the same on other systems.
+/// The test reads the descriptors from `/proc`, which only Linux has; the tested code is the same on all systems.
 ///
-/// Promise (storage): The database file keeps its locks: only the engine opens it.
+/// Promise (storage): Only SQLite opens the database file, so the process never loses the locks of the file.
 #[cfg(target_os = "linux")]
 #[test]
 fn sqlite_alone_opens_the_file() {
@@ -608,7 +608,7 @@ fn sqlite_alone_opens_the_file() {
     db.backup(&desk.folder.path().join("mine.db")).unwrap();
     db.newest_backup().unwrap();
     assert_eq!(open(), 4);
-    // SQLite keeps descriptors that close early until no lock can be lost, and uses them again.
+    // SQLite keeps a descriptor open until closing it can drop no lock, and uses it again.
     let after = || {
         db.check().unwrap();
         desk.try_open(&OLD).unwrap();
@@ -620,7 +620,7 @@ fn sqlite_alone_opens_the_file() {
     assert_eq!(open(), 0);
 }
 
-/// The parent folder allows no new files; the opening leaves no part behind.
+/// The parent folder allows no new files, and the failed opening leaves no file behind.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_place_without_room_for_a_folder_is_refused() {
@@ -629,7 +629,7 @@ fn a_place_without_room_for_a_folder_is_refused() {
     assert!(refused.message().starts_with("The folder /proc/self/nudge cannot be made ("), "{refused}");
 }
 
-/// A path is never read as a URI, whatever characters it has.
+/// SQLite must never read a path as a URI, whatever characters the path has.
 #[cfg(unix)]
 #[test]
 fn names_are_no_addresses() {

@@ -1,4 +1,4 @@
-//! Databases of other programs: the rows that are read, and the files that are refused.
+//! Tests databases of other programs: which rows are read, and which files are refused.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ fn limits() -> ForeignLimits {
     }
 }
 
-/// Makes a file with a script, which may also write to the schema table.
+/// Makes a database file with an SQL script, which may also write to the schema table.
 fn made(folder: &Path, script: &str) -> PathBuf {
     let path = folder.join("theirs.db");
     let c = Connection::open(&path).unwrap();
@@ -29,7 +29,7 @@ fn made(folder: &Path, script: &str) -> PathBuf {
     path
 }
 
-/// Reads the texts of the column `x` of the table `t`.
+/// Reads the texts in column `x` of table `t`.
 fn texts(path: &Path, limits: &ForeignLimits) -> Result<Vec<String>, UnfitDatabase> {
     let mut texts = Vec::new();
     ForeignDatabase::open(path, LinkPolicy::Refused, ForeignLog::Read, limits)?.for_each_row(
@@ -56,7 +56,7 @@ fn only_ordinary_tables_are_read() {
         "CREATE TABLE t(y, x AS (hex(zeroblob(1000000))))".to_owned(),
         "CREATE TABLE t(y)".to_owned(),
         "CREATE TABLE u(x)".to_owned(),
-        // Rows of the schema table whose columns disagree with their statements; SQLite uses the statements.
+        // Makes schema rows whose columns disagree with their SQL text; SQLite uses the SQL text.
         disguised("t", &format!("CREATE VIEW t(x) AS {ENDLESS}")),
         disguised("u", &format!("CREATE VIEW t(x) AS {ENDLESS}")),
         disguised("t", "CREATE VIRTUAL TABLE t USING fts5(x)"),
@@ -107,7 +107,8 @@ fn every_read_has_limits() {
     assert!(matches!(texts(&path, &limits()), Err(UnfitDatabase::NotADatabase)));
 }
 
-/// A file that its own program has open is read with its log. Reading waits for the end of a change.
+/// A file that its own program has open is read with its log. The read waits until that program has finished its
+/// change.
 #[test]
 fn a_file_in_use_is_read_and_nothing_is_made_beside_it() {
     let folder = tempfile::tempdir().unwrap();

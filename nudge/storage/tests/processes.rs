@@ -1,7 +1,7 @@
-//! Many processes with one file: killed, of two versions, on a full disk. Each process is this program, started again
-//! with a role.
+//! Tests many processes that use one file: killed processes, two versions, a full disk. The test starts its own program
+//! again with a role for each process.
 //!
-//! `NUDGE_STORAGE_KILLS=480 cargo test -p nudge-storage --test processes kills` kills 480 processes.
+//! To kill 480 processes: `NUDGE_STORAGE_KILLS=480 cargo test -p nudge-storage --test processes kills`.
 
 mod kit;
 
@@ -19,9 +19,9 @@ use nudge_core::service::{CallIdentity, Caller};
 use nudge_core::source::DataDir;
 use nudge_storage::{DatabaseKind, DatabaseOpening, Db, mark_compaction};
 
-/// The environment variable with the role of a started process.
+/// The environment variable that holds the role of a started process.
 const ROLE: &str = "NUDGE_STORAGE_ROLE";
-/// Number of processes that are killed in a run of each mode.
+/// Number of processes that a run kills in each mode.
 const KILLS: usize = 48;
 
 fn main() -> ExitCode {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Plays the role of a started process, and prints a line after each action.
+/// Acts in the role of a started process, and prints a line after each action.
 fn play(role: &str, args: &[&str]) {
     let folder = DataDir::new(args[0]);
     let open = |app: &'static DatabaseKind| Db::open(&DatabaseOpening::new(&folder, app));
@@ -128,7 +128,7 @@ fn play(role: &str, args: &[&str]) {
     }
 }
 
-/// Prints a line in one write, so that its reader never sees a part of it.
+/// Prints a line in one write, so that the reader never sees a part of the line.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
@@ -149,10 +149,10 @@ fn once(db: &Db, key: &str) -> String {
     db.write_once(caller, add).unwrap().result.get().to_owned()
 }
 
-/// A started process.
+/// A process that this test has started.
 struct Actor {
     child: Child,
-    /// `None` when another thread reads the lines.
+    /// The lines that the process prints; `None` when another thread reads them.
     lines: Option<Lines<BufReader<ChildStdout>>>,
     stdin: Option<ChildStdin>,
 }
@@ -174,7 +174,7 @@ impl Actor {
         self.lines.as_mut().unwrap().next().expect("a line").unwrap()
     }
 
-    /// Returns the remaining lines, after a successful end.
+    /// Waits for a successful end, and returns the remaining lines.
     fn rest(mut self) -> Vec<String> {
         drop(self.stdin.take());
         let lines = self.lines.take().into_iter().flatten().map(Result::unwrap).collect();
@@ -203,7 +203,7 @@ fn kills_lose_nothing_that_was_not_flushed() {
     kills("normal", &CACHE);
 }
 
-/// Runs four writers, and kills one after the other during its writes.
+/// Runs four writers at a time, and kills one after another during its writes.
 fn kills(mode: &str, app: &'static DatabaseKind) {
     let kills = std::env::var("NUDGE_STORAGE_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let desk = Desk::new();
@@ -213,7 +213,7 @@ fn kills(mode: &str, app: &'static DatabaseKind) {
         let mut actor = Actor::start("write", &[folder(&desk), mode, &format!("w{number}")]);
         let (lines, sender) = (actor.lines.take().unwrap(), sender.clone());
         readers.push(std::thread::spawn(move || {
-            // The last line may be incomplete; then its change was not acknowledged.
+            // The last line may be incomplete. Then its change was not acknowledged.
             lines.map_while(Result::ok).for_each(|line| sender.send(line).unwrap());
         }));
         actor
@@ -245,7 +245,7 @@ fn kills(mode: &str, app: &'static DatabaseKind) {
     println!("{mode}: {kills} kills, {} acknowledged, 0 lost, {} there", told.len(), there.len());
 }
 
-/// A generator of numbers that are the same in every run.
+/// A random number generator that gives the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -272,7 +272,7 @@ fn first_opens_at_once() {
 fn migrations_at_once() {
     for _ in 0..5 {
         let desk = Desk::new();
-        // The other processes have the system's clock.
+        // The other processes use the system's clock, so this one does too.
         desk.clock.jump_by(SystemClock.now() - kit::NOON);
         add(&desk.open(&OLD), "old").unwrap();
         at_once(&desk, "new");
@@ -292,7 +292,7 @@ fn at_once(desk: &Desk, version: &str) {
     }
 }
 
-/// A process goes on with the version with which it was started, after another process has migrated the file.
+/// A process continues with its own version after another process has migrated the file.
 fn two_versions_at_once() {
     let desk = Desk::new();
     let mut old = Actor::start("old", &[folder(&desk)]);
@@ -311,9 +311,9 @@ fn two_versions_at_once() {
     assert_eq!(titles(&desk.open(&NEW)), ["of the new one", "of the old one"]);
 }
 
-/// A process dies between a change and its answer, or before the change; the next process gets the call again.
+/// A process dies before a change, or between the change and its answer. The next process gets the same call again.
 ///
-/// Promise (storage): The file holds the key of a call together with its change, or neither.
+/// Promise (storage): The file holds a change together with the key of its call, or neither of them.
 fn a_key_sent_again_after_a_kill() {
     let desk = Desk::new();
     let mut answers = Vec::new();
@@ -321,7 +321,7 @@ fn a_key_sent_again_after_a_kill() {
         let key = format!("key{number}");
         let mut first = Actor::start("key", &[folder(&desk), &key]);
         assert_eq!(first.line(), "begin");
-        // Half of the processes die while they write.
+        // Every second process is killed while it writes.
         let answer = (number % 2 == 0).then(|| first.line());
         first.kill();
         let db = desk.open(&OLD);
@@ -334,7 +334,7 @@ fn a_key_sent_again_after_a_kill() {
     assert_eq!(titles(&desk.open(&OLD)), answers, "each was made once");
 }
 
-/// The title of a note that is deleted with a compaction.
+/// The title of a note that the test deletes and compacts away.
 const SECRET: &str = "zyzzyvatron";
 
 fn delete_for_ever(db: &Db, title: &str) {
@@ -345,15 +345,15 @@ fn delete_for_ever(db: &Db, title: &str) {
     .unwrap();
 }
 
-/// Counts the files of the database that contain the secret. FTS5 stores only the part of a word that differs from the
-/// word before it, so only a part of the secret is searched.
+/// Counts the files of the database that contain the secret. The function searches only the end of the secret, because
+/// FTS5 stores only the part of a word that differs from the word before it.
 fn count_holders(desk: &Desk) -> usize {
     let names = kit::names(desk.folder.path()).into_iter().filter(|name| name.starts_with("notes.db"));
     let texts = names.map(|name| std::fs::read(desk.folder.path().join(name)).unwrap());
     texts.filter(|text| text.windows(6).any(|part| part == b"vatron")).count()
 }
 
-/// A process dies between the deletion and the end of the compaction; the next process completes it.
+/// A process dies between the deletion and the end of the compaction. The next process completes the compaction.
 fn a_deletion_for_ever_outlasts_a_kill() {
     for end in ["wait", "compact"].iter().cycle().copied().take(12) {
         let desk = Desk::new();
@@ -365,7 +365,7 @@ fn a_deletion_for_ever_outlasts_a_kill() {
         db.close().unwrap();
         let mut first = Actor::start("forget", &[folder(&desk), end]);
         assert_eq!(first.line(), "committed");
-        // Every second process dies during the compaction.
+        // Every second process is killed during the compaction.
         first.kill();
         let db = desk.open(&FORGETTING);
         if end == "wait" {
@@ -393,7 +393,7 @@ fn a_compaction_takes_no_memory_for_the_file() {
     assert!(peak < MIB * 1024 / 2, "{peak} KiB");
 }
 
-/// Returns true when this process holds a lock of a file, as it does for each open database.
+/// Returns true when this process holds a lock of the file. A process holds one for each open database.
 #[cfg(target_os = "linux")]
 fn is_locked(path: &std::path::Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -406,15 +406,15 @@ fn is_locked(path: &std::path::Path) -> bool {
     })
 }
 
-/// While this process changes the file, no other process can write to it, whatever else this process does with the
-/// file.
+/// While this process changes the file, no other process can write to it. The locks must survive whatever this process
+/// does with the file.
 ///
 /// Promise: see `sqlite_alone_opens_the_file`.
 fn locks_outlast_all_that_is_done_to_the_file() {
     let desk = Desk::new();
     let db = desk.open(&OLD);
     add(&db, "before").unwrap();
-    // The first copy of a new day is made within this change.
+    // This first write of a new day also makes the copy of the day.
     desk.clock.advance_by(24 * kit::HOUR);
     db.write(|tx| {
         tx.execute("INSERT INTO note(title, body) VALUES('within', '')", [])?;
@@ -450,10 +450,10 @@ fn write_and_die(desk: &Desk) -> Vec<String> {
     written
 }
 
-/// All processes have ended when a copy is moved over the database, so no process has handled their log.
+/// All processes have died when a user moves a copy over the database, so their log is still there.
 ///
-/// Promise (storage): A log that a killed process left is not replayed onto a file that was moved over the database
-/// since (Unix).
+/// Promise (storage): After a copy was moved over the database, SQLite does not replay the log of a killed process onto
+/// the copy (Unix).
 #[cfg(unix)]
 fn a_log_is_not_replayed_onto_another_file() {
     let desk = Desk::new();
@@ -476,7 +476,7 @@ fn a_log_is_not_replayed_onto_another_file() {
     assert_eq!(logs.count(), 1, "it is all there is of what it holds");
 }
 
-/// A folder that is restored as a whole has new files, which belong together.
+/// After a whole folder was restored, its database and log are new files that belong together.
 ///
 /// Promise: see `a_log_is_not_replayed_onto_another_file`.
 #[cfg(unix)]
@@ -494,7 +494,7 @@ fn a_log_that_was_copied_with_its_file_is_replayed() {
     }
 }
 
-/// The test limits the size of files to a megabyte or two; a process sees a full disk in the same way.
+/// The test limits the size of files to a megabyte or two, which has the same effect as a full disk.
 ///
 /// Promise: see `kills_lose_nothing_that_was_flushed`.
 #[cfg(unix)]
@@ -512,7 +512,7 @@ fn a_full_disk_changes_nothing() {
     add(&db, "there is room again").unwrap();
 }
 
-/// For root, the mode of a folder forbids nothing, so the test runs as another user when it is started by root.
+/// Modes of a folder do not restrict root, so the test uses another user when root starts it.
 #[cfg(unix)]
 fn a_folder_that_cannot_be_written() {
     use std::os::unix::fs::{PermissionsExt as _, chown};

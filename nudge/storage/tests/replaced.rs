@@ -1,4 +1,4 @@
-//! Another program moves, replaces or removes the open file.
+//! Tests what happens when another program moves, replaces or removes the open file.
 #![cfg(unix)]
 
 mod kit;
@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use kit::{Desk, OLD, SetAtEnd, add, count, names, raw, titles};
 
-/// Returns the names of the backups of replaced contents.
+/// Returns the names of the backups that hold replaced contents.
 fn replaced(desk: &Desk) -> Vec<String> {
     desk.backups().into_iter().filter(|name| name.ends_with("-replaced.db")).collect()
 }
 
-/// Closes the database and returns the titles that the next process finds, which must include each acknowledged change.
+/// Closes the database, and returns the titles that the next process finds. The test fails unless they include each
+/// acknowledged change.
 fn reopened(desk: &Desk, db: &nudge_storage::Db) -> Vec<String> {
     db.close().unwrap();
     let next = desk.open(&OLD);
@@ -22,8 +23,8 @@ fn reopened(desk: &Desk, db: &nudge_storage::Db) -> Vec<String> {
     titles(&next)
 }
 
-/// Promise (storage): An acknowledged change is in the file that has the name, also after another file was moved over
-/// it. No log is replayed onto another file (Unix).
+/// Promise (storage): After another file was moved over the database, an acknowledged change is in that file, and no
+/// log is replayed onto another file (Unix).
 #[test]
 fn a_write_after_a_copy_was_moved_over_the_file_is_in_the_copy() {
     let desk = Desk::new();
@@ -75,7 +76,7 @@ fn no_log_goes_with_a_file_that_gets_the_name_while_others_open_it() {
     const COPIES: usize = 20;
     let desk = Desk::new();
     let db = desk.open(&OLD);
-    // The copies have many sizes, so that a page has other contents in each copy.
+    // The copies have different sizes, so a given page differs between them.
     let copies = (0..COPIES).map(|number| {
         for row in 0..20 {
             add(&db, &format!("before {number}.{row}")).unwrap();
@@ -92,7 +93,7 @@ fn no_log_goes_with_a_file_that_gets_the_name_while_others_open_it() {
                 if is_done.load(Ordering::Relaxed) {
                     break;
                 }
-                // A write that finds the file replaced several times in a row fails with this error.
+                // This error is allowed: a write fails with it when the file is replaced several times in a row.
                 if let Err(refused) = add(&db, &format!("meanwhile {number}")) {
                     assert!(refused.message().contains("again and again"), "{refused}");
                 }

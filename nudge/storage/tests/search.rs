@@ -1,4 +1,4 @@
-//! Full-text search and vectors, with difficult texts.
+//! Tests full-text search and vectors with difficult texts.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 static NOTES: FullText = FullText { table: "note", weights: &[2.0, 1.0], vocabulary: Some("note_words") };
 
-/// Makes an index of notes. The title of a text ends at the colon, and rows count from 1.
+/// Makes an index of notes. The title of each text ends at the colon, and row numbers begin at 1.
 fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Connection {
     let c = Connection::open_in_memory().unwrap();
     c.execute_batch(
@@ -35,7 +35,7 @@ fn found(c: &Connection, text: &str) -> FoundTexts {
     found
 }
 
-/// Returns the rows, those that hold most of the question first.
+/// Returns the row numbers, ordered by how much of the question each text holds, most first.
 fn best(found: &FoundTexts) -> Vec<i64> {
     let mut rows: Vec<_> = found.rows.iter().collect();
     rows.sort_by(|a, b| (b.1.coverage, b.1.bm25, b.0).partial_cmp(&(a.1.coverage, a.1.bm25, a.0)).unwrap());
@@ -125,7 +125,7 @@ fn misspelt_words_find_what_is_meant() {
     for none in ["zzzzzz", "12345678", "abc", "dashboard"] {
         assert_eq!(found(&c, none).rows.len(), 0, "{none}: {:?}", found(&c, none));
     }
-    // A single letter is wrong. Only terms that begin with one of the word's first two letters are compared.
+    // Finds a word with one wrong letter. Only terms that begin with one of the word's first two letters are compared.
     let found_near = |text: &str| found(&c, text).words.into_iter().map(|asked| asked.near).collect::<Vec<_>>();
     assert_eq!(found_near("sixe"), [["size"]]);
     assert_eq!(found_near("bize schedluer"), [&[][..], &["schedul"]]);
@@ -139,7 +139,7 @@ fn misspelt_words_find_what_is_meant() {
     assert_eq!(best.0, 3);
 }
 
-/// The sum of the weights of single words equals the weight that FTS5 computes for all words together.
+/// The sum of the weights of single words equals the weight that FTS5 computes for a query with all words.
 #[test]
 fn the_weight_is_that_of_one_statement() {
     let c = notes(TEXTS);
@@ -154,7 +154,8 @@ fn the_weight_is_that_of_one_statement() {
     }
 }
 
-/// With a hundred texts, words in more than a third of them are left out, unless too few words remain.
+/// With a hundred texts, the search leaves out words that more than a third of the texts hold, unless too few words
+/// remain.
 #[test]
 fn words_that_nearly_all_hold_are_left_out() {
     let texts: Vec<_> = (0..100)
@@ -181,7 +182,7 @@ fn words_that_nearly_all_hold_are_left_out() {
     assert_eq!(grams.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [8]);
 }
 
-/// The cache counts common words once, and counts again after a tenth more texts. Near terms are always current.
+/// The cache stores which words are common, and counts again after a tenth more texts. Near terms are always current.
 #[test]
 fn what_is_remembered_of_the_indexes() {
     let text = |number: usize, held: bool| format!("t{number}x: {} other", if held { "alpha" } else { "" });
@@ -208,7 +209,7 @@ fn what_is_remembered_of_the_indexes() {
     assert_eq!(words("schedluer"), ["schedluer 0"]);
 }
 
-/// A third of all texts does not make a word common; one text more does.
+/// A word in exactly a third of all texts is not common; one more text makes it common.
 #[test]
 fn what_more_than_a_third_holds_is_common() {
     for (held, wanted) in [(30, 3), (31, 2)] {
@@ -218,7 +219,7 @@ fn what_more_than_a_third_holds_is_common() {
     }
 }
 
-/// The counts stay valid until the number of texts has grown by a tenth.
+/// The stored counts are used until the number of texts has grown by a tenth.
 #[test]
 fn a_tenth_more_texts_are_not_counted_again() {
     let c = notes((0..90).map(|number| format!("t{number}x: {} other", if number < 31 { "alpha" } else { "" })));
@@ -256,9 +257,9 @@ fn remembered_weights_are_those_of_the_moment() {
     }
 }
 
-/// A question is never read as query syntax or SQL.
+/// FTS5 and SQL never read a question as syntax.
 ///
-/// Promise (storage): A search takes its words as text, never as query syntax.
+/// Promise (storage): FTS5 reads the words of a search as text, never as query syntax.
 #[test]
 fn nothing_that_is_asked_is_syntax() {
     let c = notes(TEXTS);
@@ -307,7 +308,7 @@ fn nothing_that_is_asked_is_syntax() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No text is read as syntax; each text is found by its own words, with full coverage.
+    /// FTS5 never reads a text as syntax, and a text is found by its own words with full coverage.
     #[test]
     fn any_text_is_found_by_its_own_words(
         texts in prop::collection::vec("[ -~]{0,80}|\\PC{0,40}|[\"*(){}^:+\\-ANDORTNE ]{0,30}", 1..5),
@@ -321,14 +322,14 @@ proptest! {
             trigrams(&c, "note_grams", &words, &TextIndexCache::default()).unwrap();
             if text.is_ascii() && !words.is_empty() {
                 let held = found.rows.get(&row);
-                // A text need not hold a word that was left out, because such words are not searched.
+                // A text need not hold the words that the search left out.
                 prop_assert!(held.is_some_and(|held| held.coverage > 1.0 - 1e-6), "{:?}: {:?}", text, found);
                 prop_assert_eq!(found.words_of(held.unwrap()).count(), found.words.len());
             }
         }
     }
 
-    /// The result equals that of sorting all cosines, after any additions, replacements and removals.
+    /// After any additions, replacements and removals, the result equals that of sorting all cosines.
     #[test]
     fn the_nearest_vectors_are_the_nearest(
         steps in prop::collection::vec((0..12_i64, 0..3_u32, prop::array::uniform4(-1.0_f32..1.0), 0..4), 1..60),
@@ -367,7 +368,7 @@ proptest! {
         prop_assert_eq!(vectors.top(&asked, k, |id| id % 3 != 0), sorted);
     }
 
-    /// The test covers any number of dimensions, and products that all have one sign.
+    /// The test covers any number of dimensions, and also products that all have the same sign.
     #[test]
     fn a_cosine_is_wrong_by_the_rounding_at_most(
         pairs in prop::collection::vec((-1.0_f32..1.0, -1.0_f32..1.0), 1..1025),
@@ -384,7 +385,7 @@ proptest! {
 }
 
 proptest! {
-    /// The result equals that of comparing each pair, with more vectors than are compared at once.
+    /// The result equals that of comparing each pair. There are more vectors than the function compares at a time.
     #[test]
     fn every_pair_that_is_near_is_told_once(
         vectors in prop::collection::vec(prop::array::uniform4(-1.0_f32..1.0), 0..100),
@@ -408,10 +409,10 @@ proptest! {
     }
 }
 
-/// Returns the largest error of a cosine.
+/// Returns the largest possible error of a cosine.
 #[allow(clippy::cast_precision_loss)]
 fn rounding(dims: usize) -> f32 {
-    // The last term is the error of `f32` in the vectors of length 1.
+    // The last addend is the rounding error of `f32` in the vectors of length 1.
     (dims as f32).sqrt() / 32_767.0 + 1e-6
 }
 
@@ -433,7 +434,7 @@ fn what_is_no_vector_of_the_model_is_not_taken() {
     assert!((near[1].1 - 0.6).abs() < rounding(2));
 }
 
-/// Two hundred vectors of another kind are nearer; the filter still finds each vector of the wanted kind.
+/// Two hundred vectors of another kind are nearer, and the filter still finds each vector of the wanted kind.
 #[test]
 fn what_is_filtered_out_hides_nothing() {
     let mut vectors = VectorIndex::new("tiny@1", 384);
@@ -445,14 +446,14 @@ fn what_is_filtered_out_hides_nothing() {
     let mut offset = 0.0;
     for id in 0..210 {
         offset += 0.01;
-        // Ten vectors of one kind are the farthest.
+        // The ten vectors of one kind are the farthest ones.
         assert!(vectors.upsert(id, 0, &near(offset)));
     }
     let top = vectors.top(&near(0.0), 10, |id| id >= 200);
     assert_eq!(top.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (200..210).collect::<Vec<_>>());
     assert!(top.is_sorted_by_key(|(_, cosine)| Reverse(cosine.to_bits())) && top[9].1 > 0.4, "{top:?}");
     assert_eq!(vectors.top(&near(0.0), 300, |_| true).len(), 210);
-    // A vector of another model is not accepted, and a comparison with it finds nothing.
+    // The index refuses a vector of another model, and a comparison with such a vector finds nothing.
     assert!(!vectors.upsert(1, 0, &[1.0, 0.0]) && !vectors.upsert(1, 0, &[f32::NAN; 384]));
     assert_eq!(vectors.top(&[1.0, 0.0], 10, |_| true), []);
     assert_eq!((vectors.model(), vectors.compute_cosines(&[1.0]).get_best(1)), ("tiny@1", None));

@@ -1,16 +1,16 @@
-//! Trigrams: each sequence of three letters in a text. By them a search finds parts of words and misspelt words.
+//! Searches by trigrams, which are sequences of three letters. They find parts of words and misspelt words.
 
 use rusqlite::Connection;
 
 use super::{QuestionWords, TextIndexCache, count_texts, quote_word};
 
-/// Number of characters of a text after its title that are indexed: a character costs eight times as much as in the
-/// index of stems.
+/// Number of characters after the title that go into the table of trigrams. The number is small, because a character
+/// costs eight times as much space as in the index of stems.
 const HEAD_CHARS: usize = 500;
-/// Largest number of trigrams to search.
+/// Largest number of trigrams that are searched.
 const MAX_GRAMS: usize = 60;
 
-/// Returns the text for a table of trigrams: the title, and the first 500 characters after it.
+/// Returns the text that a source stores in its table of trigrams: the title and the first 500 characters of the body.
 ///
 /// ```
 /// use nudge_storage::search::head;
@@ -23,9 +23,9 @@ pub fn head(title: &str, body: &str) -> String {
     format!("{title}\n{}", &body[..end])
 }
 
-/// Returns the texts that share trigrams with the words, as rows with weights. The table must have
-/// `tokenize='trigram'`. With 64 texts or more, common trigrams are left out. The search takes several times as long as
-/// [`search`](super::search), because most texts share a trigram with most others.
+/// Returns the row numbers of the texts that share trigrams with the words, each with its FTS5 weight. The table must
+/// have `tokenize='trigram'`. With 64 texts or more, the search leaves out common trigrams. It takes several times as
+/// long as [`search`](super::search), because most texts share a trigram with most others.
 ///
 /// # Errors
 /// SQLite's errors.

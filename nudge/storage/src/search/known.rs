@@ -1,4 +1,4 @@
-//! Caches facts about the indexes between questions: reading them takes as long as the rest of the search.
+//! Caches facts about full-text indexes between questions, because reading them takes as long as the rest of a search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::near::{self, SpeltTerm};
 use super::{COMMON_SHARE, FullText, MIN_TEXTS};
 
-/// Largest number of words and trigrams in the cache of counts.
+/// Largest number of words and trigrams for which the cache stores whether they are common.
 const MAX_COUNTED: usize = 8_192;
-/// Largest number of cached terms, which take a few megabytes.
+/// Largest number of cached terms; this many take a few megabytes.
 const MAX_TERMS: usize = 100_000;
-/// The row of an FTS5 table that changes with each version of the index: FTS5's list of its parts, with a count of
-/// writes.
+/// The number of the row in FTS5's data table that changes with each write. The row lists the parts of the index and
+/// counts the writes.
 const STRUCTURE: i64 = 10;
 
-/// Size limit of the cached lists of texts, in bytes. A list has 8 bytes for each text that holds the word, and 16 with
-/// a weight.
+/// Size limit of the cached lists, in bytes. For each text a list has 8 bytes, or 16 bytes with a weight.
 const MAX_LISTED_BYTES: usize = 4_000_000;
 
-/// A cache of the indexes of one database, one for each [`FullText`] and its trigrams: the common words and trigrams,
-/// the terms, the texts that hold words of recent questions, and the weights of these words in them.
+/// A cache of facts about the indexes of one database. A caller uses one cache for each [`FullText`] and its trigrams.
+/// It holds the common words and trigrams, the terms, the texts that hold the words of recent questions, and the
+/// weights of these words.
 ///
-/// The cache counts only once whether more than a third of the texts hold a word. It counts again when the number of
-/// texts has changed by a tenth, because a common word rarely becomes rare sooner. Terms, texts and weights are always
-/// current: the cache reads them again after each change of the index.
+/// Terms, texts and weights are always current: the cache reads them again after each change of the index. The cache
+/// stores whether more than a third of the texts hold a word, and counts again only when the number of texts has
+/// changed by a tenth. A common word rarely becomes rare sooner.
 #[derive(Debug, Default)]
 pub struct TextIndexCache {
     counted: Mutex<CachedCounts>,
@@ -36,48 +36,50 @@ pub struct TextIndexCache {
     listed: Mutex<CachedLists>,
 }
 
-/// The cached results of queries. A query is one word, or the terms near it.
+/// The results by query. A query is one word, or the near terms of a word.
 type ByQuery<T> = HashMap<String, Arc<[T]>, RandomState>;
 
 #[derive(Debug, Default)]
 struct CachedLists {
-    /// The version of the index.
+    /// The version of the index to which the lists belong.
     version: Vec<u8>,
-    /// The texts that match each query.
+    /// The row numbers of the texts that match each query.
     matching: ByQuery<i64>,
-    /// The texts that match each query, with the weight of its words in each.
+    /// The row numbers of the texts that match each query, with the weight of the query's words.
     weights: ByQuery<(i64, f64)>,
-    /// The size of the lists in bytes.
+    /// The size of all lists, in bytes.
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct CachedCounts {
-    /// The number of texts when the first of these words was counted.
+    /// The number of texts at the time of the first count.
     texts: usize,
-    /// The key has the table too, because the same three letters may be a trigram and a word.
+    /// Says whether a word or trigram is common. The key also has the table, because a word of three letters may be a
+    /// trigram too.
     is_common: HashMap<(&'static str, String), bool, RandomState>,
 }
 
 #[derive(Debug, Default)]
 struct IndexVocabulary {
-    /// The version of the index.
+    /// The version of the index to which the terms belong.
     version: Vec<u8>,
-    /// The terms, by their first letter.
+    /// The terms that were read, by their first letter.
     terms: HashMap<char, Arc<[SpeltTerm]>, RandomState>,
     /// All terms of scripts without spaces; `None` until a question needs them.
     clauses: Option<Arc<[Box<str>]>>,
 }
 
 impl TextIndexCache {
-    /// Empties the cache when another file has replaced the database: the versions of two indexes may be equal.
+    /// Empties the cache. The caller calls this when another file has replaced the database, because two indexes may
+    /// have the same version.
     pub fn forget(&self) {
         *self.counted.lock() = CachedCounts::default();
         *self.spelt.lock() = IndexVocabulary::default();
         *self.listed.lock() = CachedLists::default();
     }
 
-    /// Returns true when more than a third of all texts match, and there are enough texts for that to matter.
+    /// Returns true when more than a third of `total` texts match and the number of texts is at least 64.
     pub(super) fn is_common(
         &self,
         c: &Connection,
@@ -107,7 +109,7 @@ impl TextIndexCache {
         Ok(is_common)
     }
 
-    /// Returns the texts that match, from the cached weights if there are any.
+    /// Returns the row numbers of the texts that match, and takes them from cached weights if there are any.
     pub(super) fn find_matching(
         &self,
         c: &Connection,
@@ -121,7 +123,7 @@ impl TextIndexCache {
         self.find_or_read(&version, query, |listed| &mut listed.matching, || super::find_matching(c, full_text, query))
     }
 
-    /// Returns the texts that match, and the weight of the query's words in each.
+    /// Returns the row numbers of the texts that match, with the weight of the query's words in each.
     pub(super) fn find_weights(
         &self,
         c: &Connection,
@@ -135,7 +137,7 @@ impl TextIndexCache {
             |listed| &mut listed.weights,
             || super::read_weights(c, full_text, query),
         )?;
-        // The weights contain the list of matching texts too, so the other list is removed.
+        // Removes the list of the same texts without weights, because this list contains them.
         let mut listed = self.listed.lock();
         if let Some(rows) = listed.matching.remove(query) {
             listed.bytes -= size_of_val(&*rows);
@@ -143,7 +145,7 @@ impl TextIndexCache {
         Ok(weights)
     }
 
-    /// Returns the cached lists of this version. Empties them if they are of another version or too large.
+    /// Locks the cached lists. Empties them first if they belong to another version or are too large.
     fn lock_current(&self, version: &[u8]) -> MutexGuard<'_, CachedLists> {
         let mut listed = self.listed.lock();
         if listed.version != version || listed.bytes > MAX_LISTED_BYTES {
@@ -152,7 +154,7 @@ impl TextIndexCache {
         listed
     }
 
-    /// Returns a cached list of this version, or reads it.
+    /// Returns a cached list of this version; if there is none, reads and caches it.
     fn find_or_read<T>(
         &self,
         version: &[u8],
@@ -165,7 +167,7 @@ impl TextIndexCache {
         }
         let list: Arc<[T]> = read()?.into();
         let mut listed = self.listed.lock();
-        // Another thread may have cached lists of a later version.
+        // Caches nothing if another thread has cached lists of a later version meanwhile.
         if listed.version == version {
             listed.bytes += size_of_val(&*list);
             place(&mut listed).insert(query.to_owned(), Arc::clone(&list));
@@ -173,7 +175,7 @@ impl TextIndexCache {
         Ok(list)
     }
 
-    /// Returns the terms that begin with a letter; none without a vocabulary.
+    /// Returns the terms that begin with a letter. The result is empty if the source has no vocabulary.
     pub(super) fn find_terms(
         &self,
         c: &Connection,
@@ -189,7 +191,7 @@ impl TextIndexCache {
         )
     }
 
-    /// Returns the terms of scripts without spaces; none without a vocabulary.
+    /// Returns the terms of scripts without spaces. The result is empty if the source has no vocabulary.
     pub(super) fn find_clauses(&self, c: &Connection, full_text: &FullText) -> rusqlite::Result<Arc<[Box<str>]>> {
         self.remember_terms(
             c,
@@ -200,7 +202,7 @@ impl TextIndexCache {
         )
     }
 
-    /// Returns cached terms of the current version, or reads them.
+    /// Returns the cached terms of the current version; if there are none, reads and caches them.
     fn remember_terms<T>(
         &self,
         c: &Connection,
@@ -222,7 +224,7 @@ impl TextIndexCache {
         }
         let terms: Arc<[T]> = read(vocabulary)?.into();
         let mut spelt = self.spelt.lock();
-        // Another thread may have cached terms of a later version.
+        // Caches nothing if another thread has cached terms of a later version meanwhile.
         if spelt.version == version {
             keep(&mut spelt, Arc::clone(&terms));
         }
@@ -230,11 +232,11 @@ impl TextIndexCache {
     }
 }
 
-/// Returns the version of an index.
+/// Returns the version of the index, which changes with each write.
 fn read_version(c: &Connection, full_text: &FullText) -> rusqlite::Result<Vec<u8>> {
     let sql = format!("SELECT block FROM {}_data WHERE id = ?1", full_text.table);
     let version: Option<Vec<u8>> = c.prepare_cached(&sql)?.query_row([STRUCTURE], |row| row.get(0)).optional()?;
-    // The version contains the table's name, because two indexes of one database may have the same number.
+    // Adds the table's name, because two indexes of a database may have the same number.
     Ok([full_text.table.as_bytes(), &version.unwrap_or_default()].concat())
 }
 

@@ -8,32 +8,33 @@ use rusqlite::Connection;
 
 use super::{FullText, TextIndexCache};
 
-/// Length of a word from which one or two letters may be wrong. Shorter words are similar to too many others.
+/// Numbers of letters from which a word may have one or two wrong letters. Shorter words are similar to too many
+/// others.
 const MIN_ONE_WRONG: usize = 4;
 const MIN_TWO_WRONG: usize = 6;
-/// Largest number of terms that replace one word: the nearest ones.
+/// Largest number of terms that replace one word. The nearest terms are chosen.
 const MAX_NEAR: usize = 4;
-/// Largest number of clauses that replace two characters of a script without spaces.
+/// Largest number of clauses that replace a word of a script without spaces.
 const MAX_CLAUSES: usize = 64;
-/// Largest number of words that are replaced: each is compared with many terms.
+/// Largest number of words of a question that are replaced, because each word is compared with many terms.
 const MAX_UNKNOWN: usize = 8;
 
-/// A part of a word, which is compared with terms separately.
+/// A part of a word. Each part is compared with the terms separately.
 struct WordPart {
-    /// The index of the part's word.
+    /// The index of the word that has this part.
     word: usize,
     folded: String,
-    /// The byte offset of each letter.
+    /// The byte offset of each letter in `folded`.
     starts: Vec<usize>,
-    /// The stem of the part; it may be wrong for a misspelt word.
+    /// The stem of the part. For a misspelt word it may be wrong.
     stem: Box<str>,
-    /// The letters in the part, as a set of bits.
+    /// The letters of the part and of its stem, as a set of bits.
     letters: u32,
     /// The number of letters that may be wrong.
     wrong: usize,
 }
 
-/// A term, with the facts that are compared first.
+/// A term of the index, with facts that are quick to compare.
 #[derive(Debug)]
 pub(super) struct SpeltTerm {
     term: Box<str>,
@@ -41,7 +42,7 @@ pub(super) struct SpeltTerm {
     letters: u32,
 }
 
-/// Reads the terms that begin with a letter.
+/// Reads the terms that begin with the letter `first`.
 pub(super) fn read_terms(c: &Connection, vocabulary: &str, first: char) -> rusqlite::Result<Vec<SpeltTerm>> {
     let sql = format!("SELECT term FROM {vocabulary} WHERE term >= ?1 AND term < ?2");
     // The last character of Unicode is no letter, so no term begins with it.
@@ -56,8 +57,8 @@ pub(super) fn read_terms(c: &Connection, vocabulary: &str, first: char) -> rusql
     Ok(terms)
 }
 
-/// Reads the terms of scripts without spaces. FTS5 treats the text between two punctuation marks as one word, so each
-/// term is a clause.
+/// Reads the terms of scripts without spaces. For such a script, FTS5 treats the text between two punctuation marks as
+/// one word, so each term is a clause.
 pub(super) fn read_clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result<Vec<Box<str>>> {
     let mut statement = c.prepare_cached(&format!("SELECT term FROM {vocabulary}"))?;
     let mut rows = statement.query([])?;
@@ -71,12 +72,12 @@ pub(super) fn read_clauses(c: &Connection, vocabulary: &str) -> rusqlite::Result
     Ok(clauses)
 }
 
-/// Returns true when a word is of a script without spaces.
+/// Returns true when all characters of a word belong to a script without spaces.
 pub(super) fn is_part_of_clauses(word: &str) -> bool {
     word.chars().all(is_cjk)
 }
 
-/// Returns the clauses that contain a word.
+/// Returns the clauses that contain the word.
 pub(super) fn find_holding(
     c: &Connection,
     full_text: &FullText,
@@ -88,8 +89,8 @@ pub(super) fn find_holding(
     Ok(holding.map(ToString::to_string).collect())
 }
 
-/// Returns for each word the terms near it, nearest first, and no terms for words after the eighth. Only terms are
-/// compared whose first letter is the first or second letter of the word: comparing all terms takes ten times as long.
+/// Returns the near terms of each word, nearest first; words after the eighth get none. It compares a word only with
+/// terms that begin with the first or second letter of the word. Comparing all terms takes ten times as long.
 pub(super) fn find_near(
     c: &Connection,
     full_text: &FullText,
@@ -111,7 +112,7 @@ pub(super) fn find_near(
         }
     }
     let nearest = near.into_iter().map(|mut terms| {
-        // The longer of two equally near terms has more correct letters.
+        // If two terms are equally near, the longer one comes first, because it has more correct letters.
         terms.sort_by(|a, b| (a.0, Reverse(a.1.len()), &a.1).cmp(&(b.0, Reverse(b.1.len()), &b.1)));
         terms.dedup();
         terms.truncate(MAX_NEAR);
@@ -120,7 +121,7 @@ pub(super) fn find_near(
     Ok(nearest.collect())
 }
 
-/// Splits a word into its parts of letters only, which can be misspelt.
+/// Returns the parts of a word that consist of letters only and are long enough for a wrong letter.
 fn split_parts(word: usize, text: &str) -> impl Iterator<Item = WordPart> {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|part| part.chars().all(char::is_alphabetic));
     parts.filter_map(move |part| {
@@ -136,7 +137,7 @@ fn split_parts(word: usize, text: &str) -> impl Iterator<Item = WordPart> {
     })
 }
 
-/// Returns how many letters may be wrong in a word of `letters` letters.
+/// Returns how many letters may be wrong in a word with this many letters.
 fn may_be_wrong(letters: usize) -> usize {
     match letters {
         MIN_TWO_WRONG.. => 2,
@@ -145,16 +146,17 @@ fn may_be_wrong(letters: usize) -> usize {
     }
 }
 
-/// Returns the bytes of a word as a set of bits, by which most different words are skipped at once.
+/// Returns the letters of a word as a set of bits. Comparing two sets quickly shows that two words are too different.
 fn letter_bits(word: &str) -> u32 {
     word.bytes().fold(0, |letters, byte| letters | 1 << (byte % 32))
 }
 
 impl WordPart {
-    /// Returns how many letters are wrong; `None` if too many are. Terms are stems, so endings do not count.
+    /// Returns how many letters of the word are wrong if it means this term; `None` if too many are wrong. Terms are
+    /// stems, so the function also compares the stem and the beginning of the word.
     fn wrong_letters(&self, spelt: &SpeltTerm) -> Option<usize> {
         let SpeltTerm { ref term, chars, letters } = *spelt;
-        // Each letter that only the term has is a wrong one, and takes up to four bytes.
+        // Each letter that only the term has is a wrong one. A letter has up to four bytes, each with its own bit.
         let too_many = (letters & !self.letters).count_ones() as usize;
         if chars < MIN_ONE_WRONG - 1 || too_many > self.wrong * if term.is_ascii() { 1 } else { 4 } {
             return None;

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use nudge_core::words::{WordWeight, is_cjk, split_words};
 
-/// Largest number of words that are weighed. The first and the last words are kept, because they show the question's
-/// purpose.
+/// Largest number of words of a question that are used. From a longer question the first and the last words are kept,
+/// because they show what the user wants.
 const MAX_WEIGHED: usize = 32;
-/// A longer word is a hash, or not a word at all.
+/// Length limit of a word, in bytes. A longer word is a hash or no word at all.
 const MAX_WORD_BYTES: usize = 100;
 
 /// The words of a question, each once, without function words such as "the".
 ///
-/// Names stay whole: `client_max_body_size` and `foo.rs` are one phrase each. Chinese, Japanese and Korean have no
+/// A name stays whole: `client_max_body_size` and `foo.rs` are one word each. Chinese, Japanese and Korean write no
 /// spaces, so each pair of neighbouring characters is a word.
 ///
 /// ```
@@ -25,17 +25,17 @@ const MAX_WORD_BYTES: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuestionWords {
     words: Vec<String>,
-    /// The words as they are written between spaces; their trigrams are searched.
+    /// The words as the text writes them between spaces. Their trigrams are searched.
     pieces: Vec<String>,
 }
 
 impl QuestionWords {
-    /// Takes the words of a text that an agent receives. The result may be empty; then there is nothing to search.
+    /// Takes the words of a text that an agent receives. The result is empty if the text has only function words.
     pub fn from_text(text: &str) -> Self {
         Self::new(text, WordWeight::Little)
     }
 
-    /// Takes the words of a query that a caller typed. If the query has only function words, the result contains them.
+    /// Takes the words of a query that a caller typed. If the query has only function words, the function takes these.
     ///
     /// ```
     /// use nudge_storage::search::QuestionWords;
@@ -53,7 +53,7 @@ impl QuestionWords {
         let (mut known, mut found) = (HashSet::new(), Self::default());
         for piece in pieces.filter(|piece| !piece.is_empty() && piece.len() <= MAX_WORD_BYTES) {
             let parts = split_words(piece);
-            // Different forms of one word count once.
+            // Different forms of a word have the same stem and count once.
             let stems: Vec<_> = parts.iter().map(|part| part.stem.clone()).collect();
             let is_weak = parts.iter().all(|part| part.weight() < least);
             if (is_weak && !is_spelt_as_a_name(piece)) || !known.insert(stems) {
@@ -61,7 +61,7 @@ impl QuestionWords {
             }
             found.pieces.push(piece.to_owned());
             if piece.chars().any(is_cjk) {
-                // A single character between others is mostly a particle.
+                // Leaves out a single character between others, because it is mostly a particle.
                 let alone = parts.len() == 1;
                 let parts = parts.into_iter().filter(|part| part.weight() >= least).map(|part| part.folded.to_string());
                 let parts = parts.filter(|part| alone || part.chars().count() > 1);
@@ -84,7 +84,7 @@ impl QuestionWords {
         self.words.iter().map(String::as_str)
     }
 
-    /// Returns the words as they are written between spaces.
+    /// Returns the words as the text writes them between spaces.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().map(String::as_str)
     }
@@ -94,20 +94,21 @@ impl QuestionWords {
         self.words.len()
     }
 
-    /// Returns true when there is nothing to search.
+    /// Returns true when there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 }
 
-/// Returns true when a word is a name from a program and not a word of a language: it has a digit, an underscore or a
-/// dot, or a capital after its first letter.
+/// Returns true when a word is a name from a program and not a word of a language. Such a name has a digit, an
+/// underscore, a dot, or a capital after its first letter.
 pub(super) fn is_name(word: &str) -> bool {
     let is_capital_or_dot = |c: char| c.is_uppercase() || c == '.';
     is_spelt_as_a_name(word) || (word.contains(char::is_alphabetic) && word.chars().skip(1).any(is_capital_or_dot))
 }
 
-/// Returns true when a word is certainly a name, even if each of its parts says nothing: `many_to_one`, `3.4.x`.
+/// Returns true when the spelling shows that a word is a name, such as `many_to_one` or `3.4.x`. It does not matter
+/// whether the parts of the name carry meaning.
 fn is_spelt_as_a_name(word: &str) -> bool {
     word.contains(char::is_alphabetic) && word.contains(|c: char| c.is_ascii_digit() || c == '_')
 }

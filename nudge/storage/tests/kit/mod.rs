@@ -1,4 +1,4 @@
-//! A database of notes in two versions, and functions for the tests.
+//! Provides a database of notes in two versions, and helper functions for the tests.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub static OLD: DatabaseKind = app(&[KEYS, FIRST], DataRetention::Data);
 /// The second version of the schema.
 pub static NEW: DatabaseKind =
     app(&[KEYS, FIRST, "ALTER TABLE note ADD COLUMN kind TEXT NOT NULL DEFAULT 'issue';"], DataRetention::Data);
-/// The first version with the table of marks for compaction.
+/// The first version with the migration for compaction.
 pub static FORGETTING: DatabaseKind = app(&[KEYS, FIRST, COMPACTION], DataRetention::Data);
 /// The first version as a cache.
 pub static CACHE: DatabaseKind = app(&[KEYS, FIRST], DataRetention::Cache);
@@ -48,7 +48,7 @@ pub struct Desk {
 impl Desk {
     pub fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        // The real path, because the database reports it.
+        // Uses the path without links, because the database reports that path.
         let real = if cfg!(unix) { place.path().canonicalize().unwrap() } else { place.path().to_owned() };
         let folder = DataDir::new(real.join("nudge"));
         Self { folder, clock: Arc::new(ManualClock::new(NOON)), place }
@@ -83,7 +83,7 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Sets a flag at the end of a scope, so that threads that wait for it end even when the test fails.
+/// Sets a flag when it is dropped, so that threads that wait for the flag end even when the test fails.
 pub struct SetAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -118,7 +118,7 @@ pub fn titles(db: &Db) -> Vec<String> {
     .unwrap()
 }
 
-/// Opens a connection without the settings of Nudge.
+/// Opens a connection without Nudge's settings.
 pub fn raw(path: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(path).unwrap()
 }
