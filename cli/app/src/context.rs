@@ -138,7 +138,7 @@ impl ContextInference {
         Some(OpenContext { usage, given: given.filter(|_| is_given).unwrap_or_default(), place, facts: None })
     }
 
-    /// Reads the facts that a context lacks from files. `find_cwd` returns the folder of the client.
+    /// Reads files to find the facts that a context does not have yet. `find_cwd` returns the folder of the client.
     pub fn look_at_files(&self, context: &mut OpenContext, find_cwd: impl FnOnce() -> Option<PathBuf>) {
         let cwd = match &context.place {
             CallerPlace::Unknown | CallerPlace::Known(_) => return,

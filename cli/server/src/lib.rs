@@ -637,8 +637,8 @@ impl ServingRole {
     }
 }
 
-/// Runs the sources' periodic work on another thread than the event loop. Reports when a source starts or stops being
-/// in use, because the list of tools then changes.
+/// Runs the sources' periodic work on a worker thread. Reports when a source starts or stops being in use, because the
+/// list of tools then changes.
 async fn run_housekeeping(sources: Arc<OpenSources>, history: Arc<ChangeHistory>, time: Arc<SessionTime>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -25,8 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(2500);
 /// Finds the folder of a client from the `_meta` of its call.
 type CwdFinder = dyn Fn(&JsonObject) -> Option<PathBuf> + Send + Sync;
 
-/// Completes the contexts of one client's calls. Reads files on another thread than the event loop, because a disk may
-/// not answer.
+/// Completes the contexts of one client's calls. Reads files on a worker thread, because a disk may not answer.
 pub struct ContextFiller {
     inference: Arc<ContextInference>,
     /// Finds the folder of the client from its `_meta`.
@@ -48,7 +47,7 @@ impl ContextFiller {
         self.inference.limits_reach()
     }
 
-    /// Reads the facts that a context lacks from files. Facts that come too late stay unknown.
+    /// Reads files to find the facts that a context does not have yet. Facts that come too late stay unknown.
     async fn look_at_files(&self, open: OpenContext, meta: JsonObject) -> OpenContext {
         if !open.needs_files() || self.overdue.load(Ordering::Relaxed) > 0 {
             return open;
@@ -73,7 +72,7 @@ impl ContextFiller {
         open
     }
 
-    /// Runs work on the text of params. Large text is processed on another thread than the event loop.
+    /// Runs work on the text of params. Large text is processed on a worker thread.
     async fn work_on_text<T: Send + 'static>(
         &self,
         bytes: usize,

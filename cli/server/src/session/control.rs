@@ -56,7 +56,7 @@ struct StoppingAnswer {
 struct HintsLeft {
     /// The number of hints that the session had.
     hints: usize,
-    /// The number of hints from `hints` that are kept for later sessions.
+    /// The number of these hints that are kept for later sessions.
     kept: usize,
     /// The file with the kept hints.
     #[serde(skip_serializing_if = "Option::is_none")]
