@@ -74,8 +74,7 @@ def read_line(line, named):
 
 
 def which(rest, variants):
-    """Finds the variant of a line: its value begins the line, or its value is in the line, or it is the only variant.
-    """
+    """Finds the variant of a line: its value begins the line or is in the line, or it is the only variant."""
     shown = plain(rest.split(" ⏎ ")[0])
     beginnings = [(plain(value)[:30], hint) for hint in variants for value in hint["values"]]
     for begins, hint in beginnings:
@@ -107,6 +106,5 @@ def age_in_days(line):
 
 
 def before_age(text):
-    """Returns the part of a line before its age. Two lines are equal if these parts are equal, even if time has passed.
-    """
+    """Returns the part of a line before its age. Two lines with equal parts are equal, even if time has passed."""
     return AGE.split(text)[0]
