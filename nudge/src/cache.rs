@@ -37,7 +37,7 @@ const MAX_CACHED_SCOPE_BYTES: usize = 1 << 20;
 /// The hint cache: a thread-safe store in memory that explains its answers. Reads never write, and a refused call
 /// changes nothing.
 ///
-/// It has one method for each verb; [`Service`](crate::Service) calls the same verbs by name with JSON.
+/// The type has one method for each verb; [`Service`](crate::Service) calls the same verbs by name with JSON.
 pub struct Nudge {
     pub(crate) store: HintStore,
     pub(crate) config: Config,
@@ -428,7 +428,7 @@ impl Nudge {
 pub(crate) struct WriteAct<'a> {
     verb: &'static str,
     caller: Caller<'a>,
-    /// Is true for verbs that add hints. They must check the quotas.
+    /// Is true for verbs that add hints. Such verbs must check the quotas.
     adds: bool,
 }
 

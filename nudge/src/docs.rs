@@ -4,7 +4,7 @@
 //! Links in the pages lead to these modules, because Markdown uses the first of two definitions of a link.
 
 pub mod semantics {
-    //! The rules of Nudge for every caller. Code and tests cite its sections by number.
+    //! The rules of Nudge for every caller. Code and tests cite the sections of this page by number.
     //!
     //! [methods]: super::methods
     //! [rpc]: super::rpc

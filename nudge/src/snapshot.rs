@@ -45,8 +45,8 @@ impl ExportPayload {
         created_at: Millis,
         extra: Option<Arc<RawValue>>,
     ) -> Self {
-        // The variant with the empty scope is written under `hints`. Without such a variant it is the most specific
-        // one; the digest decides between equally specific ones.
+        // The variant with the empty scope is written under `hints`. Without such a variant, the most specific variant
+        // is written there; the digest decides between equally specific variants.
         let specificity = |hint: &Hint| match hint.scope.specificity() {
             0 => u8::MAX,
             fields => fields,

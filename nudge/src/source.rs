@@ -49,8 +49,8 @@ const fn count_setting(name: &'static str, default: &'static str, about: &'stati
     Setting { name, kind: SettingKind::Count, default, flag: ServeFlag::Value("N"), about }
 }
 
-/// The settings of the hints: the variables of [`Config::ENV`] in the same order, without the last one. The server has
-/// that one for all sources.
+/// The settings of the hints: the variables of [`Config::ENV`] in the same order, without the last variable. The server
+/// has that setting for all sources.
 static SETTINGS: &[Setting] = &[
     count_setting("max_components", "500", "Most components"),
     count_setting("max_hints_per_component", "200", "Most hints of one component"),

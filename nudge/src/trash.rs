@@ -172,7 +172,7 @@ impl HintTrash {
         self.deletions.iter().rev()
     }
 
-    /// Removes the restored hints from the last deletion that has the first of them.
+    /// Removes restored hints from the trash: from the last deletion that contains the first restored hint.
     fn forget_undone(&mut self, applied: &AppliedWrite<'_>) {
         let same = |what: DeletionKind, was: &Hint, back: &Hint| {
             let name = |hint: &Hint| (hint.component().to_owned(), hint.key().to_owned(), hint.variant().to_owned());

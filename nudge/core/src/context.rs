@@ -249,8 +249,8 @@ impl Context {
 
     /// Returns the context after `cd` to a folder, which is absolute or relative to this context's folder. A folder
     /// below this context's folder belongs to the same repository. If the repository's name is a folder, every folder
-    /// below that one belongs to it too. In any other folder, the repository and the branch are unknown. `None` when
-    /// the folder cannot be known.
+    /// below that folder belongs to the repository too. In any other folder, the repository and the branch are unknown.
+    /// `None` when the folder cannot be known.
     ///
     /// ```
     /// # use nudge_core::context::Context;

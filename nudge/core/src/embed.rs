@@ -102,7 +102,8 @@ pub trait ModelProvider: Send + Sync {
     /// [`get`](Self::get) the state is `Loading`.
     fn get_loaded(&self) -> ModelState;
 
-    /// Drops an idle model; returns true if it did so. Called every few seconds.
+    /// Drops the model if it is idle, and returns true if it dropped the model. The server calls this every few
+    /// seconds.
     fn drop_idle(&self) -> bool {
         false
     }
@@ -365,7 +366,7 @@ mod tests {
             "{end}"
         );
         assert!(end.starts_with('w'), "{end}");
-        // A text without spaces, and a text with a word that is longer than the limit.
+        // Tests a text without spaces, and a text with a word that is longer than the limit.
         let text = "ä".repeat(1_000);
         assert!((1..=PROMPT_TOKENS).contains(&Counts.count_tokens(end_of(&text, &Counts))));
         assert_eq!(end_of(&format!("{} fix it", "x".repeat(1_000)), &Counts), "fix it");

@@ -78,7 +78,7 @@ impl ErrorKind {
         }
     }
 
-    /// Returns the kind with this JSON-RPC code, if there is one. A client uses it to read an error.
+    /// Returns the kind with this JSON-RPC code, if there is one. A client uses this function to read an error.
     pub fn from_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
@@ -108,7 +108,7 @@ const OTHER_FIELDS: &str = "other_fields";
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Makes an error. `message` is one plain sentence. It must name the remedy and hold no secret.
+    /// Makes an error. `message` is one plain sentence. The message must name the remedy and hold no secret.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut data = Map::new();
         data.insert("reason".into(), kind.reason().into());

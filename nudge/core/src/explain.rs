@@ -1,4 +1,4 @@
-//! Explains why something was chosen, in words and in numbers; the form is the same for every source.
+//! Explains a choice in words and in numbers. The form of the explanation is the same for every source.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,21 +7,21 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use smallvec::SmallVec;
 
-/// The explanation for a thing that a read returns.
+/// The explanation for an item that a read returns.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MatchExplain {
-    /// Is true when the thing fits the caller's context: every condition of its scope is met.
+    /// Is true when the item fits the caller's context: every condition of its scope is met.
     pub matched: bool,
     /// The score, 0 to 1; it is sent with four decimals.
     #[serde(serialize_with = "four_decimals")]
     pub score: f64,
     /// The addends of the score.
     pub parts: ScoreParts,
-    /// The reasons for the match; when it did not match, the failed condition.
+    /// The reasons for the match; without a match, the condition that was not met.
     pub reasons: Vec<String>,
 }
 
-/// Named addends of a score. Each source has its own names; semantics section 3 lists those of hints.
+/// Named addends of a score. Each source has its own names; semantics section 3 lists the names for hints.
 ///
 /// Serializes as an object, in the order of the parts, with four decimals.
 ///
@@ -38,7 +38,7 @@ pub struct MatchExplain {
 pub struct ScoreParts(SmallVec<[(Cow<'static, str>, f64); 6]>);
 
 impl ScoreParts {
-    /// Adds a part after the others.
+    /// Adds a part at the end.
     pub fn push(&mut self, name: &'static str, value: f64) {
         self.0.push((Cow::Borrowed(name), value));
     }

@@ -1,8 +1,8 @@
 //! The base crate of Nudge: the parts that all sources share.
 //!
 //! A *source* holds knowledge of one kind: hints, signals, records, code or notes. It answers the methods of a
-//! [`MethodTable`](table::MethodTable), [offers](suggest) lines when an event happens, and lives as long as the server
-//! that opened it. [`Source`](source::Source) defines a source; the other modules hold the shared parts:
+//! [`MethodTable`](table::MethodTable), [offers](suggest) lines when an event happens, and stays open as long as the
+//! server that opened it. [`Source`](source::Source) defines a source; the other modules hold the shared parts:
 //!
 //! | module | content |
 //! |---|---|
@@ -25,8 +25,8 @@
 //! | [`suggest_service`] | the question to all sources at once |
 //!
 //! **Architecture invariant:** this crate has no code about hints, processes or sockets, and opens files only through
-//! `nudge_os` and `nudge_git_files`. It depends on three crates of Nudge: these, the first without its processes, and
-//! the secret guard (`nudge_secrets`).
+//! `nudge_os` and `nudge_git_files`. It depends on three crates of Nudge: `nudge_os` (without its feature `process`),
+//! `nudge_git_files` and the secret guard (`nudge_secrets`).
 
 pub mod clock;
 pub mod context;

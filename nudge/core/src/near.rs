@@ -1,4 +1,4 @@
-//! "Did you mean": finds the known name that is nearest to an unknown one.
+//! Makes "did you mean" suggestions: finds the known name that is nearest to an unknown name.
 
 use crate::error::Error;
 use crate::wire::shorten_text;

@@ -13,7 +13,7 @@ pub fn to_column(count: usize) -> i64 {
 /// Converts the result of a `count(*)`.
 ///
 /// # Panics
-/// Panics for a number below 0, which no count is, or for one beyond the address space.
+/// Panics for a number below 0, which no count is, and for a number beyond the address space.
 pub fn from_count(count: i64) -> usize {
     usize::try_from(count).expect("a count of rows is not negative and fits into memory")
 }

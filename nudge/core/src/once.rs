@@ -44,7 +44,7 @@ pub trait OnceByKey {
 /// The result of a call that changes something, in forms for memory and for records.
 pub trait RecordableResult: Serialize {
     /// Returns the result as JSON in which secrets appear only by name; `None` when the result is only about a secret.
-    /// This is called only when the call changes a secret.
+    /// The method is called only when the call changes a secret.
     ///
     /// # Errors
     /// An error when the result has no form in JSON.
@@ -61,7 +61,7 @@ pub struct MadeCall {
     open: Option<Arc<RawValue>>,
     /// The version after a call that is only about a secret. It is the only part of such a result that a record stores.
     version: Option<u64>,
-    /// The call, as [`CallIdentity::to_record_text`] writes it; `None` when the caller named none.
+    /// The call, as [`CallIdentity::to_record_text`] writes it; `None` when the caller gave no call.
     call: Option<Arc<str>>,
 }
 

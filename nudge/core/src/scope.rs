@@ -27,7 +27,7 @@ const MAX_ENV_BYTES: usize = 32 << 10;
 /// The number of steps that a lookup of a variable costs.
 const LOOKUP_STEPS: usize = 8;
 
-/// A scope as given: every field optional, every list may be one string. An empty one applies
+/// A scope as a caller gives it. Every field is optional, and every list may be a single string. An empty scope applies
 /// everywhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -207,8 +207,8 @@ impl MethodSpec {
         Self { finish: Some(finish), ..self }
     }
 
-    /// Sets the question that the command line asks the user at the terminal. It makes the call only if the user says
-    /// yes. A script is not asked.
+    /// Sets the question that the command line asks the user at the terminal. The command line makes the call only if
+    /// the user says yes. A script is not asked.
     #[must_use]
     pub const fn with_question(self, question: &'static str) -> Self {
         Self { question: Some(question), ..self }

@@ -1,9 +1,9 @@
-//! Finds the simple commands of a command line, and how much the line's exit code says about each (semantics section
-//! 10).
+//! Finds the simple commands of a command line, and tells how much the line's exit code says about each of them
+//! (semantics section 10).
 //!
 //! Agents seldom run a plain `npm test`; they run `cd web && CI=1 timeout 60 npm test 2>&1 | tail -20`. [`parse`]
-//! removes `cd`, wrappers such as `sudo`, `time`, `timeout 60`, `env` and `bash -lc "..."`, redirections and groups. It
-//! returns the remaining simple commands, each with its variables, its folder and its position in the pipeline.
+//! removes `cd`, wrappers such as `sudo`, `time`, `timeout 60`, `env` and `bash -lc "..."`, redirections and groups.
+//! The result is the remaining simple commands, each with its variables, its folder and its position in the pipeline.
 //!
 //! The parser accepts any text as a line, within limits for the length ([`MAX_BYTES`]) and the depth of the nesting.
 //! For a line beyond these limits [`parse`] returns [`None`]. A line without quotes and operators is split at its
@@ -32,9 +32,10 @@ pub use bounds::MAX_BYTES;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     /// The simple commands of the line, in order, without `cd`, `export` and `set`, which only change the commands
-    /// after them. A line such as `cd web` has none.
+    /// after them. A line such as `cd web` has no command in this list.
     pub commands: Vec<Command>,
-    /// Is true when the last command runs in the background, so the line's exit code says nothing about it.
+    /// Is true when the last command runs in the background, so that the line's exit code says nothing about this
+    /// command.
     pub background: bool,
 }
 
@@ -105,7 +106,7 @@ impl Told {
     const NOTHING: Self = Self { success: false, failure: false, code: false };
 }
 
-/// The exit codes of a command that a time limit ended: by `timeout`, and by `timeout -s KILL`.
+/// The exit codes with which `timeout` and `timeout -s KILL` report that the time limit ended the command.
 const ENDED: [i64; 2] = [124, 137];
 
 impl Command {
@@ -117,9 +118,9 @@ impl Command {
             && self.input != Input::Document
     }
 
-    /// Returns true when a hint's command, `other`, may work where this one failed. Both have the same program, and
-    /// they share at least half of the arguments of the one with fewer arguments. The same command counts only if it
-    /// runs in another folder or as another user.
+    /// Returns true when a hint's command, `other`, may work where this one failed. Both must have the same program,
+    /// and must share at least half of the arguments of the command that has fewer arguments. The same command counts
+    /// only if it runs in another folder or as another user.
     pub fn is_near(&self, other: &Self) -> bool {
         if self.program.is_empty() || self.program != other.program {
             return false;

@@ -12,8 +12,8 @@
 //!    time and from any thread.
 //! 4. `close` ends the source: afterwards it acknowledges no call.
 //!
-//! **The duties of a source.** It acknowledges a change only after it has stored the change, inside the [`Fence`],
-//! which checks that this process still holds the session's lock. It carries out a call with a key only once
+//! **The duties of a source.** A source acknowledges a change only after it has stored the change, inside the
+//! [`Fence`], which checks that this process still holds the session's lock. It carries out a call with a key only once
 //! ([`crate::once`]). It reports each change to the [`ChangeSink`]. It never lets a secret into a line, an event, a log
 //! or a file.
 
@@ -57,9 +57,9 @@ pub struct SourceSpec {
     /// The method that lists the source's contents. When not all lines fit, a hook tells the model the name of this
     /// method.
     pub list: &'static str,
-    /// The environment variables of a caller on which any answer may depend. Front ends send each of them that is set,
-    /// with every context. [`Source::env_names`] returns the variables that depend on stored data; the server asks for
-    /// their values when it needs them.
+    /// The environment variables of a caller on which any answer may depend. With every context, front ends send the
+    /// variables that are set. [`Source::env_names`] returns the variables that depend on stored data; the server asks
+    /// for their values when it needs them.
     pub env: &'static [&'static str],
     /// Is true when the command line may open the source in its own process if no server runs. The data is then in
     /// files that any process can read and write.
@@ -67,7 +67,7 @@ pub struct SourceSpec {
     /// The commands that consist of more than one call. They run in the process of the command line, also when a server
     /// runs.
     pub commands: &'static [LongCommand],
-    /// Is true when [`Source::work`] has anything to do.
+    /// Is true when the source needs a thread for [`Source::work`].
     pub works: bool,
     /// Opens the source, within 20 ms.
     pub open: fn(SourceHost<'_>) -> Result<Arc<dyn Source>>,
@@ -77,7 +77,7 @@ pub struct SourceSpec {
 /// events until it is stopped.
 #[derive(Debug)]
 pub struct LongCommand {
-    /// The name, params and words, as for a method; only the command line calls it.
+    /// The name, the params and the texts, as for a method. Only the command line calls this row.
     pub row: MethodSpec,
     /// Runs the command, with the params as JSON.
     pub run: fn(&RawValue, &CommandHost<'_>) -> Result<()>,
@@ -108,7 +108,7 @@ pub struct CommandHost<'a> {
     pub show: &'a dyn Fn(&str, &Value),
     /// Makes the host for opening the source in this process, without a server.
     pub open: &'a dyn Fn() -> Result<SourceHost<'static>>,
-    /// Reads a setting that is a list, from the settings of all parts; returns an empty list when it is not set.
+    /// Reads a setting that is a list. The setting may belong to any source. Returns an empty list when it is not set.
     pub list: &'a dyn Fn(&str) -> Result<Vec<String>>,
     /// Finds a program by its name on the user's search path.
     pub program: &'a dyn Fn(&str) -> Option<PathBuf>,
@@ -237,7 +237,7 @@ pub struct SourceHost<'a> {
     pub cache: DataDir,
     /// Keeps this process from acknowledging a change that the next PRIMARY would not see.
     pub fence: Arc<dyn Fence>,
-    /// The journal, for a source whose state lives as long as the session.
+    /// The journal, for a source that keeps its state only for the session.
     pub journal: Arc<dyn RecordJournal>,
     /// The records that the source wrote to the journal, in order. The iterator ends early when the process gives up
     /// the session.
@@ -294,14 +294,15 @@ pub trait RecordJournal: Send + Sync {
 
 /// Receives changes, for `nudge watch` and for clients that subscribed.
 pub trait ChangeSink: Send + Sync {
-    /// Reports changes, in their order, after they are visible to every caller. Must be quick; calls no source.
+    /// Reports changes, in their order, after they are visible to every caller. Must be quick, and must not call a
+    /// source.
     fn tell_changes(&self, changes: &[ChangeEvent]);
 
     /// Checks whether a value with a ttl outlives this session. Must be quick: a source calls it while it makes a
     /// change.
     ///
     /// # Errors
-    /// When the value ends with the session: the reason for the caller, as a clause without a full stop.
+    /// The reason why the value ends with the session, for the caller: a clause without a full stop.
     fn check_keeping(&self) -> std::result::Result<(), String> {
         Err("it ends with this session at the latest".into())
     }

@@ -289,7 +289,7 @@ impl fmt::Debug for SuggestRequest {
 /// A line that a source offers. `I` is the type of the item that the line is about.
 #[derive(Debug, Clone)]
 pub struct Offer<I = SourceItem> {
-    /// Identifies the offer within its source, so that a client session is told it once.
+    /// Identifies the offer within its source, so that each client session is told the offer once.
     pub id: Box<str>,
     /// The name in a list of names, such as `api/build`.
     pub name: String,
@@ -302,7 +302,7 @@ pub struct Offer<I = SourceItem> {
     /// Is true for a line that comes before all lines for which this is false, such as an escalated signal.
     pub must: bool,
     /// The files and folders that the line names, relative to the repository or to a folder of it. The program that
-    /// shows the line can check if they exist.
+    /// shows the line can check whether the paths exist.
     pub paths: Vec<String>,
     /// The command line that the line tells the agent to run. The program that shows the line can check its target too.
     pub command: Option<String>,

@@ -24,7 +24,7 @@ use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
 
 /// Receives the outcomes of commands, after the sources have counted them.
 pub trait CommandListener: Send + Sync {
-    /// Is called when a command failed and its agent asks for lines that may repair it.
+    /// Is called when a command failed and its agent asks for lines that may repair the failure.
     fn note_failure(&self, request: &SuggestRequest);
 
     /// Is called when a command ended. `matched` are the changed items of the sources, in the form of the answer.

@@ -149,7 +149,7 @@ pub fn clip_text(text: &str, max_chars: usize) -> String {
     out
 }
 
-/// Returns the text before the first of `marks`, or the whole text if it has none of them.
+/// Returns the text before the first of `marks`, or the whole text if there is none.
 ///
 /// ```
 /// use nudge_core::text::before_mark;
@@ -160,7 +160,7 @@ pub fn before_mark<'a>(text: &'a str, marks: &[char]) -> &'a str {
     text.find(marks).map_or(text, |end| &text[..end])
 }
 
-/// Returns the text after the last of `marks`, such as the name in a path, or the whole text if it has none of them.
+/// Returns the text after the last of `marks`, such as the name in a path, or the whole text if there is none.
 ///
 /// ```
 /// use nudge_core::text::after_mark;
@@ -189,7 +189,7 @@ pub fn format_ago(then: Millis, now: Millis) -> String {
     }
 }
 
-/// Returns the time since `then` in few letters, for models: `now`, `5m`, `3h`, `2d`.
+/// Returns the time since `then` as a short text, for models: `now`, `5m`, `3h`, `2d`.
 pub fn format_age(then: Millis, now: Millis) -> String {
     let ago = format_ago(then, now);
     ago.strip_suffix(" ago").map_or_else(|| "now".into(), str::to_owned)

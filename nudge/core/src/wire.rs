@@ -259,7 +259,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
     }
 }
 
-/// Returns the members of a JSON object as raw text, in order, duplicate names included.
+/// Returns the members of a JSON object as raw text, in order, including duplicate names.
 ///
 /// # Errors
 /// Refuses JSON that is not an object.

@@ -11,10 +11,9 @@
 //! because of a setting that does not change the answer. The rules are those of git 2.47. If known versions of git
 //! differ, the answer is `Unsure`.
 //!
-//! **Architecture invariant:** this crate starts no process and no thread,
-//! writes nothing, opens only regular files of bounded size (1 MiB, 8 MiB for
-//! `packed-refs`) and follows a bounded number of includes and refs. Nothing
-//! in a repository can make it panic, block or run away.
+//! **Architecture invariant:** this crate starts no process and no thread, writes nothing, opens only regular files of
+//! bounded size (1 MiB, 8 MiB for `packed-refs`) and follows a bounded number of includes and refs. No file in a
+//! repository can make the crate panic, block or run without end.
 //!
 //! ```
 //! use nudge_git_files::{GitDetector, GitAnswer, GitEnv};

@@ -6,9 +6,9 @@
 //!
 //! 1. [`Git`] runs only a few commands in the folder itself. They read settings and refs, and run no programs. Git
 //!    itself checks the folder's owner there (`safe.directory`).
-//! 2. [`GitRepository`] does all other work in a git folder that Nudge makes. Links lead from it to the repository's
-//!    objects, refs, index and work tree, in the way of `git-new-workdir`. The folder has copies only of settings that
-//!    are data: how files are compared, who commits, and the address of `origin`.
+//! 2. [`GitRepository`] does all other work in a git folder that Nudge makes. Links lead from this folder to the
+//!    repository's objects, refs, index and work tree, in the way of `git-new-workdir`. The folder has copies only of
+//!    settings that are data: how files are compared, who commits, and the address of `origin`.
 //!
 //! | program | reason why it does not run |
 //! |---|---|
@@ -50,8 +50,8 @@ pub struct CallLimits {
 
 /// A path at which there are no hooks and no settings.
 pub(crate) const NOWHERE: &str = "/dev/null";
-/// The most memory of git and of each program that git starts. With `objects/info/alternates` as a link to an endless
-/// file, git filled 1,079 MiB in the five seconds of a call.
+/// The most memory of git and of each program that git starts. Without a limit, git filled 1,079 MiB in the five
+/// seconds of a call, because `objects/info/alternates` was a link to an endless file.
 pub(crate) const MAX_MEMORY_BYTES: u64 = 1 << 30;
 /// Switches for commands in the folder itself. Current versions of git run no programs for these commands; the switches
 /// are a precaution against later versions.

@@ -255,7 +255,7 @@ impl GitRepository {
         }
     }
 
-    /// Prepares a program that runs git by itself, such as `gh`. It runs in a folder without settings, and its
+    /// Prepares a program that runs git by itself, such as `gh`. The program runs in a folder without settings, and its
     /// variables name this repository.
     pub fn lend_to(&self, program: &mut ChildProgram) {
         program.env("PATH", &self.git.path);

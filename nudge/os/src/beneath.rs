@@ -39,11 +39,12 @@ pub enum InnerLinks {
 /// The permissions of a written file, on systems that have permissions.
 #[derive(Debug, Clone)]
 pub enum FileRights {
-    /// The permissions that the process's mask leaves, as for files of other programs.
+    /// The default permissions, reduced by the process's mask, as for files of other programs.
     Usual,
     /// Only the user can read and write the file.
     Private,
-    /// The permissions of another file, mostly of the replaced one. The file is private until it gets them.
+    /// The permissions of another file, usually of the replaced file. The new file is private until it gets these
+    /// permissions.
     Same(Permissions),
 }
 
@@ -293,7 +294,7 @@ mod unix {
             Ok(folder)
         }
 
-        /// Opens one folder after another. This way cannot check the target of a link, so it refuses every link.
+        /// Opens one folder after another. This function cannot check the target of a link, so it refuses every link.
         pub(super) fn folder_by_steps(&self, below: &Path, _: InnerLinks) -> io::Result<Self> {
             let mut folder = self.reopen()?;
             for name in names_of(below)? {

@@ -1,9 +1,9 @@
 //! Starts foreign programs: git, curl, a client's own command, the checks of `nudge doctor`, the user's agent. No other
 //! module starts programs.
 //!
-//! A [`ChildProgram`] has an absolute path ([`programs`] finds it) and its own process group. It gets none of git's
-//! variables and no relative part of PATH. [`ChildProgram::run`] limits its time and output. The whole group is ended
-//! in these cases:
+//! A [`ChildProgram`] has an absolute path ([`programs`] finds it) and its own process group. The program gets none of
+//! git's variables and no relative part of PATH. [`ChildProgram::run`] limits its time and output. The whole group is
+//! ended in these cases:
 //!
 //! - Its time is over, the caller gives up, or the value is dropped.
 //! - This process ends by itself, or by SIGTERM, SIGINT or SIGHUP.

@@ -38,13 +38,14 @@ pub struct ExportHints {
     /// Secret hints too, in full.
     #[serde(deserialize_with = "wire::given_or_default")]
     pub include_secrets: bool,
-    /// Also hints that have expired by a clock that is not plausible. For the server, which writes the file of kept
-    /// hints.
+    /// Is true to include hints that have expired by a clock that is not plausible. The server uses this when it writes
+    /// the file of kept hints.
     #[serde(deserialize_with = "wire::given_or_default")]
     #[schemars(skip)]
     pub with_waiting: bool,
-    /// The component after which a page begins, empty for the first. A page has whole components and ends after about 8
-    /// MiB; the first has the payload's other members. The command line prints a store of any size page by page.
+    /// The component after which a page begins; empty for the first page. A page has whole components and ends after
+    /// about 8 MiB. The first page also has the payload's other members. The command line uses pages to print a store
+    /// of any size.
     #[serde(deserialize_with = "wire::given")]
     #[schemars(skip)]
     pub after: Option<String>,

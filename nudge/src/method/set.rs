@@ -66,8 +66,8 @@ pub struct SetHint {
     pub context: ContextSpec,
 }
 
-/// The reach of a hint without a scope. Where the context names a repository, the hint is limited to it; front ends, which
-/// know where their caller stands, give that context (semantics section 12).
+/// The reach of a hint without a scope. Without a reach, such a hint is limited to the repository of the `context`, if
+/// the context names one. Front ends fill in the repository of their caller (semantics section 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HintReach {
@@ -214,7 +214,7 @@ impl Nudge {
             let wanted = variant.as_deref().unwrap_or(scope.variant());
             let old = variants.iter().find(|hint| hint.variant() == wanted);
             if let (Some(_), Some(stands)) = (caller.made, old) {
-                // The call is a repeated one. It finds the hint that it stored earlier, or a later one.
+                // A repeated call finds the hint that the first call stored, or a later one.
                 let (variants, hint) = (variants.len(), Arc::clone(stands));
                 let kept = plan.trash().replaced_by(&hint);
                 let note = kept.as_ref().filter(|(_, old)| plan.must_keep(old)).map(|(id, _)| undo_note(*id));

@@ -117,7 +117,7 @@ impl Nudge {
         self.suggester.answer_told(params, self.now())
     }
 
-    /// Finds the hints that fit a question in words. They do not count as told.
+    /// Finds the hints that fit a question in words. The hints do not count as told.
     ///
     /// # Errors
     /// `E_INVALID`.

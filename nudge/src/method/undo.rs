@@ -139,8 +139,8 @@ impl Nudge {
                 let mut was = Hint::clone(hint);
                 let variants = plan.find_variants(hint.component(), hint.key());
                 match variants.iter().find(|stored| stored.variant() == hint.variant()) {
-                    // A replaced hint takes its old place again. It does not if a person has stored a hint there after
-                    // the replacement.
+                    // A replaced hint takes its old place again, except if a person has stored a hint there after the
+                    // replacement.
                     Some(stands)
                         if deleted.what == DeletionKind::Replaced
                             && (stands.updated_at() <= deleted.at || stands.source() != Some(HintOrigin::User)) =>

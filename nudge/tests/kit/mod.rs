@@ -77,7 +77,7 @@ impl RecordedStore {
         String::from_utf8(self.records.all.lock().unwrap().concat()).unwrap()
     }
 
-    /// Returns everything that a caller can see, without the facts of the process.
+    /// Returns everything that a caller can see, except data about the process.
     pub fn seen(&self) -> (Value, Value) {
         let mut export = serde_json::to_value(self.store.export(&ExportHints::default()).unwrap()).unwrap();
         let payload = export["payload"].as_object_mut().unwrap();

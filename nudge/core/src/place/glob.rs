@@ -332,7 +332,7 @@ fn is_plain(cwd: &str) -> bool {
     *last != b'/' && !pairs.fold(false, |so_far, (before, byte)| so_far | is_odd(*before, *byte))
 }
 
-/// Returns true for a text that [`collapse_path`] does not change. It may return false for the root.
+/// Returns true for a text that [`collapse_path`] does not change. For the root, the result may be false.
 fn is_collapsed(text: &str) -> bool {
     let below = text.strip_prefix("//").or_else(|| text.strip_prefix('/')).unwrap_or(text);
     below.split('/').all(|segment| !segment.is_empty() && segment != ".")

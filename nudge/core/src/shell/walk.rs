@@ -198,9 +198,9 @@ impl ShellWalk {
         Some(())
     }
 
-    /// Walks the right side of `||`. It runs in the folder after the left side. If the left side has changed the
-    /// folder, the folder of the right side is unknown. After `cd x || exit` the folder is `x`: only the failure of
-    /// `cd` leads to `exit`.
+    /// Walks the right side of `||`. The right side runs in the folder that the left side has reached. If the left side
+    /// has changed the folder, the folder of the right side is unknown. After `cd x || exit` the folder is `x`: only
+    /// the failure of `cd` leads to `exit`.
     fn walk_or(&mut self, right: &Node, sure: bool, place: CommandPlace) -> Option<()> {
         let state = self.state.clone();
         if state.folder != Folder::Here {
@@ -232,7 +232,7 @@ impl ShellWalk {
                 let beside = |other| with(Told { failure: told.failure && cannot_fail(other), ..told });
                 (beside(right), beside(left))
             }
-            // If the line failed, both sides failed; if it succeeded, one side may have failed.
+            // If the line failed, both sides failed. If the line succeeded, one side may have failed.
             ListOperator::Or => {
                 (with(Told { success: false, code: false, ..told }), with(Told { success: false, ..told }))
             }

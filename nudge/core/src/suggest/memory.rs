@@ -312,7 +312,7 @@ impl Suggester {
         let mut limit = request.limit;
         if let Some((_, session)) = &mut session {
             limit = limit.min(session.count_allowed(event, self.max, now));
-            // Another call of the same session may have told some of these offers meanwhile.
+            // Another call of the same session may have told some of these offers while the sources were asked.
             let known = session.find_known(event, failure, now);
             for (source, offers) in &mut offered {
                 offers.changes.retain(|change| !session.is_lent(source, change, now));

@@ -176,7 +176,8 @@ mod tests {
             (&["a9 b8 c7"][..], 2, 1_000, "a9 b8", vec![("one", 1)]),
             // An offer that does not fit is skipped.
             (&["a9*50 b8*60 c7*40"], 9, 90, "a9*50 c7*40", vec![("one", 1)]),
-            // No source gets more than half while another source has an offer. Then it may use the rest.
+            // No source gets more than half while another source has an offer. Afterwards the first source may use the
+            // rest.
             (&["a9*20 b9*20 c9*20 d9*20", "e1*20 f1*20"], 9, 80, "a9*20 b9*20 e1*20 f1*20", vec![("one", 2)]),
             (&["a9*20 b9*20 c9*20 d9*20", "e1*20"], 9, 80, "a9*20 b9*20 e1*20 c9*20", vec![("one", 1)]),
             // Offers that must be told may take more than half.

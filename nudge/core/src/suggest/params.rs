@@ -150,7 +150,7 @@ pub struct SuggestParams {
     /// waited for 5/9 of it, 25 ms at least.
     #[serde(default, deserialize_with = "wire::given")]
     pub confirm_ms: Option<BoundedNumber<1, MAX_CONFIRM_MS>>,
-    /// The ticket of an earlier answer that is shown together with this one: it confirms both.
+    /// The ticket of an earlier answer that is shown together with this one. The ticket then confirms both answers.
     #[serde(skip)]
     pub ticket: Option<String>,
 }

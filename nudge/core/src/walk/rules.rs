@@ -19,7 +19,7 @@ use nudge_os::foreign::{self, LinkPolicy};
 pub const FILES: [&str; 3] = [".ignore", ".gitignore", ".gitattributes"];
 /// The most bytes of a file with rules.
 pub const MAX_BYTES: u64 = 1 << 20;
-/// The most bytes of all files with rules in one walk: three thousand packages with 5 KiB each.
+/// The most bytes of all files with rules in one walk. They suffice for three thousand packages with 5 KiB each.
 const MAX_ALL_BYTES: usize = 16 << 20;
 /// The most bytes of a pattern. The longest path on Linux has 4 KiB; a pattern of 900 KiB took 549 MiB to compile.
 const MAX_PATTERN_BYTES: usize = 1 << 10;

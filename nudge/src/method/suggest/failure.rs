@@ -19,7 +19,7 @@ use crate::store::HintHit;
 
 /// The strength of a hint with a command that is similar to the failed one.
 const NEAR: f64 = 0.3;
-/// The strength that shared words add to such a hint.
+/// The strength that shared words add to a hint with a similar command.
 const NEAR_WORDS: f64 = 0.3;
 /// The strength of a fix that repeats the error's text.
 const FIX_OF_THE_MESSAGE: f64 = 0.6;
@@ -330,7 +330,7 @@ impl ProgramLines {
             Some((found.row, shell::parse(text)?))
         };
         let mut lines = Self { by_row: found.iter().filter_map(parse_command).collect(), ..Self::default() };
-        // A hint for which [`is_behind`] is true has no effect on the weights of the others.
+        // A hint for which [`is_behind`] is true has no effect on the weights of other hints.
         let of_others: Vec<_> = found.iter().filter(|found| !is_behind(&found.hint)).collect();
         let of_others = || of_others.iter().filter_map(|found| lines.by_row.get(&found.row));
         let (mut having, mut count) = (HashMap::<_, usize, RandomState>::default(), 0);

@@ -26,7 +26,7 @@ pub(in crate::method) const IMPORTANT: u8 = 8;
 const BEHIND: u8 = 2;
 /// The strength that is added at a start to a hint for which [`is_behind`] is true.
 const BEHIND_AT_A_START: f64 = -0.2;
-/// The factor for the words of such a hint at a prompt.
+/// The factor, at a prompt, for the words of a hint for which [`is_behind`] is true.
 const BEHIND_BY_WORDS: f64 = 0.7;
 /// The score at which the score's part of the strength has half of its maximum. A new hint with default priority and
 /// confidence, and with one condition in its scope, has this score.

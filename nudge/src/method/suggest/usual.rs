@@ -11,8 +11,8 @@ use crate::store::HintHit;
 const PURPOSES: [&[&str]; 4] =
     [&["test", "tests", "check"], &["build", "compile"], &["dev", "start", "run", "serve"], &["lint", "clippy"]];
 
-/// Returns at most one command for each purpose. It comes from the innermost folder that has such a command, and has
-/// the name that fits the purpose best.
+/// Returns at most one command for each purpose. The command comes from the innermost folder that has one for this
+/// purpose, and has the name that fits the purpose best.
 pub(super) fn choose_usual(mut found: Vec<HintHit>) -> Vec<HintHit> {
     let mut usual = Vec::new();
     for names in PURPOSES {
