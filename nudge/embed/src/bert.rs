@@ -1,4 +1,4 @@
-//! A BERT model in memory: turns the tokens of a text into a vector.
+//! Runs a BERT model in memory: turns the tokens of a text into a vector.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,22 +12,23 @@ use crate::network;
 use crate::weights::{RowTable, WeightTensors};
 use crate::{Precision, Result, broken_model, unusable_model};
 
-/// The shortest sum of token vectors that still has a direction.
+/// Smallest length of a text's vector before it is scaled. A shorter vector has no usable direction.
 const SHORTEST: f32 = 1e-6;
 
-/// The network, and the embedding tables whose rows are its input.
+/// The network of a BERT model, with the embedding tables that produce its input.
 pub struct BertNetwork {
     config: BertConfig,
     /// The embedding of each token of the vocabulary.
     words: RowTable,
-    /// The embedding of each position. It includes the embedding of the first kind of token, the only kind used here.
+    /// The embedding of each position. Each already includes the embedding of token kind 0, the only kind that Nudge
+    /// uses.
     positions: Vec<f32>,
     network: rten::Model,
-    /// A pool of one thread. A caller that embeds many texts leaves the other processors to the user.
+    /// A pool of one thread, so that a caller that embeds many texts leaves the other processors free.
     threads: OnceLock<Arc<ThreadPool>>,
-    /// A pool of one low-priority thread for background callers. Prompts use the other pool and do not wait for them.
-    /// The engine starts its threads itself, but a thread inherits the priority of the thread that starts it. So the
-    /// first low-priority caller makes this pool.
+    /// A pool of one low-priority thread for background callers, so that prompts, which use the other pool, do not wait
+    /// for them. The engine starts the thread, and a thread inherits the priority of the thread that starts it. So the
+    /// first background caller, which has a low priority, makes this pool.
     threads_behind: OnceLock<Arc<ThreadPool>>,
 }
 
@@ -62,11 +63,11 @@ impl BertNetwork {
         &self.config
     }
 
-    /// Returns the vector of these tokens; the first and the last token are marks.
+    /// Returns the vector of these tokens. The first and the last token are special tokens, such as `[CLS]`.
     ///
     /// # Errors
-    /// `E_INVALID` when a token is not in this model's vocabulary or the vector has no direction; `E_UNAVAILABLE`
-    /// when the engine fails.
+    /// `E_INVALID` when a token is not in the vocabulary, or when the vector has no direction. `E_UNAVAILABLE` when the
+    /// engine fails.
     pub fn embed_tokens(&self, tokens: &[u32]) -> Result<Vec<f32>> {
         let hidden = self.config.hidden;
         let tokens = &tokens[..tokens.len().min(self.config.tokens)];

@@ -1,32 +1,33 @@
-//! Reads the description of a model: `config.json`, and the files in which sentence-transformers states how the
-//! vectors of tokens become one vector.
+//! Reads the settings of a model: `config.json`, and the files in which sentence-transformers states how the vectors of
+//! tokens become one vector.
 
 use serde::Deserialize;
 
 use crate::{Result, broken_model};
 
-/// The most tokens of a text, for any model. The memory of attention grows with the square of this number.
+/// Largest number of tokens of a text for any model. The memory for attention grows with the square of this number.
 const MAX_TOKENS: usize = 512;
-/// The most tokens of a text for a model that states no limit.
+/// Largest number of tokens of a text for a model that states no limit.
 const USUAL_TOKENS: usize = 256;
 
 /// The shape of a BERT network, and the settings for its use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BertConfig {
-    /// The length of a vector, of a token or a text.
+    /// The number of dimensions of a vector, for a token and for a text.
     pub hidden: usize,
     pub layers: usize,
     pub heads: usize,
-    /// The numbers between the two dense maps of a layer.
+    /// The number of values between the two dense maps of a layer.
     pub intermediate: usize,
     pub vocabulary: usize,
-    /// The positions that have an embedding. They limit the tokens of a text, including its two marks.
+    /// The number of positions that have an embedding. A text and its two special tokens cannot have more tokens than
+    /// this.
     pub positions: usize,
-    /// The kinds of token that the weights distinguish: tokens of a first and of a second text.
+    /// The number of token kinds: BERT gives a first and a second text different kinds.
     pub token_kinds: usize,
     pub epsilon: f32,
     pub pooling: Pooling,
-    /// The most tokens of a text that are used, including its two marks.
+    /// Largest number of tokens of a text that Nudge uses, including two special tokens.
     pub tokens: usize,
 }
 
@@ -35,12 +36,12 @@ pub struct BertConfig {
 pub enum Pooling {
     /// The mean of all token vectors.
     Mean,
-    /// The vector of the first token, which is the mark before the text.
+    /// The vector of the first token, which is the special token before the text.
     First,
 }
 
 impl Pooling {
-    /// Returns the name as it occurs in the id of a model.
+    /// Returns the name that stands for this pooling in the id of a model.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -49,7 +50,7 @@ impl Pooling {
     }
 }
 
-/// The parts of `config.json` that are used.
+/// The fields of `config.json` that Nudge reads.
 #[derive(Deserialize)]
 struct BertConfigFile {
     model_type: Option<String>,
@@ -65,7 +66,7 @@ struct BertConfigFile {
     position_embedding_type: Option<String>,
 }
 
-/// The used part of `1_Pooling/config.json`.
+/// The fields of `1_Pooling/config.json` that Nudge reads.
 #[derive(Deserialize)]
 #[allow(clippy::struct_excessive_bools, reason = "the file has them")]
 struct PoolingFile {
@@ -79,18 +80,18 @@ struct PoolingFile {
     pooling_mode_mean_sqrt_len_tokens: bool,
 }
 
-/// The used part of `sentence_bert_config.json`.
+/// The fields of `sentence_bert_config.json` that Nudge reads.
 #[derive(Deserialize)]
 struct SentenceBertFile {
     max_seq_length: Option<usize>,
 }
 
 impl BertConfig {
-    /// Reads the texts of `config.json`, `1_Pooling/config.json` and `sentence_bert_config.json`; the last two may be
-    /// missing.
+    /// Reads the contents of `config.json`, `1_Pooling/config.json` and `sentence_bert_config.json`. A model may lack
+    /// the last two files.
     ///
     /// # Errors
-    /// `E_INVALID` when a text is not JSON, the architecture is not BERT, or a size is out of range.
+    /// `E_INVALID` when a file is not JSON, the architecture is not BERT, or a size is out of range.
     pub fn read(config: &[u8], pooling: Option<&[u8]>, sentences: Option<&[u8]>) -> Result<Self> {
         let unreadable = |name: &str| {
             let name = name.to_owned();

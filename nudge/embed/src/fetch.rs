@@ -1,5 +1,5 @@
-//! Downloads a file from a model's publisher with the system's `curl`. curl has the user's proxy and certificates,
-//! shows its progress, and resumes an interrupted download.
+//! Downloads a file from a model's publisher with the system's `curl`. curl uses the proxy and the certificates of the
+//! user, shows progress, and resumes an interrupted download.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use nudge_os::programs;
 
 use crate::KnownModel;
 
-/// The exit code of curl when a server cannot resume in the middle of a file.
+/// The exit code of curl when the server can send a file only from its beginning.
 const CANNOT_RESUME: i32 = 33;
 /// The exit code of curl when a server refuses to send the file.
 const REFUSED: i32 = 22;
 
-/// The most time that one file may take. curl itself gives up a stalled connection.
+/// Time limit for one file. curl itself ends a connection that stalls.
 const MAX_TIME: Duration = Duration::from_hours(6);
-/// The most bytes that curl may print. curl writes the file itself, so these are messages only.
+/// Largest number of bytes that curl may print. It prints only messages, because it writes the downloaded file itself.
 const MAX_SAID_BYTES: usize = 1 << 20;
 
-/// The argument that limits curl to http, which is allowed for this machine only.
+/// The protocol for curl when the address uses http. Nudge allows http only for this machine.
 const LOCAL: &str = "=http";
 
-/// Says how a known model is fetched.
+/// The settings for the download of a known model.
 ///
 /// ```
 /// use nudge_embed::{ModelDownload, KNOWN};
@@ -34,12 +34,12 @@ const LOCAL: &str = "=http";
 /// ```
 #[derive(Debug, Clone)]
 pub struct ModelDownload {
-    /// The publisher's folder of the files; `/` and the name of a file follow. A mirror is as safe, because Nudge
-    /// checks every file.
+    /// The address of the folder with the files. Nudge appends `/` and the name of a file. A mirror is as safe as the
+    /// publisher, because Nudge checks every file.
     pub address: String,
-    /// The program: a name to find in PATH, or an absolute path.
+    /// The curl program: a name that Nudge looks up in PATH, or an absolute path.
     pub curl: OsString,
-    /// Is true when curl shows its progress on standard error.
+    /// True when curl shows its progress on standard error.
     pub progress: bool,
 }
 
@@ -50,13 +50,13 @@ impl From<&KnownModel> for ModelDownload {
 }
 
 impl ModelDownload {
-    /// Returns the protocol to which curl is limited, including for redirects.
+    /// Returns the protocol that curl may use. It applies to redirects too.
     ///
     /// # Errors
-    /// `E_INVALID` for an address without https; http is allowed for this machine only.
+    /// `E_INVALID` for an address without https. Only an address of this machine may use http.
     pub(crate) fn check_protocol(&self) -> Result<&'static str> {
         let host = self.address.strip_prefix("http://").and_then(|rest| rest.split(['/', '?', '#']).next());
-        // `127.0.0.1:1@elsewhere` is the host `elsewhere`.
+        // In `127.0.0.1:1@elsewhere` the host is `elsewhere`.
         let local = |host: &str| {
             let name = if host.ends_with(']') { host } else { host.rsplit_once(':').map_or(host, |(name, _)| name) };
             ["127.0.0.1", "localhost", "[::1]"].contains(&name) && !host.contains('@')
@@ -68,16 +68,16 @@ impl ModelDownload {
         }
     }
 
-    /// Returns the path of the program; finds a name in PATH.
+    /// Returns the path of the curl program, and looks up a plain name in PATH.
     fn find_program(&self) -> Option<PathBuf> {
         let path = Path::new(&self.curl);
         if path.is_absolute() { Some(path.to_owned()) } else { programs::find_program(self.curl.to_str()?) }
     }
 
-    /// Downloads a file of at most `max_bytes` and appends it to `to`, which exists.
+    /// Downloads a file of at most `max_bytes` bytes, and appends it to the existing file `to`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; the downloaded part stays for the next try.
+    /// `E_UNAVAILABLE` when the download fails. The part that has arrived stays for the next attempt.
     pub(crate) fn fetch_file(&self, name: &str, to: &Path, max_bytes: u64) -> Result<DownloadOutcome> {
         let protocol = self.check_protocol()?;
         let url = format!("{}/{name}", self.address.trim_end_matches('/'));
@@ -93,7 +93,7 @@ impl ModelDownload {
             .args(["--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60"])
             .args(["--max-filesize", &max_bytes.to_string(), "--continue-at", "-"])
             .args(if self.progress { ["--progress-bar"].as_slice() } else { &["--silent", "--show-error"] })
-            // A proxy cannot reach a server on this machine.
+            // curl must not use a proxy here, because a proxy cannot reach a server on this machine.
             .args(if protocol == LOCAL { ["--noproxy", "*"].as_slice() } else { &[] })
             .arg("--output")
             .arg(to)
@@ -125,8 +125,8 @@ impl ModelDownload {
 /// The outcome of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DownloadOutcome {
-    /// The file is complete: its end is the end of the server's file.
+    /// The download has reached the end of the server's file.
     Complete,
-    /// The server has sent nothing, because it cannot resume in the middle of a file.
+    /// The server has sent nothing, because it can send a file only from its beginning.
     CannotResume,
 }

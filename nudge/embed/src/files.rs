@@ -1,4 +1,4 @@
-//! The files of a model, and the id that follows from their hashes.
+//! Reads the files of a model, and makes the model's id from their hashes.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,18 +12,18 @@ use crate::config::BertConfig;
 use crate::known::KNOWN;
 use crate::{KnownModel, Precision, Result, broken_model};
 
-/// The weights.
+/// The name of the file with the weights.
 pub const WEIGHTS: &str = "model.safetensors";
-/// The tokenizer.
+/// The name of the file with the tokenizer.
 pub const TOKENIZER: &str = "tokenizer.json";
-/// The shape of the network.
+/// The name of the file with the shape of the network.
 pub const CONFIG: &str = "config.json";
-/// Says how the vectors of tokens become one vector; a model may lack this file.
+/// The name of the file that says how the vectors of tokens become one vector. A model may lack the file.
 pub const POOLING: &str = "1_Pooling/config.json";
-/// Says how long a text may be; a model may lack this file.
+/// The name of the file that says how long a text may be. A model may lack the file.
 pub const SENTENCES: &str = "sentence_bert_config.json";
 
-/// The files of a model, and whether each must exist.
+/// The files of a model, in a fixed order, and whether a model must have each of them.
 pub const FILES: [(&str, FileNeed); 5] = [
     (CONFIG, FileNeed::Must),
     (TOKENIZER, FileNeed::Must),
@@ -32,35 +32,35 @@ pub const FILES: [(&str, FileNeed); 5] = [
     (SENTENCES, FileNeed::May),
 ];
 
-/// The most bytes of a model's weights. For a model that is not known, it is also the limit of all files together.
+/// Largest size of a model's weights, in bytes. For a model that is not known, this also limits the sum of all files.
 pub const MAX_BYTES: u64 = 1 << 30;
-/// The most bytes of any other file. A vocabulary of a hundred languages takes 17 MB.
+/// Largest size of any other file, in bytes. A vocabulary for a hundred languages takes 17 MB.
 const MAX_DESCRIPTION_BYTES: u64 = 64 << 20;
 
-/// The bytes that are hashed in one step.
+/// Number of bytes that are hashed in one step.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Says whether a model must have a file.
+/// Says whether every model must have a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileNeed {
     Must,
     May,
 }
 
-/// Returns the most bytes that the file with this name may have.
+/// Returns the largest allowed size of the file with this name, in bytes.
 pub fn max_bytes(name: &str) -> u64 {
     if name == WEIGHTS { MAX_BYTES } else { MAX_DESCRIPTION_BYTES }
 }
 
-/// The files of a model: the weights as an open file, the others in memory.
+/// The files of a model: the weights as an open file, the other files in memory.
 pub struct ModelFiles {
-    /// The bytes in the order of [`FILES`]; the entry of the weights is empty.
+    /// The contents of the files in the order of [`FILES`]. The entry of the weights is empty.
     bytes: [Option<Vec<u8>>; 5],
     weights: File,
     known: Option<&'static KnownModel>,
-    /// The known model that has the same files except for the weights.
+    /// The known model with the same files, if only the weights may differ.
     passes_for: Option<&'static KnownModel>,
-    /// SHA-256 over the names and hashes of all files, in hex.
+    /// The SHA-256 of the names and hashes of all files, in hexadecimal.
     hash: String,
 }
 
@@ -104,12 +104,12 @@ impl ModelFiles {
         Ok(Self { bytes, weights, known, passes_for, hash })
     }
 
-    /// Returns the known model whose files have exactly these bytes.
+    /// Returns the known model if all files have its bytes; otherwise `None`.
     pub fn find_known(&self) -> Option<&'static KnownModel> {
         self.known
     }
 
-    /// Returns the known model whose description these files have, if their weights differ from its weights.
+    /// Returns the known model if all files except the weights have its bytes; otherwise `None`.
     pub fn passes_for(&self) -> Option<&'static KnownModel> {
         self.passes_for.filter(|_| self.known.is_none())
     }
@@ -122,7 +122,7 @@ impl ModelFiles {
         self.get(TOKENIZER)
     }
 
-    /// Reads the network's shape. A known model takes its use from the table, not from files.
+    /// Reads the network's shape and settings. For a known model, the settings come from the table of known models.
     ///
     /// # Errors
     /// The errors of [`BertConfig::read`].
@@ -134,8 +134,8 @@ impl ModelFiles {
         }
     }
 
-    /// Returns the id of the model: its name and revision if it is known, else the hash of its files, and the
-    /// settings of its use. The name of the folder is not part of the id, so vectors stay valid after a rename.
+    /// Returns the id of the model: its name and revision, or the hash of its files if it is not known, and the
+    /// settings of its use. The id does not contain the folder's name, so vectors stay valid after a rename.
     pub fn make_id(&self, config: &BertConfig, precision: Precision) -> String {
         let model = match self.known {
             Some(known) => format!("{}@{}", known.name, known.short_revision()),
@@ -159,10 +159,10 @@ pub fn unreadable_fault(name: &str, error: &io::Error) -> crate::ModelFault {
     }
 }
 
-/// Returns the SHA-256 in hex of the rest of a file, from the current position.
+/// Returns the SHA-256 of a file from the current position to the end, in hexadecimal.
 ///
 /// # Errors
-/// The errors of reading; `FileTooLarge` for a file with more than `max_bytes` left.
+/// The system's error when reading fails; `FileTooLarge` when more than `max_bytes` bytes are left.
 pub fn hash_of(file: &mut File, max_bytes: u64) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK_BYTES];

@@ -1,5 +1,5 @@
-//! Keeps models on disk, one folder each. A stored model is complete and was tried out: its files first go into a
-//! temporary folder, which gets the model's name at the end.
+//! Keeps the models on disk, each in its own folder. A stored model is complete and has passed a test run. Its files
+//! first go into a temporary folder, which gets the model's name at the end.
 
 use std::fs;
 use std::io::{self, Read, Write as _};
@@ -17,13 +17,13 @@ use crate::{
     KNOWN, KnownModel, ModelDownload, ModelFault, PinnedFile, Precision, SentenceModel, archive, broken_model,
 };
 
-/// The temporary folder into which a model is copied.
+/// The name of the temporary folder into which a model is copied.
 const ADDING: &str = ".adding";
-/// The file that a process locks to change the folder.
+/// The name of the file that a process locks before it changes the folder of models.
 const LOCK: &str = ".lock";
-/// The ending of the folder of an incomplete download.
+/// The suffix of the folder of an incomplete download.
 const PART: &str = ".part";
-/// The bytes that are copied in one step.
+/// Number of bytes that are copied in one step.
 const CHUNK: usize = 128 * 1024;
 
 /// The folder of all models.
@@ -45,23 +45,23 @@ pub struct ModelFolder(PathBuf);
 /// A model on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredModel {
-    /// The name, which is that of its folder.
+    /// The name of the model and of its folder.
     pub name: String,
-    /// The folder.
+    /// The path of the model's folder.
     pub folder: PathBuf,
-    /// The bytes of its files.
+    /// The size of all files together, in bytes.
     pub bytes: u64,
-    /// Is true when all files are there. Otherwise a download was interrupted, and the next download continues it.
+    /// True when all files exist. False when a download was interrupted; the next download continues it.
     pub complete: bool,
 }
 
 impl ModelFolder {
-    /// Makes the value for the folder at this path; the folder need not exist.
+    /// Makes the value for the folder at this path. The folder need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -72,12 +72,12 @@ impl ModelFolder {
     /// `E_UNAVAILABLE` when the folder cannot be read.
     pub fn list(&self) -> Result<Vec<StoredModel>> {
         let mut found = self.list_folders()?;
-        // A leftover download beside the complete model is not a second model.
+        // Drops the leftover of an interrupted download if the complete model exists too.
         found.dedup_by(|later, first| later.name == first.name);
         Ok(found)
     }
 
-    /// Returns all folders; a complete model comes before an incomplete download of the same name.
+    /// Returns all model folders. A complete model comes before an incomplete download with the same name.
     fn list_folders(&self) -> Result<Vec<StoredModel>> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -103,12 +103,12 @@ impl ModelFolder {
         Ok(found)
     }
 
-    /// Returns the folder of the model to use: the one with this name; without a name the only model, or else the
-    /// default model. Returns `None` when no model is stored.
+    /// Returns the folder of the model to use. With a name, this is the model with that name. Without a name, it is the
+    /// only stored model, or the default model if several are stored. Returns `None` when no model is stored.
     ///
     /// # Errors
-    /// `E_NOT_FOUND` when no model has this name. `E_INVALID` when several models are stored and none is the default:
-    /// Nudge never guesses which model the user meant.
+    /// `E_NOT_FOUND` when no model has this name. `E_INVALID` when several models are stored and none is the default
+    /// model, because Nudge does not guess.
     pub fn chosen(&self, name: Option<&str>) -> Result<Option<PathBuf>> {
         let mut stored = self.list()?;
         stored.retain(|model| model.complete);
@@ -128,13 +128,13 @@ impl ModelFolder {
         }
     }
 
-    /// Downloads a known model of [`KnownModel::bytes`] bytes; the caller has asked the user. Continues with the
-    /// files of an interrupted download.
+    /// Downloads a known model of [`KnownModel::bytes`] bytes, or continues an interrupted download. The caller must
+    /// have asked the user.
     ///
     /// # Errors
-    /// `E_CONFLICT` when the model is stored already. `E_INVALID` when a file differs from the known one; the file is
-    /// removed and the error names it. `E_UNAVAILABLE` when a file cannot be fetched; the part that has arrived
-    /// stays.
+    /// `E_CONFLICT` when the model is stored already. `E_INVALID` when a file differs from the known one: the function
+    /// removes the file, and the error names it. `E_UNAVAILABLE` when a file cannot be downloaded; the part that has
+    /// arrived stays.
     pub fn fetch(&self, known: &'static KnownModel, download: &ModelDownload) -> Result<StoredModel> {
         download.check_protocol()?;
         let _lock = self.lock_folder()?;
@@ -148,13 +148,13 @@ impl ModelFolder {
         self.put_in_place(&part, known.name)
     }
 
-    /// Copies the model out of a folder, a wheel, another zip, or a tar, and tries it out. The stored name is `name`,
-    /// or else the name of the known model, or else the name of the folder or archive.
+    /// Copies a model out of a folder, a wheel, another zip file, or a tar file, and tests it. The stored name is
+    /// `name`. Without `name`, it is the name of the known model, or else the name of the folder or archive.
     ///
     /// # Errors
-    /// `E_CONFLICT` when a model of that name is stored already. `E_INVALID` when `from` has no model, the model
-    /// cannot run, an archive has forbidden entries, or a file differs from the known model of this name.
-    /// `E_UNAVAILABLE` when the model cannot be written. After an error nothing is changed.
+    /// `E_CONFLICT` when a model with that name is stored already. `E_INVALID` when `from` has no model, when the model
+    /// cannot run, when an archive has forbidden entries, or when a file differs from the known model of this name.
+    /// `E_UNAVAILABLE` when the model cannot be written. An error changes nothing.
     pub fn add(&self, from: &Path, name: Option<&str>) -> Result<StoredModel> {
         if let Some(name) = name {
             check_name(name)?;
@@ -168,8 +168,8 @@ impl ModelFolder {
         archive::take_files(from, &mut |name, bytes| draft.write(name, bytes)).map_err(shown)?;
         let files = ModelFiles::read(&draft.0).map_err(shown)?;
         let known = files.find_known();
-        // Weights from another training have the same description. A user who wants such weights gives the model a
-        // name.
+        // A model that was trained further has the files of a known model, except for the weights. A user who wants to
+        // add it must give it a name.
         if let Some(like) = files.passes_for().filter(|_| name.is_none()) {
             let weights = like.files.iter().filter(|file| file.name == WEIGHTS);
             let other = |fault: ModelFault| {
@@ -192,8 +192,8 @@ impl ModelFolder {
         self.put_in_place(&draft.0, &name)
     }
 
-    /// Removes a model and its interrupted download. A process that has loaded the model keeps it in memory until it
-    /// drops it. Returns the bytes that were freed on disk.
+    /// Removes a model and its interrupted download. Returns the number of bytes that became free on disk. A process
+    /// that has loaded the model keeps it in memory until it drops the model.
     ///
     /// # Errors
     /// `E_NOT_FOUND` when no model has this name, `E_UNAVAILABLE` when it cannot be removed.
@@ -220,7 +220,7 @@ impl ModelFolder {
         Ok(gone.iter().map(|model| model.bytes).sum())
     }
 
-    /// Makes the folder if needed, and locks it, so that no other process changes it.
+    /// Creates the folder if it is missing, and locks it, so that no other process changes it.
     fn lock_folder(&self) -> Result<FileLock> {
         let path = DataDir::new(&self.0).create_folder()?;
         let dir = PrivateDir::open(&path, false).map_err(|unfit| unusable_folder(&path, &unfit))?;
@@ -239,10 +239,10 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// Renames a complete temporary folder to the model's name.
+    /// Renames the temporary folder of a complete model to the model's name.
     fn put_in_place(&self, folder: &Path, name: &str) -> Result<StoredModel> {
         fs::rename(folder, self.0.join(name)).map_err(|error| self.unreadable_error(&error))?;
-        // The leftover of an interrupted download is not needed any more.
+        // Removes the leftover of an interrupted download of this model.
         let _ = fs::remove_dir_all(self.0.join(format!("{name}{PART}")));
         let stored = self.list()?.into_iter().find(|model| model.name == name && model.complete);
         stored.ok_or_else(|| {
@@ -256,18 +256,18 @@ impl ModelFolder {
     }
 }
 
-/// A model that is being added. Its temporary folder is removed on drop unless it was renamed before.
+/// A model that is being added. Dropping the value removes its temporary folder, if it still exists.
 struct ModelDraft(PathBuf);
 
 impl ModelDraft {
     fn begin(path: PathBuf) -> Result<Self> {
-        // A killed process may have left this folder.
+        // Removes the folder that a killed process may have left.
         let _ = fs::remove_dir_all(&path);
         PrivateDir::open(&path, true).map_err(|unfit| unusable_folder(&path, &unfit))?;
         Ok(Self(path))
     }
 
-    /// Writes a new file, and refuses more bytes than this file may have.
+    /// Writes a new file. Fails when the data exceeds the size limit of this file.
     fn write(&self, name: &str, from: &mut dyn Read) -> crate::Result<()> {
         let path = self.0.join(name);
         let (Some(parent), Some(last)) = (path.parent(), path.file_name().and_then(|last| last.to_str())) else {
@@ -299,7 +299,7 @@ impl Drop for ModelDraft {
     }
 }
 
-/// Downloads a file. If a part of it exists, the download continues that part.
+/// Downloads a file, or continues the part of it that exists.
 fn fetch_file(dir: &PrivateDir, part: &Path, file: &'static PinnedFile, download: &ModelDownload) -> Result<()> {
     let unusable = |error: io::Error| unusable_folder(part, &error.into());
     for _ in 0..2 {
@@ -313,7 +313,7 @@ fn fetch_file(dir: &PrivateDir, part: &Path, file: &'static PinnedFile, download
                 return Err(Error::unavailable(format!("{} is no file of ours; remove it.", path.display())));
             }
         }
-        // Creates the file here, so that it has our mode; curl appends to it.
+        // Creates the file before curl appends to it, so that the file has Nudge's mode.
         drop(dir.open_append(file.name).map_err(unusable)?);
         match download.fetch_file(file.name, &part.join(file.name), file.bytes)? {
             DownloadOutcome::Complete => break,
@@ -346,7 +346,7 @@ fn check_file(folder: &Path, file: &PinnedFile) -> crate::Result<()> {
     }
 }
 
-/// Refuses a name that is not a folder name on every system.
+/// Refuses a name that some system does not allow as a folder name.
 fn check_name(name: &str) -> Result<()> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
     if name.is_empty() || name.len() > 64 || !plain || name.starts_with(['.', '-']) || name.ends_with(PART) {

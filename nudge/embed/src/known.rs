@@ -1,30 +1,30 @@
 //! The table of known models: the publisher's address of each model, and the length and hash of its files.
 
-/// A model that users can fetch by its name.
+/// A model that users can download by its name.
 #[derive(Debug)]
 pub struct KnownModel {
     /// The name of the model and of its folder.
     pub name: &'static str,
-    /// The publisher's version.
+    /// The publisher's version of the model.
     pub revision: &'static str,
-    /// The licence, as the publisher says.
+    /// The licence that the publisher states.
     pub licence: &'static str,
-    /// The publisher's folder of the files; `/` and the name of a file follow.
+    /// The address of the publisher's folder. Nudge appends `/` and the name of a file.
     pub address: &'static str,
-    /// The files.
+    /// The files of the model.
     pub files: [PinnedFile; 3],
-    /// The most tokens of a text that the model uses, including its two marks.
+    /// Largest number of tokens of a text that the model uses, including two special tokens.
     pub tokens: usize,
 }
 
-/// A file that must have these bytes.
+/// A file of a known model, which must have exactly these bytes.
 #[derive(Debug)]
 pub struct PinnedFile {
-    /// The name.
+    /// The name of the file.
     pub name: &'static str,
-    /// The length.
+    /// The length of the file, in bytes.
     pub bytes: u64,
-    /// The SHA-256, in hex.
+    /// The SHA-256 of the file, in hexadecimal.
     pub sha256: &'static str,
 }
 
@@ -58,7 +58,7 @@ pub static KNOWN: [KnownModel; 1] = [KnownModel {
 }];
 
 impl KnownModel {
-    /// Returns the model of this name.
+    /// Returns the known model with this name; `None` for other names.
     ///
     /// ```
     /// let model = nudge_embed::KnownModel::find("all-MiniLM-L6-v2").expect("it is known");
@@ -69,12 +69,12 @@ impl KnownModel {
         KNOWN.iter().find(|known| known.name == name)
     }
 
-    /// Returns the bytes of all files together.
+    /// Returns the size of all files together, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Returns the beginning of the revision, as it occurs in the model's id.
+    /// Returns the first eight characters of the revision, which the model's id contains.
     pub(crate) fn short_revision(&self) -> &'static str {
         &self.revision[..8]
     }

@@ -1,22 +1,22 @@
 //! Turns texts into vectors with a sentence model that runs in this process, and implements
 //! [`TextEmbedder`](nudge_core::embed::TextEmbedder).
 //!
-//! Nudge ships no model and fetches none unasked. The user adds a model: a [known](KNOWN) one from its publisher,
-//! checked byte by byte, or any other of the same architecture from a folder, a wheel or a tar ([`ModelFolder`]).
-//! Without a model, or with one that cannot be loaded, searches use words only.
+//! Nudge ships no model, and downloads one only when the user asks for it. A user adds a model with [`ModelFolder`]. It
+//! is a [known](KNOWN) model from its publisher, checked byte by byte, or another BERT model from a folder, a wheel or
+//! a tar file. If there is no model, or it cannot be loaded, searches use words only.
 //!
-//! [`ModelLender`] shares the model among callers: it loads the model on its own thread at the first request, and
-//! drops the model after some minutes without a request.
+//! [`ModelLender`] shares the model among callers. It loads the model on its own thread at the first request, and drops
+//! the model after ten minutes without a request.
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
 //! | `known`, `files` | the table of known models; the files of a model, and their id |
-//! | `config`, `tokens`, `weights`, `network`, `bert`, `model` | a model in memory, from its files to a vector |
-//! | `models` | loads and drops the model |
+//! | `config`, `tokens`, `weights`, `network`, `bert`, `model` | loading a model from its files; computing a vector |
+//! | `models` | loading the model on demand, and dropping it |
 //! | `folder`, `fetch`, `archive` | models on disk: add, list, remove; from their publisher or an archive |
 //!
-//! **Architecture invariant:** this crate opens no connection. The system's `curl` makes downloads, because it has
-//! the user's proxy and certificates.
+//! **Architecture invariant:** this crate opens no network connection. The system's `curl` makes downloads, because it
+//! uses the user's proxy and certificates.
 
 mod archive;
 mod bert;
@@ -46,24 +46,25 @@ pub use models::{IDLE, ModelChoice, ModelLender};
 /// The precision in which the weights are kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// 8-bit integers with a scale for each row: a quarter of the memory, and faster on a processor that has
-    /// instructions for it.
+    /// 8-bit integers with a scale for each row. They take a quarter of the memory, and are faster on a processor with
+    /// instructions for them.
     #[default]
     Rounded,
     /// 32-bit floating point numbers.
     Full,
 }
 
-/// A fault of a model, as the rest of a sentence that begins with "The model in PATH".
+/// A fault of a model. Its text completes a sentence that begins with "The model in PATH".
 #[derive(Debug)]
 enum ModelFault {
     /// The files are wrong.
     Broken(String),
-    /// The model does not work here and now.
+    /// The model cannot work at present.
     Unusable(String),
 }
 
-/// The most characters of a reason. Libraries quote the text that they could not read, which may be long.
+/// Largest number of characters of a fault's text. Libraries quote the text that they could not read, which may be
+/// long.
 const MAX_REASON_CHARS: usize = 400;
 
 type Result<T, E = ModelFault> = std::result::Result<T, E>;
@@ -84,7 +85,7 @@ impl fmt::Display for ModelFault {
 }
 
 impl ModelFault {
-    /// Makes the error to show for the model in this folder.
+    /// Makes the error that the user sees for the model in this folder.
     fn into_error(self, folder: &Path) -> Error {
         let because = text::one_line(&self.to_string(), MAX_REASON_CHARS);
         let folder = folder.display();

@@ -1,4 +1,4 @@
-//! A sentence model in memory.
+//! Loads a sentence model into memory and computes vectors with it.
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use crate::tokens::ModelTokenizer;
 use crate::weights::WeightTensors;
 use crate::{Precision, Result, broken_model};
 
-/// Two texts with clearly different meanings: no working model makes the same vector of both.
+/// Two texts with different meanings. A model that makes the same vector for both does not work.
 const UNLIKE: [&str; 2] = ["The build fails because a header is missing.", "two eggs, a cup of milk and some flour"];
-/// The lowest cosine of two vectors that count as the same.
+/// Smallest cosine at which two vectors count as the same.
 const SAME: f32 = 0.9999;
 
 /// A BERT sentence model in memory.
 ///
-/// The model computes one text after the other on its own thread, for all callers, so background work leaves the
-/// other processors to the user.
+/// For all callers together, the model computes one text at a time on its own thread. So background work leaves the
+/// other processors free.
 ///
 /// ```no_run
 /// use nudge_core::embed::TextEmbedder as _;
@@ -41,18 +41,18 @@ pub struct SentenceModel {
 }
 
 impl SentenceModel {
-    /// Loads the model in this folder, and tries it out.
+    /// Loads the model in this folder, and tests it.
     ///
     /// # Errors
-    /// `E_INVALID` when a file is missing or wrong: another architecture, weights of another shape, a tokenizer of
-    /// another model, vectors without a direction. `E_UNAVAILABLE` when the engine fails.
+    /// `E_INVALID` when a file is missing or wrong: another architecture, weights of another shape, a tokenizer for
+    /// another model, or vectors without a direction. `E_UNAVAILABLE` when the engine fails.
     pub fn load(folder: &Path, precision: Precision) -> Result<Self, Error> {
         Self::load_here(folder, precision).map_err(|fault| fault.into_error(folder))
     }
 
-    /// Does the same as [`load`](Self::load), but the caller adds the folder to the fault.
+    /// Loads the model as [`load`](Self::load) does, but returns a fault without the folder, which the caller adds.
     pub(crate) fn load_here(folder: &Path, precision: Precision) -> Result<Self> {
-        // The libraries below may panic on files that no check has foreseen.
+        // The libraries may panic on damaged files that no check has found.
         catch_unwind(|| Self::load_unguarded(folder, precision))
             .unwrap_or_else(|_| Err(broken_model("cannot be loaded, because its files are not what they seem")))
     }
@@ -71,7 +71,8 @@ impl SentenceModel {
         Ok(model)
     }
 
-    /// Embeds two unlike texts: weights of the right shape may still be no model.
+    /// Embeds two unlike texts and compares the vectors, because weights of the right shape need not be a working
+    /// model.
     fn try_out(&self) -> Result<()> {
         let [vector, other] = UNLIKE.map(|text| self.compute_vector(text));
         let cosine: f32 = vector?.iter().zip(&other?).map(|(x, y)| x * y).sum();

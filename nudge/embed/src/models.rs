@@ -1,4 +1,4 @@
-//! Shares one model among all callers: loads it at the first request, drops it when it is idle.
+//! Shares one model among all callers: loads it at the first request, and drops it when it is idle.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::files::{FILES, ModelFiles};
 use crate::{ModelFolder, Precision, SentenceModel};
 
-/// Time for which an unused model stays loaded.
+/// Time without a request after which a model is dropped.
 pub const IDLE: Duration = Duration::from_mins(10);
-/// The pause in milliseconds after which a model that failed to load is tried again with unchanged files: the cause
-/// may have been a lack of memory.
+/// Pause in milliseconds before a model that failed to load is loaded again from unchanged files. The load may have
+/// failed only for lack of memory.
 const RETRY: Millis = 60_000;
 
 /// Says which model to use.
@@ -25,7 +25,7 @@ const RETRY: Millis = 60_000;
 pub enum ModelChoice {
     /// The model in this folder.
     Folder(PathBuf),
-    /// A stored model: the one with this name, or without a name [the default choice](ModelFolder::chosen).
+    /// A stored model: the one with this name, or without a name the choice of [`ModelFolder::chosen`].
     Added(ModelFolder, Option<String>),
 }
 
@@ -37,11 +37,11 @@ impl ModelChoice {
         }
     }
 
-    /// Returns the [id](nudge_core::embed::TextEmbedder::id) of the model that would be loaded, or `None` without a
-    /// model. It reads the files once to hash them and builds no network, so it takes hardly any memory.
+    /// Returns the [id](nudge_core::embed::TextEmbedder::id) of the model that the lender would load, or `None` without
+    /// a model. The function reads and hashes the files, but builds no network, so it takes little memory.
     ///
     /// # Errors
-    /// `E_INVALID` when a file is missing or describes no network that can run.
+    /// `E_INVALID` when a file is missing, or when the files describe a network that cannot run.
     pub fn find_id(&self) -> Result<Option<String>> {
         let Some(folder) = self.find_folder()? else { return Ok(None) };
         let id =
@@ -50,7 +50,7 @@ impl ModelChoice {
     }
 }
 
-/// Shares the model among all callers in this process. All clones share one model.
+/// Shares the model among all callers in this process. Clones of the value share one model.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -74,11 +74,11 @@ struct LenderState {
     clock: Arc<dyn Clock>,
     idle: Duration,
     slot: Mutex<ModelSlot>,
-    /// Is notified when a load has ended.
+    /// Wakes waiting callers when a load has ended.
     loaded: Condvar,
 }
 
-/// The loaded model, the stamp of its files, and the times of its use.
+/// The loaded model, the stamp of its files, and the times of the last load and the last request.
 struct ModelSlot {
     held: HeldModel,
     files: Option<ModelStamp>,
@@ -93,7 +93,7 @@ enum HeldModel {
     Failed(Error),
 }
 
-/// The sizes and times of a model's files. It shows without reading the files whether they have changed.
+/// The sizes and times of a model's files. Comparing two stamps shows whether the files have changed.
 #[derive(Debug, Clone, PartialEq)]
 struct ModelStamp {
     folder: PathBuf,
@@ -109,20 +109,21 @@ impl ModelStamp {
 }
 
 impl ModelLender {
-    /// Makes the lender without loading anything.
+    /// Makes the lender, and loads nothing yet.
     pub fn new(choice: ModelChoice, clock: Arc<dyn Clock>) -> Self {
         Self::with_idle(choice, clock, IDLE)
     }
 
-    /// Does the same as [`new`](Self::new), with another time after which an unused model is dropped.
+    /// Makes the lender as [`new`](Self::new) does. `idle` is the time without a request after which the model is
+    /// dropped.
     pub fn with_idle(choice: ModelChoice, clock: Arc<dyn Clock>, idle: Duration) -> Self {
         let slot = Mutex::new(ModelSlot { held: HeldModel::Nothing, files: None, begun_at: 0, asked_at: clock.now() });
         Self(Arc::new(LenderState { choice, clock, idle, slot, loaded: Condvar::new() }))
     }
 
-    /// Returns the model, and loads it on its own thread if it is not in memory. Waits at most `wait` for the load.
-    /// If the model's files were changed or removed since, it drops the old model first. It checks the folder at each
-    /// call, so an event loop must not call it, even without a wait.
+    /// Returns the model. If it is not in memory, starts a load on another thread and waits for it, at most for `wait`.
+    /// If the model's files were changed or removed, the function first drops the old model. It checks the folder on
+    /// disk at each call, so an event loop must not call it, even with a `wait` of zero.
     pub fn get(&self, wait: Duration) -> ModelState {
         let deadline = Instant::now() + wait;
         let folder = match self.find_folder() {
@@ -139,7 +140,7 @@ impl ModelLender {
         if slot.files.as_ref() != Some(&files) || is_old {
             drop_held(&mut slot);
         }
-        // Checks again: the lock was released while the old model was dropped.
+        // Checks the state again, because dropping the old model released the lock for a while.
         if matches!(slot.held, HeldModel::Nothing) {
             self.begin_load(&mut slot, files);
         }
@@ -155,7 +156,7 @@ impl ModelLender {
         }
     }
 
-    /// Returns the model's state without loading it: `Loading` also stands for a model that no caller has asked for
+    /// Returns the model's state without loading the model. `Loading` also means that no caller has requested the model
     /// yet.
     pub fn peek(&self) -> ModelState {
         match self.find_folder() {
@@ -178,8 +179,8 @@ impl ModelLender {
         self.0.choice.find_folder()
     }
 
-    /// Drops the model when it was idle for long enough, and returns true then. The caller may then return free
-    /// memory to the system. Callers call this every few seconds.
+    /// Drops the model if it has been idle for long enough. Returns true if it dropped a model, so that the caller can
+    /// return free memory to the system. The server calls this every few seconds.
     pub fn tick(&self) -> bool {
         let mut slot = self.0.slot.lock();
         let idle = Millis::try_from(self.0.idle.as_millis()).unwrap_or(Millis::MAX);
@@ -192,7 +193,7 @@ impl ModelLender {
     fn begin_load(&self, slot: &mut ModelSlot, files: ModelStamp) {
         let shared = self.0.clone();
         let folder = files.folder.clone();
-        // The loading thread takes over the caller's low priority, and its own threads inherit it.
+        // The loading thread takes the low priority of its caller, and the engine's threads inherit it.
         let is_behind = gives_way();
         let load = move || {
             if is_behind {
@@ -230,15 +231,15 @@ impl nudge_core::embed::ModelProvider for ModelLender {
     }
 }
 
-/// Drops the model unless it is being loaded. Returns whether there was a model.
+/// Drops the model, except during a load. Returns true if there was a model.
 fn drop_held(slot: &mut MutexGuard<'_, ModelSlot>) -> bool {
     match &slot.held {
-        // The loading thread still runs, and puts its result into this slot.
+        // The loading thread still runs, and will put its result into this slot.
         HeldModel::Loading => false,
         held => {
             let had = matches!(held, HeldModel::Ready(_));
             let held = std::mem::replace(&mut slot.held, HeldModel::Nothing);
-            // Drops without the lock, because freeing so much memory takes time.
+            // Releases the lock during the drop, because freeing so much memory takes time.
             MutexGuard::unlocked(slot, || drop(held));
             had
         }

@@ -1,9 +1,9 @@
-//! Builds the network of a BERT model as a graph for the engine. The graph turns the sum of the embeddings of each
-//! token into a vector for each token. It runs one text at a time at its own length, so it needs no padding and no
-//! mask.
+//! Builds the network of a BERT model as a graph for the engine. The input has the sum of the embeddings of each token,
+//! and the output has a vector for each token. The graph runs one text at a time at the text's own length, so it needs
+//! no padding and no mask.
 //!
-//! The engine reads ONNX. The ONNX description takes some kilobytes; it refers to one buffer with all weights, which
-//! is not copied.
+//! The engine reads the graph as ONNX, a description of some kilobytes. The description refers to one buffer that holds
+//! all weights, and the engine does not copy that buffer.
 
 use rten::{ModelOptions, OpRegistry, op_types};
 use rten_onnx::onnx;
@@ -14,16 +14,16 @@ use crate::{Precision, Result, broken_model};
 
 /// The name of the graph's input, of shape `[tokens, hidden]`.
 const INPUT: &str = "embeddings";
-/// The name of the buffer of weights; the engine demands this ending.
+/// The name of the buffer of weights. The engine demands the suffix `.data`.
 const BUFFER: &str = "weights.data";
-/// The version of the operators' definitions; `Gelu` exists since version 20.
+/// The version of the definitions of the operators. `Gelu` exists since version 20.
 const OPERATORS: i64 = 20;
-/// A size that follows from the other sizes.
+/// Stands for a size that the engine computes from the other sizes.
 const REST: usize = usize::MAX;
 /// The alignment of a tensor in the buffer, in bytes.
 const ALIGNMENT: usize = 16;
-/// The largest rounded weight. It has 7 bits, not 8: on x86 without VNNI the engine adds two products in 16 bits, so
-/// larger weights would overflow and give other vectors there.
+/// Largest weight after rounding. It has 7 bits instead of 8: on x86 without VNNI the engine adds two products in 16
+/// bits, and larger weights would overflow there.
 const LARGEST: f32 = 63.0;
 
 /// Builds the network from these weights, ready to run.
@@ -43,13 +43,13 @@ pub fn build_network(config: &BertConfig, weights: &WeightTensors<'_>, precision
     };
     let description = model.write_buf().map_err(|error| broken_model(format!("has no graph ({error})")))?;
     let mut options = ModelOptions::with_ops(build_operators());
-    // The engine needs the weights in another order. Reordering once doubles their memory; reordering for each text
-    // would take most of the time of a short text.
+    // The engine needs the weights in another order. Reordering them once doubles their memory. Reordering them for
+    // each text would take most of the time of a short text.
     options.prepack_weights(true).external_data(BUFFER, graph.buffer);
     options.load(description).map_err(|error| broken_model(format!("cannot be run ({error})")))
 }
 
-/// Lists the operators that graphs of this module use. The binary contains only these.
+/// Lists the operators that graphs of this module use, so that the binary contains no others.
 fn build_operators() -> OpRegistry {
     OpRegistry::with_ops(&[
         &op_types::Add,
@@ -67,7 +67,7 @@ fn build_operators() -> OpRegistry {
     ])
 }
 
-/// An ONNX graph under construction. Every method that adds operators returns the name of their result.
+/// An ONNX graph under construction. A method that adds operators returns the name of their result.
 struct OnnxGraph {
     proto: onnx::GraphProto,
     buffer: Vec<u8>,
@@ -79,7 +79,7 @@ impl OnnxGraph {
         Self { proto: onnx::GraphProto::default(), buffer: Vec::new(), precision }
     }
 
-    /// Adds a layer of the encoder: attention, then two dense maps, each added to its input.
+    /// Adds a layer of the encoder: attention, then two dense maps. The input of each step is added to its result.
     fn add_layer(&mut self, x: &str, layer: &str, config: &BertConfig, weights: &WeightTensors<'_>) -> Result<String> {
         let attended = self.add_attention(x, &format!("{layer}.attention.self"), config, weights)?;
         let (hidden, intermediate) = (config.hidden, config.intermediate);
@@ -96,7 +96,7 @@ impl OnnxGraph {
         self.layer_norm(&sum, &format!("{layer}.output.LayerNorm"), config, weights)
     }
 
-    /// Adds attention for all heads at once: softmax of queries times keys, times values.
+    /// Adds attention for all heads at once: the softmax of queries times keys, times values.
     fn add_attention(
         &mut self,
         x: &str,
@@ -107,7 +107,7 @@ impl OnnxGraph {
         let names = ["query", "key", "value"].map(|part| format!("{name}.{part}"));
         let mut dense = weights.read_dense(&[&names[0], &names[1], &names[2]], config.hidden, config.hidden)?;
         let head = config.hidden / config.heads;
-        // Attention divides queries by the square root of a head's size. The scale of their weights includes that.
+        // Attention divides the queries by the square root of a head's size. Scaling the weights has the same effect.
         #[allow(clippy::cast_precision_loss, reason = "a head has some dozens of numbers")]
         dense.scale_outputs(0..config.hidden, 1.0 / (head as f32).sqrt());
         let all = self.add_linear(x, &dense);
@@ -139,8 +139,8 @@ impl OnnxGraph {
         self.add_sum(&product, &bias)
     }
 
-    /// Adds a product in integers. The input is scaled by its largest number, each column of the weights by the
-    /// largest number of the column.
+    /// Adds a product of integers. The engine scales the input by its largest number; this function scales each column
+    /// of the weights by the column's largest number.
     fn rounded_product(&mut self, x: &str, dense: &DenseMap) -> String {
         let mut weights = RoundedRows::default();
         dense.rows.chunks_exact(dense.inputs).for_each(|row| weights.push_row(row, LARGEST));
@@ -201,7 +201,7 @@ impl OnnxGraph {
         self.add_constant(shape, onnx::DataType::FLOAT, &bytes)
     }
 
-    /// Adds a short list of sizes; [`REST`] stands for the size that follows from the others.
+    /// Adds a short list of sizes. [`REST`] stands for the size that the engine computes.
     fn add_integers(&mut self, values: &[usize]) -> String {
         let bytes: Vec<u8> = values.iter().flat_map(|&value| to_dimension(value).to_le_bytes()).collect();
         self.add_constant(&[values.len()], onnx::DataType::INT64, &bytes)
@@ -229,7 +229,7 @@ impl OnnxGraph {
     }
 }
 
-/// Describes a value of the graph with one row for each token.
+/// Describes a matrix of the graph, which has one row for each token.
 fn describe_matrix(name: &str, columns: usize) -> onnx::ValueInfoProto {
     let rows = onnx::Dimension { dim_value: None, dim_param: Some("tokens".into()) };
     let columns = onnx::Dimension { dim_value: i64::try_from(columns).ok(), dim_param: None };
@@ -239,7 +239,7 @@ fn describe_matrix(name: &str, columns: usize) -> onnx::ValueInfoProto {
     onnx::ValueInfoProto { name: Some(name.into()), r#type: Some(kind) }
 }
 
-/// Returns a size in the form of ONNX: -1 for the size that follows from the others.
+/// Returns a size as ONNX writes it: -1 for [`REST`].
 fn to_dimension(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(-1)
 }

@@ -1,4 +1,4 @@
-//! Splits texts into the tokens of a model.
+//! Splits texts into the tokens of a model by its tokenizer.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,14 +6,14 @@ use tokenizers::Tokenizer;
 
 use crate::{Result, broken_model, unusable_model};
 
-/// The bytes of a text that are encoded first. A word of prose has 4 to 6 bytes, so this nearly always fills any
-/// model's limit.
+/// Number of bytes of a text that are encoded first. A word of prose has 4 to 6 bytes, so they nearly always yield as
+/// many tokens as any model allows.
 const FIRST_BYTES: usize = 8 * 1024;
 
-/// The factor by which a normalizer may lengthen a text, over all its steps. Known normalizers add a mark before the
-/// text or replace a mark. In a test, thirty steps that each double a text filled 2.5 GB.
+/// Largest factor by which all steps of a normalizer together may lengthen a text. Known normalizers only add or
+/// replace a character. In a test, thirty steps that each doubled a text filled 2.5 GB.
 const MAX_GROWTH: usize = 64;
-/// The most steps of a normalizer, and the most pieces of a template.
+/// Largest number of steps of a normalizer, and of pieces of a template.
 const MAX_STEPS: usize = 64;
 
 /// The parts of a `tokenizer.json` that may make a text longer.
@@ -28,7 +28,7 @@ struct GrowthParts {
 /// The tokenizer of a model.
 pub struct ModelTokenizer {
     tokenizer: Tokenizer,
-    /// The number of marks that the tokenizer adds to each text.
+    /// The number of special tokens, such as `[CLS]`, that the tokenizer adds to each text.
     marks: usize,
 }
 
@@ -48,24 +48,24 @@ impl ModelTokenizer {
             return Err(broken_model("has a tokenizer.json that makes texts longer without end"));
         }
         let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(unreadable)?;
-        // The file states the limits of the training; `encode` applies our own limit.
+        // The file states the limits that applied in training. `encode` applies Nudge's own limit instead.
         tokenizer.with_padding(None).with_truncation(None).map_err(unreadable)?;
         let empty = tokenizer.encode_fast("", true).map_err(unreadable)?;
         Ok(Self { tokenizer, marks: empty.len() })
     }
 
-    /// Returns the number of marks that the tokenizer adds to each text.
+    /// Returns the number of special tokens that the tokenizer adds to each text.
     pub fn count_marks(&self) -> usize {
         self.marks
     }
 
-    /// Counts the tokens of a text, without marks.
+    /// Counts the tokens of a text, without special tokens.
     pub fn count_tokens(&self, text: &str) -> usize {
-        // An error cannot occur: the model has a token for text that it does not know.
+        // No error can occur here, because the model has a token for unknown text.
         self.tokenizer.encode_fast(text, false).map_or(0, |tokens| tokens.len())
     }
 
-    /// Returns the tokens of a text with the marks, at most `max` in all.
+    /// Returns the tokens of a text with the special tokens, at most `max` in all.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the tokenizer fails.
@@ -84,7 +84,7 @@ impl ModelTokenizer {
         }
     }
 
-    /// Keeps the first tokens and the marks after the text, `max` in all.
+    /// Cuts the tokens to `max`. Keeps the first tokens, and the special tokens at the end.
     fn cut_tokens(&self, tokens: &[u32], max: usize) -> Vec<u32> {
         if tokens.len() <= max {
             return tokens.to_vec();
@@ -94,8 +94,8 @@ impl ModelTokenizer {
     }
 }
 
-/// Returns by which factor a normalizer lengthens a text at most, or `None` if the factor overflows or a limit is
-/// exceeded. `steps` counts the steps.
+/// Returns the largest factor by which a normalizer may lengthen a text; `None` if the factor overflows or the text to
+/// prepend is too long. The function adds the number of steps to `steps`.
 fn compute_growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
     *steps += 1;
     let bytes = |name: &str| normalizer.get(name).and_then(Value::as_str).map_or(0, str::len);
@@ -108,17 +108,17 @@ fn compute_growth(normalizer: &Value, steps: &mut usize) -> Option<usize> {
             let exact = normalizer.get("pattern").and_then(|pattern| pattern.get("String")).and_then(Value::as_str);
             match exact.map(str::len).filter(|bytes| *bytes > 0) {
                 Some(exact) => Some(bytes("content").div_ceil(exact).max(1)),
-                // A pattern may match one byte, or the empty text between two bytes.
+                // A pattern may match a single byte, or the empty text between two bytes.
                 None => bytes("content").checked_add(1),
             }
         }
-        // The text is added once at the front, so it does not count as a factor.
+        // The normalizer adds this text only once, at the front, so it does not count as a factor.
         Some("Prepend") => Some(1).filter(|_| bytes("prepend") <= MAX_GROWTH),
         _ => Some(1),
     }
 }
 
-/// Returns true if the template has few pieces: each piece may insert the whole text again.
+/// Returns true if the template has few pieces. Each piece may insert the whole text again.
 fn has_short_templates(processor: &Value) -> bool {
     let is_short = |name: &str| processor.get(name).and_then(Value::as_array).is_none_or(|all| all.len() <= MAX_STEPS);
     let within = processor.get("processors").and_then(Value::as_array);
@@ -127,8 +127,8 @@ fn has_short_templates(processor: &Value) -> bool {
         && within.is_none_or(|all| all.len() <= MAX_STEPS && all.iter().all(has_short_templates))
 }
 
-/// Returns at most the first `bytes` bytes of a text. It cuts after a word if possible, because half a word would be
-/// another token.
+/// Returns the first `bytes` bytes of a text, or fewer. It cuts after a word if possible, because half a word has other
+/// tokens.
 fn take_beginning(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;

@@ -1,4 +1,4 @@
-//! Reads the weights of a model from `model.safetensors`, part by part. The whole file is never in memory beside the
+//! Reads the weights of a model from `model.safetensors` in parts, so that the whole file is never in memory beside the
 //! result.
 
 use std::fs::File;
@@ -10,25 +10,25 @@ use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use crate::files::{WEIGHTS, unreadable_fault};
 use crate::{Precision, Result, broken_model};
 
-/// The most bytes of the table of tensors; a table of a thousand tensors has 100 KB.
+/// Largest size of the table of tensors, in bytes. A table of a thousand tensors has 100 KB.
 const MAX_TABLE_BYTES: u64 = 16 << 20;
-/// The bytes of a tensor that are read in one step.
+/// Number of bytes of a tensor that are read in one step.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The tensors of a file, by name. In some files all names begin with `bert.`.
+/// The tensors of a file, by name. In some files, `bert.` precedes every name.
 pub struct WeightTensors<'a> {
     file: &'a File,
-    /// The offset of the tensors' data in the file, after the table.
+    /// The offset in the file at which the table ends and the tensors begin.
     begin: u64,
     table: Metadata,
     prefix: &'static str,
 }
 
 impl<'a> WeightTensors<'a> {
-    /// Reads the table of tensors: 8 bytes of length and a JSON object.
+    /// Reads the table of tensors: 8 bytes with its length, then a JSON object.
     ///
     /// # Errors
-    /// `E_INVALID` when the file is not in this format, or its length differs from its table.
+    /// `E_INVALID` when the file does not have this format, or when its length does not fit its table.
     pub fn read(mut file: &'a File) -> Result<Self> {
         let unreadable = |error| unreadable_fault(WEIGHTS, &error);
         let mut length = [0; 8];
@@ -51,17 +51,17 @@ impl<'a> WeightTensors<'a> {
         Ok(Self { file, begin, table, prefix })
     }
 
-    /// Returns a tensor of this shape as numbers.
+    /// Returns the numbers of the tensor with this name and shape.
     ///
     /// # Errors
-    /// `E_INVALID` when the tensor is missing, has another shape or type, or has a number that is not finite.
+    /// `E_INVALID` when the tensor is missing, has another shape or type, or contains a number that is not finite.
     pub fn read_floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let mut values = Vec::with_capacity(shape.iter().product());
         self.read_parts(name, shape, |part| values.extend_from_slice(part))?;
         Ok(values)
     }
 
-    /// Returns the dense maps with these names, joined side by side, as floating point numbers.
+    /// Returns the dense maps with these names as one map, whose outputs are those of all maps in order.
     ///
     /// # Errors
     /// The errors of [`read_floats`](Self::read_floats).
@@ -74,8 +74,8 @@ impl<'a> WeightTensors<'a> {
         Ok(DenseMap { inputs, outputs: outputs * names.len(), rows, bias })
     }
 
-    /// Returns a table of this shape, in full or rounded row by row. Rounding by rows avoids a second copy of a large
-    /// table.
+    /// Returns a table with this name and shape, in full precision or rounded. It rounds row by row, so that it never
+    /// holds a second copy of a large table.
     ///
     /// # Errors
     /// The errors of [`read_floats`](Self::read_floats).
@@ -91,7 +91,7 @@ impl<'a> WeightTensors<'a> {
         Ok(RowTable::Rounded(rounded))
     }
 
-    /// Passes the numbers of a tensor to `take`, in parts of whole rows.
+    /// Passes the numbers of a tensor to `take` in parts. Each part has whole rows.
     fn read_parts(&self, name: &str, shape: &[usize], mut take: impl FnMut(&[f32])) -> Result<()> {
         let tensor = self.find_tensor(name, shape)?;
         let (begin, end) = tensor.data_offsets;
@@ -132,7 +132,7 @@ impl<'a> WeightTensors<'a> {
     }
 }
 
-/// Appends numbers of a type that [`WeightTensors::find_tensor`] accepts.
+/// Appends numbers of one of the types that [`WeightTensors::find_tensor`] accepts.
 fn append_floats(values: &mut Vec<f32>, kind: Dtype, data: &[u8]) {
     let halves = || data.as_chunks::<2>().0.iter().map(|&bytes| u16::from_le_bytes(bytes));
     match kind {
@@ -142,12 +142,12 @@ fn append_floats(values: &mut Vec<f32>, kind: Dtype, data: &[u8]) {
     }
 }
 
-/// Converts a number of 16 bits (IEEE 754 binary16).
+/// Converts a 16-bit floating point number (IEEE 754 binary16) to `f32`.
 fn half_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits >> 15) << 31;
     let fraction = u32::from(bits & 0x3ff);
     let magnitude = match u32::from(bits >> 10) & 0x1f {
-        // A subnormal number has no leading one: it is a multiple of 2^-24.
+        // A subnormal number is a multiple of 2^-24, without the leading one of other numbers.
         0 => (f32::from(bits & 0x3ff) / 16_777_216.0).to_bits(),
         0x1f => 0x7f80_0000 | fraction << 13,
         exponent => (exponent + 112) << 23 | fraction << 13,
@@ -155,7 +155,7 @@ fn half_to_f32(bits: u16) -> f32 {
     f32::from_bits(sign | magnitude)
 }
 
-/// A dense map with a row of weights for each output, as in the file.
+/// A dense map. As in the file, `rows` has a row of weights for each output.
 pub struct DenseMap {
     pub inputs: usize,
     pub outputs: usize,
@@ -164,7 +164,7 @@ pub struct DenseMap {
 }
 
 impl DenseMap {
-    /// Multiplies the weights of some outputs.
+    /// Multiplies the weights and the bias of some outputs by a factor.
     pub fn scale_outputs(&mut self, outputs: Range<usize>, factor: f32) {
         self.rows[outputs.start * self.inputs..outputs.end * self.inputs]
             .iter_mut()
@@ -172,7 +172,7 @@ impl DenseMap {
         self.bias[outputs].iter_mut().for_each(|bias| *bias *= factor);
     }
 
-    /// Transposes numbers: `rows` has a row for each output, the result has a column for each output.
+    /// Transposes numbers: `rows` has a row for each output, and the result has a column for each output.
     pub fn to_columns<T: Copy + Default>(&self, rows: &[T]) -> Vec<T> {
         let mut columns = vec![T::default(); rows.len()];
         for (output, row) in rows.chunks_exact(self.inputs).enumerate() {
@@ -184,14 +184,14 @@ impl DenseMap {
     }
 }
 
-/// A table of rows of one width.
+/// A table whose rows have the same width, in full precision or rounded.
 pub enum RowTable {
     Full(Vec<f32>),
     Rounded(RoundedRows),
 }
 
 impl RowTable {
-    /// Adds a row of the table to `sum`, which has the length of a row.
+    /// Adds a row of the table to `sum`, which must be as long as a row.
     pub fn add_row(&self, row: usize, sum: &mut [f32]) {
         let span = row * sum.len()..(row + 1) * sum.len();
         match self {
@@ -212,14 +212,14 @@ pub struct RoundedRows {
 }
 
 impl RoundedRows {
-    /// Rounds a row and appends it. Its largest number becomes `largest`, which is at most 127.
+    /// Rounds a row and appends it. The largest number of the row becomes `largest`, which must be at most 127.
     pub fn push_row(&mut self, row: &[f32], largest: f32) {
         let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-        // A row of numbers near zero becomes zero: its scale would be too small for a normal float.
+        // Rounds a row of numbers near zero to zero, because its scale would be too small for a normal float.
         let scale = if most > 1e-30 { most / largest } else { 1.0 };
         self.scales.push(scale);
         let inverse = 1.0 / scale;
-        // `round` is not used: it is a function call for each of millions of numbers.
+        // Avoids `round`, which would be a function call for each of millions of numbers.
         #[allow(clippy::cast_possible_truncation, reason = "it is `largest` and a half at most")]
         self.values.extend(row.iter().map(|value| (value * inverse + 0.5_f32.copysign(*value)) as i8));
     }

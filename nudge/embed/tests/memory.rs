@@ -1,5 +1,5 @@
-//! Tests that a dropped model gives its memory back. It runs in its own process, because it measures the process's
-//! memory.
+//! Tests that dropping a model frees its memory. The test has its own process, because it measures the memory of the
+//! whole process.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod kit;
@@ -13,14 +13,15 @@ use nudge_core::clock::ManualClock;
 use nudge_core::embed::ModelState;
 use nudge_embed::{ModelChoice, ModelLender};
 
-/// The number of made-up words; their table is most of the model's memory.
+/// The number of made-up words. The table of their embeddings takes most of the model's memory.
 const WORDS: usize = 1_000_000;
 
 /// Promise: see `an_idle_model_is_dropped_and_comes_back`.
 #[test]
 fn a_model_that_is_dropped_gives_its_memory_back() {
     if std::env::var_os("MALLOC_MMAP_THRESHOLD_").is_none() {
-        // Runs the test again with the server's settings for the C library, which then keeps little freed memory.
+        // Runs the test again with the server's settings for the C library, with which the library keeps little freed
+        // memory.
         let test = std::env::current_exe().unwrap();
         let told =
             [("MALLOC_MMAP_THRESHOLD_", "1048576"), ("MALLOC_TRIM_THRESHOLD_", "1048576"), ("MALLOC_ARENA_MAX", "4")];
@@ -54,7 +55,7 @@ fn a_model_that_is_dropped_gives_its_memory_back() {
         assert!(after + table < loaded, "{loaded} {after}: they are gone");
         left.push(after);
     }
-    // Memory that the C library keeps for each thread is allowed: it stops growing after a while.
+    // The C library keeps some memory for each thread. The limit allows this, because it stops growing after a while.
     assert!(left[4] < left[0] + table / 4, "{left:?}");
 }
 

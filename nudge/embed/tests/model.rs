@@ -1,4 +1,5 @@
-//! Tests a model in memory: compares its vectors with those of a plain network, and tries models that it must refuse.
+//! Tests a model in memory: compares its vectors with those of a plain network, and tries broken models, which must be
+//! refused.
 
 mod kit;
 mod plain;
@@ -18,7 +19,7 @@ fn load(tiny: &Tiny, precision: Precision) -> SentenceModel {
     SentenceModel::load(&tiny.write(place.path()), precision).unwrap()
 }
 
-/// Promise (models): The network computes the same vectors as a plain network and as `numpy`.
+/// Promise (models): The network computes the same vectors as a plain network and as `NumPy`.
 #[test]
 fn a_vector_equals_that_of_a_plain_network() {
     for seed in 1..4 {
@@ -87,9 +88,9 @@ fn tokens_are_counted_without_marks_and_without_an_end() {
 #[test]
 fn weights_are_read_in_every_kind_and_under_a_prefix() {
     let mut tiny = Tiny::new(1);
-    // A number with 8 bits after the point is exact in all three types.
+    // A multiple of 1/64 is exact in all three number types.
     tiny.tensors.values_mut().flat_map(|(_, values)| values).for_each(|value| *value = (*value * 64.0).round() / 64.0);
-    // The smallest numbers of 16 bits are subnormal: they have no leading one.
+    // The smallest 16-bit numbers are subnormal: they have no leading one.
     tiny.tensors.get_mut("encoder.layer.0.output.dense.bias").unwrap().1[0] = 3.0 / 16_777_216.0;
     let wanted = load(&tiny, Precision::Full).embed(&TEXTS).unwrap();
     for kind in [Dtype::F16, Dtype::BF16] {
@@ -110,7 +111,8 @@ fn the_first_token_stands_for_the_text_where_the_model_says_so() {
     assert_ne!(mean.embed(&["build"]).unwrap(), first.embed(&["build"]).unwrap());
 }
 
-/// Uses the format of multilingual models: pieces of text with their probability, a sign for blanks, other marks.
+/// This tokenizer has the format of multilingual models: pieces of text with probabilities, a sign for blanks, and
+/// other special tokens.
 #[test]
 fn a_tokenizer_of_many_languages_is_read() {
     let mut tiny = Tiny::new(1);
@@ -158,7 +160,7 @@ fn an_id_is_that_of_the_files() {
     assert_ne!(id(&tiny), id(&other), "a file that differs may be another model");
 }
 
-/// Lists changes that make a model invalid, each with the text of the refusal.
+/// Each entry makes a model invalid in one way, and has the text of the refusal.
 #[test]
 fn what_is_no_model_is_refused_and_says_why() {
     type Spoil = fn(&mut Tiny);
@@ -180,7 +182,7 @@ fn what_is_no_model_is_refused_and_says_why() {
         (|tiny| tiny.config["vocab_size"] = json!(50), "of shape [90, 16], and its config.json wants [50, 16]"),
         (|tiny| tiny.tokenizer = json!({"version": "1.0"}), "a tokenizer.json that cannot be read"),
         (|tiny| tiny.tokenizer["model"]["vocab"]["build"] = json!(900), "with tokens that its weights do not have"),
-        // The library that reads this file panics.
+        // The library that reads this file panics; Nudge must still return an error.
         (|tiny| tiny.tokenizer["post_processor"]["special_tokens"] = json!({}), "its files are not what they seem"),
         (|tiny| tiny.others[0].1 = json!({"max_seq_length": 2}).to_string(), "no room for a text"),
         (|tiny| tiny.others[0].1 = "{".into(), "a sentence_bert_config.json that cannot be read"),

@@ -1,4 +1,4 @@
-//! Tests when a model is loaded, and when it is dropped.
+//! Tests when a model is loaded and when it is dropped.
 
 mod kit;
 
@@ -13,7 +13,7 @@ use nudge_core::embed::TextEmbedder;
 use nudge_embed::{IDLE, ModelChoice, ModelFolder, ModelLender};
 use tempfile::TempDir;
 
-/// Longer than any load takes; no test waits that long.
+/// A wait that is longer than any load takes. No test waits that long.
 const LONG: Duration = Duration::from_mins(2);
 
 struct Scene {
@@ -60,7 +60,7 @@ fn which_model_it_would_be_is_told_without_loading_it() {
     assert!(error.message().contains("take another one"), "{error}");
 }
 
-/// A kill after an added model got its name, and before the cleanup, leaves such a folder.
+/// A process that is killed after an added model got its name, but before the cleanup, leaves such a folder.
 #[test]
 fn what_is_left_of_a_download_is_no_second_model() {
     let scene = Scene::new();
@@ -99,7 +99,7 @@ fn all_who_ask_at_once_get_the_same() {
     assert!(got.iter().all(|model| Arc::ptr_eq(model, &got[0])));
 }
 
-/// Promise (models): An idle model is dropped with its memory, and a model whose files changed is not used.
+/// Promise (models): Nudge drops an idle model with its memory, and does not use a model whose files have changed.
 #[test]
 fn an_idle_model_is_dropped_and_comes_back() {
     let scene = Scene::new();

@@ -1,4 +1,5 @@
-//! Tests which thread gets the processor first. It runs in its own process, because it counts the process's threads.
+//! Tests the priority of the engine's threads. The test has its own process, because it looks at all threads of the
+//! process.
 
 #![cfg(target_os = "linux")]
 
@@ -14,7 +15,7 @@ use nudge_core::embed::ModelState;
 use nudge_core::source::give_way;
 use nudge_embed::{ModelChoice, ModelLender};
 
-/// Returns the nice value of each thread `rten-0`, the first thread of an engine's pool.
+/// Returns the nice value of each thread named `rten-0`, which is the first thread of an engine's pool.
 fn nice() -> Vec<i32> {
     let read_nice = |thread: fs::DirEntry| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
@@ -27,7 +28,7 @@ fn nice() -> Vec<i32> {
 /// A caller that makes many vectors in the background uses a low-priority thread. A prompt at the same time uses
 /// another thread and does not wait, even if the background caller has loaded the model.
 ///
-/// Promise (models): Vectors in the background give way to other work, and no prompt waits for them.
+/// Promise (models): Computing vectors in the background has a low priority, and no prompt waits for it.
 #[test]
 fn vectors_for_a_background_caller_are_computed_on_a_low_priority_thread() {
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Compares the known model with numbers that `NumPy` has computed (`reference.py`), if the model's weights are
-//! there.
+//! Compares the known model with numbers that `NumPy` has computed (`reference.py`). Without the model's weights the
+//! test does nothing.
 
 mod kit;
 
@@ -20,7 +20,7 @@ fn rows() -> Vec<Row> {
     serde_json::from_str(include_str!("reference.json")).unwrap()
 }
 
-/// Returns the largest difference from the expected numbers, over vectors and their cosines.
+/// Returns the largest difference from the expected numbers, both for vectors and for their cosines.
 fn difference(model: &SentenceModel, rows: &[Row]) -> f32 {
     let texts: Vec<_> = rows.iter().map(|row| row.text.as_str()).collect();
     let vectors = model.embed(&texts).unwrap();

@@ -1,4 +1,5 @@
-//! Makes models of a few kilobytes: two layers of random weights, and a tokenizer that spells words.
+//! Makes models of a few kilobytes: two layers with random weights, and a tokenizer that splits most words into
+//! letters.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::collections::HashMap;
@@ -13,21 +14,21 @@ pub const LAYERS: usize = 2;
 pub const HEADS: usize = 2;
 pub const INTERMEDIATE: usize = 32;
 pub const POSITIONS: usize = 40;
-/// The most tokens of a text, including its two marks.
+/// Largest number of tokens of a text, including two special tokens.
 pub const TOKENS: usize = 24;
 
-/// The words that are one token; the tokenizer spells all others.
+/// The words that are one token each. The tokenizer splits all other words into letters.
 const WORDS: [&str; 6] = ["build", "fails", "header", "two", "eggs", "milk"];
 const MARKS: [&str; 4] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
 
-/// A model that a test may damage and then writes.
+/// A model that a test may change before it writes the files.
 #[derive(Clone)]
 pub struct Tiny {
     pub config: Value,
     pub tokenizer: Value,
     pub tensors: HashMap<String, (Vec<usize>, Vec<f32>)>,
     pub kind: Dtype,
-    /// Further files of the model.
+    /// Further files of the model: name and text.
     pub others: Vec<(&'static str, String)>,
 }
 
@@ -41,7 +42,7 @@ impl Tiny {
         let template = |id: usize| json!({"id": MARKS[id], "ids": [id], "tokens": [MARKS[id]]});
         let tokenizer = json!({
             "version": "1.0",
-            // The crate must ignore these settings of the file.
+            // Nudge must ignore these settings of the file.
             "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
             "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"},
             "added_tokens": [special(0), special(1), special(2), special(3)],
@@ -88,7 +89,7 @@ impl Tiny {
         tiny
     }
 
-    /// Writes the model's files into a folder.
+    /// Writes the model's files into a folder, and returns its path.
     pub fn write(&self, folder: &Path) -> PathBuf {
         for (name, bytes) in self.files() {
             let path = folder.join(name);
@@ -98,7 +99,7 @@ impl Tiny {
         folder.to_owned()
     }
 
-    /// Returns the model's files, by name.
+    /// Returns the model's files: name and bytes.
     pub fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
         let others = self.others.iter().map(|(name, text)| (*name, text.clone().into_bytes()));
         let described = [("config.json", &self.config), ("tokenizer.json", &self.tokenizer)];
@@ -116,7 +117,7 @@ impl Tiny {
         serialize(views, None).unwrap()
     }
 
-    /// Converts numbers to the file's type. A BF16 number is the upper half of a 32-bit number.
+    /// Converts numbers to the type of the file. A BF16 number is the upper half of a 32-bit number.
     fn packed(&self, values: &[f32]) -> Vec<u8> {
         match self.kind {
             Dtype::BF16 => values.iter().flat_map(|value| value.to_le_bytes()[2..].to_vec()).collect(),
@@ -142,7 +143,7 @@ impl Tiny {
     }
 }
 
-/// Converts to a number of 16 bits and cuts off bits that do not fit. It is correct from 2^-24 to 65504.
+/// Converts a number to 16 bits, and cuts off the bits that do not fit. It is correct for numbers from 2^-24 to 65504.
 fn half(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
@@ -155,7 +156,7 @@ fn half(value: f32) -> u16 {
     sign | if shift > 24 { 0 } else { u16::try_from((fraction | 0x80_0000) >> shift).unwrap() }
 }
 
-/// Makes numbers from -1 to 1, always the same for the same seed (xorshift).
+/// Makes numbers from -1 to 1 (xorshift). The same seed gives the same numbers.
 struct Random(u64);
 
 impl Random {
@@ -172,8 +173,8 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Returns the folder of the known model for tests that need its weights. Without the folder it prints a note, and
-/// the tests pass without a check.
+/// Returns the folder of the known model, for tests that need its weights. Without the folder it prints a note, and the
+/// tests check nothing.
 pub fn real_model() -> Option<PathBuf> {
     let folder = std::env::var_os("NUDGE_TEST_MODEL_DIR").map(PathBuf::from);
     if folder.is_none() {

@@ -1,12 +1,12 @@
-//! Computes the network with plain loops and 64-bit numbers, as in its paper. The tests compare the fast network with
-//! it.
+//! Computes the network as in the BERT paper, with plain loops and 64-bit numbers. The tests compare Nudge's fast
+//! network with this one.
 #![allow(clippy::cast_precision_loss, reason = "some dozens")]
 
 use crate::kit::{HEADS, HIDDEN, LAYERS, TOKENS, Tiny};
 
 type Matrix = Vec<Vec<f64>>;
 
-/// Returns the vector of a text: the mean of its tokens' vectors, scaled to length 1.
+/// Returns the vector of a text: the mean of the vectors of its tokens, scaled to length 1.
 pub fn vector(tiny: &Tiny, text: &str) -> Vec<f64> {
     let mut x: Matrix = Vec::new();
     for (position, token) in tokens(tiny, text).into_iter().take(TOKENS).enumerate() {
@@ -30,7 +30,7 @@ pub fn vector(tiny: &Tiny, text: &str) -> Vec<f64> {
     sum.into_iter().map(|value| value / length).collect()
 }
 
-/// Returns the ids of the words of a text between two marks. A word that is not in the vocabulary is spelt.
+/// Returns the ids of the words of a text, between two special tokens. A word that is not in the vocabulary is split.
 fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
     let id = |word: &str| tiny.tokenizer["model"]["vocab"][word].as_u64().map(|id| usize::try_from(id).unwrap());
     let text = text.to_lowercase().replace(',', " , ").replace('!', " ! ");
@@ -49,7 +49,7 @@ fn tokens(tiny: &Tiny, text: &str) -> Vec<usize> {
     tokens
 }
 
-/// Splits a word that begins with a word of the vocabulary into that word and the spelt rest.
+/// Splits a word into the longest word of the vocabulary at its beginning and the letters of the rest.
 fn longest_first(word: &str, id: &impl Fn(&str) -> Option<usize>) -> Option<Vec<usize>> {
     let (end, first) = (2..word.len()).rev().find_map(|end| Some((end, id(&word[..end])?)))?;
     Some(std::iter::once(first).chain(word[end..].chars().map(|c| id(&format!("##{c}")).unwrap())).collect())
@@ -99,7 +99,7 @@ fn layer_norm(tiny: &Tiny, name: &str, x: &Matrix) -> Matrix {
     x.iter().map(normalize_row).collect()
 }
 
-/// Returns a row of a table, or a whole list.
+/// Returns one row of a table, or the whole of a list.
 fn row(tiny: &Tiny, name: &str, index: usize) -> Vec<f64> {
     let (shape, values) = &tiny.tensors[name];
     let width = shape[shape.len() - 1];
