@@ -191,14 +191,16 @@ Examples:
 they stand."
     )]
     Recall(RecallArgs),
-    /// Show every setting: its value and its origin.
+    /// Show every setting with its value and origin, or change one: `nudge config set keep true`.
     #[command(after_help = "\
 Examples:
-  nudge config
-  nudge config --json
+  nudge config                       all of them
+  nudge config keep                  this one, and its purpose
+  nudge config set hook.ms 250
+  nudge config unset hook.ms         the default again
 Settings stand in the file that it names, in the environment, or in flags of `nudge serve`: flags count first,
-then the environment, then the file.")]
-    Config,
+then the environment, then the file. A running server has the new value after its next start.")]
+    Config(ConfigArgs),
     /// Show the running server, those that stand by, and how much it holds.
     #[command(after_help = "Example:\n  nudge status --json")]
     Status,
@@ -217,7 +219,7 @@ moved it corrects the paths.")]
 Examples:
   nudge doctor               the clients that are found
   nudge doctor claude --json
-  nudge doctor --project     the settings of this folder, of which nothing but Nudge itself is started
+  nudge doctor --project     this folder's settings, of which nothing but Nudge itself is started
 Servers and hooks are started as the client would, in a session of their own: yours is only asked for its
 status. Below what is wrong stands its fix; then the exit code is 1, and the report on stdout all the same.")]
     Doctor(DoctorArgs),
@@ -389,7 +391,7 @@ pub struct SeedArgs {
 /// `nudge save`
 #[derive(Debug, ClapArgs)]
 pub struct SaveArgs {
-    /// Put this component's hints into the file, too, also those for everywhere.
+    /// Put this component's hints into the file, too, also those for everywhere. `COMPONENT/KEY` is one of them.
     pub component: Option<String>,
     /// These keys of it alone.
     #[arg(value_name = "KEY")]
@@ -436,6 +438,50 @@ pub struct RecallArgs {
     /// The agent's context.
     #[command(flatten)]
     pub here: ContextFlags,
+}
+
+/// `nudge config`
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ConfigArgs {
+    /// Show this setting only.
+    #[arg(add = complete::complete_settings())]
+    pub name: Option<String>,
+    /// The change.
+    #[command(subcommand)]
+    pub verb: Option<ConfigVerb>,
+}
+
+/// The verbs of `nudge config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Show a setting.
+    #[command(hide = true)]
+    Get {
+        /// The setting.
+        name: String,
+    },
+    /// Write a setting into your settings file; the rest of the file stays as it is.
+    #[command(after_help = "\
+Examples:
+  nudge config set keep true
+  nudge config set log_level debug
+  nudge config set capture_deny /work/private,/work/client")]
+    Set {
+        /// The setting.
+        #[arg(add = complete::complete_settings())]
+        name: String,
+        /// The value; the texts of a list are separated by commas.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Remove a setting from your settings file, so that its default counts.
+    #[command(after_help = "Example:\n  nudge config unset keep")]
+    Unset {
+        /// The setting.
+        #[arg(add = complete::complete_settings())]
+        name: String,
+    },
 }
 
 /// `nudge ui`

@@ -115,7 +115,7 @@ pub fn run_command_line(words: &[OsString]) -> ExitCode {
         CliCommand::Import(args) => import::run(&args, &global),
         CliCommand::Watch(args) => watch::run(&args, &global),
         CliCommand::Recall(args) => recall::run(&args, &global),
-        CliCommand::Config => config::run(&global),
+        CliCommand::Config(args) => config::run(&args, &global),
         CliCommand::Status => status::run(&global),
         CliCommand::Stop => stop::run(&global),
         CliCommand::Seed(args) => seed::run(&args, &global),

@@ -9,6 +9,7 @@ mod server;
 mod table;
 mod tables;
 mod time;
+mod wrap;
 
 use std::fmt::Write as _;
 
@@ -22,6 +23,9 @@ pub use doctor::render_doctor;
 pub use nudge_core::text::{make_visible, visible_lines};
 pub use plain::{render_plain, render_report};
 pub use server::{files_put_back, render_members, render_stats, render_status, render_unserved};
+pub use wrap::wrap_words;
+
+pub use table::terminal_width;
 use tables::DeletionRow;
 pub use tables::{
     all_hints, describe_age, render_components, render_deletions, render_findings, render_hints, render_matches,
@@ -143,7 +147,10 @@ pub fn render_stored(result: &Value) -> String {
         let _ = writeln!(out, "  {}", make_visible(told));
     }
     if result["previous"].is_object() {
-        let value = tables::one_line(&value_text(&result["previous"], false));
+        let value = match tables::one_line(&value_text(&result["previous"], false)) {
+            empty if empty.is_empty() => "an empty value".into(),
+            value => value,
+        };
         let _ = writeln!(out, "  replaced: {value}; `nudge undo` brings it back");
     }
     if let Some(variants @ 2..) = result["variants"].as_u64() {
@@ -375,13 +382,20 @@ pub fn render_settings(result: &Value) -> String {
     let width = |name: &str| rows.iter().map(|row| to_text(&row[name]).chars().count()).fold(0, usize::max);
     let (names, values) = (width("name"), width("value").min(24));
     let mut out = format!("file  {}\n", to_text(&result["file"]));
-    for row in rows {
-        let (name, value) = (to_text(&row["name"]), to_text(&row["value"]));
-        let line = format!("{name:names$}  {value:values$}  {}", to_text(&row["from"]));
-        let style = if row["default"] == true { FAINT } else { STRONG };
-        let _ = writeln!(out, "{}", with_style(style, line));
-    }
+    out.extend(rows.into_iter().map(|row| setting_line(row, names, values)));
     out
+}
+
+/// Writes one setting: its value and origin, and below them its purpose.
+pub fn render_setting(row: &Value) -> String {
+    format!("{}  {}\n", setting_line(row, 0, 0), to_text(&row["about"]))
+}
+
+fn setting_line(row: &Value, names: usize, values: usize) -> String {
+    let (name, value) = (to_text(&row["name"]), to_text(&row["value"]));
+    let line = format!("{name:names$}  {value:values$}  {}", to_text(&row["from"]));
+    let style = if row["default"] == true { FAINT } else { STRONG };
+    format!("{}\n", with_style(style, line))
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl Config {
             secret_guard: match get("NUDGE_SECRET_GUARD").as_deref() {
                 None | Some("1" | "true" | "on") => true,
                 Some("0" | "false" | "off") => false,
-                Some(_) => return Err(Error::invalid("NUDGE_SECRET_GUARD must be 1 or 0.")),
+                Some(_) => return Err(Error::invalid("NUDGE_SECRET_GUARD must be 1, true or on, or 0, false or off.")),
             },
             default_ttl: match get("NUDGE_DEFAULT_TTL") {
                 None => default.default_ttl,

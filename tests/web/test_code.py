@@ -12,6 +12,7 @@ FILES = {
     "views.py": "from auth import login\n\n\ndef checkout(request):\n    return login(request.user, request.password)\n",
     "web/app.ts": "export function start(): void {}\n",
     "made.py": "# @generated\ndef made(): pass\n",
+    "web/package.json": '{"name": "web"}\n',
 }
 
 
@@ -32,7 +33,8 @@ class Code(Web):
         page.get_by_text("1 file left out").click()
         expect(page.locator(".skipped")).to_contain_text("1 written by a program")
         names.filter(has_text="web/").click()
-        expect(names).to_have_text(["..", "app.ts"])
+        expect(names).to_have_text(["..", "app.ts", "package.json"])
+        expect(page.locator("#view-code .explored [role=option] .facts").last).to_have_text("0 definitions")
         names.first.click()
         names.filter(has_text="views.py").click()
         node = page.locator("article.node")

@@ -7,6 +7,12 @@ pub fn ask_yes(question: &str) -> bool {
     is_yes(&ask_which(question, "y/N"))
 }
 
+/// Asks the user a yes-or-no question at the terminal; the default is yes.
+pub fn ask_unless_no(question: &str) -> bool {
+    let answer = ask_which(question, "Y/n");
+    answer.is_empty() || is_yes(&answer)
+}
+
 /// Asks the user at the terminal to choose. Returns the answer in lower case.
 pub fn ask_which(question: &str, choices: &str) -> String {
     let _ = write!(std::io::stderr(), "{question} [{choices}] ");

@@ -4,21 +4,21 @@
 use std::path::PathBuf;
 
 use nudge::Result;
-use nudge_app::seed::{self, SeededClones};
+use nudge_app::seed::{self, SeededClones, WantedSeed};
 use nudge_client::process_cwd;
 
 /// A clone that has no seeds yet, although its files name commands.
 pub struct SeedOffer {
     top: PathBuf,
     repo: String,
-    count: usize,
+    seeds: Vec<WantedSeed>,
 }
 
 impl SeedOffer {
     /// Finds the offer for this process's folder. Returns `None` when there is nothing to offer.
     pub fn find_here() -> Option<Self> {
-        let (top, repo, count) = seed::find_offer(&process_cwd()?)?;
-        Some(Self { top, repo, count })
+        let (top, repo, seeds) = seed::find_offer(&process_cwd()?)?;
+        Some(Self { top, repo, seeds })
     }
 
     fn name(&self) -> &str {
@@ -27,13 +27,21 @@ impl SeedOffer {
 
     /// Returns the line for the list of planned changes.
     pub fn to_line(&self) -> String {
-        format!("{}: commands that its own files name, for agents who work there: {}\n", self.name(), self.count)
+        format!("{}: commands that its own files name, for agents who work there: {}\n", self.name(), self.seeds.len())
+    }
+
+    /// Returns a line for each command.
+    pub fn to_lines(&self) -> String {
+        let line = |seed: &WantedSeed| format!("+{}/{}: {}\n", seed.component, seed.key, seed.command);
+        self.seeds.iter().map(line).collect()
     }
 
     /// Returns the question to ask the user.
     pub fn to_question(&self) -> String {
-        let what =
-            if self.count == 1 { "command that its".to_owned() } else { format!("{} commands that its", self.count) };
+        let what = match self.seeds.len() {
+            1 => "command that its".to_owned(),
+            count => format!("{count} commands that its"),
+        };
         format!("Tell agents in {} the {what} own files name?", self.name())
     }
 

@@ -18,7 +18,7 @@ use super::plan::{ClientPlan, FileChange, PriorEntries, shell_line, summary_line
 use super::record::{ChangeRecord, FileBefore, RecordedChange, missing_folders};
 use super::{agents_md, commands, keep, login, within};
 use crate::args::{InitArgs, RecordCapture};
-use crate::ask::{ask_which, ask_yes, is_yes};
+use crate::ask::{ask_unless_no, ask_which, ask_yes, is_yes};
 
 /// The client name, in the record, of changes that belong to no client.
 const OURS: &str = "nudge";
@@ -46,7 +46,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     let ClientSurvey { mut wanted, mut broken, mut shown } = look_at_clients(&here, chosen);
     let block = if args.agents_md { agents_md::plan_block()? } else { None };
     // Several users share a project, but kept hints belong to one user.
-    let mut kept = if args.project {
+    let kept = if args.project {
         Vec::new()
     } else {
         keep::list_open_choices(args.records.map(RecordCapture::name), args.capture, args.learn)?
@@ -63,7 +63,7 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
         ("a server from your login on", if wants_unit { &unit } else { &None }),
     ]);
     let offer = if args.project { None } else { commands::SeedOffer::find_here() };
-    shown.summary.extend(offer.as_ref().map(commands::SeedOffer::to_line));
+    shown.add_offer(offer.as_ref());
     if args.print {
         return refused_or(&broken, shown.summary + &shown.lines);
     }
@@ -77,18 +77,14 @@ pub fn run_init(args: &InitArgs) -> Result<String> {
     if changes && !shown.ask_consent(args.yes)? {
         return Err(Error::invalid("Nothing was changed."));
     }
+    let mut consent = UserConsent { yes: args.yes, has_agreed: changes };
     for wanted in wanted.iter_mut().filter(|wanted| wanted.allow) {
         let question = format!("Let {} use Nudge's tools without asking?", wanted.client.title);
-        wanted.allow = ask_unless_yes(args.yes, &question)?;
+        wanted.allow = consent.ask(&question)?;
     }
-    let mut made = Vec::new();
-    for choice in kept.drain(..) {
-        if choice.said || ask_unless_yes(args.yes, choice.question)? {
-            made.push(choice);
-        }
-    }
+    let made = consent.choose(kept)?;
     let offer = match offer {
-        Some(offer) if ask_unless_yes(args.yes, &offer.to_question())? => Some(offer),
+        Some(offer) if consent.ask(&offer.to_question())? => Some(offer),
         _ => None,
     };
     let keeps = keep::is_on(&made);
@@ -197,6 +193,13 @@ impl ShownChanges {
         }
     }
 
+    /// Adds the commands of the clone that the user is in.
+    fn add_offer(&mut self, offer: Option<&commands::SeedOffer>) {
+        let Some(offer) = offer else { return };
+        self.summary += &offer.to_line();
+        self.lines += &(offer.to_line() + &offer.to_lines());
+    }
+
     /// Returns true if the user agrees, or if `yes` is true. Shows every line first, if the user asks for that.
     fn ask_consent(&self, yes: bool) -> Result<bool> {
         if yes {
@@ -255,12 +258,35 @@ fn print_note(text: &str) {
     }
 }
 
-/// Returns true if the user agrees, or if `yes` is true.
-fn ask_unless_yes(yes: bool, question: &str) -> Result<bool> {
-    if !yes {
+/// Asks the user's consent to one part of the changes after another.
+struct UserConsent {
+    /// True when the command line consents to all.
+    yes: bool,
+    /// True after the first consent: from then on Enter consents, because the user wants Nudge.
+    has_agreed: bool,
+}
+
+impl UserConsent {
+    fn ask(&mut self, question: &str) -> Result<bool> {
+        if self.yes {
+            return Ok(true);
+        }
         need_somebody()?;
+        let agrees = if self.has_agreed { ask_unless_no(question) } else { ask_yes(question) };
+        self.has_agreed |= agrees;
+        Ok(agrees)
     }
-    Ok(yes || ask_yes(question))
+
+    /// Returns the choices that the user or the command line makes.
+    fn choose(&mut self, choices: Vec<keep::KeepChoice>) -> Result<Vec<keep::KeepChoice>> {
+        let mut made = Vec::new();
+        for choice in choices {
+            if choice.said || self.ask(choice.question)? {
+                made.push(choice);
+            }
+        }
+        Ok(made)
+    }
 }
 
 fn need_somebody() -> Result<()> {
@@ -370,7 +396,7 @@ fn undo_changes(here: &InitPaths, args: &InitArgs) -> Result<String> {
     let changed =
         files.iter().fold("Nudge has changed:".into(), |out, (path, _)| format!("{out}\n  {}", path.display()));
     print_note(if files.is_empty() { "Agents are told commands that repositories name." } else { &changed });
-    if !ask_unless_yes(args.yes, "Take Nudge out of them?")? {
+    if !(UserConsent { yes: args.yes, has_agreed: false }.ask("Take Nudge out of them?")?) {
         return Err(Error::invalid("Nothing was changed."));
     }
     record.changes = kept;

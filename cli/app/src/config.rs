@@ -113,7 +113,7 @@ impl ConfigFile {
         let set = path.split_last().and_then(|(last, way)| match &mut self.content {
             ConfigContent::Json(json) => json.set(way, last, value),
             ConfigContent::Toml(document) => {
-                toml_table(Rc::make_mut(document), way).map(|table| drop(table.insert(last, to_toml_item(value))))
+                toml_table(Rc::make_mut(document), way).map(|table| put_toml_value(table, last, to_toml_item(value)))
             }
         });
         set.ok_or_else(|| no_object(&self.path, path))
@@ -142,8 +142,11 @@ impl ConfigFile {
         match &mut self.content {
             ConfigContent::Json(json) => drop(json.remove(way, last)),
             ConfigContent::Toml(document) => {
-                if let Some(table) = toml_table(Rc::make_mut(document), way) {
-                    table.remove(last);
+                let document = Rc::make_mut(document);
+                let comment = toml_table(document, way).and_then(|table| remove_toml_value(table, last));
+                // A comment of the last value of the file stays at its end.
+                if let Some(comment) = comment {
+                    document.set_trailing(comment + document.trailing().as_str().unwrap_or_default());
                 }
             }
         }
@@ -233,6 +236,39 @@ fn toml_table<'a>(document: &'a mut DocumentMut, way: &[&str]) -> Option<&'a mut
         table = entry.as_table_like_mut()?;
     }
     Some(table)
+}
+
+/// Puts a value into a table. The comments around an earlier value stay.
+fn put_toml_value(table: &mut dyn toml_edit::TableLike, name: &str, item: Item) {
+    match (table.get_mut(name), item) {
+        (Some(Item::Value(earlier)), Item::Value(mut value)) => {
+            *value.decor_mut() = earlier.decor().clone();
+            *earlier = value;
+        }
+        (_, item) => drop(table.insert(name, item)),
+    }
+}
+
+/// Removes a value from a table. A comment above it, which may be about the whole file, moves to the next value or
+/// table; it is returned where there is none.
+fn remove_toml_value(table: &mut dyn toml_edit::TableLike, name: &str) -> Option<String> {
+    let text_of = |decor: &toml_edit::Decor| decor.prefix().and_then(|prefix| prefix.as_str()).map(str::to_owned);
+    let comment = table.key(name).and_then(|key| text_of(key.leaf_decor())).filter(|comment| comment.contains('#'));
+    let next_value = table.iter().skip_while(|(key, _)| *key != name).skip(1).find(|(_, item)| item.is_value());
+    // Tables with a head of their own stand behind all values.
+    let has_head = |item: &Item| item.as_table().is_some_and(|table| !table.is_dotted() && !table.is_implicit());
+    let next = next_value.or_else(|| table.iter().find(|(_, item)| has_head(item))).map(|(key, _)| key.to_owned());
+    table.remove(name);
+    let comment = comment?;
+    let Some(next) = next else { return Some(comment) };
+    if let Some(Item::Table(next)) = table.get_mut(&next) {
+        let own = text_of(next.decor()).unwrap_or_default();
+        next.decor_mut().set_prefix(comment + &own);
+    } else if let Some(mut key) = table.key_mut(&next) {
+        let own = text_of(key.leaf_decor()).unwrap_or_default();
+        key.leaf_decor_mut().set_prefix(comment + &own);
+    }
+    None
 }
 
 /// Converts a value to TOML: the outermost object becomes a table, nested objects become inline tables.
@@ -341,6 +377,24 @@ mod tests {
                 .unwrap(),
             ConfigFormat::Toml => of_item(text.parse::<DocumentMut>().unwrap().as_item()),
         }
+    }
+
+    #[test]
+    fn comments_stay_around_a_value_that_is_changed_or_removed() {
+        let text = "# mine\n\n# why\nkeep = false # for now\n[hook]\n# slow\nms = 60\n";
+        let mut file = config(ConfigFormat::Toml, text).unwrap();
+        file.set(&["keep"], &true.into()).unwrap();
+        file.set(&["hook", "ms"], &250.into()).unwrap();
+        file.set(&["learn"], &true.into()).unwrap();
+        let changed = "# mine\n\n# why\nkeep = true # for now\nlearn = true\n[hook]\n# slow\nms = 250\n";
+        assert_eq!(file.to_text(), changed);
+        file.remove(&["keep"]);
+        assert_eq!(file.to_text(), "# mine\n\n# why\nlearn = true\n[hook]\n# slow\nms = 250\n");
+        file.remove(&["learn"]);
+        assert_eq!(file.to_text(), "# mine\n\n# why\n[hook]\n# slow\nms = 250\n");
+        let mut file = config(ConfigFormat::Toml, "# mine\nkeep = true\n").unwrap();
+        file.remove(&["keep"]);
+        assert_eq!(file.to_text(), "# mine\n");
     }
 
     /// Makes a settings file with many entries that Nudge does not need.

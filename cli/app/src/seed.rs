@@ -262,16 +262,16 @@ impl SeededClones {
     }
 }
 
-/// Finds a clone that is not seeded but has commands to seed. Returns its top, the name of its repository and the
-/// number of commands.
-pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, usize)> {
+/// Finds a clone that is not seeded and could be. Returns its top, the name of its repository and its commands.
+pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, Vec<WantedSeed>)> {
     let top = top_of(cwd)?;
     if SeededClones::read_unlocked().ok()?.get(&top).is_some() {
         return None;
     }
     let repo = ContextInference::default().find_repository(&top)?;
-    let count = nudge_seed::read(&top, &SeedLimits::default()).seeds.len();
-    (count > 0).then_some((top, repo, count))
+    let report = nudge_seed::read(&top, &SeedLimits::default());
+    let seeds = WantedSeed::from_seeds(short_name(&repo), &report.seeds);
+    (!seeds.is_empty()).then_some((top, repo, seeds))
 }
 
 /// Updates the hints of a clone after its files have changed. Returns `None` when the clone is not seeded or nothing

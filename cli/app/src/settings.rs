@@ -13,7 +13,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use etcetera::BaseStrategy as _;
 use nudge::{Error, Result};
 use nudge_core::near::find_nearest;
-use nudge_core::settings::{ServeFlag, Setting, SettingKind, SettingValues, ValueOrigin};
+use nudge_core::settings::{ServeFlag, Setting, SettingKind, SettingValues, ValueOrigin, parse_switch};
 use nudge_core::source::DataDir;
 use nudge_os::foreign::{self, LinkPolicy};
 use toml_edit::{DocumentMut, Item, TableLike, Value};
@@ -191,19 +191,52 @@ pub fn read_with_flags(flags: &SettingFlags) -> Result<SettingValues> {
     read_layers(text.as_deref(), read_variable, flags)
 }
 
-/// Writes a value into the settings file. The rest of the file stays as it is.
+/// Finds a setting by its name.
 ///
 /// # Errors
-/// `E_INVALID` for a file that is not valid; `E_UNAVAILABLE` when the file cannot be written.
-pub fn write_setting(setting: &Setting, value: &str) -> Result<()> {
-    read()?;
+/// `E_INVALID` for a name that no setting has; it suggests the nearest one.
+pub fn find_setting(name: &str) -> Result<&'static Setting> {
+    list_settings().find(|setting| setting.name == name).ok_or_else(|| {
+        let advice = match find_nearest(name, list_settings().map(|setting| setting.name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`nudge config` lists them.".to_owned(),
+        };
+        Error::invalid(format!("There is no setting `{}`; {advice}", nudge_core::text::one_line(name, 80)))
+    })
+}
+
+/// Writes a value into the settings file, or removes it without one, and leaves the rest of the file unchanged.
+///
+/// # Errors
+/// `E_INVALID` for a value that the setting cannot have, and for a file that is not valid; `E_UNAVAILABLE` when the file
+/// cannot be written.
+pub fn write_setting(setting: &Setting, value: Option<&str>) -> Result<()> {
     let path = file_path().ok_or_else(|| {
         Error::unavailable(format!("The system has no folder for settings; set {} instead.", setting.env_variable()))
     })?;
     let mut config = ConfigFile::read(&path, ConfigFormat::Toml)?;
     let place: Vec<_> = setting.name.split('.').collect();
-    config.set(&place, &value.into())?;
+    match value {
+        Some(value) => {
+            setting.check_text(&format!("`{}`", setting.name), value)?;
+            config.set(&place, &to_file_value(setting.kind, value))?;
+        }
+        None => config.remove(&place),
+    }
+    // Reads the whole text before it is written: no command would start with a file that is not valid.
+    from_file(&config.to_text(), &mut SettingValues::default())?;
     files::write_own(&path, &config.to_text())
+}
+
+/// Converts a setting's text to the type that it has in the file.
+fn to_file_value(kind: SettingKind, text: &str) -> serde_json::Value {
+    match kind {
+        SettingKind::Switch => parse_switch(text).into(),
+        // `check_text` has parsed it.
+        SettingKind::Count => text.parse::<usize>().unwrap_or_default().into(),
+        SettingKind::List => text.split(',').map(str::trim).collect(),
+        SettingKind::Text | SettingKind::OneOf(_) | SettingKind::Secret => text.into(),
+    }
 }
 
 /// Returns the default of every setting.
@@ -455,7 +488,7 @@ mod tests {
         assert!(on(&[("NUDGE_RECORDS", "1")]) && on(&[("NUDGE_RECORDS_ON", "1")]));
         assert!(!on(&[("NUDGE_RECORDS", "1"), ("NUDGE_RECORDS_ON", "0")]));
         let refused = values("", &[("NUDGE_RECORDS", "yes")], &[]).unwrap_err();
-        assert_eq!(refused.message(), "NUDGE_RECORDS must be 1 or 0.");
+        assert_eq!(refused.message(), "NUDGE_RECORDS must be 1, true or on, or 0, false or off.");
     }
 
     /// Promise: see `flags_come_before_variables_before_the_file_before_defaults`.
@@ -468,7 +501,7 @@ mod tests {
             ("max_hints = -1", "max_hints in config.toml"),
             ("hook = 5", "`hook`"),
             ("log_level = 'loud'", "error, warn, info or debug"),
-            ("secret_guard = 2", "must be 1 or 0"),
+            ("secret_guard = 2", "must be 1, true or on, or 0, false or off"),
             ("token = 'x'", "NUDGE_TOKEN"),
             ("max_hints = 7\n= 2", "line 2"),
             ("allow_host = [1]", "a list of texts"),

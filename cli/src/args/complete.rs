@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::CommandFactory as _;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use nudge::Service as _;
+use nudge_app::settings;
 use nudge_client::{RemoteServer, RuntimeDir};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -23,6 +24,12 @@ pub(super) fn complete_keys() -> ArgValueCandidates {
             find_names(&["hint", "key"], "nudge.query", &params, "hints")
         }
         None => Vec::new(),
+    })
+}
+
+pub(super) fn complete_settings() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        settings::list_settings().map(|setting| CompletionCandidate::new(setting.name)).collect()
     })
 }
 

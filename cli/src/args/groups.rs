@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::{Command, CommandFactory as _};
 
 use super::CliArgs;
+use crate::output::{terminal_width, wrap_words};
 
 /// The groups and their commands, in the order of the help. The help lists the commands of sources after these groups.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -15,9 +16,16 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("For programs", &["hook", "call", "completions", "man"]),
 ];
 
+/// The most columns of a line of help: longer lines are hard to read.
+const MAX_WIDTH: usize = 100;
+/// The columns before the description of a command.
+const ABOUT_INDENT: usize = 19;
+
 /// Builds the complete command line, with its commands in groups.
 pub fn build_command() -> Command {
-    let command = CliArgs::command();
+    let width = terminal_width().map(|width| width.min(MAX_WIDTH));
+    // 0 wraps nothing: in a pipe a long example stays one line.
+    let command = CliArgs::command().term_width(width.unwrap_or(0));
     let head = *command.get_styles().get_header();
     let mut list = String::new();
     let mut group = |title: &str, commands: &mut dyn Iterator<Item = &Command>| {
@@ -27,7 +35,8 @@ pub fn build_command() -> Command {
                 let _ = write!(list, "\n{head}{title}:{head:#}\n");
             }
             let names: Vec<_> = std::iter::once(command.get_name()).chain(command.get_visible_aliases()).collect();
-            let _ = writeln!(list, "  {:<17}{}", names.join(", "), first_sentence(command));
+            let about = wrap_words(&first_sentence(command), ABOUT_INDENT, width);
+            let _ = writeln!(list, "  {:<17}{about}", names.join(", "));
         }
     };
     for (title, names) in GROUPS {

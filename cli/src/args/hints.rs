@@ -24,7 +24,7 @@ const SCOPE_FLAGS: [&str; 6] =
 // Each switch is an independent flag.
 #[allow(clippy::struct_excessive_bools)]
 pub struct SetArgs {
-    /// A service, module or folder name.
+    /// A service, module or folder name. `COMPONENT/KEY` in one word is both.
     #[arg(add = complete::complete_components())]
     pub component: String,
     /// The subject, such as build.
@@ -61,7 +61,7 @@ pub struct SetArgs {
     #[arg(long, value_name = "X", value_parser = parse_number)]
     pub confidence: Option<f64>,
     /// How long it holds: 90m, 2h, 30d, 1w, `session`, or ISO 8601 such as PT2H.
-    #[arg(long, value_parser = parse_ttl)]
+    #[arg(long, value_parser = parse_ttl, allow_hyphen_values = true)]
     pub ttl: Option<String>,
     /// The value is a secret: hidden wherever people look, never written to disk.
     #[arg(id = "sensitivity", long = "secret")]
@@ -167,7 +167,7 @@ impl ContextFlags {
 /// The arguments that most verbs begin with.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct HintName {
-    /// The component.
+    /// The component. `COMPONENT/KEY` in one word is both.
     #[arg(add = complete::complete_components())]
     pub component: String,
     /// The key.

@@ -108,6 +108,9 @@ fn report_seeds(global: &GlobalFlags, done: &SeedOutcome, verb: &str, note: Opti
     let count = wanted.len();
     let commands = if count == 1 { "command" } else { "commands" };
     let _ = write!(text, "{count} {commands} of this repository {verb}");
+    if count == 0 && *deleted == 0 {
+        text.push_str(": its files name none");
+    }
     if *deleted > 0 || (!set.is_empty() && set.len() < count) {
         let _ = write!(text, "; {} new or changed, {deleted} gone", set.len());
     }

@@ -39,7 +39,7 @@ struct ServeArgs {
 /// Runs `nudge serve`, or starts a server in the background with `--detach`.
 pub fn run(args: &ServeFlags, global: &GlobalFlags) -> Result<CommandOutput> {
     if args.detach {
-        return detach::run(read(args, global)?, global.json);
+        return detach::run(read(args, global)?, global);
     }
     serve_until_stopped(read(args, global)?)?;
     Ok(String::new().into())

@@ -47,7 +47,22 @@ pub fn run(args: &SetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     }
     let params = RawSetParams { component: &args.component, key: &args.key, value, meta, rest };
     let stored = session.remote.call(reach::SET_HINT, &to_raw(&params)?)?;
-    render_answer(&session, &stored, output::render_stored)
+    let mut out = render_answer(&session, &stored, output::render_stored)?;
+    if args.value.is_empty() && !global.json {
+        out.notes.push("the value is empty; `nudge delete` takes a hint away".into());
+    }
+    if let Some(name) = args.scope_repo.iter().find(|name| is_no_repository(name)).filter(|_| !global.json) {
+        out.notes.push(format!(
+            "no repository is called `{name}`, so it applies in none: the name is that of git's origin, such as \
+             github.com/acme/shop, or `.` for the one you are in"
+        ));
+    }
+    Ok(out)
+}
+
+/// Returns true for a name that no repository has: each is an address or a path.
+fn is_no_repository(name: &str) -> bool {
+    name != "." && !name.contains(['/', '\\', ':'])
 }
 
 /// Writes the scope of `--here` and `--scope-repo .` into `meta`. Returns the repository to which a hint without a

@@ -41,12 +41,13 @@ pub fn print_manual(args: &ManArgs) -> Result<CommandOutput> {
         let message = format!("The pages cannot be written to {}: {error}; name a folder of yours.", folder.display());
         Error::invalid(message)
     };
+    let made = if folder.is_dir() { "" } else { "made the folder and " };
     std::fs::create_dir_all(folder).map_err(failed)?;
     for command in command.get_subcommands().chain([&command]) {
         let name = format!("{}.1", command.get_display_name().unwrap_or(command.get_name()));
         render_page(command).and_then(|page| std::fs::write(folder.join(name), page)).map_err(failed)?;
     }
-    Ok(format!("wrote the pages to {}\n", folder.display()).into())
+    Ok(format!("{made}wrote the pages to {}\n", folder.display()).into())
 }
 
 /// Renders a page. Puts examples under their own heading, and keeps their lines.

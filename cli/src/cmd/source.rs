@@ -7,24 +7,21 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use nudge::{Error, ErrorKind, Result, Service as _};
-use nudge_agents::running::connect_session;
 use nudge_app::context::ContextInference;
 use nudge_app::unserved::{host_alone, open_alone};
 use nudge_app::wire::to_raw;
 use nudge_app::{background, settings};
 use nudge_client::process_cwd;
 use nudge_core::clock::SystemClock;
-use nudge_core::settings::ValueOrigin;
 use nudge_core::source::{CommandHost, LongCommand, SourceSpec, StopFlag};
 use nudge_os::programs;
 use nudge_server::stop_signal;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::config::write_setting;
 use super::watch::{ReaderWait, nobody_reads};
-use super::{
-    CommandOutput, RunningSession, TextForm, ask_yes, parse_value, print_note, print_text, text_or_stdin, to_raw_output,
-};
+use super::{CommandOutput, RunningSession, TextForm, ask_yes, parse_value, print_text, text_or_stdin, to_raw_output};
 use crate::args::{GlobalFlags, SourceVerb};
 use crate::output;
 
@@ -191,21 +188,11 @@ fn with_host<T>(
     run(&host)
 }
 
-/// Writes a setting of a source into the settings file. Prints a note if the setting does not take effect now.
+/// Writes a setting of a source into the settings file.
 fn keep_setting(source: &SourceSpec, name: &str, value: &str, global: &GlobalFlags) -> Result<()> {
     let setting = source.settings.iter().find(|setting| setting.name == name);
     let setting = setting.ok_or_else(|| Error::invalid(format!("There is no setting `{name}`.")))?;
-    settings::write_setting(setting, value)?;
-    if global.json {
-        return Ok(());
-    }
-    if settings::read()?.get_origin(name) != ValueOrigin::File {
-        print_note(&format!("{} is set here and counts more; unset it", setting.env_variable()));
-    }
-    if connect_session(global).is_ok() {
-        print_note("the session that runs goes by the settings of its start; `nudge stop`, then restart your agents");
-    }
-    Ok(())
+    write_setting(setting, Some(value), global)
 }
 
 /// Sets the stop flag when the system asks the process to end.

@@ -7,13 +7,17 @@ use nudge_core::suggest::SuggestCounts;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::table::{Cells, TableColumn, cut_column, render_fitting, whole_column};
+use super::table::{Cells, TableColumn, cut_column, render_fitting, terminal_width, whole_column};
 use super::tables::{self, describe_age};
 use super::time;
+use super::wrap::wrap_words;
 use super::{FAINT, GOOD, STRONG, count_noun, join_list, make_visible, to_text, with_style};
 
 /// The width of the longest bar, in terminal columns.
 const BAR: u64 = 20;
+
+/// The columns before the text of a row of `status`.
+const ROW_INDENT: usize = 11;
 
 /// The columns with the counts of `stats`. In a narrow terminal, the bytes are left out first.
 const COUNTS: [TableColumn<'static>; 4] =
@@ -97,9 +101,11 @@ pub fn render_status(result: &StatusAnswer) -> String {
         Some(age) => format!(", for {age}"),
         None => ", since a moment ago".into(),
     };
-    let mut out = format!("{} {}{since} (pid {})\n", with_style(GOOD, "✔"), with_style(STRONG, head), result.pid);
+    let width = terminal_width();
+    let head = format!("{}{since} (pid {})", with_style(STRONG, head), result.pid);
+    let mut out = format!("{} {}\n", with_style(GOOD, "✔"), wrap_words(&head, 2, width));
     let mut row = |name: &str, told: &str| {
-        let _ = writeln!(out, "  {name:<8} {told}");
+        let _ = writeln!(out, "  {name:<8} {}", wrap_words(told, ROW_INDENT, width));
     };
     if let (Some(hints), Some(components), Some(limits)) = (result.hints, result.components, &result.limits) {
         let (hints, components) = (count_noun(hints, "hint"), count_noun(components, "component"));

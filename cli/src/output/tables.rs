@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::table::{TableColumn, cut_column, render_fitting, whole_column};
+use super::table::{TableColumn, cut_column, render_fitting, terminal_width, whole_column};
+use super::wrap::wrap_words;
 use super::{
     BAD, ExplainedMatch, FAINT, GOOD, STRONG, count_noun, indent_block, join_list, make_visible, name, time, to_text,
     value_text, with_style,
@@ -238,22 +239,24 @@ struct ConditionRow {
 
 /// Writes the output of `why`.
 pub fn render_why(result: &WhyAnswer, reveal: bool) -> String {
-    let mut out = format!("{}\n", make_visible(&name_commands(&result.verdict)));
+    let width = terminal_width();
+    let mut out = format!("{}\n", wrap_words(&make_visible(&name_commands(&result.verdict)), 0, width));
     for (index, VariantRow { hint, conditions, match_explain: explain }) in result.variants.iter().enumerate() {
         let variant = hint["variant"].as_str().map_or_else(String::new, |variant| format!("  (variant {variant})"));
         let value = with_style(STRONG, indent_block(&value_text(hint, reveal), 3));
         let _ = writeln!(out, "\n{}. {value}{}", index + 1, with_style(FAINT, variant));
         for ConditionRow { met, reason } in conditions {
             let mark = if *met { with_style(GOOD, "✔") } else { with_style(BAD, "✘") };
-            let _ = writeln!(out, "   {mark} {}", make_visible(reason));
+            let _ = writeln!(out, "   {mark} {}", wrap_words(&make_visible(reason), 5, width));
         }
         let is_new = |reason: &&String| !conditions.iter().any(|condition| condition.reason == **reason);
         for reason in explain.reasons.iter().filter(is_new) {
-            let _ = writeln!(out, "   - {}", make_visible(reason));
+            let _ = writeln!(out, "   - {}", wrap_words(&make_visible(reason), 5, width));
         }
         let part = |(name, part): (&String, &Value)| Some(format!("{name} {:.4}", part.as_f64()?));
         let parts: Vec<_> = explain.parts.iter().filter_map(part).collect();
-        let _ = writeln!(out, "   score {:.4} = {}", explain.score, parts.join(" + "));
+        let sum = format!("score {:.4} = {}", explain.score, parts.join(" + "));
+        let _ = writeln!(out, "   {}", wrap_words(&sum, 3, width));
     }
     out
 }

@@ -17,7 +17,7 @@ pub fn describe_error(error: &Error, verb: &str) -> String {
     let (first, own) = verb.split_once(' ').map_or((verb, None), |(first, own)| (first, Some(own)));
     // A user of `nudge call` typed the names of the method, so the message keeps them.
     let Some(verb) = args.find_subcommand(first).filter(|verb| verb.get_name() != "call") else {
-        return error.message().to_owned();
+        return drop_os_codes(error.message());
     };
     let mut verb = verb.clone();
     if let Some(own) = own {
@@ -25,7 +25,14 @@ pub fn describe_error(error: &Error, verb: &str) -> String {
         verb.build();
         verb = verb.find_subcommand(own).cloned().unwrap_or(verb);
     }
-    name_commands(&error.message_in(|field| name_argument(find_argument(&verb, field)?)))
+    drop_os_codes(&name_commands(&error.message_in(|field| name_argument(find_argument(&verb, field)?))))
+}
+
+/// Removes the system's numbers of errors, which stand behind the same in words: `(os error 2)`.
+fn drop_os_codes(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| out + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// Replaces each method's name between backticks with the command that calls the method.

@@ -290,7 +290,7 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
     const CHANGES: &str = "Make these changes? [y/N, d to see every line]";
     const UNIT: &str = ".config/systemd/user/nudge.service";
     const LOGIN: &str = "Start a server at your login, too? [y/N]";
-    const ALLOW: &str = "Let Codex use Nudge's tools without asking? [y/N]";
+    const ALLOW: &str = "Let Codex use Nudge's tools without asking? [Y/n]";
     if !cfg!(target_os = "linux") {
         return;
     }
@@ -306,13 +306,13 @@ fn where_somebody_can_be_asked_a_server_at_login_is_offered() {
 
     let (done, said) = home.asked(&["codex"], &[(CHANGES, "n\n")]);
     assert!(!done && said.contains("Codex\n  the server: ") && !said.contains("+[mcp_servers.nudge]"), "{said}");
-    let (done, said) = home.asked(&["codex"], &[(CHANGES, "d\n"), (CHANGES, "y\n"), (ALLOW, "\n"), (LOGIN, "\n")]);
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "d\n"), (CHANGES, "y\n"), (ALLOW, "n\n"), (LOGIN, "\n")]);
     assert!(done && said.contains("+[mcp_servers.nudge]") && said.contains("Codex: ready"), "{said}");
     assert!(!home.path(UNIT).exists() && !home.path("asked").exists());
     assert!(!home.read(".codex/config.toml").contains("approval"), "it was not allowed");
     home.init(&["--undo", "--yes"]);
 
-    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (ALLOW, "y\n"), (LOGIN, "yes\n")]);
+    let (done, said) = home.asked(&["codex"], &[(CHANGES, "y\n"), (ALLOW, "\n"), (LOGIN, "yes\n")]);
     assert!(done && said.contains("starts at your login. It ends when you log out"), "{said}");
     let unit = home.read(UNIT);
     assert!(unit.contains(&format!("ExecStart=\"{}\" serve --detach", home.binary.display())), "{unit}");
@@ -483,8 +483,21 @@ fn in_a_clone_the_commands_of_its_files_are_offered() {
     let run = |args: &[&str]| home.command(args).current_dir(&clone).env("PWD", &clone).output().unwrap();
     let print = run(&["claude", "--print"]);
     assert!(String::from_utf8_lossy(&print.stdout).contains("clone: commands that its own files name"), "{print:?}");
-    let done = run(&["claude", "--yes"]);
-    assert!(String::from_utf8_lossy(&done.stdout).contains("clone: agents are told its commands"), "{done:?}");
+    let mut command = home.command(&["claude"]);
+    command.current_dir(&clone).env("PWD", &clone);
+    let (done, said) = pty::asked(
+        command,
+        &[
+            ("Make these changes? [y/N, d to see every line]", "d\n"),
+            ("+clone/", "y\n"),
+            ("without asking? [Y/n]", "\n"),
+            ("Keep hints for next time? [Y/n]", "\n"),
+            ("for all projects? [Y/n]", "\n"),
+            ("its own files name? [Y/n]", "\n"),
+        ],
+    );
+    assert!(done && said.contains("clone: agents are told its commands"), "{said}");
+    assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n\n[records]\non = true\n", "Enter is yes");
     let again = run(&["claude", "--yes"]);
     assert_eq!(String::from_utf8_lossy(&again.stdout), "nothing to change\n");
     let undone = run(&["--undo", "--yes"]);

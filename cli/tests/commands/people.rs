@@ -160,6 +160,8 @@ fn a_value_that_did_not_come_is_none() {
         assert_eq!(refused.status.code(), Some(2), "{text:?}");
         assert!(sentence(&refused).contains("Nothing came in on stdin"), "{text:?}");
     }
-    // The empty text is a valid value.
-    ok(&mut nudge(&serve.runtime, &["set", "a", "k", ""]));
+    // An empty argument is a valid value, and a note points it out.
+    let empty = nudge(&serve.runtime, &["set", "a", "k", ""]).output().unwrap();
+    assert!(empty.status.success(), "{empty:?}");
+    assert_eq!(String::from_utf8_lossy(&empty.stderr), "nudge: the value is empty; `nudge delete` takes a hint away\n");
 }

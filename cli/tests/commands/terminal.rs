@@ -5,7 +5,7 @@ use crate::kit;
 
 use std::process::{Command, Output, Stdio};
 
-use kit::pty::{Pty, on_terminal, with_terminal};
+use kit::pty::{Pty, on_terminal, on_terminal_of, with_terminal};
 use kit::system::{nudge, sentence, signal};
 use kit::{PATIENCE, Serve, home, wait_for};
 use nudge_client::{RuntimeDir, ServerFile};
@@ -366,4 +366,24 @@ fn a_client_that_is_stopped_by_its_terminal_stops_no_other() {
     wait_for("the end of the server", PATIENCE, || (!dir.is_held()).then_some(()));
     bash.kill().unwrap();
     bash.wait().unwrap();
+}
+
+#[test]
+fn help_and_long_lines_wrap_between_words() {
+    let home = home();
+    let serve = Serve::start(&home.path().join("run"));
+    ok(&serve, &["set", "a", "k", "v", "--priority", "7", "--tags", "x"]);
+    for args in [&["--help"][..], &["set", "--help"], &["records", "--help"], &["why", "a", "k"], &["status"]] {
+        let piped = ok(&serve, args);
+        let mut command = nudge(&serve.runtime, args);
+        command.env("NO_COLOR", "1");
+        let (_, seen) = on_terminal_of(command, Some(60));
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for line in seen.lines() {
+            assert!(line.chars().count() <= 60 || words(line).len() == 1, "{args:?}: {line}");
+        }
+        if args[0] == "why" {
+            assert_eq!(words(&seen), words(&piped), "{args:?}");
+        }
+    }
 }

@@ -203,10 +203,12 @@ fn without_a_server_and_stopping_one() {
     let home = home();
     let runtime = home.path().join("run");
     let shell = Shell { runtime: &runtime, folder: home.path() };
-    for args in [&["get", "a", "k"][..], &["status"], &["stop"], &["call", "nudge.status"]] {
+    for args in [&["get", "a", "k"][..], &["status"], &["watch"], &["call", "nudge.status"]] {
         let (code, sentence) = shell.fails(args);
         assert_eq!((code, sentence.contains("nudge serve")), (3, true), "{args:?}: {sentence}");
     }
+    let nothing = "nudge: No Nudge server is running, so there is nothing to stop.\n";
+    assert_eq!(shell.fails(&["stop"]), (3, nothing.to_owned()));
     let mut serve = Serve::start(&runtime);
     let status = shell.ok(&["status"]);
     assert!(status.starts_with("✔ Nudge 0.1.0 runs on 127.0.0.1:") && !status.contains(serve.token()), "{status}");
@@ -245,7 +247,7 @@ fn the_tour_shows_all_and_leaves_nothing_behind() {
 fn a_question_leaves_no_directory() {
     let home = home();
     let runtime = home.path().join("a/run");
-    for args in [&["get", "a", "k"][..], &["ls"], &["set", "a", "k", "v"], &["status"], &["stop"], &["call", "status"]]
+    for args in [&["get", "a", "k"][..], &["ls"], &["set", "a", "k", "v"], &["status"], &["watch"], &["call", "status"]]
     {
         let out = nudge(&runtime, args).output().unwrap();
         assert_eq!(out.status.code(), Some(3), "{args:?}");

@@ -128,13 +128,13 @@ fn what_keeps_a_name_from_counting_is_told() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("NUDGE_BRAIN_ROOT is set here and counts more"));
 
     let before = fs::read(user.settings()).unwrap();
-    for (dir, told) in [("nowhere", "There is no folder "), ("a/x.md", "There is no folder ")] {
+    for (dir, told) in [("nowhere", "There is no folder "), ("a/x.md", "is no folder that can be opened")] {
         let refused = sentence(&user.nudge(&["brain", "use", dir]));
         assert!(refused.contains(told), "{refused}");
     }
     assert_eq!(fs::read(user.settings()).unwrap(), before, "what is refused changes nothing");
     fs::write(user.settings(), "port = [").unwrap();
-    assert!(sentence(&user.nudge(&["brain", "use", "a"])).contains("is not TOML"));
+    assert!(sentence(&user.nudge(&["brain", "use", "a"])).contains("is broken at line 1"));
     assert_eq!(fs::read_to_string(user.settings()).unwrap(), "port = [");
 }
 

@@ -180,7 +180,7 @@ fn what_is_refused_says_what_to_do() {
         (
             &["records", "search"],
             2,
-            "nudge: The following required arguments were not provided: <WORDS>; see `nudge records search --help`.\n",
+            "nudge: WORDS is missing: `nudge records search WORDS...`; see `nudge records search --help`.\n",
         ),
     ] {
         let (got, text) = desk.refused(args);

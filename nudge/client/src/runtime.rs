@@ -371,11 +371,9 @@ fn none_if_missing(path: &Path, opened: Result<RuntimeDir, UnfitDir>) -> Result<
         Err(UnfitDir::Missing) => return Ok(None),
         Err(unfit) => unfit,
     };
-    let message = format!(
-        "The runtime directory {} {because}; set NUDGE_RUNTIME_DIR to a directory of yours with mode 0700.",
-        path.display()
-    );
-    Err(Error::unavailable(message))
+    let because =
+        because.with_remedy("name another folder, such as a new one, by `--runtime-dir` or NUDGE_RUNTIME_DIR");
+    Err(Error::unavailable(format!("The runtime directory {} {because}.", path.display())))
 }
 
 /// The log of a server whose stdout carries MCP: `server.log`, with older lines in `server.log.1`.

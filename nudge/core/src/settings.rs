@@ -106,7 +106,7 @@ impl Setting {
                 let (last, others) = words.split_last().unwrap_or((&"", &[]));
                 format!("{given_by} must be {} or {last}.", others.join(", "))
             }
-            _ => format!("{given_by} must be 1 or 0."),
+            _ => format!("{given_by} must be 1, true or on, or 0, false or off."),
         }))
     }
 }

@@ -374,8 +374,8 @@ impl DataDir {
             ));
         }
         let unfit = |unfit: UnfitDir| {
-            let advice = "set NUDGE_DATA_DIR to a folder of yours with mode 0700";
-            Error::unavailable(format!("The folder {} {unfit}; {advice}.", self.0.display()))
+            let because = unfit.with_remedy("set NUDGE_DATA_DIR to a folder of yours with mode 0700");
+            Error::unavailable(format!("The folder {} {because}.", self.0.display()))
         };
         create_private(&self.0).map_err(|error| {
             let advice = advise_on_disk(&error).unwrap_or("make it writable");
@@ -407,7 +407,7 @@ mod tests {
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         let open = DataDir::new(&folder).create_folder().unwrap_err();
         assert_eq!(open.reason(), "E_UNAVAILABLE");
-        let advice = "run `chmod 700` on it; set NUDGE_DATA_DIR to a folder of yours with mode 0700.";
+        let advice = "run `chmod 700` on it, or set NUDGE_DATA_DIR to a folder of yours with mode 0700.";
         assert!(open.message().ends_with(&format!("a/b is open to other users; {advice}")), "{open}");
         std::fs::write(place.join("file"), "").unwrap();
         assert!(DataDir::new(place.join("file")).create_folder().is_err());

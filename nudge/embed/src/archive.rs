@@ -38,7 +38,7 @@ pub fn take_files(path: &Path, put: &mut Put<'_>) -> Result<()> {
         return take_folder(path, put);
     }
     let (mut file, _) = foreign::open_file(path, LinkPolicy::Followed)
-        .map_err(|error| broken_model(format!("cannot be opened ({error}); name a folder, a wheel or a tar")))?;
+        .map_err(|error| broken_model(format!("cannot be opened: {error}")))?;
     let mut head = Vec::new();
     let read = (&file).take(HEAD_BYTES).read_to_end(&mut head).and_then(|_| file.rewind());
     read.map_err(|error| damaged_archive(&error))?;

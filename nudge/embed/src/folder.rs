@@ -159,6 +159,11 @@ impl ModelFolder {
         if let Some(name) = name {
             check_name(name)?;
         }
+        if from.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+            let message =
+                format!("There is no {}; name a folder, a wheel, a zip or a tar with a model.", from.display());
+            return Err(Error::invalid(message));
+        }
         let _lock = self.lock_folder()?;
         if let Some(name) = name {
             self.refuse_second(name)?;
@@ -359,5 +364,6 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 fn unusable_folder(path: &Path, unfit: &UnfitDir) -> Error {
-    Error::unavailable(format!("The folder {} {unfit}.", path.display()))
+    let because = unfit.with_remedy("set NUDGE_DATA_DIR to another folder");
+    Error::unavailable(format!("The folder {} {because}.", path.display()))
 }

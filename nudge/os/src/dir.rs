@@ -25,8 +25,23 @@ pub enum UnfitDir {
     Foreign,
     /// The directory is missing, and the caller did not ask to create it.
     Missing,
+    /// The directory is open to other users, and empty or with nothing but private files: it is Nudge's own.
+    OpenToOthers,
+    /// The directory is open to other users, and so is something in it: other programs may need the directory so.
+    Shared,
     /// Any other reason. The text is the rest of a sentence that begins with the path.
     Because(String),
+}
+
+impl UnfitDir {
+    /// Returns the rest of the sentence, with what the user can do. Changing the mode of a shared directory, such as
+    /// `/tmp` or `/etc`, would break other programs, so only Nudge's own directory gets that advice.
+    pub fn with_remedy(&self, other_remedy: &str) -> String {
+        match self {
+            Self::OpenToOthers => format!("{self}; run `chmod 700` on it, or {other_remedy}"),
+            _ => format!("{self}; {other_remedy}"),
+        }
+    }
 }
 
 /// Writes the rest of a sentence that begins with the path.
@@ -35,6 +50,8 @@ impl fmt::Display for UnfitDir {
         f.write_str(match self {
             Self::Foreign => "belongs to another user",
             Self::Missing => "is not there",
+            Self::OpenToOthers => "is open to other users",
+            Self::Shared => "is open to other users, and so is what lies in it",
             Self::Because(because) => because,
         })
     }
@@ -203,7 +220,7 @@ fn require_plain(file: File, ours: impl Fn(&std::fs::Metadata) -> bool) -> io::R
 
 #[cfg(unix)]
 mod unix {
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd};
     use std::os::unix::fs::MetadataExt;
 
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -237,6 +254,26 @@ mod unix {
         }
     }
 
+    /// Returns true when each file and folder in the directory is this user's alone, as all of Nudge's files are.
+    /// Sockets and links are ignored, because their modes do not protect them.
+    fn has_private_entries_only(dir: impl AsFd + Copy) -> io::Result<bool> {
+        for entry in rustix::fs::Dir::read_from(dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let is_judged =
+                matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Directory);
+            let is_open = Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO);
+            if is_judged && (is_open || stat.st_uid != rustix::process::geteuid().as_raw()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     impl PrivateDir {
         /// Opens a directory and checks that it can be used. If `create` is true, makes a missing directory.
         pub fn open(path: &Path, create: bool) -> Result<Self, UnfitDir> {
@@ -265,7 +302,7 @@ mod unix {
                 return Err(UnfitDir::Foreign);
             }
             if Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
-                return Err(UnfitDir::Because("is open to other users; run `chmod 700` on it".into()));
+                return Err(if has_private_entries_only(&dir)? { UnfitDir::OpenToOthers } else { UnfitDir::Shared });
             }
             Ok(Self(HeldFolder(dir)))
         }

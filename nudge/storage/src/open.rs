@@ -171,7 +171,12 @@ pub(crate) fn create_file(place: &DatabasePlace) -> Result<(), TransactionFailur
     // file while one of them has it open here.
     static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock();
-    let unfit = |unfit: UnfitDir| place.refusal_error(&format!("cannot be made: its folder {unfit}"));
+    let unfit = |unfit: UnfitDir| {
+        place.refusal_error(&format!(
+            "cannot be made: its folder {}",
+            unfit.with_remedy("set NUDGE_DATA_DIR to another folder")
+        ))
+    };
     let broken = |error: std::io::Error| {
         let advice = advise_on_disk(&error).unwrap_or("make its folder writable");
         place.refusal_error(&format!("cannot be made ({error}); {advice}"))

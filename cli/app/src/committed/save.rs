@@ -34,6 +34,17 @@ impl SaveRequest {
         is_component || (self.all && !is_everywhere)
     }
 
+    /// Reads `COMPONENT/KEY` in one word as both, unless a component has that whole name.
+    fn with_key_apart<'a>(&self, mut known: impl Iterator<Item = &'a SharedName> + Clone) -> Self {
+        let joined = self.component.as_deref().filter(|word| word.contains('/') && self.keys.is_empty());
+        let is_component = |word: &str| known.clone().any(|name| name.component == word);
+        let Some(word) = joined.filter(|word| !is_component(word)) else { return self.clone() };
+        match known.find(|name| format!("{}/{}", name.component, name.key) == word) {
+            Some(name) => Self { component: Some(name.component.clone()), keys: vec![name.key.clone()], all: self.all },
+            None => self.clone(),
+        }
+    }
+
     fn is_open(&self) -> bool {
         self.component.is_none() && !self.all
     }
@@ -156,6 +167,7 @@ fn plan_text(
     request: &SaveRequest,
 ) -> Result<SavePlan> {
     let mut plan = SavePlan::default();
+    let request = &request.with_key_apart(here.of_repository.keys().chain(theirs.keys()));
     let say = |name: &SharedName| format!("{} {}", name.component, name.key);
     for (name, (entry, form)) in theirs {
         let written = match here.of_repository.get(name) {

@@ -103,7 +103,7 @@ function folder({path, folders, files}) {
   const own = files.map(one => explore.row(
     `file-${one.path}`, one.path === shown.chosen?.path, () => choose({path: one.path}),
     el('p', {class: 'name'}, text(one.path.split('/').pop())),
-    el('p', {class: 'facts'}, one.skipped ? `left out: ${one.skipped.replaceAll('_', ' ')}` : `${one.language} · ${plural(one.nodes, 'definition')}`, one.parse_errors && ' · parts of it are not valid'),
+    el('p', {class: 'facts'}, one.skipped ? `left out: ${one.skipped.replaceAll('_', ' ')}` : [one.language, plural(one.nodes, 'definition')].filter(Boolean).join(' · '), one.parse_errors && ' · parts of it are not valid'),
   ))
   const none = folders.length + files.length ? [] : [el('p', {class: 'empty'}, 'No code that is understood stands here.')]
   return [...up, ...inner, ...own, ...none]

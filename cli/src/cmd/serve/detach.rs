@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::print_note;
 use super::{CommandOutput, ServeArgs};
+use crate::args::GlobalFlags;
 
 const PRIMARY: &str = "PRIMARY";
 const PROXY: &str = "PROXY";
@@ -20,7 +21,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 const START_POLL: Duration = Duration::from_millis(5);
 
 /// Starts the server with the arguments of this process, which are already checked.
-pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
+pub(super) fn run(args: ServeArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let dir = args.settings.dir;
     let program = std::env::current_exe().map_err(|_| detach_error("the program cannot find itself"))?;
     let words = std::env::args_os().skip(1).filter(|word| word != "--json");
@@ -39,14 +40,19 @@ pub(super) fn run(args: ServeArgs, json: bool) -> Result<CommandOutput> {
         if let Some((file, role)) = find_role(&dir, server.id()) {
             let (pid, port) = (server.id(), file.port);
             let text = match role {
-                _ if json => json!({"pid": pid, "port": port, "role": role}).to_string(),
+                _ if global.json => json!({"pid": pid, "port": port, "role": role}).to_string(),
                 PRIMARY => {
                     format!("serving http://127.0.0.1:{port} in the background (pid {pid}); `nudge stop` ends it")
                 }
-                _ => format!(
-                    "standing by in the background (pid {pid}) behind http://127.0.0.1:{port} (pid {}); `nudge stop` ends both",
-                    file.pid
-                ),
+                _ => {
+                    let ignored = global.port.filter(|given| *given != port && *given != 0);
+                    let ignored = ignored.map(|given| format!("; the session stays on port {port}, not {given}"));
+                    format!(
+                        "standing by in the background (pid {pid}) behind http://127.0.0.1:{port} (pid {}); `nudge stop` ends both{}",
+                        file.pid,
+                        ignored.unwrap_or_default()
+                    )
+                }
             };
             return Ok(format!("{text}\n").into());
         }

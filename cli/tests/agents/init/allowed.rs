@@ -66,16 +66,17 @@ fn what_is_refused_is_not_written() {
     let home = Home::new();
     let answers = [
         ("Make these changes? [y/N, d to see every line]", "y\n"),
-        ("Let Gemini CLI use Nudge's tools without asking? [y/N]", "n\n"),
-        ("Keep hints for next time? [y/N]", "n\n"),
-        ("Keep records of what was fixed, decided and planned, for all projects? [y/N]", "n\n"),
+        ("Let Gemini CLI use Nudge's tools without asking? [Y/n]", "n\n"),
+        ("Keep hints for next time? [Y/n]", "n\n"),
+        ("Keep records of what was fixed, decided and planned, for all projects? [Y/n]", "n\n"),
     ];
     let (done, said) = home.asked(&["gemini"], &answers);
     assert!(done && said.contains("Gemini CLI: ready") && said.contains("Hints end with the last agent"), "{said}");
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"].get("trust"), None);
     assert!(!home.path(".config/nudge").exists());
-    // The next run asks only the refused questions.
-    let (done, said) = home.asked(&["gemini"], &[(answers[1].0, "y\n"), (answers[2].0, "y\n"), (answers[3].0, "y\n")]);
+    // The next run asks only these questions, and the first of them has no consent before it.
+    let first = "Let Gemini CLI use Nudge's tools without asking? [y/N]";
+    let (done, said) = home.asked(&["gemini"], &[(first, "y\n"), (answers[2].0, "\n"), (answers[3].0, "y\n")]);
     assert!(done && !said.contains(answers[0].0), "{said}");
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"]["trust"], true);
     assert_eq!(home.read(".config/nudge/config.toml"), "keep = true\n\n[records]\non = true\n");

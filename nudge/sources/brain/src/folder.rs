@@ -80,8 +80,14 @@ impl BrainFolder {
     /// `E_NOT_FOUND` when the folder does not exist.
     pub fn open(path: &Path) -> Result<Self> {
         let root = path.canonicalize().ok().filter(|root| root.is_dir());
-        let refused =
-            || Error::not_found(format!("There is no folder {}; `nudge brain init` makes one.", path.display()));
+        let refused = || {
+            let shown = path.display();
+            Error::not_found(if path.exists() {
+                format!("{shown} is no folder that can be opened; name the folder that has the notes.")
+            } else {
+                format!("There is no folder {shown}; `nudge brain init` makes one.")
+            })
+        };
         root.map(|root| Self { root }).ok_or_else(refused)
     }
 

@@ -170,7 +170,7 @@ impl NodeRef {
             (Some(first), None) => format!("did you mean `{first}`?"),
             (Some(first), Some(unread)) => format!("did you mean `{first}`? Else ask again in a moment: {unread}."),
             (None, Some(unread)) => format!("{unread}, so ask again in a moment."),
-            (None, None) => "look with nudge.code.search.".to_owned(),
+            (None, None) => "look with `nudge.code.search`.".to_owned(),
         };
         Error::not_found(format!("{what}; {advice}")).with_data("near_misses", near).with_data("pending", pending)
     }

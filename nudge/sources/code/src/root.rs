@@ -54,8 +54,10 @@ impl ProjectRoot {
     /// `E_NOT_FOUND` when the folder has no root. `E_INVALID` when the root would be too large, such as a home
     /// directory.
     pub fn find_root(folder: &Path, detector: &mut GitDetector) -> Result<Self> {
-        let Ok(folder) = folder.canonicalize() else {
-            return Err(Error::not_found("There is no such folder; name one that is there as `root`.").about("root"));
+        let shown = folder.display();
+        let Some(folder) = folder.canonicalize().ok().filter(|folder| folder.is_dir()) else {
+            let message = format!("There is no folder {shown}; name the folder of a project as `root`.");
+            return Err(Error::not_found(message).about("root"));
         };
         let top = match detector.detect(&folder) {
             GitAnswer::Inside(info) => Some(info.root),
@@ -67,10 +69,11 @@ impl ProjectRoot {
             Some(top) => top,
             None if MANIFESTS.iter().any(|name| is_there(&folder.join(name))) => folder,
             None => {
-                return Err(Error::not_found(
-                    "There is no git work tree around this folder, and no manifest in it; name a project as `root`.",
-                )
-                .about("root"));
+                let message = format!(
+                    "{shown} is no project: it is in no git repository and has no manifest such as package.json; name \
+                     the folder of a project as `root`."
+                );
+                return Err(Error::not_found(message).about("root"));
             }
         };
         let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
