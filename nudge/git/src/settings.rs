@@ -8,7 +8,7 @@ use crate::{CallLimits, Git, GitFailure, NOWHERE};
 /// The keys that say how files are compared and who commits. Git reads them from all files, and the last value wins.
 /// None of these keys names a program or leads to one.
 const DATA: &str = r"^(core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|safecrlf|trustctime|checkstat|protecthfs|protectntfs|longpaths|sharedrepository|logallrefupdates|excludesfile)|user\.(name|email|useconfigonly)|(author|committer)\.(name|email)|extensions\.(objectformat|refstorage)|remote\.origin\.(url|pushurl)|branch\..*\.(remote|merge))$";
-/// The keys that may name a program. Where users cannot make links, each of them is switched off.
+/// The keys that may name a program. On systems where users cannot make links, each of them is switched off.
 #[cfg(any(not(unix), test))]
 const PROGRAMS: &str = r"^(filter\..*\.(clean|smudge|process|required)|(merge|diff)\..*\.(driver|command|textconv)|diff\.external|remote\..*\.(uploadpack|receivepack|vcs|proxy|promisor)|hook\..*|credential\..*|core\.(sshcommand|fsmonitor|hookspath|alternaterefscommand|gitproxy|askpass|editor|pager)|gpg\..*|sequence\.editor|url\..*)$";
 /// The most entries. A repository with thousands of branches has two entries for each branch.

@@ -5,7 +5,7 @@
 //! git's variables and no relative part of PATH. [`ChildProgram::run`] limits its time and output. The whole group is
 //! ended in these cases:
 //!
-//! - Its time is over, the caller gives up, or the value is dropped.
+//! - The program's time is over, the caller gives up, or the value is dropped.
 //! - This process ends by itself, or by SIGTERM, SIGINT or SIGHUP.
 //! - This process is killed by SIGKILL. A `watcher` process notices this.
 //!
