@@ -103,7 +103,8 @@ impl AppliedWrite<'_> {
         // The names are collected only when they are needed. Most writes delete nothing, and an import may store very
         // many hints.
         let deletes = self.changes.iter().any(|change| matches!(change, StoreChange::Delete(_)));
-        // A hint that a secret has replaced is restored from two changes: a deletion and a replacement.
+        // When a secret has replaced a hint, a record has two changes for the hint: a deletion and a replacement. Such
+        // a hint does not count as gone.
         let kept: HashSet<_> =
             self.list_put().chain(self.list_replaced()).filter(|_| deletes).map(|hint| name(hint)).collect();
         self.changes.iter().filter_map(move |change| match change {

@@ -1,5 +1,5 @@
-//! Compares a command line that an agent ran with hints, and tells what its end means for each hint (semantics section
-//! 10).
+//! Compares a command line that an agent ran with the commands of hints, and tells how the command of each hint ended
+//! (semantics section 10).
 
 use memchr::memmem::Finder;
 use nudge_core::context::Context;
@@ -23,7 +23,7 @@ pub(crate) struct RanCommand<'a> {
     needles: Vec<Vec<Finder<'static>>>,
 }
 
-/// The end of a command, as a hint counts it.
+/// The end of a command that a hint names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandEnd {
     pub ok: bool,
@@ -70,8 +70,8 @@ impl<'a> RanCommand<'a> {
         &self.places
     }
 
-    /// Returns the end of the line as a hint with this command line counts it; `None` if the end says nothing about the
-    /// hint.
+    /// Returns the end of a hint's command. `hint` is the command line of the hint. `None` if the end of the whole line
+    /// says nothing about this command.
     ///
     /// # Errors
     /// An error when the steps are used up.
@@ -116,7 +116,8 @@ fn make_needles(command: &Command) -> Vec<Finder<'static>> {
 mod tests {
     use super::*;
 
-    /// Returns as text what a hint counts: `+` or `-`, the exit code, and the folder in which the hint must fit.
+    /// Returns the end of a hint's command as text: `+` or `-`, the exit code, and the folder in which the hint must
+    /// fit.
     fn says(line: &str, ok: bool, exit_code: Option<i64>, hint: &str) -> String {
         let context = Context::builder().cwd("/r").build().unwrap();
         let outcome = CommandOutcome { command: line, ok, exit_code, context: &context, client_session: None };

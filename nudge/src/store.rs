@@ -52,7 +52,7 @@ impl StoreChange {
     }
 }
 
-/// The number of changes from which memory for all of them is reserved in one step.
+/// From this number of changes on, the memory for all changes is reserved in one step.
 const MANY: usize = 1000;
 
 /// The variants of a key, copied under the lock.

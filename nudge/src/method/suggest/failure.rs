@@ -209,7 +209,8 @@ impl<'a> CommandFailure<'a> {
             Some(RankedHint::new(found, parts, RankReason::Mends(why)))
         });
         let mut mends: Vec<_> = mends.collect();
-        // When a fix repeats the message, the fixes that only share words with the message are for other errors.
+        // When a fix repeats the message, fixes that only share words with the message are dropped, because they are
+        // for other errors.
         if mends.iter().any(|mends| matches!(mends.why, RankReason::Mends(MendReason::Message))) {
             mends.retain(|mends| !matches!(mends.why, RankReason::Mends(MendReason::Fix(_))));
         }
@@ -350,7 +351,8 @@ impl ProgramLines {
         lines
     }
 
-    /// Returns the share of the words of both lines that the lines have in common, weighted by rarity: 0 to 1.
+    /// Returns the likeness of two lines, 0 to 1: the words that both lines have, as a share of all their words,
+    /// weighted by rarity.
     fn compute_likeness(&self, a: &[String], b: &[&str]) -> f64 {
         let rarity = |word: &str| self.rarities.get(word).copied().unwrap_or(self.rarest);
         let mut common = 0.0;

@@ -35,8 +35,8 @@ pub(super) const FIX: &str = "fix";
 #[derive(Default)]
 pub(crate) struct WordIndex {
     index: StemIndex,
-    /// The hint that each row held when it was read. A weak pointer keeps the address of the hint in use, so the
-    /// address identifies the hint.
+    /// The hint that each row held when it was read. A weak pointer keeps the memory of the hint reserved, so that no
+    /// other hint gets the same address.
     read: Vec<Weak<Hint>>,
     /// The store's count of gone hints when the index last removed the words of gone hints.
     gone: u64,

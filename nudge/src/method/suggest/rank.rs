@@ -379,8 +379,9 @@ impl WeighedHint<'_> {
     }
 }
 
-/// Returns the row of the only hint whose cosine counts; a row that does not exist when no cosine counts; `None` when
-/// all cosines count. Variants of one key count as one hint.
+/// Returns the row of the nearest hint. At a prompt, only the cosine of this hint counts; when no hint is near enough,
+/// the returned row does not exist. Returns `None` at a question, because all cosines count there. Variants of one key
+/// count as one hint.
 fn find_nearest(moment: SuggestMoment, found: &[HintHit], near: &NearByRow) -> Option<u32> {
     if moment == SuggestMoment::Recall {
         return None;
