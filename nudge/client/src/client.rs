@@ -1,5 +1,5 @@
-//! An asynchronous client of the session's PRIMARY, shared by many tasks. It goes on with the next PRIMARY when one
-//! dies.
+//! Provides an asynchronous client of the session's PRIMARY, which many tasks can share. When the PRIMARY dies, the
+//! client continues with the next one.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -20,60 +20,62 @@ use crate::connection::{RequestFailure, ServerConnection};
 use crate::runtime::{RuntimeDir, ServerFile, no_server};
 use crate::session::{PROTOCOL, SessionState};
 
-/// Request header that asks the server to name the variables that `context.env` lacks ([`Caller::asking_env`]). The
-/// value of the header is `ask`.
+/// Request header that asks the server to name the environment variables that `context.env` lacks
+/// ([`Caller::asking_env`]). The value of the header is `ask`.
 pub const ENV_HEADER: &str = "nudge-env";
-/// Request header with the idempotency key of a call that may change data. The server carries such a call out once,
-/// however often it is sent ([`Caller::with_key`]).
+/// Request header with the idempotency key of a call that may change data. The server carries out such a call once,
+/// even if the client sends it several times ([`Caller::with_key`]).
 pub const KEY_HEADER: &str = "idempotency-key";
 
-/// Request header of a call that an agent made by its MCP tools ([`Caller::by_agent`]). The value of the header is
+/// Request header of a call that an agent made through its MCP tools ([`Caller::by_agent`]). The value of the header is
 /// `yes`.
 pub const AGENT_HEADER: &str = "nudge-agent";
 
-/// Request header with the [`PROTOCOL`] of the caller; a session of another protocol refuses the call. A call that ends
-/// the session has no such header, so that `nudge stop` ends a session of any protocol. A program that writes its own
-/// requests may omit the header too.
+/// Request header with the [`PROTOCOL`] of the caller. A session of another protocol refuses the call. A call that ends
+/// the session does not have the header, so that `nudge stop` can end a session of any protocol. Programs that write
+/// their own requests may omit the header too.
 pub const PROTOCOL_HEADER: &str = "nudge-protocol";
 
-/// Time limit of a call with all its retries, so that a caller gets an answer or an error within 10 seconds.
+/// Time limit of a call with all its retries. With this limit, a caller gets an answer or an error within 10 seconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(7);
-/// Time limit of the call after an unanswered one, so that a caller that makes two calls in a row, such as `nudge get`,
-/// also gets an error within 10 seconds.
+/// Time limit of the call that follows an unanswered call. With this limit, a caller that makes two calls in a row,
+/// such as `nudge get`, also gets an error within 10 seconds.
 const NEXT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time for which [`Client::connect`] retries while a server runs and no connection can be opened.
+/// Time for which [`Client::connect`] retries when a server runs but no connection can be opened.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
-/// Time that a server may need from winning the lock to writing `server.pid`, because its journal may be long.
+/// Longest time between winning the lock and writing `server.pid`. A server with a long journal may need much of it.
 const START_TIMEOUT: Duration = CALL_TIMEOUT;
-/// Time for which a living session may have no PRIMARY, while a PROXY takes over the lock.
+/// Longest time for which a living session may have no PRIMARY, because a PROXY is taking over the lock.
 const GAP_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(2);
-/// Longest header value, such as the caller's name, in characters; longer values are cut.
+/// Largest number of characters of a header value, such as the caller's name. Longer values are cut.
 const MAX_NAME_CHARS: usize = 128;
-/// Largest number of idle connections that are kept.
+/// Largest number of idle connections that the client keeps.
 const MAX_IDLE: usize = 8;
 const SHUTDOWN: &str = "nudge.shutdown";
 
-/// A client of the session's PRIMARY. It finds the PRIMARY through the runtime directory whenever it opens a
-/// connection. Any number of tasks of one tokio runtime may call it at a time.
+/// A client of the session's PRIMARY. Whenever it opens a connection, it finds the PRIMARY through the runtime
+/// directory. Any number of tasks of one tokio runtime may call it at the same time.
 ///
-/// A call takes at most 7 seconds (2 when the previous call got no answer in that time) and then fails with
-/// `E_UNAVAILABLE`. When the connection breaks, the PRIMARY may have died: the client sends the call again, to the next
-/// PRIMARY, as long as the session lives. A call that may change data carries an idempotency key, so that the server
-/// carries it out once. `nudge.shutdown` is sent only once.
+/// A call takes at most 7 seconds and then fails with `E_UNAVAILABLE`. After such a failure the next call takes at most
+/// 2 seconds.
+///
+/// When the connection breaks, the PRIMARY may have died. Then the client sends the call again, to the next PRIMARY, as
+/// long as the session lives. A call that may change data carries an idempotency key, so that the session carries it
+/// out only once. The client sends `nudge.shutdown` only once.
 pub struct Client {
     dir: RuntimeDir,
-    /// The caller's name for calls that do not give their own.
+    /// The caller's name for calls that give no name of their own.
     name: HeaderValue,
-    /// Additional headers of every request.
+    /// Headers that the client adds to every request.
     headers: HeaderMap,
-    /// The id of the only session to call; `None` for any session in `dir`.
+    /// The id of the only session that the client calls; `None` for any session in `dir`.
     session: Option<String>,
-    /// True when the client does not use the local channel.
+    /// True when the client uses TCP and not the local channel.
     by_port: bool,
     idle: Mutex<Vec<ServerConnection>>,
     last_id: AtomicU64,
-    /// True when the last call ran into [`CALL_TIMEOUT`]; then the next call has less time.
+    /// True when the last call ran into [`CALL_TIMEOUT`]. The next call then has less time.
     silent: AtomicBool,
 }
 
@@ -83,8 +85,8 @@ const _: () = {
 };
 
 impl Client {
-    /// Makes a client of the session of `dir`. The client does not look for a server before the first call. `name` is
-    /// the caller's name, which `nudge.deletions` shows.
+    /// Makes a client of the session in `dir`. The client looks for a server only at the first call. `name` is the
+    /// caller's name, which `nudge.deletions` shows.
     pub fn new(dir: &RuntimeDir, name: impl Into<String>) -> Self {
         Self {
             dir: dir.clone(),
@@ -98,38 +100,39 @@ impl Client {
         }
     }
 
-    /// Replaces the caller's name.
+    /// Replaces the caller's name, which `nudge.deletions` shows.
     pub(crate) fn set_name(&mut self, name: &str) {
         self.name = to_header(name);
     }
 
-    /// Uses the port and the token instead of the local channel.
+    /// Makes the client use the port and the token instead of the local channel.
     pub(crate) fn use_port(&mut self) {
         self.by_port = true;
         self.idle.lock().clear();
     }
 
-    /// Adds a header to every request, such as the one by which a PROXY identifies itself. The value is cut to 128
+    /// Adds a header to every request, such as the header by which a PROXY identifies itself. The value is cut to 128
     /// characters.
     ///
     /// # Panics
-    /// When `name` is not a valid header name in lower case.
+    /// Panics when `name` is not a valid header name in lower case.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.insert(HeaderName::from_static(name), to_header(&value.into()));
-        // Idle connections keep the headers of the time at which they were opened.
+        // Closes idle connections, because they still use the old headers.
         self.idle.lock().clear();
         self
     }
 
-    /// Restricts the client to one session: a PROXY must not forward its own clients to another session.
+    /// Restricts the client to the session with this id. A PROXY needs this, because it must not forward its callers to
+    /// another session.
     #[must_use]
     pub fn of_session(mut self, id: Option<String>) -> Self {
         self.session = id;
         self
     }
 
-    /// Opens the first connection ahead of the first call.
+    /// Opens the first connection before the first call needs it.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no server runs or the server cannot be reached.
@@ -147,12 +150,12 @@ impl Client {
         }
     }
 
-    /// Calls a method by its JSON-RPC name. `params` must be a JSON object. Dropping the future gives the call up,
-    /// although the server may still carry it out.
+    /// Calls a method by its JSON-RPC name. `params` must be a JSON object. Dropping the future cancels the wait, but
+    /// the server may still carry out the call.
     ///
     /// # Errors
-    /// The method's own errors; `E_UNAVAILABLE` when no server runs or answers in time; `E_INVALID` for an idempotency
-    /// key with characters other than visible ASCII.
+    /// The method's own errors; `E_UNAVAILABLE` when no server runs or none answers in time; `E_INVALID` for an
+    /// idempotency key with characters other than visible ASCII.
     pub async fn call(&self, caller: Caller<'_>, method: &str, params: &RawValue) -> Result<Box<RawValue>> {
         let request = self.prepare_call(caller, method, params)?;
         let hurried = self.silent.swap(false, Ordering::Relaxed);
@@ -171,7 +174,7 @@ impl Client {
         let call = RpcCall { jsonrpc: "2.0", id, method, params };
         serde_json::to_writer(&mut body, &call).map_err(|error| unavailable_error(error.to_string()))?;
         let name = if caller.name.is_empty() { self.name.clone() } else { to_header(caller.name) };
-        // Every call gets a key, because only the PRIMARY knows which calls only read; it ignores their keys.
+        // Every call gets a key. Only the PRIMARY knows which methods only read, and it ignores their keys.
         let key = make_key_header(caller.key)?;
         Ok(PreparedCall {
             name,
@@ -183,8 +186,8 @@ impl Client {
         })
     }
 
-    /// Sends a call until it is answered. `trouble` holds the last failure while a try waits for a connection, so that
-    /// the caller can report it on a timeout.
+    /// Sends a call, and repeats it until a server answers. `trouble` holds the last failure, so that the caller can
+    /// report it on a timeout.
     async fn send_until_answered(&self, request: &PreparedCall, trouble: &mut Option<Error>) -> Result<Box<RawValue>> {
         let mut refused = false;
         loop {
@@ -192,13 +195,13 @@ impl Client {
             let was_kept = kept.is_some();
             let failed = match self.try_once(kept, request, trouble).await {
                 Ok((StatusCode::UNAUTHORIZED, answer)) if !refused && !request.once => {
-                    // The token is outdated when another PRIMARY took over after this client read `server.pid`.
+                    // The token is outdated when another PRIMARY took over after this client had read `server.pid`.
                     refused = true;
                     RequestFailure { error: read_refusal(&answer), sent: true, lasting: false }
                 }
                 Ok((_, answer)) => match read_answer(&answer) {
-                    // An ending PRIMARY has not carried the call out, so the client may send even `nudge.shutdown`
-                    // again.
+                    // The PRIMARY is ending and has not carried out the call, so the client may send even
+                    // `nudge.shutdown` again.
                     Err(error) if is_ending(&error) => RequestFailure { error, sent: false, lasting: false },
                     answer => return answer,
                 },
@@ -208,7 +211,7 @@ impl Client {
                 return Err(failed.error);
             }
             *trouble = Some(failed.error);
-            // The other idle connections lead to the same dead PRIMARY.
+            // The other idle connections lead to the same dead PRIMARY, so they are closed too.
             self.idle.lock().clear();
             if !was_kept {
                 sleep(POLL).await;
@@ -216,7 +219,7 @@ impl Client {
         }
     }
 
-    /// Makes one try, over an idle connection or a new one.
+    /// Sends a call once, over an idle connection or a new one.
     async fn try_once(
         &self,
         kept: Option<ServerConnection>,
@@ -235,7 +238,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Finds the server and connects to it, over the local channel if there is one.
+    /// Finds the server and connects to it. It uses the local channel if there is one, and TCP otherwise.
     async fn open_connection(&self) -> Result<ServerConnection, RequestFailure> {
         self.dir.follow_path();
         let connection = if let Some(connection) = self.open_local().await? {
@@ -265,8 +268,8 @@ impl Client {
 
     async fn open_tcp(&self, server: &ServerFile) -> Result<ServerConnection, RequestFailure> {
         let connection = ServerConnection::open_tcp(server.port, server.token.as_deref(), &self.headers).await?;
-        // The server may have died before the connection was opened; then another process on that port would get the
-        // token.
+        // Checks again after connecting: if the server has died meanwhile, another process may have the port and would
+        // get the token.
         if !self.dir.is_held() || self.dir.read_server_file().as_ref() != Some(server) {
             return Err(RequestFailure::new_broken("it has just ended", false));
         }
@@ -300,14 +303,14 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A call ready to be sent, the same at every retry.
+/// A call that is ready to be sent. Every retry sends the same request.
 struct PreparedCall {
     name: HeaderValue,
     key: HeaderValue,
     env: bool,
     agent: bool,
     body: Bytes,
-    /// True for a call that is not sent again once it may have been sent.
+    /// True when the call must not be sent again once the server may have received it.
     once: bool,
 }
 
@@ -345,17 +348,18 @@ fn read_answer(body: &[u8]) -> Result<Box<RawValue>> {
     }
 }
 
-/// Reads the error of a server that refuses the token.
+/// Returns the error in the answer of a server that refuses the token.
 fn read_refusal(body: &[u8]) -> Error {
     read_answer(body).err().unwrap_or_else(|| unavailable_error("The Nudge server refuses the token; start it again."))
 }
 
-/// Returns true when the error says that the PRIMARY is ending and answers no more calls.
+/// Returns true when the error says that the PRIMARY is ending and accepts no more calls.
 fn is_ending(error: &Error) -> bool {
     error.data().get("ending") == Some(&Value::Bool(true))
 }
 
-/// Reads `server.pid`, which counts only while the lock is held, and waits for a PRIMARY that is starting.
+/// Reads `server.pid`, which is valid only while a process holds the lock. Waits for a PRIMARY that is starting or
+/// taking over.
 async fn find_server(dir: &RuntimeDir) -> Result<ServerFile> {
     let begun = Instant::now();
     let mut free_since = None;
@@ -372,7 +376,7 @@ async fn find_server(dir: &RuntimeDir) -> Result<ServerFile> {
                 ));
             }
         } else {
-            // A living PRIMARY may have lost its files; it restores them when it is asked.
+            // Another program may have removed the files of a living PRIMARY, which restores them when a client asks.
             if !std::mem::replace(&mut is_asked, true) && dir.ask_for_life(crate::life::CLIENT_PATIENCE) {
                 dir.follow_path();
                 continue;
@@ -387,22 +391,22 @@ async fn find_server(dir: &RuntimeDir) -> Result<ServerFile> {
     }
 }
 
-/// Makes an idempotency key, for a caller that may send the same call to another server too. [`Client::call`] makes a
-/// key when the caller has none.
+/// Makes a random idempotency key. A caller needs its own key when it may send the same call to another server too;
+/// otherwise [`Client::call`] makes one.
 pub fn new_key() -> String {
-    // The standard library already has random bytes of the system, and makes every state different.
+    // Each `RandomState` of the standard library has random keys that differ from those of the others.
     let state = RandomState::new();
     format!("{:016x}{:016x}", state.hash_one(0_u8), state.hash_one(1_u8))
 }
 
-/// Returns the caller's idempotency key, or a new random one.
+/// Returns the caller's idempotency key, or makes a random one if the caller has none.
 fn make_key_header(given: Option<&str>) -> Result<HeaderValue> {
     let value = given.map_or_else(|| HeaderValue::try_from(new_key()), HeaderValue::from_str);
     value.map_err(|_| Error::invalid("The key of a call may hold visible ASCII alone; give another."))
 }
 
-/// Turns a text into a header value: keeps visible ASCII and spaces, replaces other characters by `?`, and cuts the
-/// text to [`MAX_NAME_CHARS`].
+/// Turns a text into a header value. Replaces characters other than visible ASCII and spaces by `?`, and cuts the text
+/// to [`MAX_NAME_CHARS`].
 fn to_header(text: &str) -> HeaderValue {
     let plain: String =
         text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MAX_NAME_CHARS).collect();
@@ -413,14 +417,14 @@ pub(crate) fn unavailable_error(message: impl Into<String>) -> Error {
     Error::unavailable(message)
 }
 
-/// Makes the error of a client whose session has ended while another session has begun. The error's data holds
-/// `displaced`.
+/// Makes the error of a client whose session has ended and was followed by another session. The error's data has the
+/// field `displaced`.
 fn displaced() -> Error {
     unavailable_error("The session of this server is over and another one has begun in its place; try again.")
         .with_data("displaced", true)
 }
 
-/// Returns true for the error of a client whose session has ended while another session has begun.
+/// Returns true when the error says that the client's session has ended and was followed by another session.
 pub fn is_displaced(error: &Error) -> bool {
     error.data().get("displaced") == Some(&Value::Bool(true))
 }

@@ -1,4 +1,4 @@
-//! An HTTP connection to a server, driven by the call that uses it.
+//! Provides an HTTP connection to a server. The task that makes a call also moves the bytes of the connection.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -21,28 +21,29 @@ use crate::local::{ConnectionProbe, DuplexStream};
 use crate::runtime::RuntimeDir;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Largest answer that is read. An export stays below it, because a server holds at most 24 MiB of hints.
+/// Largest answer that the client reads, in bytes. An export is smaller, because a server holds at most 24 MiB of
+/// hints.
 const MAX_ANSWER_BYTES: usize = 128 << 20;
 
-/// The reason why a request was not answered.
+/// The reason why a request got no answer.
 #[derive(Debug)]
 pub struct RequestFailure {
-    /// The error for the caller when there is no further try.
+    /// The error that the caller gets if there is no further attempt.
     pub error: Error,
-    /// True when a part of the request may have left this process.
+    /// True when the server may have received a part of the request.
     pub sent: bool,
-    /// True when another try would fail in the same way.
+    /// True when another attempt would fail in the same way.
     pub lasting: bool,
 }
 
 impl RequestFailure {
-    /// Makes the failure of a connection that could not be opened or has ended.
+    /// Makes the failure of a connection that could not be opened or that has ended.
     pub fn new_broken(reason: &str, sent: bool) -> Self {
         let message = format!("The Nudge server cannot be reached ({reason}); check `nudge status` or start it again.");
         Self { error: Error::unavailable(message), sent, lasting: false }
     }
 
-    /// Makes a failure that another try would not repair.
+    /// Makes a failure that another attempt cannot repair.
     pub fn new_lasting(error: Error) -> Self {
         Self { error, sent: false, lasting: true }
     }
@@ -54,19 +55,19 @@ fn to_failure(error: &impl fmt::Display) -> RequestFailure {
     RequestFailure::new_broken(&error.to_string(), false)
 }
 
-/// A connection for one request at a time. It has no background task: bytes move only while a request waits for its
-/// answer. Dropping the connection closes it.
+/// A connection that carries one request at a time. It has no background task, so bytes move only while a request waits
+/// for its answer. Dropping the value closes the connection.
 pub struct ServerConnection {
     sender: SendRequest<Full<Bytes>>,
-    /// The future that moves the bytes; `None` once the connection is closed.
+    /// The future that moves the bytes; `None` after the connection has closed.
     driver: Option<http1::Connection<Stream, Full<Bytes>>>,
     probe: ConnectionProbe,
-    /// The headers of every request.
+    /// The headers that every request on this connection has.
     headers: HeaderMap,
 }
 
 impl ServerConnection {
-    /// Opens a connection over the local channel. All its requests carry the headers in `more`. Returns `None` when
+    /// Opens a connection over the local channel. Every request on it has the headers in `more`. Returns `None` when
     /// there is no local channel.
     pub async fn open_local(dir: &RuntimeDir, more: &HeaderMap) -> Result<Option<Self>, RequestFailure> {
         let Some(stream) = dir.dial_primary().await? else { return Ok(None) };
@@ -75,12 +76,12 @@ impl ServerConnection {
         Self::open_over(Box::new(stream), probe, host, more).await.map(Some)
     }
 
-    /// Opens a connection over TCP. All its requests carry the token and the headers in `more`.
+    /// Opens a connection over TCP. Every request on it has the token and the headers in `more`.
     pub async fn open_tcp(port: u16, token: Option<&str>, more: &HeaderMap) -> Result<Self, RequestFailure> {
         let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((Ipv4Addr::LOCALHOST, port))).await;
         let stream = stream.map_err(|_| RequestFailure::new_broken("no connection within 2 seconds", false))?;
         let stream = stream.map_err(|error| to_failure(&error))?;
-        // A call is one small write, so Nagle's algorithm would only delay it.
+        // Turns off Nagle's algorithm, which would only delay a call, because a call is a single small write.
         stream.set_nodelay(true).map_err(|error| to_failure(&error))?;
         let probe = ConnectionProbe::from_stream(&stream).map_err(|error| to_failure(&error))?;
         let host = HeaderValue::try_from(format!("127.0.0.1:{port}")).map_err(|error| to_failure(&error))?;
@@ -107,12 +108,12 @@ impl ServerConnection {
         Ok(Self { sender, driver: Some(driver), probe, headers })
     }
 
-    /// Returns true when the server has neither closed the connection nor sent unrequested bytes.
+    /// Returns true when the server has neither closed the connection nor sent bytes without a request.
     pub fn is_open(&self) -> bool {
         self.driver.is_some() && !self.sender.is_closed() && self.probe.is_quiet()
     }
 
-    /// Requests `GET /health` without a token, and returns true when the server answers with status 200.
+    /// Sends `GET /health` without a token, and returns true when the server answers with status 200.
     pub async fn is_healthy(&mut self) -> bool {
         let mut request = Request::new(Full::default());
         *request.uri_mut() = hyper::Uri::from_static("/health");
@@ -120,7 +121,7 @@ impl ServerConnection {
         self.send_request(request).await.is_ok_and(|(status, _)| status == StatusCode::OK)
     }
 
-    /// Posts a call and returns the whole answer for any status.
+    /// Posts a call and returns the whole answer, whatever its status is.
     pub async fn post(
         &mut self,
         headers: impl IntoIterator<Item = (hyper::header::HeaderName, HeaderValue)>,
@@ -161,7 +162,7 @@ impl ServerConnection {
                 return Poll::Ready(answer);
             }
             if driver.as_mut().is_some_and(|driver| Pin::new(driver).poll(cx).is_ready()) {
-                // Dropping the driver makes every request that waits for the connection fail.
+                // Drops the driver, so that every waiting request on this connection fails.
                 *driver = None;
             }
             answer.as_mut().poll(cx)

@@ -1,4 +1,4 @@
-//! The result of a lookup, in this process or in the running session.
+//! Defines the result of a lookup, from a store in this process or from the running session.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::store::{to_raw, unknown_form};
 
-/// A hint that fits, from a [`Store`](crate::Store) of either kind. The reasons and score parts are computed on demand.
+/// A hint that a [`Store`](crate::Store) of either kind has found. It computes reasons and score parts only when a
+/// caller needs them.
 #[derive(Debug, Clone)]
 pub struct FoundHint(FoundIn);
 
@@ -21,7 +22,7 @@ enum FoundIn {
 
 /// An answer of `nudge.get_hint`.
 struct HintTold {
-    /// The hint's JSON as the server sent it.
+    /// The hint's JSON, exactly as the server sent it.
     hint: Box<RawValue>,
     fields: HintFields,
     explain: MatchExplain,
@@ -48,7 +49,7 @@ struct HintMetaFields {
 }
 
 impl FoundHint {
-    /// Parses the answer of `nudge.get_hint`.
+    /// Parses an answer of `nudge.get_hint`.
     pub(crate) fn parse(result: &RawValue) -> Result<Self> {
         #[derive(Deserialize)]
         struct GotHintReply {
@@ -92,7 +93,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the digest of the scope; `""` when the hint applies everywhere.
+    /// Returns the variant, which is the digest of the scope. It is `""` when the hint applies everywhere.
     pub fn variant(&self) -> &str {
         match &self.0 {
             FoundIn::Own(found) => found.hint().variant(),
@@ -100,7 +101,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the hint's version: how many times it was set.
+    /// Returns the hint's version, which counts how many times the hint was set.
     pub fn version(&self) -> u64 {
         match &self.0 {
             FoundIn::Own(found) => found.hint().version(),
@@ -116,7 +117,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the score, from 0 to 1; a session sends it with four decimals.
+    /// Returns the score, from 0 to 1. A session sends it with four decimals.
     pub fn score(&self) -> f64 {
         match &self.0 {
             FoundIn::Own(found) => found.score(),
@@ -124,7 +125,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the addends of the score.
+    /// Returns the addends of the score, with their names.
     pub fn parts(&self) -> ScoreParts {
         match &self.0 {
             FoundIn::Own(found) => found.parts(),
@@ -132,7 +133,7 @@ impl FoundHint {
         }
     }
 
-    /// Returns the reasons for the match and for its score.
+    /// Returns the reasons why the hint fits, and the reasons for its score.
     pub fn reasons(&self) -> Vec<String> {
         match &self.0 {
             FoundIn::Own(found) => found.reasons(),
@@ -140,10 +141,10 @@ impl FoundHint {
         }
     }
 
-    /// Returns the hint as `nudge.get_hint` writes it.
+    /// Returns the hint as JSON in the form of `nudge.get_hint`.
     ///
     /// # Errors
-    /// No known case returns an error.
+    /// A hint that cannot be written as JSON; no such hint is known.
     pub fn hint(&self) -> Result<Box<RawValue>> {
         match &self.0 {
             FoundIn::Own(found) => to_raw(&**found.hint()),
@@ -158,7 +159,7 @@ impl From<Match> for FoundHint {
     }
 }
 
-/// Prints nothing of the value, because it may be secret.
+/// Leaves the value out of debug output, because it may be secret.
 impl fmt::Debug for FoundIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")

@@ -1,4 +1,4 @@
-//! The context of this process: its folder, repository, branch and environment.
+//! Detects the context of this process: folder, repository, branch and environment.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -9,8 +9,8 @@ use nudge::context::detect::{GitDetector, GitEnv};
 use nudge::context::infer_context;
 use nudge::{Context, Error, Result};
 
-/// Returns the folder of this process. Prefers `$PWD` when it names the same folder, because it keeps the symbolic
-/// links that the user followed.
+/// Returns the folder of this process; `None` if it has none. Prefers `$PWD` when that names the same folder, because
+/// `$PWD` keeps the symbolic links that the user followed.
 pub fn process_cwd() -> Option<PathBuf> {
     choose_cwd(std::env::var_os("PWD"))
 }
@@ -23,12 +23,12 @@ fn choose_cwd(pwd: Option<OsString>) -> Option<PathBuf> {
     Some(logical.filter(same).unwrap_or(real))
 }
 
-/// Detects the context of this process: `cwd` (else the folder of the process), the repository and branch there from
-/// git's own files, the operating system, and the environment. A call to a [session](crate::Store::connect) sends only
-/// those variables that the server asks for.
+/// Detects the context of this process. The folder is `cwd`, or else the folder of the process. The context also has
+/// the repository and branch there from git's own files, the operating system, and the environment. A call to a
+/// [session](crate::Store::connect) sends only the variables that the server asks for.
 ///
-/// The function reads the environment of the process, which code outside Rust must not change meanwhile; see
-/// [`detect_from`].
+/// The function reads the environment of the process. Code in other languages must not change the environment
+/// meanwhile; [`detect_from`] avoids this problem.
 ///
 /// # Errors
 /// `E_INVALID` for a relative `cwd`, or when the process has no folder.
@@ -36,8 +36,8 @@ pub fn detect(cwd: Option<&Path>) -> Result<Context> {
     detect_from(cwd, &std::env::vars_os().collect::<HashMap<_, _>>())
 }
 
-/// Detects the context as [`detect`] does, but takes `vars` as the environment and does not read the process's own:
-/// other languages change that one without Rust's knowledge.
+/// Detects the context as [`detect`] does, but uses `vars` as the environment. Programs in other languages need this,
+/// because they change the environment of the process without Rust's knowledge.
 ///
 /// # Errors
 /// The errors of [`detect`].

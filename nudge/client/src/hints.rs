@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::store::{Store, to_raw, unknown_form};
 
-/// Largest number of rows of one `nudge.query`; [`MAX_KEYS`] limits its keys.
+/// Largest number of rows in one answer of `nudge.query`. [`MAX_KEYS`] is the largest number of keys in one query.
 const MAX_ROWS: usize = 1000;
 const MAX_KEYS: usize = 256;
 
@@ -32,7 +32,7 @@ struct QueriedHint {
     hint: Box<RawValue>,
 }
 
-/// The order in which hints are listed.
+/// The fields by which the listed hints are sorted.
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct ListingOrder {
     key: String,
@@ -40,7 +40,7 @@ struct ListingOrder {
     variant: String,
 }
 
-/// The part of an export that shows how many variants each key has.
+/// The part of an export from which the function counts the variants of each key.
 #[derive(Deserialize)]
 struct ExportReply {
     payload: ExportComponents,
@@ -52,13 +52,14 @@ struct ExportComponents {
 }
 
 impl Store {
-    /// Returns every hint as `nudge.query` shows it, by component, key and variant; the values of secrets are redacted.
+    /// Returns every hint in the form of `nudge.query`, sorted by component, key and variant. The values of secrets are
+    /// redacted.
     ///
-    /// The function reads one component at a time, so the list is no snapshot when other callers change the session
-    /// meanwhile. It lists the first 1,000 variants of a key.
+    /// The function reads one component at a time. If other callers change the session meanwhile, the list shows
+    /// different components at different times. It lists the first 1,000 variants of a key.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; `E_QUOTA` when the scopes take too many steps to evaluate.
+    /// `E_UNAVAILABLE` when the session does not answer; `E_QUOTA` when evaluating the scopes takes too many steps.
     pub fn list_hints(&self) -> Result<Vec<Box<RawValue>>> {
         let listed: ComponentsReply = self.read("nudge.list_components", &json!({}))?;
         let mut out = Vec::new();
@@ -78,7 +79,7 @@ impl Store {
         Ok(out)
     }
 
-    /// Queries the hints of a component, or of some of its keys.
+    /// Queries the hints with these keys of a component. Without keys, queries all hints of the component.
     fn query_rows(&self, component: &str, keys: &[String]) -> Result<Vec<(ListingOrder, Box<RawValue>)>> {
         let params = json!({"component": component, "keys": keys, "include_ineligible": true, "limit": MAX_ROWS});
         let found: QueryReply = self.read("nudge.query", &params)?;
@@ -86,11 +87,11 @@ impl Store {
         found.hints.into_iter().map(|row| Ok((place(&row.hint)?, row.hint))).collect()
     }
 
-    /// Splits the keys of a component into groups whose hints fit into the rows of one query.
+    /// Splits the keys of a component into groups, so that the hints of a group fit into the answer of one query.
     fn some_keys(&self, component: &str) -> Result<Vec<Vec<String>>> {
         let params = json!({"component": component, "include_secrets": true});
         let exported: ExportReply = match self.read("nudge.export", &params) {
-            // Another caller has deleted the component meanwhile.
+            // Another caller may have deleted the component since it was listed.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             exported => exported?,
         };
@@ -106,7 +107,7 @@ impl Store {
             some.push(key.clone());
         }
         out.push(some);
-        // A query without keys would return the hints of all keys.
+        // Removes empty groups, because a query without keys would return the hints of all keys.
         out.retain(|keys| !keys.is_empty());
         Ok(out)
     }

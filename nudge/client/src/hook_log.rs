@@ -1,9 +1,11 @@
-//! `hooks.log` in the runtime directory: a byte for each `nudge hook`, with the time that it took and whether it came
-//! too late. The next hook chooses its time limit by it, and the server tells how many hooks came too late.
+//! Reads and writes `hooks.log` in the runtime directory. Each `nudge hook` appends one byte: the time that it took,
+//! and whether it was late. The next hook chooses its time limit by the log, and the server reports the late hooks.
 //!
-//! A hook that is late has no time to call the server, which may be the reason why it is late; a byte is appended in
-//! microseconds. The low seven bits are the time in eighths of an octave of milliseconds, the high bit marks a late hook,
-//! whose time is the limit that was over.
+//! A hook writes a byte because it takes only microseconds. A late hook has no time for a call to the server, which may
+//! even be the reason why it is late.
+//!
+//! The low seven bits of a byte are the time on a logarithmic scale: 8 times the binary logarithm of the milliseconds.
+//! The high bit marks a late hook; its time is the limit that it exceeded.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,30 +16,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::runtime::RuntimeDir;
 
-/// The file.
+/// The name of the log file.
 pub(crate) const NAME: &str = "hooks.log";
-/// The last hooks that are counted.
+/// Number of hooks, counted from the newest, that reports include.
 const COUNTED: usize = 100;
-/// The last hooks by which the next one chooses its time limit: few, so that a machine that becomes busy is noticed by
-/// the second late hook, and one that is idle again soon, too.
+/// Number of hooks, counted from the newest, by which the next hook chooses its time limit. The number is small: after
+/// the second late hook the limit grows, and soon after the machine is idle again it shrinks.
 const CHOSEN_BY: usize = 20;
-/// The last hooks among which a late one is a reason for advice.
+/// Number of hooks, counted from the newest. Nudge advises another setting only when one of them was late.
 const LATELY: usize = 10;
-/// Size from which the server cuts the log to the hooks that are counted.
+/// Size in bytes above which the server cuts the log to the hooks that reports include.
 const MAX_BYTES: u64 = 4096;
 const LATE: u8 = 0x80;
-/// The largest time that a byte holds: 2^(127/8) ms, which is a minute.
+/// The largest time that a byte can hold, in steps of an eighth of an octave: 2^(127/8) ms, which is a minute.
 const MAX_STEPS: f64 = 127.0;
 const STEPS_OF_AN_OCTAVE: f64 = 8.0;
-/// The time limits that are chosen: the least has room for a hook on an idle machine three times over, and the clients
-/// wait 2 seconds for a hook as `nudge init` enters it.
+/// The smallest time limit of a hook, in ms. A hook on an idle machine takes a third of it.
 pub const MIN_LIMIT_MS: u64 = 45;
-/// See [`MIN_LIMIT_MS`].
+/// The largest time limit of a hook, in ms. It stays below the 2 seconds for which clients wait after `nudge init`.
 pub const MAX_LIMIT_MS: u64 = 1_500;
-/// Times that are advised are whole multiples of this.
+/// Step in ms to which an advised time is rounded up.
 const ADVISED_STEP_MS: u64 = 50;
 
-/// The log, opened by a hook.
+/// The log, opened by a hook that will append to it.
 #[derive(Debug)]
 pub struct HookLog(File);
 
@@ -45,12 +46,12 @@ impl HookLog {
     /// Opens the log of a session.
     ///
     /// # Errors
-    /// The system's errors; also when the name belongs to something other than a file of this user.
+    /// The system's errors, and an error when the log's name belongs to something other than a file of this user.
     pub fn open(dir: &RuntimeDir) -> io::Result<Self> {
         dir.dir().open_append(NAME).map(Self)
     }
 
-    /// Notes a hook that took so long, or was over its limit of so long.
+    /// Appends the byte of a hook. `took` is the time of the hook, or the exceeded limit if `is_late` is true.
     ///
     /// # Errors
     /// The system's errors.
@@ -59,30 +60,30 @@ impl HookLog {
     }
 }
 
-/// The last hooks of a session, oldest first.
+/// The newest hooks of a session, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecentHooks(Vec<u8>);
 
 impl RecentHooks {
-    /// Reads the log; there are no hooks where it cannot be read.
+    /// Reads the log. The result is empty when the log cannot be read.
     pub fn read(dir: &RuntimeDir) -> Self {
         Self(read_end(dir).map(|(end, _)| end).unwrap_or_default())
     }
 
-    /// Chooses the time limit of the next hook in milliseconds: twice the 95th percentile of the last ones. A late hook
-    /// counts as one that took twice its limit.
+    /// Returns the time limit of the next hook in milliseconds: twice the 95th percentile of the newest 20 hooks. A
+    /// late hook counts as one that took twice its limit.
     pub fn choose_limit_ms(&self) -> u64 {
         let mut times: Vec<_> = self.0.iter().rev().take(CHOSEN_BY).map(|byte| read_ms(*byte)).collect();
         times.sort_by(f64::total_cmp);
         let index = (times.len() * 95).div_ceil(100).saturating_sub(1);
         let most = times.get(index).map_or(0.0, |ms| 2.0 * ms);
-        // Fits: the clamp is far below 2^53.
+        // The casts lose nothing, because both limits are far below 2^53.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let limit = most.clamp(MIN_LIMIT_MS as f64, MAX_LIMIT_MS as f64).ceil() as u64;
         limit
     }
 
-    /// Counts the late ones. `None` when there was no hook.
+    /// Counts the late hooks. Returns `None` when the log has no hook.
     pub fn count_late(&self) -> Option<HookReport> {
         let count_late = |most: usize| self.0.iter().rev().take(most).filter(|byte| **byte & LATE != 0).count();
         (!self.0.is_empty()).then(|| HookReport {
@@ -94,31 +95,32 @@ impl RecentHooks {
     }
 }
 
-/// Counts the late hooks of a session as they come, and keeps the log short; for the server.
+/// Counts new late hooks for the server, and keeps the log short.
 #[derive(Debug)]
 pub struct LateHookCounter {
-    /// The size of the log up to which its hooks are counted.
+    /// The offset in the log up to which the hooks are counted.
     position: u64,
 }
 
 impl LateHookCounter {
-    /// Begins with the next hook, or with the first one that is in the log.
+    /// Begins counting: with `with_earlier` at the first hook in the log, otherwise at the next hook.
     pub fn begin(dir: &RuntimeDir, with_earlier: bool) -> Self {
         let size = || dir.dir().open_read(NAME).and_then(|file| file.metadata()).map_or(0, |meta| meta.len());
         Self { position: if with_earlier { 0 } else { size() } }
     }
 
-    /// Returns the number of late hooks since the last call. Cuts a long log; a hook that writes at the same moment is
-    /// not counted.
+    /// Returns the number of late hooks since the last call. Cuts the log when it is long; a hook that writes at that
+    /// moment may be lost.
     pub fn count_new(&mut self, dir: &RuntimeDir) -> u64 {
-        // Without a log there were no hooks, or they cannot be counted.
+        // A missing or unreadable log counts as a log without late hooks.
         self.read_new(dir).unwrap_or_default()
     }
 
     fn read_new(&mut self, dir: &RuntimeDir) -> io::Result<u64> {
         let mut file = dir.dir().open_read(NAME)?;
         let size = file.metadata()?.len();
-        // A log that has become shorter is another one. Another program may have filled the log.
+        // If the log is shorter than before, it is a new log and is read from its beginning. The limit guards against a
+        // log that another program has filled.
         let new = size.checked_sub(self.position).unwrap_or(size).min(MAX_BYTES);
         file.seek(SeekFrom::Start(size - new))?;
         let mut bytes = Vec::new();
@@ -126,7 +128,7 @@ impl LateHookCounter {
         self.position = size;
         if size > MAX_BYTES {
             let (end, _) = read_end(dir)?;
-            // A log that stays long is read all the same.
+            // If the cut fails, the log stays long, and the count is still right.
             if dir.dir().write_atomic(NAME, &end, DiskSync::Unflushed).is_ok() {
                 self.position = end.len() as u64;
             }
@@ -135,21 +137,22 @@ impl LateHookCounter {
     }
 }
 
-/// The last hooks of a session, as `nudge.status` and `nudge.stats` tell of them.
+/// The report about the newest hooks of a session, for `nudge.status` and `nudge.stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookReport {
-    /// The number of hooks, at most 100.
+    /// The number of hooks in the report, at most 100.
     pub count: usize,
-    /// The number of these that came too late, and told nothing.
+    /// The number of these hooks that were late and so printed nothing.
     pub late: usize,
-    /// The number of late ones among the last ten.
+    /// The number of late hooks among the newest ten.
     pub late_lately: usize,
-    /// The milliseconds that give a hook time now.
+    /// The value for the setting `hook.ms` that would give hooks enough time at present.
     pub advised_ms: u64,
 }
 
 impl HookReport {
-    /// Says how many came too late, and which setting mends it. `None` when none did.
+    /// Returns a sentence with the number of late hooks and the setting that helps. Returns `None` when no hook was
+    /// late.
     pub fn to_sentence(self) -> Option<String> {
         let Self { count, late, late_lately, advised_ms } = self;
         let told = match (late, count) {
@@ -164,7 +167,7 @@ impl HookReport {
     }
 }
 
-/// Returns the last bytes that are counted, and the size of the log.
+/// Returns the bytes of the newest hooks that reports include, and the size of the log.
 fn read_end(dir: &RuntimeDir) -> io::Result<(Vec<u8>, u64)> {
     let mut file = dir.dir().open_read(NAME)?;
     let size = file.metadata()?.len();
@@ -176,13 +179,13 @@ fn read_end(dir: &RuntimeDir) -> io::Result<(Vec<u8>, u64)> {
 
 fn to_byte(took: Duration, is_late: bool) -> u8 {
     let ms = (took.as_secs_f64() * 1e3).max(1.0);
-    // A float becomes the nearest number that the byte holds.
+    // The cast loses nothing, because the number is whole and at most 127.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let steps = (ms.log2() * STEPS_OF_AN_OCTAVE).round().min(MAX_STEPS) as u8;
     steps | if is_late { LATE } else { 0 }
 }
 
-/// Returns the milliseconds of a byte; twice the limit for a late hook.
+/// Returns the time of a byte in milliseconds; for a late hook, twice the exceeded limit.
 fn read_ms(byte: u8) -> f64 {
     let ms = (f64::from(byte & !LATE) / STEPS_OF_AN_OCTAVE).exp2();
     if byte & LATE == 0 { ms } else { 2.0 * ms }
@@ -192,7 +195,7 @@ fn read_ms(byte: u8) -> f64 {
 mod tests {
     use super::*;
 
-    /// Hooks of so many milliseconds; a negative number is the limit of a late one.
+    /// Makes hooks with these times in ms. A negative number is the exceeded limit of a late hook.
     fn hooks(times: &[i64]) -> RecentHooks {
         let byte = |ms: &i64| to_byte(Duration::from_millis(ms.unsigned_abs()), *ms < 0);
         RecentHooks(times.iter().map(byte).collect())
@@ -204,13 +207,14 @@ mod tests {
         assert_eq!(hooks(&[5; 100]).choose_limit_ms(), MIN_LIMIT_MS);
         let busy = hooks(&[100; 20]).choose_limit_ms();
         assert!((190..=215).contains(&busy), "{busy}");
-        // A single slow hook among many changes nothing, and after twenty quick ones all is forgotten.
+        // One slow hook among many does not change the limit, and after twenty quick hooks the slow ones have no
+        // effect.
         assert_eq!(hooks(&[&[5; 19][..], &[1_000]].concat()).choose_limit_ms(), MIN_LIMIT_MS);
         assert_eq!(hooks(&[&[1_000; 50][..], &[5; 20]].concat()).choose_limit_ms(), MIN_LIMIT_MS);
         assert_eq!(hooks(&[60_000]).choose_limit_ms(), MAX_LIMIT_MS);
     }
 
-    /// A machine that takes a second for each hook: no more than ten are late, whatever was before.
+    /// On a machine that needs a second for each hook, at most ten hooks are late, whatever the hooks before took.
     #[test]
     fn after_ten_late_hooks_none_is_late() {
         for before in [&[][..], &[5; 100]] {
@@ -254,7 +258,8 @@ mod tests {
         log.note_hook(Duration::from_millis(5), false).unwrap();
         log.note_hook(Duration::from_millis(45), true).unwrap();
         assert_eq!(RecentHooks::read(&dir), hooks(&[5, -45]));
-        // The end of a log that other programs have filled is read, and the server makes it short again.
+        // After another program has filled the log, the end of the log is read, and the server makes the log short
+        // again.
         let path = dir.path().join(NAME);
         std::fs::write(&path, [0xff; 10_000]).unwrap();
         assert_eq!(RecentHooks::read(&dir).count_late().unwrap().late, COUNTED);
@@ -280,12 +285,12 @@ mod tests {
         assert_eq!(LateHookCounter::begin(&dir, false).count_new(&dir), 0, "earlier ones are another's");
         assert_eq!(LateHookCounter::begin(&dir, true).count_new(&dir), 2);
         assert_eq!((counter.count_new(&dir), counter.count_new(&dir)), (2, 0));
-        // The log is cut, and later hooks are counted from there.
+        // The server cuts the log, and continues to count in the short log.
         run(1, MAX_BYTES - 1);
         assert_eq!((counter.count_new(&dir), counter.count_new(&dir)), (1, 0));
         run(4, 1);
         assert_eq!(counter.count_new(&dir), 4);
-        // A new log.
+        // A new log replaces the removed one.
         dir.dir().remove(NAME).unwrap();
         assert_eq!(counter.count_new(&dir), 0);
         run(1, 0);

@@ -1,11 +1,12 @@
-//! The journal: the file of the changes that a session has acknowledged, which the next PRIMARY replays.
+//! Manages the journal: the file of the changes that a session has acknowledged. The next PRIMARY replays it.
 //!
-//! The file is `journal` in the runtime directory. It holds [`MAGIC`], then records; an empty file is an empty journal.
-//! A record is the length of its payload and a CRC-32, both four bytes in little-endian order, and the payload. The CRC
-//! covers the length and the payload, so that zeros at the end of a file do not count as a record.
+//! The file is `journal` in the runtime directory. It holds [`MAGIC`] and then records; an empty file is an empty
+//! journal. A record is the length of its payload, a CRC-32, and the payload. Length and CRC have four bytes each, in
+//! little-endian order. The CRC covers the length and the payload, so zeros at the end of a file never count as a
+//! record.
 //!
-//! A single system call writes a record, so the record survives the death of the process at once. The journal is never
-//! flushed to the disk, because a session does not outlive a restart of the machine.
+//! Nudge writes a record with a single system call, so the record survives the death of the process at once. Nudge
+//! never flushes the journal to the disk, because a session does not survive a restart of the machine.
 
 use std::fmt;
 use std::fs::File;
@@ -20,43 +21,44 @@ use crate::runtime::{LOCK, LockWatch, PrimaryLock, RuntimeDir, find_advice, unlo
 use crate::session::PROTOCOL;
 
 pub(crate) const NAME: &str = "journal";
-/// The file that a compaction writes. When the process is killed, the file stays, and the next compaction removes it.
+/// The name of the file that a compaction writes. If the process is killed meanwhile, the file stays until the next
+/// compaction removes it.
 const TEMPORARY: &str = "journal.new";
-/// The first bytes of the file; the number is the [`PROTOCOL`].
+/// The first bytes of the file. The number in them is the [`PROTOCOL`].
 const MAGIC: &[u8; 16] = b"nudge-journal 1\n";
 const _: () = assert!(MAGIC[14] as u32 == b'0' as u32 + PROTOCOL);
-/// The bytes with which the magic of every version begins.
+/// The beginning of the magic bytes, which all versions share.
 const FAMILY: &[u8; 14] = b"nudge-journal ";
-/// Size of a record's length and CRC.
+/// Size of a record's length and CRC together, in bytes.
 const HEAD_BYTES: usize = 8;
-/// Largest record, in bytes. Every change stays below it: a whole import is 24 MiB.
+/// Largest size of a payload, in bytes. Every change is smaller: a whole import has 24 MiB.
 const MAX_RECORD_BYTES: usize = 128 << 20;
-/// Largest capacity of the buffer between two appends, in bytes.
+/// Largest capacity of the buffer that is kept between two appends, in bytes.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
 impl RuntimeDir {
-    /// Opens the journal of the session. Only the PRIMARY may open it, and must drop the journal before the lock.
+    /// Opens the journal of the session. Only the PRIMARY may open it, and it must drop the journal before the lock.
     ///
-    /// With `keep` the session goes on: the longest whole prefix of the records is returned in order,
-    /// and the rest of the file is cut off. Without `keep` a new session begins and the old journal is removed.
+    /// With `keep`, the session continues: the function returns all records before the first damaged one, in order, and
+    /// cuts off the rest of the file. Without `keep`, a new session begins, and the function removes the old journal.
     ///
-    /// Damage does not cause an error. When the journal's name belongs to a link, a pipe, another user's file or a file
-    /// with a second name, this function does not read that file: it removes the name, leaves the file itself
-    /// unchanged, and begins a new one. A directory with the name stays; until the user removes it, every append fails.
-    /// [`RestoredJournal::notice`] reports both cases, and neither needs a restart.
+    /// Damage causes no error. If the journal's name belongs to a link, a pipe, another user's file or a file with a
+    /// second name, this function does not read that file. It removes the name, leaves the file itself unchanged, and
+    /// begins a new journal. If a directory has the name, it stays, and every append fails until the user removes it.
+    /// [`RestoredJournal::notice`] reports both cases. Neither needs a restart.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`, only with `keep`, when this user's journal cannot be read now (too many open files, an error of
-    /// the disk), or is of another protocol. A PRIMARY that went on without the journal would lose acknowledged
-    /// changes. So the file stays unchanged and the caller releases the lock.
+    /// the disk), or when it has another protocol. A PRIMARY without the journal would lose acknowledged changes. So
+    /// the function leaves the file unchanged, and the caller must release the lock.
     pub fn open_journal(&self, lock: &PrimaryLock, keep: bool) -> Result<(Journal, RestoredJournal)> {
         Journal::open(self.clone(), self.path().join(NAME), lock.new_watch(self), keep)
     }
 
-    /// Removes the journal of a session that is over; a directory with its name stays.
+    /// Removes the journal of a session that is over. A directory with the journal's name stays.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when it cannot be removed.
+    /// `E_UNAVAILABLE` when the file cannot be removed.
     pub fn remove_journal(&self, _lock: &PrimaryLock) -> Result<()> {
         match self.dir().remove(NAME) {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(NAME) => {
@@ -67,27 +69,27 @@ impl RuntimeDir {
     }
 }
 
-/// The contents of a journal when it was opened.
+/// The contents that the journal had when it was opened.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct RestoredJournal {
     /// The payloads, in the order in which they were appended.
     pub records: Vec<Vec<u8>>,
-    /// A sentence for the log when the file was not as the last PRIMARY left it.
+    /// A sentence for the log. `Some` only when the file was not as the last PRIMARY had left it.
     pub notice: Option<String>,
 }
 
 impl fmt::Debug for RestoredJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The payloads are not printed, because they are hints.
+        // Leaves the payloads out of debug output, because they contain hints.
         f.debug_struct("RestoredJournal").field("records", &self.records.len()).field("notice", &self.notice).finish()
     }
 }
 
-/// The open journal of the PRIMARY. Any thread may call its methods; a mutex serialises the calls.
+/// The open journal of the PRIMARY. Any thread may call its methods, because a mutex serialises the calls.
 ///
-/// When another program renames, removes or replaces the journal, the next append puts a copy back under its name. When
-/// another program does so with `primary.lock`, another server may be PRIMARY: from then on the journal writes nothing
-/// and refuses every call. (On Windows only a missing file is noticed.)
+/// When another program renames, removes or replaces the journal, the next append writes a copy under the journal's
+/// name. When another program does the same with `primary.lock`, another server may be PRIMARY. From then on the
+/// journal writes nothing and refuses every call. (On Windows, Nudge notices only a missing file.)
 pub struct Journal {
     dir: RuntimeDir,
     path: PathBuf,
@@ -97,16 +99,16 @@ pub struct Journal {
 
 #[derive(Default)]
 struct JournalState {
-    /// `None` while a directory has the journal's name; no record has been appended before.
+    /// The open file; `None` while a directory has the journal's name and nothing was appended yet.
     open: Option<OpenJournal>,
-    /// Length of the whole records at the start of the file; the cursor is at their end.
+    /// Length of the complete records at the start of the file. The cursor is at their end.
     good: u64,
-    /// Length with a written record that was not acknowledged because the lock was lost meanwhile; 0 without such a
-    /// record.
+    /// Length of the file with a record that was written but not acknowledged, because the lock was lost meanwhile. It
+    /// is 0 if there is no such record.
     unsure: u64,
-    /// Set when another process has shortened the file.
+    /// True after another process has shortened the file.
     damaged: bool,
-    /// Set once `primary.lock` was found removed or replaced.
+    /// True after `primary.lock` was found removed or replaced.
     unlocked: bool,
     buffer: Vec<u8>,
 }
@@ -144,37 +146,38 @@ impl Journal {
         Ok((journal, restored))
     }
 
-    /// Appends a record. After the return, a death of the process does not lose the record.
+    /// Appends a record. After this call returns, a death of the process cannot lose the record.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the record is over 128 MiB or cannot be written. Then no part of the record stays in the
-    /// file, or the next append cuts the part off before it writes. Every call tries again, so appends work once the
-    /// cause is gone ([`Self::needs_compaction`] reports the only cause that does not go by itself). Once
-    /// `primary.lock` was removed or replaced, every call fails, and the record that was being written may stay.
+    /// `E_UNAVAILABLE` when the payload is over 128 MiB or the record cannot be written. No part of the record then
+    /// stays in the file, or the next append removes the part before it writes.
+    ///
+    /// Every call tries again, so appends succeed when the cause is gone. [`Self::needs_compaction`] reports the only
+    /// cause that needs a repair. After `primary.lock` was removed or replaced, every call fails, and the record that
+    /// was just written may stay.
     pub fn append(&self, payload: &[u8]) -> Result<()> {
         let mut inner = self.inner.lock();
         self.add_record(&mut inner, payload).map_err(|error| self.to_refusal(&error))
     }
 
-    /// Returns the length of the file.
+    /// Returns the length of the file in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.inner.lock().good
     }
 
-    /// Returns true when another program has shortened the file: appends fail until [`Self::compact`] has written
-    /// everything anew. A [`nudge::ChangeLog`] whose `is_long` returns this value repairs the journal within the call.
+    /// Returns true when another program has shortened the file. Appends then fail until [`Self::compact`] has written
+    /// all data again. A [`nudge::ChangeLog`] repairs the journal within the call if its `is_long` returns this value.
     pub fn needs_compaction(&self) -> bool {
         self.inner.lock().damaged
     }
 
-    /// Replaces the journal by a new one that holds the old records for which `keep` returns true, then `payloads`.
+    /// Replaces the journal by a new one with the old records for which `keep` returns true, followed by `payloads`.
     ///
-    /// Both together must contain everything that was acknowledged. So the caller must not change the data behind
-    /// `payloads` from before the first payload is made until this function returns. The iterator must not use this
-    /// journal.
+    /// The kept records and `payloads` together must contain all acknowledged changes. So the caller must not change
+    /// the data from the first payload until this function returns. The iterator must not use this journal.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; then the old journal stays in use.
+    /// `E_UNAVAILABLE` when the new file cannot be written. The old journal stays in use.
     pub fn compact(&self, keep: impl Fn(&[u8]) -> bool, payloads: impl Iterator<Item = Vec<u8>>) -> Result<()> {
         let mut inner = self.inner.lock();
         let mut kept = Self::read_records(&inner).map_err(|error| self.to_refusal(&error))?;
@@ -182,13 +185,14 @@ impl Journal {
         self.rewrite_file(&mut inner, kept, payloads)
     }
 
-    /// Returns true from the moment at which `primary.lock` was found removed or replaced until
-    /// [`LockWatch::retake_lock`] has won it again.
+    /// Returns true after `primary.lock` was found removed or replaced, until [`LockWatch::retake_lock`] wins the lock
+    /// again.
     pub fn is_unlocked(&self) -> bool {
         self.inner.lock().unlocked
     }
 
-    /// Returns true when no other PRIMARY has written a journal in `dir`: the file is missing, or this one.
+    /// Returns true when no other PRIMARY has written a journal in `dir`: either the file is missing, or it is this
+    /// journal's file.
     pub(crate) fn is_as_left(&self, dir: &RuntimeDir) -> bool {
         let inner = self.inner.lock();
         match (dir.dir().look_up(NAME), &inner.open) {
@@ -200,19 +204,19 @@ impl Journal {
         }
     }
 
-    /// Accepts appends again after the lock was won again, and restores a removed file.
+    /// Accepts appends again after this process has won the lock again, and restores a removed file.
     pub(crate) fn go_on(&self) -> Result<()> {
         let mut inner = self.inner.lock();
         inner.unlocked = false;
         match self.prepare_append(&mut inner) {
-            // A directory with the journal's name, or a shortened file, makes appends fail until it is repaired, but
-            // does not end the session.
+            // A directory with the journal's name, or a shortened file, does not end the session. Appends fail until
+            // the problem is repaired.
             Err(error) if inner.unlocked => Err(self.to_refusal(&error)),
             _ => Ok(()),
         }
     }
 
-    /// Reads all records of the file and puts the cursor back where it was.
+    /// Reads all records of the file, and then moves the cursor back to its old position.
     fn read_records(inner: &JournalState) -> io::Result<Vec<Vec<u8>>> {
         let Some(OpenJournal { file, .. }) = &inner.open else { return Ok(Vec::new()) };
         let mut cursor = file;
@@ -241,11 +245,11 @@ impl Journal {
         self.replace_file(inner, fill).map_err(|error| self.to_refusal(&error))
     }
 
-    /// Empties the journal of a session that is over. The caller must make no more changes, because the next PRIMARY
-    /// would replay them.
+    /// Empties the journal of a session that is over. The caller must make no more changes afterwards, because the next
+    /// PRIMARY would replay them.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or may belong to another PRIMARY.
+    /// `E_UNAVAILABLE` when the file can be neither emptied nor removed, or when it may belong to another PRIMARY.
     pub fn clear(&self) -> Result<()> {
         let mut inner = self.inner.lock();
         self.check_lock(&mut inner).map_err(|error| self.to_refusal(&error))?;
@@ -255,7 +259,8 @@ impl Journal {
         emptied.or_else(|_| self.dir.dir().remove(NAME)).map_err(|error| self.to_refusal(&error))
     }
 
-    /// Reads the existing journal. Leaves `inner` without a file when the name belongs to no regular file of this user.
+    /// Reads the existing journal. Leaves `inner` without a file when the journal's name belongs to something other
+    /// than a regular file of this user.
     fn restore_records(&self, inner: &mut JournalState) -> Result<RestoredJournal, RestoreFailure> {
         let found = match self.dir.dir().look_up(NAME)? {
             FileKind::Missing => return Ok(RestoredJournal::default()),
@@ -266,7 +271,7 @@ impl Journal {
             FileKind::Ours { .. } => self.dir.dir().open_write(NAME)?,
         };
         let whole = read(&found)?.ok_or(RestoreFailure::OtherVersion)?;
-        // When the cut fails, the next append finds the file too long and cuts it.
+        // If the cut fails, the next append notices the long file and cuts it.
         let _ = cut_file(&found, whole.bytes);
         let notice = whole.flaw.map(|flaw| format!("{} {flaw}.", self.path.display()));
         inner.good = whole.bytes;
@@ -274,7 +279,7 @@ impl Journal {
         Ok(RestoredJournal { records: whole.records, notice })
     }
 
-    /// Removes the file that has the name and begins an empty one. Removing it first frees space on a full disk.
+    /// Removes the file with the journal's name and creates an empty one. Removing it first frees space on a full disk.
     fn start_file(&self, inner: &mut JournalState) -> io::Result<()> {
         match self.dir.dir().remove(NAME) {
             Err(_) if self.dir.dir().is_dir(NAME) => return Err(io::ErrorKind::IsADirectory.into()),
@@ -291,9 +296,9 @@ impl Journal {
         self.prepare_append(inner)?;
         let before = inner.good;
         Self::write(inner, payload)?;
-        // Checks the lock a second time, because a new PRIMARY may have read the journal before this record was
-        // written. When the check fails, the record stays, since the file may belong to the new PRIMARY; a later append
-        // cuts it off if it may.
+        // Checks the lock again, because a new PRIMARY may have read the journal before this record was written. If the
+        // check fails, the record stays, because the file may belong to the new PRIMARY. A later append cuts the record
+        // off if this process has the lock again.
         self.check_lock(inner).inspect_err(|_| {
             inner.unsure = inner.good;
             inner.good = before;
@@ -311,7 +316,7 @@ impl Journal {
         push_record(buffer, payload)?;
         let written = write_once(&open.file, buffer);
         let (len, wanted) = (buffer.len() as u64, buffer.len());
-        // The buffer must be empty to shrink below its content.
+        // Empties the buffer first, because a buffer cannot shrink below its content.
         buffer.clear();
         buffer.shrink_to(MAX_KEPT_BYTES);
         let error = match written {
@@ -322,18 +327,19 @@ impl Journal {
             Ok(bytes) => io::Error::other(format!("only {bytes} of {wanted} bytes were taken; the disk may be full")),
             Err(error) => error,
         };
-        // When the cut fails, the next append finds the file too long and cuts it.
+        // If the cut fails, the next append notices the long file and cuts it.
         let _ = cut_file(&open.file, *good);
         Err(error)
     }
 
-    /// Fails when another server may be PRIMARY. All later calls fail too, because the other server may have written.
+    /// Fails when another server may be PRIMARY. All later calls then fail too, because the other server may have
+    /// written to the file.
     fn check_lock(&self, inner: &mut JournalState) -> io::Result<()> {
         inner.unlocked = inner.unlocked || !self.lock.is_named()?;
         if inner.unlocked { Err(io::Error::other(LockLostError)) } else { Ok(()) }
     }
 
-    /// Ensures that this process is PRIMARY, and that the file has its name and holds `good` bytes.
+    /// Ensures that this process is PRIMARY, that the file has the journal's name, and that the file has `good` bytes.
     fn prepare_append(&self, inner: &mut JournalState) -> io::Result<()> {
         self.check_lock(inner)?;
         let Some(open) = &inner.open else { return self.start_file(inner) };
@@ -352,7 +358,7 @@ impl Journal {
         }
     }
 
-    /// Puts a copy of the file back under its name after another process removed or replaced it.
+    /// Writes a copy of the file under the journal's name after another process has removed or replaced the file.
     fn put_back(&self, inner: &mut JournalState) -> io::Result<()> {
         let Some(OpenJournal { file: old, .. }) = &inner.open else { return Ok(()) };
         let old = old.try_clone()?;
@@ -368,7 +374,7 @@ impl Journal {
         })
     }
 
-    /// Writes a new file beside the journal and renames it to the journal's name; on an error the old one stays.
+    /// Writes a new file beside the journal and renames it to the journal's name. On an error the old file stays.
     fn replace_file(
         &self,
         inner: &mut JournalState,
@@ -422,7 +428,7 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// The error of a journal whose `primary.lock` was removed or replaced.
+/// The error of a journal after `primary.lock` was removed or replaced.
 #[derive(Debug)]
 struct LockLostError;
 
@@ -438,7 +444,7 @@ fn damage_error() -> io::Error {
     io::Error::other("somebody has shortened it")
 }
 
-/// Cuts the file. The cursor moves first, so that it is at the end even if the file already has the right length.
+/// Cuts the file to `bytes`. It moves the cursor first, so that the cursor is at the end even if cutting fails.
 fn cut_file(mut file: &File, bytes: u64) -> io::Result<()> {
     file.seek(SeekFrom::Start(bytes))?;
     file.set_len(bytes)
@@ -470,9 +476,9 @@ fn compute_checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The reason why a journal of this user's cannot be restored.
+/// The reason why this user's journal cannot be restored.
 enum RestoreFailure {
-    /// A failure of the system; another try may succeed.
+    /// A failure of the system. Another attempt may succeed.
     Now(io::Error),
     OtherVersion,
 }
@@ -483,22 +489,23 @@ impl From<io::Error> for RestoreFailure {
     }
 }
 
-/// The longest prefix of a file that consists of whole records.
+/// The longest beginning of a file that consists of complete records.
 struct WholePrefix {
     records: Vec<Vec<u8>>,
     bytes: u64,
-    /// The problem of the rest, as the end of a sentence that begins with the path.
+    /// The problem of the rest of the file, as the end of a sentence that begins with the path; `None` if there is
+    /// none.
     flaw: Option<String>,
 }
 
-/// Reads the longest prefix of whole records; `None` for a journal of another version.
+/// Reads the longest beginning that consists of complete records; `None` for a journal of another version.
 fn read(file: &File) -> io::Result<Option<WholePrefix>> {
     let total = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut magic = Vec::new();
     reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
     if magic != MAGIC {
-        // A file that ends within the magic never held an acknowledged record.
+        // A file that ends within the magic bytes never held an acknowledged record.
         let cut = MAGIC.starts_with(&magic);
         let flaw = (!cut).then(|| "is not a journal; nothing was restored".into());
         let other = !cut && is_of_the_family(&magic);
@@ -516,17 +523,17 @@ fn read(file: &File) -> io::Result<Option<WholePrefix>> {
     Ok(Some(whole))
 }
 
-/// Returns true when `magic` begins a journal of any version up to 99.
+/// Returns true when `magic` is the magic of any version up to 99.
 fn is_of_the_family(magic: &[u8]) -> bool {
     matches!(magic.strip_prefix(FAMILY), Some([b'1'..=b'9', b'0'..=b'9' | b'\n']))
 }
 
-/// Reads the next record; `None` when the record is incomplete or damaged.
+/// Reads the next record; `None` when it is incomplete or damaged. `left` is the number of bytes left in the file.
 fn next(reader: &mut impl Read, left: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(left) = left.checked_sub(HEAD_BYTES as u64) else { return Ok(None) };
     let (mut length, mut sum) = ([0; 4], [0; 4]);
     let mut fill = |bytes: &mut [u8]| match reader.read_exact(bytes) {
-        // Another program may shorten the file during the read.
+        // Another program may shorten the file while this process reads it.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         filled => filled.map(|()| true),
     };

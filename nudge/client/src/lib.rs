@@ -1,10 +1,11 @@
 //! Finds the running Nudge server (the PRIMARY) and calls it.
 //!
-//! A server owns a [`RuntimeDir`]: it holds the [`PrimaryLock`] in it and describes itself in a [`ServerFile`]. A
-//! [`RemoteServer`] reads that file, which counts only while the lock is held. It answers the same methods as a
-//! [`nudge::Nudge`] in this process, because both are a [`nudge::Service`]. A [`Client`] is the same for asynchronous
-//! callers. Both go on with the next PRIMARY when one dies. A [`Store`] is either a `Nudge` or a `RemoteServer`; the
-//! bindings use it.
+//! A server holds the [`PrimaryLock`] in a [`RuntimeDir`], and writes its address into a [`ServerFile`], which is valid
+//! only while a process holds the lock. [`RemoteServer`] and [`Client`] find the server by this file.
+//!
+//! [`RemoteServer`] answers the same methods as a [`nudge::Nudge`] in this process: both are a [`nudge::Service`].
+//! [`Client`] does the same for asynchronous callers. When the PRIMARY dies, both continue with the next one. A
+//! [`Store`] is either a `Nudge` or a `RemoteServer`, and the language bindings use it.
 //!
 //! ```no_run
 //! use nudge::Service;

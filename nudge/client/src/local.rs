@@ -1,5 +1,6 @@
-//! The local channel: a connection to the PRIMARY that no other user of the machine can open, so that no token is sent
-//! over it (semantics section 8). On Unix it is a socket in the runtime directory, on Windows a named pipe.
+//! Implements the local channel: a connection to the PRIMARY that no other user of the machine can open. So callers
+//! send no token over it (semantics section 8). The channel is a socket in the runtime directory on Unix, and a named
+//! pipe on Windows.
 
 use std::io;
 
@@ -10,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::connection::RequestFailure;
 use crate::runtime::{PrimaryLock, RuntimeDir, unlocked_error};
 
-/// A stream of bytes in both directions.
+/// A stream that reads and writes bytes.
 pub trait DuplexStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> DuplexStream for T {}
@@ -19,12 +20,11 @@ pub(crate) use platform::ConnectionProbe;
 pub use platform::LocalListener;
 
 impl RuntimeDir {
-    /// Opens the local channel for clients, and replaces the channel of an earlier PRIMARY. The caller must be within a
-    /// tokio runtime.
+    /// Opens the local channel for clients, and replaces the channel of an earlier PRIMARY. The caller must run within
+    /// a tokio runtime.
     ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when the system cannot open the channel, for instance because the path is too long (clients then
-    /// use TCP), or when `primary.lock` was removed or replaced.
+    /// `E_UNAVAILABLE` when `primary.lock` was removed or replaced, or when the system cannot open the channel, for
+    /// instance because the path is too long. Clients then use TCP.
     pub fn listen(&self, lock: &PrimaryLock) -> Result<LocalListener> {
         if !lock.is_named(self) {
             return Err(unlocked_error(&self.path().join(crate::runtime::LOCK)));
@@ -37,14 +37,14 @@ impl RuntimeDir {
         !matches!(self.dir().look_up(platform::CHANNEL), Ok(FileKind::Missing))
     }
 
-    /// Removes the file of an old local channel. The caller must be PRIMARY.
+    /// Removes the file of an earlier PRIMARY's local channel. The caller must be PRIMARY.
     pub(crate) fn remove_channel(&self) {
-        // A failure is harmless: no process listens there.
+        // A failure is ignored, because no process listens on the old channel.
         let _ = self.dir().remove(platform::CHANNEL);
     }
 }
 
-/// Makes the failure of a channel whose PRIMARY lives but that cannot be used now.
+/// Makes the failure of a channel whose PRIMARY lives but cannot be reached now.
 fn busy_failure(error: &io::Error) -> RequestFailure {
     RequestFailure::new_broken(&error.to_string(), false)
 }
@@ -66,21 +66,22 @@ mod platform {
 
     use super::{DuplexStream, RequestFailure, RuntimeDir, busy_failure, io};
 
-    /// The socket's name in the runtime directory.
+    /// The name of the socket in the runtime directory.
     pub const CHANNEL: &str = "server.sock";
 
-    /// An end of the local channel.
+    /// One end of the local channel.
     ///
-    /// tokio's own stream wakes its task each time the other end has read data, because there is space to write then:
-    /// one extra wake-up for every message at either end. This stream waits for space only when there was none.
+    /// tokio's own stream wakes its task each time the other end has read data, because there is then space to write.
+    /// This causes an extra wake-up for every message at both ends. This type waits for space only after a write found
+    /// none.
     pub struct LocalStream {
         socket: AsyncFd<Socket>,
-        /// `Some` while the socket has no space to write.
+        /// `Some` while the socket has no space for a write.
         full: Option<AsyncFd<OwnedFd>>,
     }
 
-    /// Watches a descriptor for one kind of readiness. Tokio's replacement for this function is `unsafe`, because a
-    /// type could change its descriptor; the types of the standard library never do.
+    /// Watches a descriptor for one kind of readiness. tokio's replacement for this function is `unsafe`, because a
+    /// type could change its descriptor. Types of the standard library never do that.
     #[allow(deprecated)]
     fn watch_descriptor<T: std::os::fd::AsRawFd>(descriptor: T, interest: Interest) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(descriptor, interest)
@@ -91,7 +92,7 @@ mod platform {
             Ok(Self { socket: watch_descriptor(stream.into_std()?, Interest::READABLE)?, full: None })
         }
 
-        /// Writes as many bytes as the socket has space for, as soon as it has any.
+        /// Writes as many bytes as the socket has space for. If there is no space, waits until there is some.
         fn poll_write_by(
             &mut self,
             cx: &mut Context<'_>,
@@ -129,7 +130,7 @@ mod platform {
                     Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                     Ok(Err(error)) => return Poll::Ready(Err(error)),
                     Ok(Ok(read)) => {
-                        // A read shorter than the buffer has taken everything; the system reports later data.
+                        // A read that does not fill the buffer has taken all data. The system reports later data.
                         if 0 < read && read < size {
                             ready.clear_ready();
                         }
@@ -171,11 +172,11 @@ mod platform {
     pub struct LocalListener(UnixListener);
 
     impl LocalListener {
-        /// Waits for a process of this user, and returns its id if the system knows it. Refuses processes of other
-        /// users.
+        /// Waits until a process of this user connects. Returns the connection, and the process id if the system
+        /// reports it. Closes connections from other users.
         ///
         /// # Errors
-        /// The system's error, for instance when it has no more descriptors; the listener still works.
+        /// The system's error, for instance when no descriptor is free. The listener still works afterwards.
         pub async fn accept(&mut self) -> io::Result<(Box<dyn DuplexStream>, Option<u32>)> {
             loop {
                 let (stream, _) = self.0.accept().await?;
@@ -193,7 +194,7 @@ mod platform {
             let mut last = io::ErrorKind::NotFound.into();
             let opened = self.dir();
             for path in opened.socket_paths(self.path(), CHANNEL) {
-                // Only this user can enter the folder, so no other user connects before the mode is set.
+                // No other user can connect before the mode is set, because only this user can enter the folder.
                 let bound = UnixListener::bind(&path).and_then(|listener| {
                     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
                     Ok(listener)
@@ -206,7 +207,7 @@ mod platform {
             Err(last)
         }
 
-        /// Connects to the PRIMARY; `None` when there is no channel.
+        /// Connects to the PRIMARY over the local channel; `None` when there is no channel.
         pub(crate) async fn dial_primary(&self) -> Result<Option<LocalStream>, RequestFailure> {
             let opened = self.dir();
             for path in opened.socket_paths(self.path(), CHANNEL) {
@@ -222,12 +223,12 @@ mod platform {
         }
     }
 
-    /// Returns true when the process at the other end belongs to this user.
+    /// Returns true when the process at the other end is of this user.
     fn is_ours(stream: &UnixStream) -> bool {
         stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
     }
 
-    /// A second handle on a connection, which checks the connection without a turn of the event loop.
+    /// A second handle on a connection. It checks the connection at once, without waiting for the event loop.
     pub struct ConnectionProbe(OwnedFd);
 
     impl ConnectionProbe {
@@ -241,7 +242,7 @@ mod platform {
             stream.socket.get_ref().as_fd().try_clone_to_owned().map(Self)
         }
 
-        /// Returns true when the other end has neither closed the connection nor sent unrequested bytes.
+        /// Returns true when the other end has neither closed the connection nor sent bytes without a request.
         pub fn is_quiet(&self) -> bool {
             let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
             matches!(rustix::net::recv(&self.0, &mut [0_u8], flags), Err(rustix::io::Errno::AGAIN))
@@ -258,13 +259,13 @@ mod platform {
     use super::{DuplexStream, RequestFailure, RuntimeDir, busy_failure, io};
     use crate::client::new_key;
 
-    /// The file that holds the pipe's name, in the runtime directory.
+    /// The name of the file in the runtime directory that holds the pipe's name.
     pub const CHANNEL: &str = "server.pipe";
-    /// The error code of a pipe whose instances are all in use.
+    /// The system's error code when all instances of a pipe are in use.
     const PIPE_BUSY: i32 = 231;
 
-    /// The name of the pipe. It is random, so that no other process can make a pipe of that name first, and a file of
-    /// this user holds it. By the system's default, other users cannot write to the pipe.
+    /// The name of the pipe. It is random and only in a file of this user, so no other process can create a pipe with
+    /// this name first. By default, Windows does not let other users write to the pipe.
     #[derive(Serialize, Deserialize)]
     struct PipeName {
         pipe: String,
@@ -279,10 +280,10 @@ mod platform {
     }
 
     impl LocalListener {
-        /// Waits for a client. This system does not tell the id of its process.
+        /// Waits until a client connects. Windows does not report the client's process id.
         ///
         /// # Errors
-        /// The system's error; the listener still works.
+        /// The system's error. The listener still works afterwards.
         pub async fn accept(&mut self) -> io::Result<(Box<dyn DuplexStream>, Option<u32>)> {
             self.next.connect().await?;
             let next = ServerOptions::new().reject_remote_clients(true).create(&self.name)?;
@@ -299,14 +300,15 @@ mod platform {
             Ok(LocalListener { name, next })
         }
 
-        /// Connects to the PRIMARY; `None` when there is no channel.
-        // This function awaits nothing; it is `async` because the one for Unix is.
+        /// Connects to the PRIMARY over the local channel; `None` when there is no channel.
+        // The function is `async` only because the Unix version is.
         #[allow(clippy::unused_async)]
         pub(crate) async fn dial_primary(&self) -> Result<Option<LocalStream>, RequestFailure> {
             let named = || serde_json::from_slice::<PipeName>(&self.read_small(CHANNEL)?).ok();
             let Some(PipeName { pipe }) = named() else { return Ok(None) };
             match ClientOptions::new().open(&pipe) {
-                // The PRIMARY may have died before the pipe was opened, and another process may have taken its name.
+                // Checks again after opening: if the PRIMARY has died meanwhile, another process may have taken the
+                // pipe's name.
                 Ok(stream) if self.is_held() && named().is_some_and(|now| now.pipe == pipe) => Ok(Some(stream)),
                 Err(error) if error.raw_os_error() == Some(PIPE_BUSY) => Err(busy_failure(&error)),
                 Ok(_) | Err(_) => Ok(None),
@@ -314,8 +316,9 @@ mod platform {
         }
     }
 
-    /// A second handle on a TCP connection, which checks the connection without a turn of the event loop. The system
-    /// offers no such check for a pipe: a pipe counts as quiet, and a call over a closed pipe is sent again.
+    /// A second handle on a TCP connection. It checks the connection at once, without waiting for the event loop.
+    /// Windows has no such check for a pipe, so a pipe always counts as quiet, and the client repeats a call over a
+    /// closed pipe.
     pub struct ConnectionProbe(Option<std::net::TcpStream>);
 
     impl ConnectionProbe {
@@ -332,7 +335,7 @@ mod platform {
             Ok(Self(None))
         }
 
-        /// Returns true when the other end has neither closed the connection nor sent unrequested bytes.
+        /// Returns true when the other end has neither closed the connection nor sent bytes without a request.
         pub fn is_quiet(&self) -> bool {
             let waiting = self.0.as_ref().map(|socket| socket.peek(&mut [0]));
             waiting.is_none_or(|waiting| waiting.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
@@ -346,7 +349,7 @@ mod tests {
 
     use super::*;
 
-    /// With a `umask` of 0, or with the usual one, the system makes sockets that others can connect to.
+    /// With a `umask` of 0 or the usual one, the system creates sockets to which other users can connect.
     #[test]
     fn the_channel_is_its_users_alone_whatever_the_umask() {
         use std::os::unix::fs::PermissionsExt as _;
@@ -370,7 +373,7 @@ mod tests {
             let mut listener = dir.listen(&lock).unwrap();
             let mut near = dir.dial_primary().await.unwrap().unwrap();
             let (mut far, _) = listener.accept().await.unwrap();
-            // The data are several times larger than a socket's buffer.
+            // The data is several times larger than the socket's buffer.
             let sent: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
             let (all, length) = (sent.clone(), sent.len());
             let echo = tokio::spawn(async move {

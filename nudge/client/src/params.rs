@@ -1,5 +1,5 @@
-//! The params of a call that a front end completes: the front end inserts the context, and the rest of the text stays
-//! unchanged, with its key order, its duplicate keys and all digits.
+//! Inserts the context into the params of a call. The rest of the text stays unchanged, with its key order, duplicate
+//! keys and all digits.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Params as text, with the position of their `context`.
+/// The params of a call as text, with the position of their `context`.
 #[derive(Debug)]
 pub struct CallParams {
     text: Box<RawValue>,
@@ -17,19 +17,19 @@ pub struct CallParams {
     given: Option<Value>,
 }
 
-/// The position of a context in the text of the params.
+/// The position of the context in the text of the params.
 #[derive(Debug)]
 enum ContextPlace {
-    /// The params have none: the context is inserted after the first brace.
+    /// The params have no context. It is inserted after the first brace.
     Absent,
     At(Range<usize>),
-    /// The service refuses these params: they are no object, or they have two contexts, or their context has a name
+    /// The service must refuse these params: they are no object, they have two contexts, or their context has a name
     /// twice.
     Wrong,
 }
 
 impl CallParams {
-    /// Reads params and finds the position of their context.
+    /// Reads params, and finds the position of their context.
     pub fn read(text: Box<RawValue>) -> Self {
         let (place, given) = find_context(text.get()).unwrap_or((ContextPlace::Wrong, None));
         Self { text, place, given }
@@ -40,20 +40,21 @@ impl CallParams {
         &self.text
     }
 
-    /// Returns true when a context can be filled in. The service refuses other params and says why.
+    /// Returns true when a context can be inserted. Returns false for params that the service must refuse.
     pub fn can_be_filled(&self) -> bool {
         !matches!(self.place, ContextPlace::Wrong)
     }
 
-    /// Returns the context that was given; an explicit null is `Some`.
+    /// Returns the context in the params; `None` if they have none. An explicit null is `Some`.
     pub fn given_context(&self) -> Option<&Value> {
         self.given.as_ref()
     }
 
-    /// Returns the params with `context` in the place of the given one. Params that cannot be filled in stay unchanged.
+    /// Returns the params with `context`, which replaces a given one. Params that the service must refuse stay
+    /// unchanged.
     ///
     /// # Errors
-    /// `E_INVALID` for a context that cannot be written as JSON.
+    /// `E_INVALID` when the result cannot be written as JSON.
     pub fn with_context(&self, context: &Map<String, Value>) -> Result<Box<RawValue>> {
         let unwritable = |_| Error::invalid("The params cannot be written as JSON.");
         let context = serde_json::to_string(context).map_err(unwritable)?;
@@ -78,11 +79,11 @@ fn find_context(params: &str) -> Option<(ContextPlace, Option<Value>)> {
         #[serde(borrow, default, deserialize_with = "read_present")]
         context: Option<&'a RawValue>,
     }
-    /// Reads a field as `Some` even when its value is null.
+    /// Reads a field as `Some`, even when the value is null.
     fn read_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
         <&RawValue>::deserialize(deserializer).map(Some)
     }
-    // serde would read a list as the fields in order.
+    // serde would also accept a list, and read its items as the fields in order.
     if !params.starts_with('{') {
         return None;
     }
@@ -90,12 +91,13 @@ fn find_context(params: &str) -> Option<(ContextPlace, Option<Value>)> {
         return Some((ContextPlace::Absent, None));
     };
     let value: Value = serde_json::from_str(context).ok()?;
-    // A map keeps only one of two equal names, so the members are counted.
+    // A map keeps only one of two equal names, so the function compares its size with the number of members in the
+    // text.
     let is_whole = match &value {
         Value::Object(map) => wire::read_members(context).is_ok_and(|members| members.len() == map.len()),
         _ => true,
     };
-    // `context` is a part of the text of `params`, so the addresses give its position.
+    // `context` is a slice of `params`, so the difference of the addresses is its position.
     let start = context.as_ptr().addr().checked_sub(params.as_ptr().addr())?;
     is_whole.then_some((ContextPlace::At(start..start + context.len()), Some(value)))
 }

@@ -1,4 +1,4 @@
-//! A blocking client of the PRIMARY, as a [`Service`]: it wraps a [`Client`] and its own tokio runtime.
+//! Provides a blocking client of the PRIMARY as a [`Service`]. It wraps a [`Client`] and its own tokio runtime.
 
 use std::fmt;
 use std::pin::pin;
@@ -15,51 +15,51 @@ use crate::client::{Client, unavailable_error};
 use crate::connection::ServerConnection;
 use crate::runtime::{RuntimeDir, ServerFile};
 
-/// The caller's name for calls that do not give their own.
+/// The caller's name for calls that give no name of their own.
 const NAME: &str = concat!("nudge-client/", env!("CARGO_PKG_VERSION"));
 /// Time limit of [`RemoteServer::is_alive`].
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(500);
-/// Interval at which [`GiveUp`] is called while a call waits.
+/// Interval at which Nudge calls [`GiveUp`] while a call waits.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Nudge calls this function every 50 ms, on the calling thread, while a call waits for its answer. When the function
-/// returns true, the call gives up, although the server may still carry it out. Languages that notice Ctrl-C only in
-/// their own code check for it here.
+/// A function that Nudge calls every 50 ms, on the calling thread, while a call waits for its answer. If it returns
+/// true, the wait ends with an error, although the server may still carry out the call. Bindings for languages that
+/// notice Ctrl-C only in their own code check for it here.
 pub type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A running server, found through its runtime directory.
+/// A running server, which is found through its runtime directory.
 ///
-/// Calls block; they must not be made on a thread that drives a tokio runtime. [`Client`] documents time
-/// limits and retries.
+/// Calls block, so they must not be made on a thread that drives a tokio runtime. [`Client`] documents the time limits
+/// and retries.
 pub struct RemoteServer {
     client: Client,
-    /// `None` only during the drop.
+    /// The runtime; `None` only while this value is dropped.
     runtime: Option<Runtime>,
     give_up: Option<GiveUp>,
 }
 
 impl RemoteServer {
-    /// Connects to the server of `dir`: over the local channel, or over TCP when there is no local channel.
+    /// Connects to the server of `dir` over the local channel, or over TCP when there is no local channel.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when no server runs or it does not answer.
+    /// `E_UNAVAILABLE` when no server runs, or when it does not answer.
     pub fn connect(dir: &RuntimeDir) -> Result<Self> {
         Self::connect_giving_up(dir, None)
     }
 
-    /// Connects as [`connect`](Self::connect) does, for a caller that may give up this or any later call.
+    /// Connects as [`connect`](Self::connect) does. `give_up` can end the wait of this call and of each later one.
     ///
     /// # Errors
-    /// The errors of [`connect`](Self::connect), and the one that [`GiveUp`] describes.
+    /// The errors of [`connect`](Self::connect); `E_UNAVAILABLE` after `give_up` has returned true.
     pub fn connect_giving_up(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
         let remote = Self::from_dir(dir, give_up)?;
         remote.open_connection()?;
         Ok(remote)
     }
 
-    /// Makes a value that has not looked for its server yet; [`open_connection`](Self::open_connection) does that. Only
-    /// this function reads the environment (tokio reads a variable of its own), so other languages must not change
-    /// their environment meanwhile.
+    /// Makes a value that is not connected yet; [`open_connection`](Self::open_connection) connects it. Only this
+    /// function reads the environment (tokio reads a variable), so code in other languages must not change the
+    /// environment meanwhile.
     pub(crate) fn new_unconnected(client: Client, give_up: Option<GiveUp>) -> Result<Self> {
         let runtime = build_runtime().map_err(|error| {
             unavailable_error(format!("Cannot start the HTTP client: {error}; free some resources."))
@@ -67,7 +67,7 @@ impl RemoteServer {
         Ok(Self { client, runtime: Some(runtime), give_up })
     }
 
-    /// Makes a client of `dir` that has not looked for its server yet.
+    /// Makes a client of `dir` that is not connected yet.
     pub(crate) fn from_dir(dir: &RuntimeDir, give_up: Option<GiveUp>) -> Result<Self> {
         Self::new_unconnected(Client::new(dir, NAME), give_up)
     }
@@ -100,7 +100,7 @@ impl RemoteServer {
         self
     }
 
-    /// Ends the server, and the session with it.
+    /// Ends the server and its session.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the server does not answer.
@@ -109,7 +109,7 @@ impl RemoteServer {
         self.call("nudge.shutdown", &none).map(drop)
     }
 
-    /// Returns true when the server that `server.pid` describes answers; no token is sent.
+    /// Returns true when the server that `server.pid` describes answers. The check sends no token.
     pub fn is_alive(dir: &RuntimeDir, server: &ServerFile) -> bool {
         let none = HeaderMap::new();
         let ask = async {
@@ -128,7 +128,7 @@ impl RemoteServer {
     }
 }
 
-/// Waits for the answer of a call, or until its caller gives up.
+/// Waits until the call has an answer or `give_up` returns true.
 fn wait_for_call<T>(runtime: &Runtime, give_up: Option<&GiveUp>, call: impl Future<Output = Result<T>>) -> Result<T> {
     let Some(give_up) = give_up else { return runtime.block_on(call) };
     runtime.block_on(async {
@@ -163,7 +163,7 @@ impl Service for RemoteServer {
 
 impl Drop for RemoteServer {
     fn drop(&mut self) {
-        // A plain drop of the runtime panics on a thread that another runtime drives.
+        // Shuts down in the background, because dropping a runtime panics on a thread that another runtime drives.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

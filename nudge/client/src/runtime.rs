@@ -1,4 +1,5 @@
-//! The runtime directory: the lock that decides the PRIMARY, and the file with its address.
+//! Manages the runtime directory, with the lock that decides which process is PRIMARY and the file with the PRIMARY's
+//! address.
 
 use std::fmt;
 use std::fs::File;
@@ -17,72 +18,72 @@ use serde::{Deserialize, Serialize};
 use crate::journal::Journal;
 use crate::session::{SessionFile, SessionState};
 
-/// The file that the PRIMARY locks for its whole life. Nudge never removes the file, so that all processes lock the
-/// same one. When another program removes it, the holder of the removed file is no longer PRIMARY.
+/// The name of the file that the PRIMARY locks for its whole life. Nudge never removes the file, so that all processes
+/// lock the same one. If another program removes it, the process that holds the removed file is no longer PRIMARY.
 pub(crate) const LOCK: &str = "primary.lock";
-/// The file in which the PRIMARY describes itself ([`ServerFile`]).
+/// The name of the file in which the PRIMARY describes itself ([`ServerFile`]).
 const SERVER_FILE: &str = "server.pid";
 const LOG: &str = "server.log";
 const OLD_LOG: &str = "server.log.1";
-/// Size at which the log is rotated. Both files together take up to twice this size.
+/// Size of the log at which Nudge rotates it, in bytes. The log and its older part together take up to twice this size.
 const MAX_LOG_BYTES: u64 = 1 << 20;
-/// Time for which a PRIMARY whose lock file was removed tries for the new lock file. Clients and starting servers hold
-/// that file for moments.
+/// Time for which a PRIMARY tries to get the new lock file after its own was removed. Clients and starting servers hold
+/// the new file only for moments.
 const RETAKE_PATIENCE: Duration = Duration::from_millis(200);
-/// Size limit of a small file that is read; servers write smaller ones.
+/// Size limit for reading a small file, in bytes. Servers write smaller files.
 pub(crate) const MAX_SMALL_FILE_BYTES: u64 = 4096;
 
-/// The directory that the servers of one session and their clients share.
+/// The directory that the servers of a session share with their clients.
 ///
-/// It is a real directory of this user with mode 0700, checked when it is opened.
+/// Opening checks that the directory is a real directory of this user with mode 0700.
 #[derive(Debug, Clone)]
 pub struct RuntimeDir {
     path: PathBuf,
-    /// The opened directory, and its identity for [`is_in_place`](Self::is_in_place). All clones share it, so that all
-    /// of them use the same directory.
+    /// The opened directory, and its identity for [`is_in_place`](Self::is_in_place). All clones share this field, so
+    /// they always use the same directory.
     opened: Arc<RwLock<(Arc<PrivateDir>, Option<OpenedFile>)>>,
 }
 
 impl RuntimeDir {
-    /// Opens the directory `given`, else the one that `NUDGE_RUNTIME_DIR` names, else the default one (`/tmp/nudge`, or
-    /// `/tmp/nudge-<uid>` when `/tmp/nudge` is another user's; on Windows `%LOCALAPPDATA%\nudge`). A missing directory
-    /// is not created, because opening must leave no trace.
+    /// Opens the directory `given`, or else the one that `NUDGE_RUNTIME_DIR` names, or else the default directory. The
+    /// default is `/tmp/nudge`, or `/tmp/nudge-<uid>` when `/tmp/nudge` belongs to another user; on Windows it is
+    /// `%LOCALAPPDATA%\nudge`. The function does not create a missing directory, because opening must leave no trace.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the directory is missing, so that no server can be running; and when it is a link, another
-    /// user's, or open to others.
+    /// `E_UNAVAILABLE` when the directory is missing, so that no server can run; also when it is a link, belongs to
+    /// another user, or is open to others.
     pub fn open(given: Option<&Path>) -> Result<Self> {
         Self::find(given)?.ok_or_else(no_server)
     }
 
-    /// Opens the directory as [`open`](Self::open) does, but returns `None` when it is missing. It is for callers that
-    /// must distinguish a missing directory from one that no server could use.
+    /// Opens the directory as [`open`](Self::open) does, but returns `None` when it is missing. Callers use it to
+    /// distinguish a missing directory from one that no server could use.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the directory is a link, another user's, or open to others.
+    /// `E_UNAVAILABLE` when the directory is a link, belongs to another user, or is open to others.
     pub fn find(given: Option<&Path>) -> Result<Option<Self>> {
         Self::given_or_usual(given, false)
     }
 
-    /// Opens the directory as [`open`](Self::open) does, and creates it when it is missing; for a server.
+    /// Opens the directory as [`open`](Self::open) does, and creates a missing directory. Servers use it.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the directory cannot be created, is a link, another user's, or open to others.
+    /// `E_UNAVAILABLE` when the directory cannot be created, is a link, belongs to another user, or is open to others.
     pub fn create(given: Option<&Path>) -> Result<Self> {
         Self::given_or_usual(given, true)?.ok_or_else(no_server)
     }
 
     fn given_or_usual(given: Option<&Path>, create: bool) -> Result<Option<Self>> {
         let named = || std::env::var_os("NUDGE_RUNTIME_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
-        // The environment is read only when needed: other languages change the environment without Rust's knowledge.
+        // Reads the environment only when necessary, because other languages may change it without Rust's knowledge.
         match given.map(Path::to_owned).or_else(named) {
             Some(path) => none_if_missing(&path, Self::at_or_asked(&path, create)),
             None => Self::open_usual(create),
         }
     }
 
-    /// Opens the directory as [`open_at`](Self::open_at) does. When it is missing, asks a living PRIMARY of this path
-    /// to restore it.
+    /// Opens the directory as [`open_at`](Self::open_at) does. If it is missing, asks a living PRIMARY of this path to
+    /// restore it, and tries again.
     fn at_or_asked(path: &Path, create: bool) -> Result<Self, UnfitDir> {
         match Self::open_at(path, create) {
             Err(UnfitDir::Missing) if crate::life::ask_primary(path, crate::life::CLIENT_PATIENCE).is_ok() => {
@@ -112,7 +113,7 @@ impl RuntimeDir {
     }
 
     fn open_at(path: &Path, create: bool) -> Result<Self, UnfitDir> {
-        // A trailing `/` is dropped, because with it the system would follow a link at the last name.
+        // Drops a trailing `/`, because with it the system would follow a link in the last part of the path.
         let path: PathBuf = std::path::absolute(path)?.components().collect();
         let dir = Arc::new(PrivateDir::open(&path, create)?);
         let place = OpenedFile::look_up(&path)?;
@@ -124,12 +125,12 @@ impl RuntimeDir {
         Arc::clone(&self.opened.read().0)
     }
 
-    /// Returns true while the path leads to the opened directory.
+    /// Returns true while the path still leads to the opened directory.
     pub fn is_in_place(&self) -> bool {
         self.opened.read().1.as_ref().is_none_or(OpenedFile::is_in_place)
     }
 
-    /// Opens the directory that now has the path. Creates a missing directory, unless its parent folder is gone.
+    /// Opens the directory that now has the path. Creates a missing directory if its parent folder exists.
     fn open_anew(&self) -> Result<Self> {
         if !self.path.parent().is_some_and(Path::is_dir) {
             return Err(Error::unavailable(format!("The folder of {} is gone.", self.path.display())));
@@ -137,13 +138,13 @@ impl RuntimeDir {
         none_if_missing(&self.path, Self::open_at(&self.path, true))?.ok_or_else(no_server)
     }
 
-    /// Switches to another directory of the same path, for all clones too.
+    /// Switches this value and all its clones to another directory with the same path.
     fn go_on_in(&self, other: &Self) {
         let new = other.opened.read().clone();
         *self.opened.write() = new;
     }
 
-    /// Switches to the directory that now has the path, when the opened one was removed, moved or replaced. Returns
+    /// If the opened directory was removed, moved or replaced, switches to the directory that now has the path. Returns
     /// true after a switch.
     pub fn follow_path(&self) -> bool {
         if self.is_in_place() {
@@ -154,12 +155,12 @@ impl RuntimeDir {
         true
     }
 
-    /// Updates the times of a living session's files, so that programs that delete old files keep them.
+    /// Updates the times of the session's files, so that programs that delete old files keep them.
     pub fn touch_files(&self) {
         let now = std::time::SystemTime::now();
         let times = std::fs::FileTimes::new().set_accessed(now).set_modified(now);
         for name in [LOCK, crate::members::LOCK, crate::journal::NAME, crate::session::NAME, SERVER_FILE] {
-            // A missing file, or one that this user may not touch, needs no update.
+            // A failure is ignored: the file is missing, or this user may not change it.
             let _ = self.dir().open_lock(name, false).and_then(|file| file.set_times(times));
         }
     }
@@ -174,16 +175,16 @@ impl RuntimeDir {
         self.path.join(SERVER_FILE)
     }
 
-    /// Tries to become PRIMARY. Returns `None` when another process has the lock, or is probing it at this moment; so a
-    /// failed try proves nothing.
+    /// Tries to become PRIMARY. Returns `None` when another process holds or probes the lock. So `None` does not prove
+    /// that a PRIMARY lives.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the lock file cannot be used at all.
+    /// `E_UNAVAILABLE` when the lock file cannot be used.
     pub fn try_lock(&self) -> Result<Option<PrimaryLock>> {
         self.try_lock_for(LockPatience::AtOnce)
     }
 
-    /// Tries to become PRIMARY as [`try_lock`](Self::try_lock) does, for as long as `patience` allows.
+    /// Tries to become PRIMARY as [`try_lock`](Self::try_lock) does, for the time that `patience` allows.
     pub(crate) fn try_lock_for(&self, patience: LockPatience<'_>) -> Result<Option<PrimaryLock>> {
         let open = || {
             self.follow_path();
@@ -196,11 +197,11 @@ impl RuntimeDir {
         }
     }
 
-    /// Waits, blocking the thread, until this process is PRIMARY. Calls `on_wake` when the PRIMARY has restored removed
-    /// files, and the lock file with them: members join again before they wait for the new lock.
+    /// Blocks the thread until this process is PRIMARY. If the PRIMARY restores removed files, including the lock file,
+    /// the function calls `on_wake`, and then waits for the new lock file. Members join again in `on_wake`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the lock file cannot be used at all.
+    /// `E_UNAVAILABLE` when the lock file cannot be used.
     pub fn wait_for_lock(&self, on_wake: impl Fn()) -> Result<PrimaryLock> {
         let (mut is_woken, mut unopened) = (false, None);
         let open = || {
@@ -222,14 +223,15 @@ impl RuntimeDir {
         taken.map_err(|refusal| unopened.unwrap_or_else(|| self.lock_error(LOCK, refusal)))
     }
 
-    /// Takes `primary.lock`, which `open` opens. Releases a locked file that has lost its name: another program has
-    /// removed it since it was opened, and other servers lock another file.
+    /// Locks `primary.lock`, which `open` opens. If the locked file has lost its name, another program has removed it
+    /// and other servers lock another file. Then the function releases it.
     fn take_lock(
         &self,
         open: impl FnMut() -> io::Result<File>,
         patience: LockPatience<'_>,
     ) -> Result<PrimaryLock, LockRefusal> {
-        // A directory that was moved away still has its lock file, but other servers lock the file of its replacement.
+        // Also checks the directory: after a move the old directory still has its lock file, but other servers use the
+        // new directory.
         let is_followed = || self.is_in_place() || !self.path.exists();
         let is_named = |file: &File| Ok(self.dir().is_named(LOCK, &FileId::from_file(file)?)? && is_followed());
         let lock = FileLock::take_opened(open, is_named, LockKind::Exclusive, patience)?;
@@ -237,15 +239,15 @@ impl RuntimeDir {
         Ok(PrimaryLock { lock: Arc::new(Mutex::new(lock)), id: Arc::new(RwLock::new(id)) })
     }
 
-    /// Returns true when a PRIMARY lives: a process holds the lock. No pid is checked.
+    /// Returns true when a PRIMARY lives, because a process holds the lock. The function checks no pid.
     pub fn is_held(&self) -> bool {
         self.look_at_lock().unwrap_or(false)
     }
 
-    /// Checks the lock as [`is_held`](Self::is_held) does, for callers that report it when the lock cannot be checked.
+    /// Checks the lock as [`is_held`](Self::is_held) does, but returns an error if the check fails.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the file system has no locks: then it is unknown whether a PRIMARY lives.
+    /// `E_UNAVAILABLE` when the file system has no locks. It is then unknown whether a PRIMARY lives.
     pub fn look_at_lock(&self) -> Result<bool> {
         let Ok(file) = self.dir().open_lock(LOCK, false) else { return Ok(false) };
         match FileLock::is_held(&file, LockKind::Shared) {
@@ -254,8 +256,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Returns the identity of the file that has the lock's name. Nudge never removes the lock file: a changed or
-    /// missing identity means that another program has removed it.
+    /// Returns the identity of the file that has the lock's name; `None` if there is none. Nudge never removes the lock
+    /// file. If the identity changes or disappears, another program has removed the file.
     pub fn lock_id(&self) -> Option<FileId> {
         match self.dir().look_up(LOCK) {
             Ok(FileKind::Ours { id, .. }) => Some(id),
@@ -263,7 +265,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Reads `server.pid`; `None` when no server of this user could have written the file.
+    /// Reads `server.pid`. Returns `None` when the file is missing, or is not one that a server of this user can have
+    /// written.
     pub fn read_server_file(&self) -> Option<ServerFile> {
         serde_json::from_slice(&self.read_small(SERVER_FILE)?).ok()
     }
@@ -271,7 +274,7 @@ impl RuntimeDir {
     /// Replaces `server.pid` atomically.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`, for instance when a directory has that name, or `primary.lock` was removed or replaced.
+    /// `E_UNAVAILABLE`, for instance when a directory has that name, or when `primary.lock` was removed or replaced.
     pub fn write_server_file(&self, lock: &PrimaryLock, content: &ServerFile) -> Result<()> {
         if !lock.is_named(self) {
             return Err(unlocked_error(&self.path.join(LOCK)));
@@ -279,7 +282,8 @@ impl RuntimeDir {
         self.write_small(SERVER_FILE, content)
     }
 
-    /// Reads a small file; `None` when no server of this user could have written it.
+    /// Reads a small file. Returns `None` when the file is missing, or is not one that a server of this user can have
+    /// written.
     pub(crate) fn read_small(&self, name: &str) -> Option<Vec<u8>> {
         let file = self.dir().open_read(name).ok()?;
         let mut text = Vec::with_capacity(512);
@@ -287,17 +291,17 @@ impl RuntimeDir {
         (text.len() as u64 <= MAX_SMALL_FILE_BYTES).then_some(text)
     }
 
-    /// Writes a file atomically, so that no reader sees a part of it.
+    /// Writes a file atomically, so that no process reads a part of it.
     pub(crate) fn write_small(&self, name: &str, content: &impl Serialize) -> Result<()> {
         let write = || self.dir().write_atomic(name, &serde_json::to_vec(content)?, DiskSync::Unflushed);
         write().map_err(|error| self.io_error("write", name, &error))
     }
 
-    /// Removes `server.pid` and the local channel. The caller must be PRIMARY, so both files are its own. When
-    /// `primary.lock` was removed or replaced, another process may be PRIMARY, and this function removes nothing.
+    /// Removes `server.pid` and the local channel. The caller must be PRIMARY, so both files are its own. If
+    /// `primary.lock` was removed or replaced, another process may be PRIMARY. Then this function removes nothing.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when a directory is named `server.pid`.
+    /// `E_UNAVAILABLE` when `server.pid` is a directory.
     pub fn remove_server_file(&self, lock: &PrimaryLock) -> Result<()> {
         if !lock.is_named(self) {
             return Ok(());
@@ -314,10 +318,10 @@ impl RuntimeDir {
         }
     }
 
-    /// Opens the log to append to it; a log that grows too large becomes `server.log.1`.
+    /// Opens the log to append to it. A log that has become too large is renamed to `server.log.1`.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the log's name belongs to something other than a file of this user.
+    /// `E_UNAVAILABLE` when the name of the log belongs to something other than a file of this user.
     pub fn open_log(&self) -> Result<LogFile> {
         let open = || LogFile::open(self.clone());
         open().map_err(|error| self.io_error("open", LOG, &error))
@@ -339,7 +343,7 @@ impl RuntimeDir {
     }
 }
 
-/// Returns advice when the system has run out of a resource, or its disk is read-only; `None` for other errors.
+/// Returns advice when the system has run out of a resource or the disk is read-only; `None` for other errors.
 pub(crate) fn find_advice(error: &io::Error) -> Option<&'static str> {
     let descriptors = || is_out_of_descriptors(error).then_some("close some programs or raise the limit of open files");
     dir::advise_on_disk(error).or_else(descriptors)
@@ -357,14 +361,14 @@ fn is_out_of_descriptors(_error: &io::Error) -> bool {
     false
 }
 
-/// Makes the error of a PRIMARY that must stop because its `primary.lock` was removed or replaced.
+/// Makes the error of a PRIMARY that must stop, because its `primary.lock` was removed or replaced.
 pub(crate) fn unlocked_error(lock: &Path) -> Error {
     let (lock, pid) = (lock.display(), std::process::id());
     let message = format!("Somebody has removed {lock}, so another server may be PRIMARY; end this one (pid {pid}).");
     Error::unavailable(message)
 }
 
-/// Turns the outcome of opening `path` into a result; `None` when the directory is missing.
+/// Converts the outcome of opening `path`. Returns `None` when the directory is missing.
 fn none_if_missing(path: &Path, opened: Result<RuntimeDir, UnfitDir>) -> Result<Option<RuntimeDir>> {
     let because = match opened {
         Ok(dir) => return Ok(Some(dir)),
@@ -376,7 +380,7 @@ fn none_if_missing(path: &Path, opened: Result<RuntimeDir, UnfitDir>) -> Result<
     Err(Error::unavailable(format!("The runtime directory {} {because}.", path.display())))
 }
 
-/// The log of a server whose stdout carries MCP: `server.log`, with older lines in `server.log.1`.
+/// The log of a server whose standard output carries MCP. It is in `server.log`, and older lines are in `server.log.1`.
 #[derive(Debug)]
 pub struct LogFile {
     dir: RuntimeDir,
@@ -407,29 +411,29 @@ impl Write for LogFile {
     }
 }
 
-/// The lock that makes this process PRIMARY. It is released when this value is dropped, and when the process dies.
+/// The lock that makes this process PRIMARY. Dropping this value, or the death of the process, releases the lock.
 #[derive(Debug)]
 pub struct PrimaryLock {
     lock: Arc<Mutex<FileLock>>,
-    /// The identity of the locked file, which is unique as long as the file is open.
+    /// The identity of the locked file. No other file can have it while this file is open.
     id: Arc<RwLock<FileId>>,
 }
 
 impl PrimaryLock {
-    /// Returns true when `primary.lock` still names the locked file. Otherwise another program has removed or replaced
-    /// it, and another server may be PRIMARY: the holder of this lock must end. Returns true when the check fails. (On
-    /// Windows only a missing file is noticed.)
+    /// Returns true while the name `primary.lock` still belongs to the locked file. After false, another program has
+    /// removed or replaced the file and another server may be PRIMARY, so the holder of this lock must end. Returns
+    /// true when the check itself fails. (On Windows, Nudge notices only a missing file.)
     pub fn is_named(&self, dir: &RuntimeDir) -> bool {
         self.new_watch(dir).is_named().unwrap_or(true)
     }
 
-    /// Makes a handle that checks [`Self::is_named`] and does not hold the lock.
+    /// Makes a handle that can check [`Self::is_named`] and does not hold the lock.
     pub fn new_watch(&self, dir: &RuntimeDir) -> LockWatch {
         LockWatch { dir: dir.clone(), lock: Arc::downgrade(&self.lock), id: Arc::clone(&self.id) }
     }
 }
 
-/// Checks that a [`PrimaryLock`] still has its name, for code that does not hold the lock.
+/// Checks that the locked file of a [`PrimaryLock`] still has its name. The value does not hold the lock itself.
 #[derive(Debug)]
 pub struct LockWatch {
     dir: RuntimeDir,
@@ -437,7 +441,7 @@ pub struct LockWatch {
     id: Arc<RwLock<FileId>>,
 }
 
-/// The files by which a PRIMARY describes itself and its session.
+/// The contents of the files in which a PRIMARY describes itself and its session.
 #[derive(Debug, Clone)]
 pub struct PrimarySeat {
     /// The content of `server.pid`.
@@ -447,12 +451,12 @@ pub struct PrimarySeat {
 }
 
 impl LockWatch {
-    /// Returns an error once `primary.lock` was removed or replaced, because another server may be PRIMARY then.
+    /// Returns an error after `primary.lock` was removed or replaced, because another server may then be PRIMARY.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when the lock was removed or replaced.
     pub fn check_lock(&self) -> Result<()> {
-        // A failed check counts as named, as in [`PrimaryLock::is_named`].
+        // A check that fails counts as success, as in [`PrimaryLock::is_named`].
         if self.is_named().unwrap_or(true) { Ok(()) } else { Err(self.refusal_error()) }
     }
 
@@ -465,13 +469,13 @@ impl LockWatch {
         unlocked_error(&self.dir.path().join(LOCK))
     }
 
-    /// Becomes PRIMARY again after `primary.lock`, or the whole directory, was removed: wins the new lock file, and
-    /// restores the journal, the session file and `server.pid`. The caller must prevent writes to the journal
-    /// meanwhile. The caller also renews the local channel and the membership.
+    /// Becomes PRIMARY again after `primary.lock` or the whole directory was removed. The function wins the new lock
+    /// file, and restores the journal, the session file and `server.pid`. The caller must prevent writes to the journal
+    /// meanwhile, and must itself renew the local channel and the membership.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another process holds the new lock, or when a file in the directory shows that another
-    /// server was PRIMARY meanwhile: that server may have acknowledged changes that this one does not know.
+    /// server was PRIMARY meanwhile. That server may have acknowledged changes that this one does not have.
     pub fn retake_lock(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
         let held = self.lock.upgrade().ok_or_else(|| self.refusal_error())?;
         let dir = self.dir.open_anew()?;
@@ -480,7 +484,7 @@ impl LockWatch {
             None
         } else {
             {
-                // Clients and starting servers hold the new lock for a moment each.
+                // Clients and starting servers may hold the new lock for a moment.
                 let won = dir.try_lock_for(LockPatience::Within(RETAKE_PATIENCE))?;
                 Some(won.ok_or_else(|| self.refusal_error())?)
             }
@@ -500,7 +504,8 @@ impl LockWatch {
             let mut id = id.write();
             let mut lock = lock.lock();
             std::mem::swap(&mut *self.id.write(), &mut *id);
-            // The removed lock file is closed at the end; the PROXYs that wait for it then look for the new one.
+            // Closing the removed lock file, at the end of this block, wakes the PROXYs that wait for it. They then
+            // look for the new one.
             std::mem::swap(&mut *held.lock(), &mut *lock);
         }
         let _ = self.dir.dir().keep_from_ageing();
@@ -512,17 +517,17 @@ impl LockWatch {
     }
 }
 
-/// The contents of `server.pid`. Unknown keys are accepted, so that versions can differ.
+/// The contents of `server.pid`. Unknown keys are ignored, so that different versions can read the file.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFile {
-    /// The server's pid, for people; no decision depends on it.
+    /// The server's process id, for people only. No decision depends on it.
     pub pid: u32,
     /// The server's port on 127.0.0.1.
     pub port: u16,
-    /// The time at which the server's store was made.
+    /// The time at which the server created its store.
     #[serde(default)]
     pub started: String,
-    /// The bearer token that callers must send; `None` when the server asks for none.
+    /// The bearer token that callers must send; `None` when the server needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -537,7 +542,7 @@ impl fmt::Debug for ServerFile {
             .finish()
     }
 }
-/// Makes the error for a missing server, or a missing runtime directory.
+/// Makes the error for a missing server or a missing runtime directory.
 pub(crate) fn no_server() -> Error {
     Error::unavailable("No Nudge server is running; start one with `nudge serve --detach`.")
 }

@@ -1,4 +1,4 @@
-//! A store in this process or the machine's running session, as one type; the bindings are built on it.
+//! Defines one type for a store in this process and for the machine's running session. The language bindings use it.
 
 use std::fmt;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::params::CallParams;
 use crate::remote::{GiveUp, RemoteServer};
 use crate::runtime::RuntimeDir;
 
-/// A [`Nudge`] in this process, or the session that the machine's `nudge serve` processes share. Both answer the same
-/// methods in the same way, by name through [`Service`].
+/// A [`Nudge`] in this process, or the running session that the machine's `nudge serve` processes share. Callers use
+/// the same methods for both, by name through [`Service`].
 ///
 /// ```
 /// use nudge::{Context, Service};
@@ -43,16 +43,16 @@ enum StoreKind {
 
 struct SessionLink {
     dir: RuntimeDir,
-    /// The caller's name, for [`RemoteServer::with_name`].
+    /// The caller's name, which `nudge.deletions` shows.
     name: String,
     give_up: Option<GiveUp>,
-    /// The connection, and the id of the process that opened it: a forked child must open its own.
+    /// The connection, and the id of the process that opened it. A forked child must open its own connection.
     remote: Mutex<(u32, Arc<RemoteServer>)>,
-    /// The environment variables that the session asked for last.
+    /// The names of the environment variables that the session asked for last.
     env: AskedEnv,
 }
 
-/// The clock of a store in this process: the system's clock, or one that a test moves by hand.
+/// The clock of a store in this process: the system's clock, or in tests a clock that the test moves.
 #[cfg(not(feature = "test-clock"))]
 type Clock = nudge::SystemClock;
 #[cfg(feature = "test-clock")]
@@ -70,11 +70,11 @@ impl Store {
         })
     }
 
-    /// Connects to the session in `runtime_dir`, else in `NUDGE_RUNTIME_DIR`, else in the default directory. `name` is
-    /// the caller's name, which `nudge.deletions` shows.
+    /// Connects to the session in `runtime_dir`, or else in `NUDGE_RUNTIME_DIR`, or else in the default directory.
+    /// `name` is the caller's name, which `nudge.deletions` shows.
     ///
-    /// When a PRIMARY dies, calls go on with the next one. Calls block, and must not be made on a thread that drives a
-    /// tokio runtime. After a fork the child opens its own connections.
+    /// When a PRIMARY dies, calls continue with the next one. Calls block, so they must not be made on a thread that
+    /// drives a tokio runtime. After a fork, the child opens its own connections.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when no `nudge serve` runs for that directory.
@@ -84,9 +84,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes a store as [`connect`](Self::connect) does, without opening the connection, for a caller that may give up
-    /// any call. Only this function reads the environment (tokio reads a variable of its own): other languages must not
-    /// change their environment meanwhile.
+    /// Makes a store as [`connect`](Self::connect) does, but does not connect yet. `give_up` can end the wait of any
+    /// call. Only this function reads the environment (tokio reads a variable), so code in other languages must not
+    /// change the environment meanwhile.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the runtime directory is missing.
@@ -98,10 +98,11 @@ impl Store {
         Ok(Self(StoreKind::Session(Box::new(link))))
     }
 
-    /// Opens the first connection to a session, ahead of the first call.
+    /// Opens the first connection to a session before the first call needs it. Does nothing for a store in this
+    /// process.
     ///
     /// # Errors
-    /// The errors of [`connect`](Self::connect), and the one that [`GiveUp`] describes.
+    /// The errors of [`connect`](Self::connect); `E_UNAVAILABLE` after [`GiveUp`] has returned true.
     pub fn open(&self) -> Result<()> {
         match &self.0 {
             StoreKind::Own { .. } => Ok(()),
@@ -117,10 +118,11 @@ impl Store {
         }
     }
 
-    /// Returns the best eligible variant of a key, or `None`.
+    /// Returns the variant of a key that fits `context` best; `None` when no variant fits.
     ///
     /// # Errors
-    /// `E_INVALID` for a text that cannot be the name of a component or key; `E_UNAVAILABLE`.
+    /// `E_INVALID` for a text that cannot be the name of a component or key; `E_UNAVAILABLE` when the session does not
+    /// answer.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Result<Option<FoundHint>> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => convert_match(nudge.get(component, key, context), component, key),
@@ -130,7 +132,7 @@ impl Store {
         }
     }
 
-    /// Returns a hint as [`get`](Self::get) does, but only the variant given; `""` is the unscoped one.
+    /// Returns a hint as [`get`](Self::get) does, but considers only the given variant. The variant `""` has no scope.
     ///
     /// # Errors
     /// The errors of [`get`](Self::get).
@@ -151,11 +153,11 @@ impl Store {
         }
     }
 
-    /// Returns the best eligible variant of a key, or an error that says why there is none.
+    /// Returns the variant of a key that fits `context` best, or an error that says why none fits.
     ///
     /// # Errors
-    /// The errors of `nudge.get_hint`: `E_NOT_FOUND` with `near_misses` and `missing_context`, `E_INVALID` for a text
-    /// that cannot be a name; `E_UNAVAILABLE`.
+    /// The errors of `nudge.get_hint`: `E_NOT_FOUND` with `near_misses` and `missing_context`; `E_INVALID` for a text
+    /// that cannot be a name; `E_UNAVAILABLE` when the session does not answer.
     pub fn find(&self, component: &str, key: &str, context: &Context) -> Result<FoundHint> {
         match &self.0 {
             StoreKind::Own { nudge, .. } => match nudge.get(component, key, context) {
@@ -171,16 +173,17 @@ impl Store {
         FoundHint::parse(&self.call_in(context, "nudge.get_hint", &params)?)
     }
 
-    /// Calls a method that takes a `context`, and passes `context`. Sends only the environment variables that the
-    /// scopes of the candidates mention.
+    /// Calls a method that takes a `context`, and inserts `context` into the params. It sends only the environment
+    /// variables that the scopes of the candidates mention.
     ///
     /// # Errors
-    /// The method's own errors; `E_INVALID` when the params already have a `context`; `E_UNAVAILABLE`.
+    /// The method's own errors; `E_INVALID` when the params already have a `context`; `E_UNAVAILABLE` when the session
+    /// does not answer.
     pub fn call_in(&self, context: &Context, method: &str, params: &Map<String, Value>) -> Result<Box<RawValue>> {
         self.call_raw_in(context, method, &to_raw(params)?)
     }
 
-    /// Calls a method as [`call_in`](Self::call_in) does, with params as JSON text.
+    /// Calls a method as [`call_in`](Self::call_in) does. The params are JSON text.
     ///
     /// # Errors
     /// The errors of [`call_in`](Self::call_in).
@@ -192,8 +195,8 @@ impl Store {
         self.call_from(Caller::default(), context, method, |told| params.with_context(&told))
     }
 
-    /// Calls with the params that `fill` makes from the context, and calls again when the session names missing
-    /// variables.
+    /// Makes a call with the params that `fill` makes from the context. If the session names missing variables, makes
+    /// the call again with them.
     pub(crate) fn call_from(
         &self,
         caller: Caller<'_>,
@@ -207,8 +210,8 @@ impl Store {
             StoreKind::Session(session) => &session.env,
         };
         let try_call = |caller: Caller<'_>| self.call_by(caller, method, &fill(build_context_params(context, env))?);
-        // A context without an environment must not say that a variable is unset, so the session is not asked for
-        // names.
+        // A context without an environment must not claim that a variable is unset. So this call does not ask the
+        // session for names.
         if context.has_env() { env.call(caller, try_call) } else { try_call(caller) }
     }
 }
@@ -223,7 +226,7 @@ impl Service for Store {
             #[cfg(feature = "test-clock")]
             StoreKind::Own { clock, .. } if method == "nudge.test_advance" => advance_clock(clock, params),
             StoreKind::Own { nudge, .. } => nudge.call_by(caller, method, params),
-            // Only an object is sent: JSON-RPC would read null as no params at all.
+            // Refuses params that are no object here, because JSON-RPC would read null as missing params.
             StoreKind::Session(_) if !params.get().starts_with('{') => {
                 Err(Error::new(ErrorKind::ParamsNotObject, "`params` must be a JSON object."))
             }
@@ -239,8 +242,8 @@ impl SessionLink {
             let mine = Arc::new(
                 RemoteServer::connect_giving_up(&self.dir, self.give_up.clone())?.with_name(self.name.as_str()),
             );
-            // The old connection is forgotten, not dropped: a forked child shares the event queue with its parent, and
-            // only the parent may close it.
+            // Leaks the old connection on purpose. A forked child shares the event queue with its parent, and only the
+            // parent may close it.
             std::mem::forget(std::mem::replace(remote, mine));
             *pid = std::process::id();
         }
@@ -256,10 +259,10 @@ fn found_or_none(found: Result<FoundHint>) -> Result<Option<FoundHint>> {
     }
 }
 
-/// Converts the result of a store in this process; returns an error for a text that cannot be a name.
+/// Converts the result of a store in this process. Returns an error if nothing was found and a text cannot be a name.
 fn convert_match(found: Option<Match>, component: &str, key: &str) -> Result<Option<FoundHint>> {
     if found.is_none() {
-        // Names of stored hints were checked when they were set.
+        // Only an empty result needs the check: stored hints have valid names.
         check_name("component", component)?;
         check_name("key", key)?;
     }
@@ -271,13 +274,13 @@ fn make_clock() -> Clock {
     nudge::SystemClock
 }
 
-/// Makes a clock that shows the time at which the test vectors begin, 2026-01-01T00:00:00Z.
+/// Makes a clock that starts at 2026-01-01T00:00:00Z, the time at which the test vectors begin.
 #[cfg(feature = "test-clock")]
 fn make_clock() -> Clock {
     nudge::ManualClock::new(1_767_225_600_000)
 }
 
-/// Moves the clock of a test by `ms`.
+/// Moves the clock of a test forward by `ms`.
 #[cfg(feature = "test-clock")]
 fn advance_clock(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<RawValue>> {
     let params: Option<Value> = serde_json::from_str(params.get()).ok();
@@ -286,7 +289,7 @@ fn advance_clock(clock: &nudge::ManualClock, params: &RawValue) -> Result<Box<Ra
     to_raw(&serde_json::json!({"now_ms": clock.advance_by(ms)}))
 }
 
-/// Builds the `context` to send, with the variables that the session asked for.
+/// Builds the `context` to send. It has only the environment variables that the session asked for.
 fn build_context_params(context: &Context, asked: &AskedEnv) -> Map<String, Value> {
     let mut told = Map::new();
     let os = context.os().map(nudge::Os::as_str);
@@ -304,7 +307,7 @@ fn build_context_params(context: &Context, asked: &AskedEnv) -> Map<String, Valu
     if context.has_env() {
         let mut env = asked.build_env(|name| context.env(name).map(str::to_owned));
         if env.is_empty() && told.is_empty() {
-            // Before the server has asked for names, `bump` must still see that a context is given.
+            // Adds an empty entry, so that `bump` sees a given context even before the session has asked for names.
             env.insert(String::new(), Value::Null);
         }
         if !env.is_empty() {
@@ -314,8 +317,8 @@ fn build_context_params(context: &Context, asked: &AskedEnv) -> Map<String, Valu
     told
 }
 
-/// Makes the error for an answer whose form this version does not know.
-// `map_err` needs this signature.
+/// Makes the error for an answer whose form this version does not support.
+// Takes the argument by value, because `map_err` passes it so.
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn unknown_form(_: serde_json::Error) -> Error {
     Error::unavailable("The session answers in a form unknown here; upgrade this client.")

@@ -1,5 +1,5 @@
-//! Offers MCP's tools to programs that talk to a model themselves: the definitions in the forms of Anthropic and
-//! `OpenAI`, and the answer when the model calls a tool.
+//! Offers Nudge's MCP tools to programs that call a model themselves. It gives the definitions in the forms of
+//! Anthropic and `OpenAI`, and answers the model's tool calls.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::params::CallParams;
 use crate::store::{Store, to_raw, unknown_form};
 
-/// The tools that a store offered when this value was made.
+/// The tools that a store offers, as a list that does not change later.
 ///
 /// ```
 /// use nudge_client::{Store, Tools};
@@ -33,29 +33,29 @@ use crate::store::{Store, to_raw, unknown_form};
 #[derive(Debug, Clone)]
 pub struct Tools {
     rows: Vec<MethodInfo>,
-    /// The index of a row in `rows`, by the name of its tool.
+    /// The index in `rows` of each tool, by the name of the tool.
     by_name: HashMap<String, usize>,
 }
 
-/// The answer of a tool, for the model.
+/// The answer of a tool, which the program sends to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolAnswer {
-    /// The result as JSON, or the error with advice.
+    /// The result as JSON, or the error message with advice.
     pub text: String,
     /// True when the call was refused.
     pub is_error: bool,
 }
 
 impl Tools {
-    /// Asks the store for its tools: the same tools that an MCP client gets. A store in this process offers those of
-    /// the hints; a session also offers those of its other sources that are in use.
+    /// Reads the list of tools from the store, the same list that an MCP client gets. A store in this process has the
+    /// tools for hints. A session also has the tools of its other sources that are in use.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`.
+    /// `E_UNAVAILABLE` when the session does not answer.
     pub fn of(store: &Store) -> Result<Self> {
         let rows = match store.call(METHODS, &to_raw(&json!({}))?) {
             Ok(told) => serde_json::from_str::<MethodInfos>(told.get()).map_err(unknown_form)?.methods,
-            // A store in this process has only hints.
+            // A store in this process does not have this method, because it has only hints.
             Err(error) if error.kind() == ErrorKind::UnknownMethod => {
                 nudge::methods().into_iter().map(|row| MethodInfo::new(row, None, true, true)).collect()
             }
@@ -71,28 +71,28 @@ impl Tools {
         self.rows.iter().map(MethodInfo::tool_name).collect()
     }
 
-    /// Returns the definitions as the `tools` of Anthropic's messages.
+    /// Returns the tools as the field `tools` of Anthropic's Messages API.
     pub fn anthropic(&self) -> Value {
         let tool = |row: &MethodInfo| json!({"name": row.tool_name(), "description": row.description, "input_schema": row.params});
         self.rows.iter().map(tool).collect()
     }
 
-    /// Returns the definitions as the `tools` of `OpenAI`'s chat completions.
+    /// Returns the tools as the field `tools` of `OpenAI`'s Chat Completions API.
     pub fn openai(&self) -> Value {
         let tool = |row: &MethodInfo| json!({"type": "function", "function": {"name": row.tool_name(), "description": row.description, "parameters": row.params}});
         self.rows.iter().map(tool).collect()
     }
 
-    /// Returns the definitions as the `tools` of `OpenAI`'s responses.
+    /// Returns the tools as the field `tools` of `OpenAI`'s Responses API.
     pub fn responses(&self) -> Value {
-        // The default is `strict`, which wants every field of a schema to be required.
+        // Turns off `strict`, which is on by default and would require every field of a schema.
         let tool = |row: &MethodInfo| json!({"type": "function", "name": row.tool_name(), "description": row.description, "parameters": row.params, "strict": false});
         self.rows.iter().map(tool).collect()
     }
 
-    /// Calls a tool by its name for a model that works in `context`. Context fields that the model gives override those
-    /// of `context`; null means unknown. `arguments` is a JSON object as text; an empty text means no arguments. A
-    /// refusal is an answer too, and says what to do.
+    /// Calls a tool by its name for a model that works in `context`. If the model gives context fields, they override
+    /// those of `context`; null means unknown. `arguments` is a JSON object as text, and an empty text means no
+    /// arguments. A refusal is an answer too, and says what to do.
     pub fn call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> ToolAnswer {
         match self.try_call(store, context, name, arguments) {
             Ok(result) => ToolAnswer { text: String::from(Box::<str>::from(result)), is_error: false },
@@ -114,7 +114,8 @@ impl Tools {
             Error::new(ErrorKind::ParamsNotObject, "The arguments of a tool must be a JSON object; write it anew.")
         })?;
         let caller = Caller::default().by_agent();
-        // `reach` is for front ends that know the repository of a person's agent (semantics section 12).
+        // Methods with `reach` need no context here: only front ends that know the repository of a person's agent send
+        // it (semantics section 12).
         if matches!(row.context, ContextUse::None | ContextUse::Repository) {
             return store.call_by(caller, &row.name, &params);
         }
@@ -124,7 +125,7 @@ impl Tools {
             Some(Value::Object(said)) => Some(said.clone()),
             Some(_) => None,
         };
-        // A context that is no object goes to the method, which refuses it.
+        // Passes a context that is no object to the method, which refuses it.
         let Some(said) = said.filter(|said| row.context != ContextUse::InferredIfGiven || !said.is_empty()) else {
             return store.call_by(caller, &row.name, params.as_raw());
         };
@@ -134,10 +135,10 @@ impl Tools {
         })
     }
 
-    /// Answers a model's tool call, as JSON in the provider's own form: a `tool_use` block of Anthropic, a tool call of
-    /// `OpenAI`'s chat completions, or a `function_call` of its responses. The answer goes unchanged into the next
-    /// request: as content of a user message, as a message, or as an item of the input. Returns `None` for anything
-    /// else, including tools that are not Nudge's.
+    /// Answers a tool call of a model, as JSON in the provider's own form. `said` is a `tool_use` block of Anthropic, a
+    /// tool call of `OpenAI`'s Chat Completions, or a `function_call` of its Responses API. The program puts the answer
+    /// unchanged into the next request: as content of a user message, as a message, or as an input item. Returns `None`
+    /// for anything else, including calls of tools that are not Nudge's.
     pub fn answer(&self, store: &Store, context: &Context, said: &str) -> Option<Value> {
         let said = wire::read_members(said).ok()?;
         let text = |members: &[(String, &RawValue)], name: &str| -> Option<String> {

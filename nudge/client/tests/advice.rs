@@ -1,4 +1,4 @@
-//! Checks the advice that users get when a file of the runtime directory cannot be written.
+//! Tests the advice that users get when a file of the runtime directory cannot be written.
 #![cfg(unix)]
 
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ fn what_is_in_the_way_is_to_be_removed() {
     says(home.dir.write_server_file(&home.lock, &server()), "; remove it or set NUDGE_RUNTIME_DIR.");
 }
 
-/// Runs the test again in a process that may use up all descriptors.
+/// Runs the test again in its own process, which may use up all descriptors.
 #[test]
 fn without_descriptors_some_are_to_be_freed() {
     let Some(path) = given() else {
@@ -44,7 +44,7 @@ fn without_descriptors_some_are_to_be_freed() {
     says(dir.open_log(), advice);
 }
 
-/// Runs the test again on a small file system of its own.
+/// Runs the test again on its own small file system.
 #[test]
 fn on_a_full_disk_space_is_to_be_freed() {
     let Some(path) = small_disk("on_a_full_disk_space_is_to_be_freed", "64k") else { return };

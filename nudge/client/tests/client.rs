@@ -1,4 +1,4 @@
-//! Calls over HTTP: which requests a client sends and repeats, and to which server.
+//! Tests calls over HTTP: which requests a client sends, which it repeats, and to which server.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn params() -> Box<RawValue> {
     RawValue::from_string("{}".into()).unwrap()
 }
 
-/// Makes a runtime with several threads, as a PROXY has.
+/// Makes a runtime with two worker threads, like that of a PROXY.
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
@@ -81,7 +81,7 @@ fn every_call_has_a_key() {
         call(Caller::default(), method);
     }
     let seen = server.seen();
-    // The client sends a key with reads too, because only the PRIMARY knows which calls only read.
+    // The client sends a key with reads too, because only the PRIMARY knows which methods only read.
     assert_eq!(keys(&seen)[..3], [Some("k"); 3]);
     assert_eq!((keys(&seen)[3], keys(&seen)[5]), (Some("k 1"), Some("k 1")));
     assert!(keys(&seen)[4].is_some() && keys(&seen)[4] != keys(&seen)[6]);
@@ -102,7 +102,7 @@ fn a_shutdown_is_sent_once_unless_it_was_refused_by_one_that_leaves() {
     let remote = RemoteServer::connect(&dir).unwrap();
     assert_eq!(remote.shutdown().unwrap_err().reason(), "E_UNAVAILABLE");
     assert_eq!(server.seen().len(), 1);
-    // The idle connection has ended meanwhile: the client sent nothing over it.
+    // The idle connection has ended meanwhile, and the client has sent nothing over it.
     assert!(remote.shutdown().is_err());
     assert_eq!(server.seen().len(), 2);
 
@@ -173,7 +173,7 @@ fn without_a_holder_it_ends_at_once_or_after_the_gap() {
     assert!(waited > Duration::from_millis(450) && waited < Duration::from_secs(2), "{waited:?}");
 }
 
-/// A process that has the port of a dead server gets no token, and not even a connection.
+/// A process that now has the port of a dead server gets no token, and not even a connection.
 #[test]
 fn no_token_without_a_holder() {
     let (_home, dir) = home();
@@ -200,7 +200,7 @@ fn calls_do_not_wait_for_each_other() {
     let runtime = runtime();
     let spawn = |method: &'static str| {
         let client = Arc::clone(&client);
-        // The future of a call may move between threads.
+        // The spawned future must be able to move between threads.
         runtime.spawn(async move { client.call(Caller::default(), method, &params()).await.map(drop) })
     };
     let late: Vec<_> = (0..12).map(|_| spawn("nudge.slow")).collect();
@@ -212,7 +212,7 @@ fn calls_do_not_wait_for_each_other() {
     for late in late {
         runtime.block_on(late).unwrap().unwrap();
     }
-    // The client keeps eight of the twelve connections.
+    // The client keeps eight of the twelve connections for later calls.
     answers.shut();
     let late: Vec<_> = (0..8).map(|_| spawn("nudge.slow")).collect();
     server.wait_for_requests(40);
@@ -224,13 +224,13 @@ fn calls_do_not_wait_for_each_other() {
     assert!((12..=13).contains(&ways.len()), "{}", ways.len());
 }
 
-/// A suspended server accepts connections and does not answer.
+/// A suspended server accepts connections but does not answer.
 #[test]
 fn a_silent_server_is_given_up() {
     let (_home, dir) = home();
     let server = Server::start(&dir, |_, _| CannedReply::Late(Duration::from_mins(1), OK));
     let client = Client::new(&dir, "test");
-    // With a paused clock, time jumps forward while all tasks wait.
+    // The clock is paused, so time jumps forward whenever all tasks wait.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let call = || runtime.block_on(client.call(Caller::default(), "nudge.bump", &params())).unwrap_err();
     for seconds in [7, 2, 7] {
@@ -245,7 +245,7 @@ fn a_silent_server_is_given_up() {
     assert_eq!(keys(&seen).into_iter().collect::<HashSet<_>>().len(), 3, "each was sent once");
 }
 
-/// A waiting caller is asked again and again, on its own thread, whether it gives up.
+/// While a caller waits, the client asks it repeatedly, on its own thread, whether it gives up.
 ///
 /// Promise: see `test_ctrl_c_while_the_server_does_not_answer`.
 #[test]
@@ -311,7 +311,7 @@ fn a_call_given_up_leaves_the_client_usable() {
     assert!(server.seen().len() <= 10);
 }
 
-/// A server may close an idle connection; the client notices that before it sends anything.
+/// A server may close an idle connection. The client notices this before it sends a request.
 #[test]
 fn a_connection_closed_while_idle_is_not_used() {
     let (_home, dir) = home();

@@ -1,4 +1,4 @@
-//! The journal returns the records that were appended, even when its bytes are damaged.
+//! Tests that the journal returns the appended records, even when its bytes are damaged.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use kit::{Home, payload};
 
 mod kit;
 
-/// Sizes around the size of a record's head and around 256.
+/// Payload sizes near the size of a record's head, and near 256.
 const SIZES: [usize; 13] = [0, 1, 2, 3, 7, 8, 9, 16, 31, 64, 127, 255, 256];
 const MAGIC_BYTES: usize = 16;
 const HEAD_BYTES: usize = 8;
@@ -45,7 +45,7 @@ fn a_part_of_the_records_is_written_anew_and_the_rest_stays() {
     assert_eq!(home.reread(), [&b"b1"[..], b"b2", b"a!"]);
     journal.append(b"a3").unwrap();
     assert_eq!(home.reread(), [&b"b1"[..], b"b2", b"a!", b"a3"]);
-    // A compaction that cannot rename its file leaves the old journal, which still takes records.
+    // A compaction that cannot rename its file leaves the old journal in use.
     let blocked = home.file().with_extension("new");
     fs::create_dir(&blocked).unwrap();
     journal.compact(|_| true, std::iter::empty()).unwrap_err();
@@ -66,7 +66,7 @@ fn a_record_has_its_limits() {
     assert_eq!(home.reread(), [b"before".to_vec(), large]);
 }
 
-/// Promise (session): A journal that is cut at any byte gives back its longest whole prefix.
+/// Promise (session): From a journal that is cut at any byte, the next PRIMARY restores each record before the cut.
 #[test]
 fn cut_at_every_byte() {
     let home = Home::new();
@@ -172,7 +172,7 @@ fn compaction_replaces_everything() {
         journal.append(&payload(number, 500)).unwrap();
     }
     let before = journal.file_bytes();
-    // A killed compaction leaves this file behind.
+    // A killed compaction has left this file.
     fs::write(home.dir.path().join("journal.new"), b"half a jour").unwrap();
     journal.compact(|_| false, (90..100).map(|number| payload(number, 500))).unwrap();
     assert!(journal.file_bytes() < before / 9);
@@ -247,12 +247,12 @@ fn threads_append_whole_records() {
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<u8>),
-    /// Keeps every n-th record.
+    /// Compacts the journal and keeps every n-th record.
     Compact(usize),
     Reopen,
-    /// The process dies, and the file loses this many bytes at the end.
+    /// The process dies, and the file loses this number of bytes at its end.
     Cut(usize),
-    /// The process dies, and the file has these additional bytes at the end.
+    /// The process dies, and these bytes follow the records in the file.
     Torn(Vec<u8>),
     NewSession,
     Clear,
@@ -267,7 +267,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1_usize..4).prop_map(Step::Compact),
         2 => Just(Step::Reopen),
         2 => (0_usize..400).prop_map(Step::Cut),
-        // Fewer bytes than a head, so that they cannot form a record by chance.
+        // The bytes are fewer than a record's head, so they cannot be a record by chance.
         2 => prop::collection::vec(any::<u8>(), 0..8).prop_map(Step::Torn),
         1 => Just(Step::NewSession),
         1 => Just(Step::Clear),

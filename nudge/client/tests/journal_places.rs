@@ -1,4 +1,5 @@
-//! The journal under bad conditions: another kind of file has its name, the disk is full, or no descriptor is free.
+//! Tests the journal in three bad situations: another kind of file has its name, the disk is full, or no descriptor is
+//! free.
 #![cfg(unix)]
 
 use std::fs::{self, File};
@@ -13,7 +14,7 @@ use kit::{Home, again, can, given, payload, run_again, small_disk};
 
 mod kit;
 
-/// The id of another user of the machine, `nobody`.
+/// The user id of another user, `nobody`.
 const STRANGER: u32 = 65_534;
 
 fn is_unavailable<T: std::fmt::Debug>(result: nudge::Result<T>, says: &str) {
@@ -23,7 +24,7 @@ fn is_unavailable<T: std::fmt::Debug>(result: nudge::Result<T>, says: &str) {
     assert!(message.contains(says) && message.ends_with('.') && message.lines().count() == 1, "{message}");
 }
 
-/// Puts something under the journal's name; returns false when this user may not.
+/// Creates something with the journal's name. Returns false when this user may not do that.
 type Plant = fn(&Path, &Path) -> bool;
 
 const PLANTS: [(&str, Plant); 5] = [
@@ -120,7 +121,7 @@ fn a_journal_open_to_others_is_closed() {
     assert_eq!(fs::metadata(home.file()).unwrap().mode() & 0o7777, 0o600);
 }
 
-/// Runs the test again as a user who is bound by permissions.
+/// Runs the test again as a user for whom permissions apply, which is not root.
 #[test]
 fn a_journal_without_permissions_is_read() {
     if let Some(path) = given() {
@@ -153,7 +154,7 @@ fn a_journal_without_permissions_is_read() {
     }
 }
 
-/// Runs the test again on a small file system of its own.
+/// Runs the test again on its own small file system.
 #[test]
 fn a_full_disk_refuses_changes_until_there_is_space() {
     let Some(path) = small_disk("a_full_disk_refuses_changes_until_there_is_space", "256k") else { return };
@@ -164,7 +165,8 @@ fn a_full_disk_refuses_changes_until_there_is_space() {
     let (mut journal, _) = dir.open_journal(&lock, false).unwrap();
     for round in 0..4 {
         fs::write(&ballast, vec![0; 64 << 10]).unwrap();
-        // The sizes are larger and smaller than a page, so that some records do not fit at all and some fit in part.
+        // Some sizes are larger than a page and some smaller, so that some records do not fit at all and some fit in
+        // part.
         let refused = (0..1000).find_map(|number| {
             let record = payload(round * 1000 + number, [5000, 100, 9000][number % 3]);
             let refused = journal.append(&record).err();
@@ -177,7 +179,7 @@ fn a_full_disk_refuses_changes_until_there_is_space() {
         is_unavailable(journal.compact(|_| false, acknowledged.iter().cloned()), "cannot be written");
         assert!(!path.join("journal.new").exists());
         if round % 2 == 1 {
-            // The next PRIMARY begins on the full disk.
+            // The next PRIMARY begins while the disk is still full.
             drop(journal);
             let (opened, restored) = dir.open_journal(&lock, true).unwrap();
             assert_eq!((restored.records, restored.notice), (acknowledged.clone(), None));
@@ -190,7 +192,7 @@ fn a_full_disk_refuses_changes_until_there_is_space() {
         journal.compact(|_| false, acknowledged.iter().cloned()).unwrap();
         assert_eq!(dir.open_journal(&lock, true).unwrap().1.records, acknowledged);
     }
-    // A new session begins on the full disk, and no data of the old session stay.
+    // A new session begins while the disk is still full, and no data of the old session stays.
     drop(journal);
     let _ = fs::write(&ballast, vec![0; 512 << 10]);
     let (journal, restored) = dir.open_journal(&lock, false).unwrap();
@@ -200,7 +202,7 @@ fn a_full_disk_refuses_changes_until_there_is_space() {
     assert!(dir.open_journal(&lock, true).unwrap().1.records.is_empty());
 }
 
-/// Runs the test again in a process that may use up all descriptors.
+/// Runs the test again in its own process, which may use up all descriptors.
 #[test]
 fn without_descriptors_nothing_is_lost() {
     let Some(path) = given() else {
@@ -223,7 +225,7 @@ fn without_descriptors_nothing_is_lost() {
     assert_eq!((restored.records, restored.notice), (vec![b"first".to_vec(), b"second".to_vec()], None));
     drop(journal);
 
-    // In a new session the old records are gone, and changes are refused until descriptors are free again.
+    // A new session removes the old records, and refuses changes until descriptors are free again.
     let all: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     drop(next);
     let held = File::open("/dev/null").unwrap();

@@ -1,5 +1,5 @@
-//! Another program removes or replaces `primary.lock` while a PRIMARY lives: this PRIMARY acknowledges nothing more,
-//! and changes no file of the next PRIMARY.
+//! Tests that another program removes or replaces `primary.lock` while a PRIMARY lives. From then on the PRIMARY
+//! acknowledges nothing, and does not change the files of the next PRIMARY.
 #![cfg(unix)]
 
 use std::fs;
@@ -13,7 +13,7 @@ use kit::{Home, payload};
 
 mod kit;
 
-/// Takes the name from the lock file, as a cleaner of `/tmp` does.
+/// Takes the name away from the lock file, as a program that cleans `/tmp` does.
 type Take = fn(&Home);
 
 const WAYS: [(&str, Take); 4] = [
@@ -33,7 +33,7 @@ fn lock_file(home: &Home) -> std::path::PathBuf {
     home.dir.path().join("primary.lock")
 }
 
-/// Becomes PRIMARY after the lock file has lost its name.
+/// Becomes the next PRIMARY after the lock file has lost its name.
 fn next(home: &Home) -> PrimaryLock {
     home.dir.try_lock().unwrap().expect("nobody holds what has the name now")
 }
@@ -73,8 +73,8 @@ fn who_waits_for_a_removed_file_waits_for_the_one_that_has_the_name() {
     let (sender, won) = channel();
     let dir = home.dir.clone();
     thread::spawn(move || sender.send(dir.wait_for_lock(|| {})).unwrap());
-    // Gives the thread time to begin waiting, which no test can observe. A thread that begins later makes the test
-    // weaker.
+    // Gives the thread time to begin waiting, which no test can observe. If the thread begins later, the test checks
+    // less but still passes.
     thread::sleep(Duration::from_millis(200));
     fs::remove_file(lock_file(&home)).unwrap();
     let second = next(&home);
@@ -86,8 +86,8 @@ fn who_waits_for_a_removed_file_waits_for_the_one_that_has_the_name() {
     assert!(third.is_named(&dir));
 }
 
-/// Promise (session): A primary whose lock was removed puts the lock back. It acknowledges nothing more, from any
-/// source, once another process has the lock.
+/// Promise (session): A PRIMARY whose lock file was removed restores it, and acknowledges nothing more, from any
+/// source, after another process has the lock.
 #[test]
 fn a_primary_without_its_lock_acknowledges_nothing() {
     for (what, take) in WAYS {
@@ -133,7 +133,7 @@ fn nothing_of_the_next_is_touched() {
     );
 }
 
-/// Each round removes the lock at another moment.
+/// Each round removes the lock file at another moment.
 #[test]
 fn what_was_acknowledged_the_next_restores() {
     for round in 0..200 {
@@ -167,7 +167,7 @@ fn once_it_was_gone_it_is_gone_for_good() {
     let elsewhere = home.outer.path().join("elsewhere");
     fs::rename(lock_file(&home), &elsewhere).unwrap();
     is_refused(journal.append(b"lost"));
-    // Another process may have been PRIMARY meanwhile, so the data of this one may be old.
+    // Another process may have been PRIMARY meanwhile, so the data of this process may be old.
     fs::rename(&elsewhere, lock_file(&home)).unwrap();
     is_refused(journal.append(b"lost"));
 }

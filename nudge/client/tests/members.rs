@@ -1,4 +1,4 @@
-//! Tests the membership in a session with real processes.
+//! Tests membership in a session with real processes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use kit::{Home, Puppet, given, obey, wait_for};
 
 mod kit;
 
-/// Is not a test: it runs the commands of a [`Puppet`].
+/// Runs the commands of a [`Puppet`] in a child process. This function is no test itself.
 #[test]
 fn puppet() {
     let Some(path) = given() else { return };
@@ -50,7 +50,7 @@ fn puppet() {
             lock = None;
             "unlocked".into()
         }
-        // Becomes the PRIMARY of a new session, or of the old one.
+        // Becomes the PRIMARY of a new session or of the old one.
         "decide" => {
             let lock = lock.as_ref().unwrap();
             let over = member.is_none() && dir.session_is_over(lock).unwrap();
@@ -96,7 +96,8 @@ fn puppet_in(home: &Home) -> Puppet {
     Puppet::start("puppet", home.dir.path())
 }
 
-/// Waits for the verdict: a process that another test starts holds a copy of every descriptor until it executes.
+/// Waits until the session is over, or until it is not. The result comes late when another test starts a process,
+/// because until that process runs its program it holds a copy of every descriptor.
 fn settles(home: &Home, over: bool) {
     wait_for("the verdict", || home.dir.session_is_over(&home.lock).unwrap() == over);
 }
@@ -140,7 +141,7 @@ fn a_killed_primary_is_followed_by_one_that_knows_all() {
     proxy.tell("join");
     for records in 1..=5 {
         primary.kill();
-        // In turns a PROXY or a newly started process becomes PRIMARY.
+        // A PROXY and a newly started process become PRIMARY in turn.
         let mut next = start();
         if records % 2 == 1 {
             std::mem::swap(&mut next, &mut proxy);
@@ -178,8 +179,8 @@ fn the_last_one_leaves_nothing_on_the_disk() {
     assert_eq!(primary.tell("lock"), "won", "the lock was released");
 }
 
-/// A PROXY may leave between the check of an ending PRIMARY and the release of its lock; then the PRIMARY or the PROXY
-/// checks once more.
+/// An ending PRIMARY checks for members and then releases its lock. If a PROXY leaves between these two steps, one of
+/// the two must check again.
 #[test]
 fn two_that_end_at_once_leave_nothing_on_the_disk() {
     let home = Home::new();
@@ -201,7 +202,7 @@ fn two_that_end_at_once_leave_nothing_on_the_disk() {
     }
 }
 
-/// On a busy machine, a process may hold the lock for long after it has checked for members.
+/// On a busy machine, a process may hold the lock for a long time after it has checked for members.
 #[test]
 fn the_last_one_waits_for_who_holds_the_lock_and_serves_nobody() {
     let home = Home::new();
@@ -215,7 +216,7 @@ fn the_last_one_waits_for_who_holds_the_lock_and_serves_nobody() {
     assert_eq!(holder.tell("alone"), "no");
     last.order("end");
     wait_for("the last one's leaving", || holder.tell("alone") == "yes");
-    // This is ten times as long as the process would try if a server ran.
+    // The wait is ten times as long as the process would try if a server ran.
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(holder.tell("unlock"), "unlocked");
     assert_eq!(last.answer(), "over");
@@ -237,7 +238,7 @@ fn a_member_that_has_not_noticed_keeps_no_stopped_session() {
     assert_eq!(primary.tell("end"), "over");
     assert!(!dir.path().join("journal").exists());
     assert_eq!(dir.read_session(), SessionState::Stopped, "for the one that still belongs to it");
-    // A new session begins meanwhile; the end of this process does not end the new session.
+    // A new session begins meanwhile, and the end of this process does not end it.
     assert_eq!(primary.tell("lock"), "won");
     assert_eq!(primary.tell("decide"), "0 records");
     assert_eq!(late.tell("end"), "not over");
@@ -249,7 +250,7 @@ fn a_member_that_has_not_noticed_keeps_no_stopped_session() {
     assert_eq!(dir.read_session(), SessionState::Unknown, "the last one removes the mark");
 }
 
-/// The lock file was removed, and the next PRIMARY holds the new one while it decides.
+/// The lock file was removed, and the next PRIMARY holds the new one while it decides whether the session continues.
 #[test]
 fn a_member_joins_again_while_another_decides() {
     let home = Home::new();
@@ -264,7 +265,8 @@ fn a_member_joins_again_while_another_decides() {
     settles(&home, false);
 }
 
-/// Many processes run at once: one wins at a time, and a joining process waits no longer than a decision takes.
+/// Many processes run at the same time. Only one has the lock at a time, and a joining process waits no longer than a
+/// decision takes.
 #[test]
 fn joining_and_deciding_do_not_block_each_other() {
     let home = Home::new();

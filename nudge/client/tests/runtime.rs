@@ -1,4 +1,4 @@
-//! The runtime directory: which files a client trusts, and which links it does not follow.
+//! Tests the runtime directory: which files a client trusts, and which links it does not follow.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,8 @@ fn one_lock() {
     let lock = dir.try_lock().unwrap().unwrap();
     assert!(dir.is_held() && dir.try_lock().unwrap().is_none());
     drop(lock);
-    // A process that another test starts holds a copy of every descriptor until it executes.
+    // The lock becomes free late when another test starts a process: until that process runs its program, it holds a
+    // copy of every descriptor.
     let deadline = Instant::now() + Duration::from_secs(5);
     while dir.try_lock().unwrap().is_none() {
         assert!(Instant::now() < deadline, "the lock is free again");
@@ -160,7 +161,7 @@ fn nothing_planted_is_followed_or_waited_for() {
         assert_eq!(refused.unwrap_err().reason(), "E_UNAVAILABLE");
     }
 
-    // The directory was opened once; a directory that replaces it later changes nothing.
+    // The directory stays open, so a directory that replaces it later has no effect.
     fs::remove_dir(&file).unwrap();
     let moved = home.path().join("moved");
     fs::rename(dir.path(), &moved).unwrap();

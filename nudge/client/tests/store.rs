@@ -1,4 +1,4 @@
-//! A store in this process, as bindings use it, and its tools.
+//! Tests a store in this process, as bindings use it, and its tools.
 
 use nudge::{Config, Context, Service};
 use nudge_client::{Store, Tools};
@@ -18,7 +18,7 @@ fn what_is_not_found_says_why() {
     assert_eq!((refused.reason(), &refused.data()["missing_context"]), ("E_NOT_FOUND", &json!([])));
     assert_eq!(refused.data()["near_misses"][0]["failed"], "branch");
     assert!(store.get("api", "build", &main).unwrap().is_none());
-    // The error is the same as that of `nudge.get_hint`.
+    // The error equals the one of `nudge.get_hint`.
     let asked = store.call("nudge.get_hint", &to_raw_value(&json!({"component": "api", "key": "build"})).unwrap());
     assert_eq!(store.find("api", "build", &Context::default()).unwrap_err(), asked.unwrap_err());
     assert_eq!(store.find("", "build", &main).unwrap_err().reason(), "E_INVALID");
@@ -77,7 +77,7 @@ fn a_tool_stands_where_the_program_says_but_for_what_the_model_says() {
         let found = get(&format!(r#"{{"component": "api", "key": "build", "context": {context}}}"#));
         assert_eq!(!found.is_error, is_found, "{context}: {}", found.text);
     }
-    // A method without a context gets none, and `bump` gets one only if the model gave one.
+    // A method that takes no context gets none. The method `bump` gets one only if the model gave one.
     assert!(!tools.call(&store, &dev, "nudge_list_components", "").is_error);
     assert!(
         !tools
@@ -99,7 +99,7 @@ fn a_refusal_of_a_tool_says_so_and_is_no_person_s() {
         error["message"].as_str().unwrap().to_owned()
     };
     assert_eq!(refused("nudge_get_hnit", "{}"), "There is no tool `nudge_get_hnit`; did you mean `nudge_get_hint`?");
-    // A name that is not in the list is not called, even if it looks like a method.
+    // A name that is not in the list is refused, even if it looks like a method.
     assert!(refused("nudge_status", "{}").starts_with("There is no tool"));
     assert!(refused("nudge.get_hint", "{}").starts_with("There is no tool"));
     for arguments in ["[]", "5", "{", "\"{}\"", "{} {}"] {
@@ -132,7 +132,7 @@ fn a_tool_is_answered_in_the_form_in_which_it_was_used() {
         answer(&json!({"type": "function_call", "call_id": "3", "name": name, "arguments": ""})),
         Some(json!({"type": "function_call_output", "call_id": "3", "output": text}))
     );
-    // The value keeps the model's order of keys and digits of numbers.
+    // The value keeps the model's key order, and the digits of its numbers.
     let data = r#"{"b":1.50,"a":[1]}"#;
     let set = format!(
         r#"{{"type":"tool_use","id":"4","name":"nudge_set_hint","input":{{"component":"a","key":"k","value":{{"type":"json","data":{data}}}}}}}"#
@@ -151,7 +151,7 @@ fn a_tool_is_answered_in_the_form_in_which_it_was_used() {
     }
 }
 
-/// Promise (bindings): The tools of a program are the methods of the table, and a refusal is an answer.
+/// Promise (bindings): A program's tools are the methods of the table, and a refusal is an answer for the model.
 #[test]
 fn tools_are_the_rows_of_the_table_in_three_forms() {
     let tools = Tools::of(&Store::new(Config::default())).unwrap();

@@ -1,4 +1,4 @@
-//! Functions that the tests of the journal and of membership share. Each test uses a part of them.
+//! Provides functions that the tests of the journal and of membership share. Each test file uses some of them.
 #![allow(dead_code)]
 
 use std::fs;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use nudge_client::{Journal, PrimaryLock, RestoredJournal, RuntimeDir};
 use tempfile::TempDir;
 
-/// The runtime directory of a test that runs again in a process of its own.
+/// The environment variable with the runtime directory of a test that runs again in its own process.
 const CHILD: &str = "NUDGE_TEST_CHILD";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A runtime directory with its lock held.
+/// A runtime directory whose lock this value holds.
 pub struct Home {
     pub outer: TempDir,
     pub dir: RuntimeDir,
@@ -52,7 +52,7 @@ impl Home {
     }
 }
 
-/// Makes a payload of a given size that differs from every other one.
+/// Makes a payload with this size. Payloads with different numbers differ.
 pub fn payload(number: usize, size: usize) -> Vec<u8> {
     let mut bytes: Vec<_> = (0..size).map(|i| u8::try_from((i * 31 + number * 17) % 251).unwrap()).collect();
     let name = number.to_le_bytes();
@@ -61,13 +61,13 @@ pub fn payload(number: usize, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the directory that [`again`] has given to this process; `None` in a first run.
+/// Returns the directory that [`again`] passed to this process; `None` in the first run.
 pub fn given() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// Makes the command that runs one test of this binary again, alone, for a directory. `before` is the command that
-/// starts it, if any.
+/// Makes a command that runs one test of this binary again, without the other tests. `dir` is its directory. `before`
+/// is a command that starts the test, such as `unshare`; it may be empty.
 pub fn again(test: &str, dir: &Path, before: &[&str]) -> Command {
     let this = std::env::current_exe().unwrap();
     let mut command = match before {
@@ -82,7 +82,7 @@ pub fn again(test: &str, dir: &Path, before: &[&str]) -> Command {
     command
 }
 
-/// Runs a test again and expects it to succeed.
+/// Runs the test again, and expects it to succeed.
 pub fn run_again(mut command: Command) {
     let output = command.output().unwrap();
     let said = text(&output.stdout);
@@ -93,7 +93,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns true when a probe succeeds; otherwise prints which test is skipped.
+/// Returns true when the probing command succeeds. Otherwise prints which test is skipped.
 pub fn can(what: &str, command: &mut Command) -> bool {
     let done = command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success());
     if !done {
@@ -110,10 +110,10 @@ pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A child process that carries out one command per line and answers each with a line.
+/// A child process that runs one command for each line, and answers with a line.
 pub struct Puppet {
     child: Child,
-    /// `None` once no more commands follow.
+    /// The standard input of the process; `None` after the last command.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
@@ -137,19 +137,19 @@ impl Puppet {
         writeln!(self.stdin.as_ref().unwrap(), "{order}").unwrap();
     }
 
-    /// Reads the next line that is meant for the test.
+    /// Reads the next line that the child's command has printed.
     pub fn answer(&mut self) -> String {
         loop {
             let mut line = String::new();
             assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the process has ended");
-            // The test harness prints the test's name before the first answer.
+            // On the first line, the test harness prints the test's name before the answer.
             if let Some((_, said)) = line.split_once("puppet: ") {
                 return said.trim_end().to_owned();
             }
         }
     }
 
-    /// Kills the process without a chance to clean up, like `kill -9`.
+    /// Kills the process as `kill -9` does, so that it cannot clean up.
     pub fn kill(self) {
         drop(self);
     }
@@ -168,7 +168,7 @@ impl Drop for Puppet {
     }
 }
 
-/// Carries out commands in the child process until its stdin ends.
+/// Runs commands in the child process until its standard input ends.
 pub fn obey(mut obey: impl FnMut(&str) -> String) {
     println!("puppet: here");
     for order in std::io::stdin().lines().map_while(Result::ok) {
@@ -176,8 +176,8 @@ pub fn obey(mut obey: impl FnMut(&str) -> String) {
     }
 }
 
-/// Returns the folder of a small file system, on which the test `name` runs again. Returns `None` in the first run,
-/// which waits for the second, and when no such file system can be made.
+/// Returns the folder of a small file system on which the test `name` runs. In the first run, starts the test again,
+/// waits for it, and returns `None`. Also returns `None` when no such file system can be made.
 #[allow(dead_code)]
 pub fn small_disk(name: &str, size: &str) -> Option<PathBuf> {
     let path = given();

@@ -1,4 +1,4 @@
-//! A server for tests: it holds the real lock, and sends prepared answers.
+//! Provides a server for tests. It holds the real lock, and sends prepared answers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -12,17 +12,17 @@ use nudge_client::{PrimaryLock, RuntimeDir, ServerFile, SessionFile};
 #[derive(Debug, Clone, Copy)]
 pub enum CannedReply {
     Text(u16, &'static str),
-    /// Answers after this time.
+    /// Answers after a delay.
     Late(Duration, &'static str),
-    /// Answers and closes the connection.
+    /// Answers, and then closes the connection.
     Last(&'static str),
-    /// Closes the connection without an answer.
+    /// Closes the connection and sends nothing.
     Nothing,
-    /// Closes the connection in the middle of the answer.
+    /// Closes the connection after a part of the answer.
     Part,
 }
 
-/// Holds answers back until a test opens the gate.
+/// Makes answers wait until a test opens the gate.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -45,7 +45,7 @@ impl Gate {
 
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The number of the request's connection, counted from 0.
+    /// The number of the connection on which the request came, counted from 0.
     pub connection: usize,
     pub line: String,
     headers: Vec<(String, String)>,
@@ -67,7 +67,7 @@ struct Inner {
     seen: Mutex<Vec<Request>>,
     open: Mutex<Vec<TcpStream>>,
     closed: AtomicBool,
-    /// The number of connections that have ended; the client's system knows of their end.
+    /// The number of connections that have ended. The client's system has noticed their end.
     over: AtomicUsize,
     respond: Respond,
 }
@@ -76,7 +76,8 @@ struct Inner {
 pub struct Server(Arc<Inner>);
 
 impl Server {
-    /// Wins the lock as soon as it is free, and writes `server.pid`. `respond` gets the number of earlier requests.
+    /// Takes the lock as soon as it is free, and writes `server.pid`. `respond` gets the request and the number of
+    /// earlier requests.
     pub fn start(dir: &RuntimeDir, respond: impl Fn(usize, &Request) -> CannedReply + Send + Sync + 'static) -> Self {
         let deadline = Instant::now() + Duration::from_secs(5);
         let lock = loop {
@@ -117,7 +118,7 @@ impl Server {
         self.0.dir.write_session(self.0.lock.lock().unwrap().as_ref().unwrap(), session).unwrap();
     }
 
-    /// Ends as a process that dies: the system closes its connections and releases its lock.
+    /// Ends like a process that dies: its connections close and its lock is released.
     pub fn die(&self) {
         self.stop_accepting();
         for stream in self.0.open.lock().unwrap().drain(..) {
@@ -126,7 +127,7 @@ impl Server {
         self.unlock();
     }
 
-    /// Ends as a server that leaves in order.
+    /// Ends like a server that stops in order.
     pub fn leave(&self) {
         if let Some(lock) = &*self.0.lock.lock().unwrap() {
             self.0.dir.remove_server_file(lock).unwrap();
@@ -134,7 +135,7 @@ impl Server {
         self.die();
     }
 
-    /// Waits until `count` requests have come.
+    /// Waits until the server has received `count` requests.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) {
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -159,7 +160,7 @@ impl Server {
 
     pub fn stop_accepting(&self) {
         if !self.0.closed.swap(true, Ordering::SeqCst) {
-            // This connection wakes the thread that accepts.
+            // Wakes the thread that accepts connections.
             drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)));
             while TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)).is_ok() {}
         }
@@ -177,7 +178,7 @@ impl Inner {
             self.open.lock().unwrap().push(stream.try_clone().unwrap());
             let inner = Arc::clone(&self);
             thread::spawn(move || {
-                // A connection that a client breaks off is no failure.
+                // An error is ignored, because a client may close its connection at any time.
                 let _ = inner.serve(connection, &stream);
                 let _ = stream.shutdown(Shutdown::Both);
                 inner.over.fetch_add(1, Ordering::SeqCst);
