@@ -185,8 +185,7 @@ fn a_session_that_is_off_or_denied_or_the_engines_own_is_never_noted() {
         assert_eq!(user.hook(&json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": user.path("work"), "source": "startup"})), "");
         assert!(user.jobs().is_empty() && !user.path("data/capture/s-1.json").exists());
     }
-    // The model's command itself ends a session. Capturing that session would start the model again, and so without
-    // end.
+    // The model's command itself ends a session. Its capture would start the model again, and this would never end.
     let user = User::new();
     let inner = user.path("inner.json");
     fs::write(&inner, user.end("inner", &user.session("inner")).to_string()).unwrap();

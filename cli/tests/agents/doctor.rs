@@ -296,7 +296,7 @@ fn a_hook_that_tells_nothing_or_something_else_proves_nothing() {
             assert_eq!(fix, format!("nudge init {client}"));
         }
     }
-    // Two handlers with different commands: the doctor takes only one of them for Nudge's.
+    // Two handlers have different commands, so the doctor takes only one of them for Nudge's hook.
     let hook = home.path("bin/hooks/nudge");
     home.change(".claude/settings.json", |settings| {
         settings["hooks"]["SessionStart"][0]["hooks"][0]["command"] = json!(BINARY);
@@ -379,7 +379,7 @@ fn codex_passes_a_session_on_only_when_told_to() {
     // The same advice corrects an entry with another value.
     home.write(".codex/config.toml", &(whole.clone() + "env = { NUDGE_RUNTIME_DIR = \"/elsewhere\" }\n"));
     assert!(home.report(&["codex"]).fails("codex", "proof").1.contains(&line));
-    // The client withholds only a variable that is set.
+    // Without the variable, Codex has nothing to withhold, so the check passes.
     home.write(".codex/config.toml", &whole);
     let mut command = home.command(&["doctor", "codex"]);
     command.env_remove("NUDGE_RUNTIME_DIR").env("XDG_RUNTIME_DIR", home.path("tmp"));

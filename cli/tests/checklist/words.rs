@@ -72,8 +72,8 @@ fn row_15_nothing_stored_steers_a_terminal() {
         let text = run(&["set", UNSEEN, key, HOSTILE, "--tags", UNSEEN]);
         // Ignores the line about the replaced hint, which shows only a part of the value.
         let (stored, _) = text.split_once("  replaced: ").unwrap_or((&text, ""));
-        // The rest of the text has the component, the key and the tag, and once more the component in the line about a
-        // start.
+        // The rest of the text has the component, the key and the tag. The line about the start of a session has the
+        // component once more.
         assert_eq!(stored.matches(SEEN).count(), 4, "{text}");
     }
     assert_eq!(run(&["query"]).matches(&format!("{SEEN}/")).count(), keys.len());
@@ -86,7 +86,7 @@ fn row_15_nothing_stored_steers_a_terminal() {
     assert!(run(&["undo"]).contains(SEEN));
 }
 
-/// Reasons, errors, and the rows of hints that do not match repeat the texts of scopes.
+/// The texts of scopes also appear in reasons, in errors, and in the rows of hints that do not match.
 #[test]
 fn row_15_nor_do_reasons_and_errors() {
     let home = home();

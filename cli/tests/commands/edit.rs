@@ -35,7 +35,7 @@ fn temp(serve: &Serve) -> PathBuf {
     serve.runtime.with_file_name("temp")
 }
 
-/// Runs an edit. Asserts that the command leaves a text behind exactly if its message names the file.
+/// Runs an edit. Asserts that the command leaves a text behind if, and only if, its message names the file.
 fn edit(serve: &Serve, args: &[&str], script: &str) -> Output {
     let out = command(serve, args, script).output().unwrap();
     let kept = String::from_utf8_lossy(&out.stderr).contains("your text is in ");

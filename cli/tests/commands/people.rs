@@ -85,7 +85,7 @@ fn many_hints_are_listed_by_component() {
 fn times_are_those_of_the_zone_and_json_is_utc() {
     let home = home();
     let serve = Serve::start(&home.path().join("run"));
-    // One hint expires in a winter, the other in a summer.
+    // The first hint expires in a winter, the second in a summer.
     let hint = |set: &str| json!({"value": "v", "meta": {"ttl": "P3650D"}, "version": 1, "updated_at": set});
     let hints = json!({"winter": hint("2026-01-17T12:00:00Z"), "summer": hint("2026-07-17T12:00:00Z")});
     import(&serve, &json!({"a": {"hints": hints}}));

@@ -200,7 +200,7 @@ fn other_shells_take_their_scripts() {
         let out = nudge(&serve.runtime, &["completions", shell]).output().unwrap();
         let script = String::from_utf8(out.stdout).unwrap();
         assert!(out.status.success() && script.contains("NUDGE_COMPLETE"), "{shell}: {script}");
-        // The script finds `nudge` by PATH, not by its present path.
+        // The script calls `nudge` by its name, not by the path of this binary.
         assert!(!script.contains(env!("CARGO_BIN_EXE_nudge")), "{shell}: {script}");
     }
     if has("zsh") {

@@ -71,7 +71,7 @@ pub fn advice(fault: &str) -> &'static str {
     }
 }
 
-/// Asserts that a text is one line and no panic.
+/// Asserts that a text is one line, and not the message of a panic.
 #[track_caller]
 pub fn assert_sentence(said: &str, what: &str) {
     let said = said.trim_end();

@@ -29,7 +29,8 @@ impl Raw {
         Self { dir, kept: None, patience: Duration::from_secs(2), long: LONG }
     }
 
-    /// Sends a call again until an answer comes, each time with the same key. `E_UNAVAILABLE` is no answer.
+    /// Sends a call again until an answer comes, each time with the same key. After `E_UNAVAILABLE` it also tries
+    /// again.
     pub fn call(&mut self, method: &str, params: &Value, key: Option<&str>) -> Result<Value, Failure> {
         let deadline = Instant::now() + self.long;
         loop {

@@ -195,7 +195,7 @@ pub fn run(mut command: Command, patience: Duration) -> Output {
     Output { status, stdout, stderr }
 }
 
-/// Returns those of the processes that listen on a port now; `None` if the system does not report it.
+/// Returns the processes among `pids` that listen on a port now; `None` if the system does not report it.
 pub fn listening(pids: &[u32]) -> Option<Vec<u32>> {
     let table = fs::read_to_string("/proc/net/tcp").ok()?;
     let listening: BTreeSet<_> = table
@@ -212,8 +212,7 @@ pub fn listening(pids: &[u32]) -> Option<Vec<u32>> {
     Some(pids.iter().copied().filter(listens).collect())
 }
 
-/// Returns those of the processes that hold an exclusive lock on the file, as the kernel reports; `None` if it does
-/// not.
+/// Returns the processes among `pids` that hold an exclusive lock on the file; `None` if the kernel does not report it.
 pub fn holders(pids: &[u32], lock: &Path) -> Option<Vec<u32>> {
     let inode = fs::metadata(lock).ok()?.ino();
     let marks = [" WRITE ".to_owned(), format!(":{inode} ")];

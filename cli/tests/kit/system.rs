@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The user id of `nobody`, who plays another user of the machine.
+/// The user id of the account `nobody`, which plays another user of the machine.
 #[cfg(unix)]
 pub const STRANGER: u32 = 65_534;
 

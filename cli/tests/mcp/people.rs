@@ -64,8 +64,8 @@ fn check(tool: Tool<'_>, person: Person<'_>) {
     assert_eq!((&listed["what"], &listed["count"]), (&json!("replaced"), &json!(1)), "{listed}");
     assert_eq!(listed["hints"][0]["value"], "make api");
 
-    // The agent replaces its own hint, which is no loss of a person's. One undo restores the person's hint over all
-    // changes of the agent.
+    // The agent replaces its own hint, so no further hint of a person is remembered. One undo restores the person's
+    // hint, whatever the agent has changed since.
     let again = tool("nudge_set_hint", hint("make -j9 api", &json!({}))).unwrap();
     assert_eq!((&again["previous"]["value"], &again["note"]), (&json!("make -j8 api"), &Value::Null), "{again}");
     let undone = person("nudge.undo", json!({"id": id})).unwrap();

@@ -153,8 +153,8 @@ fn a_file_of_a_command_is_whole_or_as_it_was() {
             let output = run(lab.command(beneath, args), LONG);
             lab.disarm();
             if output.status.success() {
-                // Only a failed flush (fault `f`) may go unnoticed: the file is complete, and a crash of the machine
-                // alone could lose it.
+                // Only a failed flush (fault `f`) may go unnoticed: the file is complete, and only a crash of the
+                // machine could lose it.
                 assert_eq!(fault, "f", "{what}: {output:?}");
                 assert!(self::records(&lab) != records || lab.files() != files, "{what}: nothing was written");
             } else {
@@ -181,8 +181,8 @@ fn a_file_of_a_command_is_whole_or_as_it_was() {
     }
 }
 
-/// Returns true for the database of records and its backups. The test compares the titles of records in place of these
-/// bytes.
+/// Returns true for the database of records and its backups. Their bytes may change, so the test compares the titles of
+/// the records.
 fn of_records(path: &Path) -> bool {
     path.ends_with("records.db") || path.parent().is_some_and(|folder| folder.ends_with("backups"))
 }

@@ -164,7 +164,7 @@ impl Play {
         }
     }
 
-    /// Kills an agent and starts another one. With some luck, this or the other agent runs a call at that moment.
+    /// Kills an agent and starts another one. In some cases this or the other agent runs a call at that moment.
     fn kill(&mut self) {
         let primary = self.primary();
         let other = self.session.agents.iter().find(|agent| agent.pid != primary.pid).map(Arc::clone);

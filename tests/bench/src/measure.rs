@@ -82,7 +82,7 @@ fn threads_ns(process: &str, is_counted: impl Fn(&OsStr) -> bool) -> Option<f64>
     Some(ns.sum())
 }
 
-/// One side of a comparison. A call does the work as many times as its argument says.
+/// A side of a comparison. A call does the work as many times as its argument says.
 pub type Work<'a> = Box<dyn FnMut(usize) + 'a>;
 
 /// Makes a side from a closure that does the work once. `step` is the number of the work, counted over all calls.

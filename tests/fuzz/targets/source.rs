@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use nudge_code_index::{CodeIndex, extract};
 
-/// One file name for each language.
+/// File names, one for each language.
 const FILES: [&str; 12] = [
     "tests/test_a.py",
     "src/lib.rs",

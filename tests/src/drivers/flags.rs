@@ -1,5 +1,5 @@
 //! Expresses params as command-line arguments, if this loses nothing.
-// Of two nested options, the outer `None` means "cannot be expressed", and the inner `None` means "not given".
+// In two nested options, the outer `None` means "cannot be expressed", and the inner `None` means "not given".
 #![allow(clippy::option_option)]
 
 use crate::json::Json;

@@ -319,7 +319,7 @@ fn pipes_devices_and_huge_files_among_settings_are_refused() {
         let output = doctor.current_dir(home.path("work")).stdin(std::process::Stdio::null()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout);
         assert!(told.contains(said), "{odd}: {output:?}");
-        // The record of `nudge init` may also be such a file.
+        // The record of `nudge init` may also be a pipe, a device or a huge file.
         fs::create_dir_all(home.path(".local/state/nudge")).unwrap();
         fs::rename(&path, home.path(".local/state/nudge/init.json")).unwrap();
         let output = home.command(&["--undo", "--yes"]).output().unwrap();

@@ -1,4 +1,5 @@
-//! Tests notifications: a client that subscribed to changes hears of changes by other callers, also after a promotion.
+//! Tests notifications: a client that subscribed to changes is notified of changes by other callers, also after a
+//! promotion.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
