@@ -19,8 +19,8 @@ pub struct Case {
     /// The configuration of the store.
     #[serde(default)]
     pub config: Config,
-    /// The source of the case if it is not the hints, or `session`. Such a case runs on a session. `folder` is then a
-    /// saved text: the path of a new empty folder.
+    /// The source that the case tests, if that is not the hints, or the word `session`. Such a case runs on a session,
+    /// and the saved text `folder` is the path of a new empty folder.
     #[serde(default)]
     pub needs: Option<String>,
     /// The steps, in order.

@@ -127,7 +127,8 @@ impl Model for Protocol {
             Property::always("somebody can always become PRIMARY", |protocol: &Protocol, world: &World| {
                 recovers(protocol, *world)
             }),
-            // These properties show that the states exist. Otherwise the properties above would be true without a test.
+            // These properties show that the states exist. Otherwise the properties above could be true only because
+            // such states never occur.
             Property::sometimes("a promoted PROXY has an acknowledged write", |_, world: &World| {
                 world.server_file.is_none()
                     && world.processes.iter().any(|process| process.at == At::Ready && process.store & world.owed != 0)

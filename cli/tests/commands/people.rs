@@ -160,7 +160,7 @@ fn a_value_that_did_not_come_is_none() {
         assert_eq!(refused.status.code(), Some(2), "{text:?}");
         assert!(sentence(&refused).contains("Nothing came in on stdin"), "{text:?}");
     }
-    // An empty argument is a valid value, and a note points it out.
+    // An empty argument is a valid value. A note tells the user that the value is empty.
     let empty = nudge(&serve.runtime, &["set", "a", "k", ""]).output().unwrap();
     assert!(empty.status.success(), "{empty:?}");
     assert_eq!(String::from_utf8_lossy(&empty.stderr), "nudge: the value is empty; `nudge delete` takes a hint away\n");

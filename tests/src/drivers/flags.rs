@@ -152,7 +152,7 @@ fn set(fields: &mut Fields, written: &str, line: &mut Line) -> Option<()> {
     line.flag("priority", meta.count("priority")?);
     line.flag("confidence", meta.number("confidence")?);
     let ttl = meta.text("ttl")?;
-    // The command line accepts forms of a ttl that the methods refuse, such as `2h`.
+    // The command line accepts more forms of a ttl than the methods.
     let is_wire = |ttl: &String| !ttl.trim_start().starts_with(|c: char| c.is_ascii_digit());
     line.flag("ttl", Some(ttl).filter(|ttl| ttl.as_ref().is_none_or(is_wire))?);
     match meta.text("sensitivity")?.as_deref() {

@@ -292,7 +292,7 @@ impl Protocol {
     }
 }
 
-/// Returns the last step of a process. Only if a thread of the process may still act, the exit takes a step of its own.
+/// Returns the last step of a process. The exit is a separate step only if a thread of the process may still act.
 fn exit(process: Process) -> At {
     if process.line == At::Off { At::Off } else { At::Exiting }
 }

@@ -74,7 +74,8 @@ fn what_is_refused_is_not_written() {
     assert!(done && said.contains("Gemini CLI: ready") && said.contains("Hints end with the last agent"), "{said}");
     assert_eq!(home.json(".gemini/settings.json")["mcpServers"]["nudge"].get("trust"), None);
     assert!(!home.path(".config/nudge").exists());
-    // The next run asks only these questions, and the first of them has no consent before it.
+    // The next run asks only these questions. The user has agreed to no change before the first one, so its default
+    // answer is no.
     let first = "Let Gemini CLI use Nudge's tools without asking? [y/N]";
     let (done, said) = home.asked(&["gemini"], &[(first, "y\n"), (answers[2].0, "\n"), (answers[3].0, "y\n")]);
     assert!(done && !said.contains(answers[0].0), "{said}");

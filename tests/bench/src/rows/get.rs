@@ -9,7 +9,7 @@ use crate::measure::{interleave, work};
 use crate::peers::lookup::{self, BareMap, Choosing, Variant};
 use crate::table::{Line, Scale, versus};
 
-/// The number of keys that one agent looks up in turn. They lie all over the store.
+/// The number of keys that one agent looks up in turn. They are spread over the whole store.
 const ASKED: usize = 64;
 
 /// The names in the store, in random order. The first [`ASKED`] names are looked up.

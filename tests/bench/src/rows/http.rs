@@ -59,7 +59,7 @@ impl Client {
     }
 }
 
-/// Returns the length of a whole answer, of which `answer` is the beginning. Returns `None` until the headers are
+/// Returns the length of the whole answer. `answer` has the bytes so far. Returns `None` until the headers are
 /// complete.
 fn whole(answer: &[u8]) -> Option<usize> {
     let head = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
