@@ -1,5 +1,5 @@
-//! Copies stdin to stdout, and replaces each line that looks like a credential by the rule that matched: `cargo run -p
-//! nudge-secrets --example redact <build.log`.
+//! Copies stdin to stdout, and replaces each line that looks like a credential by the name of the rule that matched:
+//! `cargo run -p nudge-secrets --example redact <build.log`.
 
 use std::io::{self, Read as _, Write as _};
 

@@ -1,5 +1,5 @@
-//! Finds secrets in `name = value`, `name: value`, `"name": "value"`, `<name>value</name>`, headers and the like. The
-//! name causes a suspicion; the value decides.
+//! Finds secrets in assignments: `name = value`, `name: value`, `"name": "value"`, `<name>value</name>`, headers and
+//! similar forms. The name raises a suspicion, and the value decides.
 
 use super::classify::{
     CharMix, is_passwordish, is_placeholder, is_random, is_reference, is_spaced_code, is_uuid, is_wordlike,
@@ -11,18 +11,18 @@ use super::names::{NamePromise, is_carrier, is_namer, judge_name};
 use super::read::{WrittenValue, ceil_boundary, find_separator, name_before, value_after};
 use super::verdict::{has_brackets, is_noise, is_public_token, is_secret};
 
-/// The most bytes of a value that are read.
+/// Largest number of bytes that are read of a value.
 const VALUE_LIMIT: usize = 256;
-/// The most values of a text that are read at full length.
+/// Number of values in a text that are read at full length.
 const MANY: usize = 256;
 
-/// Finds an assignment of a literal to a secret-looking name.
+/// Finds a literal that is assigned to a name of a secret.
 pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
-    // The name in `name: X` or `key="X"`, which waits for its `value: Y`.
+    // The name in `name: X` or `key="X"`. A field `value: Y` that follows has the value for this name.
     let mut announced: Option<&str> = None;
     let mut judged = 0;
-    // A cache for repeated names and assignments, which get the same answer again.
+    // Caches the results for the last name and the last assignment, because texts repeat them.
     let mut last_name = ("", NamePromise::None, false);
     let mut last_judged = (0, "", "");
     for (i, &b) in bytes.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
         if promised == NamePromise::None && !is_note && !namer {
             continue;
         }
-        // In a text with very many candidates, only the beginnings of later values are read.
+        // In a text with very many candidates, only the beginnings of the later values are read.
         judged += 1;
         let limit = if judged > MANY { VALUE_LIMIT / 8 } else { VALUE_LIMIT };
         let value = value_after(text, i + 1, b, limit);
@@ -57,7 +57,7 @@ pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
             continue;
         }
         last_judged = (b, full, value.line);
-        // The form is "password for staging: X".
+        // Matches the form "password for staging: X".
         if is_note && is_noted_password(&value) {
             return Some("secret-assignment");
         }
@@ -68,7 +68,7 @@ pub(super) fn find_assignment(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Returns true when the words before the colon at `i` describe a password for something.
+/// Returns true when the words before the colon at byte `i` say what a password is for.
 fn is_described(bytes: &[u8], i: usize) -> bool {
     const TERMS: [&str; 5] = ["password ", "passwd ", "passphrase ", "api key ", "token "];
     const LINKS: [&str; 6] = ["for", "of ", "on ", "to ", "in ", "is "];
@@ -84,7 +84,8 @@ fn is_described(bytes: &[u8], i: usize) -> bool {
     })
 }
 
-/// Returns true for a password that is noted in prose: digits or marks among the letters, without blanks.
+/// Returns true for a password that a person has noted in prose: letters with digits or punctuation among them, without
+/// blanks.
 fn is_noted_password(value: &WrittenValue<'_>) -> bool {
     let bytes = value.long.as_bytes();
     if bytes.len() < 6 || !bytes.iter().any(u8::is_ascii_digit) {
@@ -96,7 +97,7 @@ fn is_noted_password(value: &WrittenValue<'_>) -> bool {
         && !value.long.contains(['/', '('])
 }
 
-/// Judges the value at separator `b` (byte `i`) for `name`.
+/// Judges the value after the separator `b` at byte `i`. `promised` is the kind of secret that the name suggests.
 fn judge_value(
     promised: NamePromise,
     name: &[u8],
@@ -116,10 +117,10 @@ fn judge_value(
         _ if b == b'>' => element_text(text, i, name.len())
             .is_some_and(|inner| is_secret(promised, inner, false))
             .then_some("secret-assignment"),
-        // A colon without a blank after it, as in `group:artifact`, belongs neither to YAML nor to JSON.
+        // A colon without a blank after it, as in `group:artifact`, is neither YAML nor JSON.
         _ if b == b':' && !value.quoted && text.as_bytes().get(i + 1).is_some_and(|b| !b.is_ascii_whitespace()) => {
             let value = value.text.split(':').next().unwrap_or("");
-            // The form is `image:tag@sha256:…`.
+            // Matches the form `image:tag@sha256:…`.
             if value.contains("@sha") {
                 return None;
             }
@@ -148,8 +149,8 @@ fn judge_value(
     }
 }
 
-/// Returns true for the value of `?key=X`. It may be shorter than elsewhere, because ordinary parameters of a page
-/// rarely look random.
+/// Returns true when `X` in `?key=X` looks like a secret. Such an `X` may be shorter than other values, because
+/// ordinary parameters of a page rarely look random.
 fn is_query_key(value: &str) -> bool {
     is_random(value, 12)
         && value.bytes().any(|b| b.is_ascii_digit())
@@ -159,22 +160,22 @@ fn is_query_key(value: &str) -> bool {
         && !is_placeholder(value)
 }
 
-/// Returns true when the quoted name before the comma at `i` is the first item in its brackets, or an option. In a
-/// longer list the text after a name is only the next item.
+/// Returns true when the quoted name before the comma at byte `i` is the first item in its brackets, or is an option.
+/// In a longer list, the text after a name is only the next item.
 fn opens_list(bytes: &[u8], i: usize, name: usize) -> bool {
     let quote = i.saturating_sub(name + 2);
     let before = bytes[..quote].iter().rev().find(|b| **b != b' ');
     bytes.get(quote + 1) == Some(&b'-') || before.is_none_or(|b| matches!(b, b'(' | b'[' | b'{' | b'='))
 }
 
-/// Returns true for a secret in `("NAME", "value")`. It is stricter than for an assignment, because lists of names look
-/// the same.
+/// Returns true for a secret in `("NAME", "value")`. The check is stricter than for an assignment, because a list of
+/// names has the same form.
 fn is_listed_secret(promised: NamePromise, value: &str) -> bool {
     let mix = CharMix::from_bytes(value.as_bytes());
     promised >= NamePromise::Token && (mix.digit >= 2 || mix.symbol >= 4) && is_secret(promised, value, false)
 }
 
-/// Returns the text of `<name>text</`, for the `>` at byte `i`.
+/// Returns the text between `<name>` and `</`, for a `>` at byte `i`.
 fn element_text(text: &str, i: usize, name: usize) -> Option<&str> {
     if i <= name || !matches!(text.as_bytes()[i - name - 1], b'<' | b':') {
         return None;
@@ -192,7 +193,7 @@ fn is_phrase(line: &str) -> bool {
     good >= 12 && good == words.count() && line.split(' ').any(|w| is_wordlike(w.as_bytes()))
 }
 
-/// Returns true when the whole value of a key is a literal secret.
+/// Returns true when `value`, the whole value of a key, is a literal secret.
 pub(super) fn names_literal(promised: NamePromise, value: &str) -> bool {
     match promised {
         NamePromise::Cookie => cookie_credential(value),

@@ -1,12 +1,13 @@
-//! Judges a single value: it is a reference, a placeholder, plain words, or something that could be a credential. Every
-//! function here reads each byte a fixed number of times, and allocates at most a short value.
+//! Judges a single value: it may be a reference, a placeholder, plain words, or a possible credential. Each function
+//! reads each byte a fixed number of times, and allocates at most a short value.
 
 use super::names::WordSet;
 use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
 use std::sync::LazyLock;
 
-/// Letter pairs that are common inside English words and identifiers: bit `b` of row `a` is set when `b` often follows
-/// `a`. About 93 % of the pairs in words of technical text are common, against 40 % in random letters.
+/// Letter pairs that are common inside English words and identifiers. Bit `b` of row `a` is set when letter `b` often
+/// follows letter `a`. About 93 % of the pairs in technical words are common, but only 40 % of the pairs in random
+/// letters.
 #[rustfmt::skip]
 const COMMON_PAIRS: [u32; 26] = [
     0x013e_bd6f, 0x0016_4917, 0x001e_5d9d, 0x0016_493f, 0x01ee_b97f, 0x001e_4939, 0x0016_6991, 0x001a_4111,
@@ -15,8 +16,7 @@ const COMMON_PAIRS: [u32; 26] = [
     0x0004_a000, 0x0000_0010,
 ];
 
-/// Values that people write in the place of a secret. Values are compared in lower case, with only their letters and
-/// digits.
+/// Values that people write instead of a secret. A value is compared in lower case, and only by its letters and digits.
 const PLACEHOLDERS: &str = "\
     password passwd passwort pass passw0rd p4ssw0rd password1 password123 pass123 pwd pw secret secret123 \
     secretkey secrettoken mysecret mysecretkey mypassword mysecretpassword mypass mytoken token token123 apikey \
@@ -28,7 +28,8 @@ const PLACEHOLDERS: &str = "\
     hidden removed secretvalue empty unset 123 1234 12345 123456 1234567 12345678 123456789 1234567890 abc \
     abc123 abcdef qwerty letmein insertyourtokenhere pat bearer basic xoauth2";
 
-/// The beginnings of placeholders that are not fixed words, and the words that mark a placeholder at any position.
+/// Beginnings of placeholders that are not fixed words. The second list has words that show a placeholder at any
+/// position.
 #[rustfmt::skip]
 const PLACEHOLDER_STARTS: &[&str] = &[
     "your", "<your", "my-", "insert", "replace", "enter", "put-", "put_", "add-your", "changeme", "change-me",
@@ -46,7 +47,7 @@ const PLACEHOLDER_PARTS: &[&str] = &[
 static PARTS: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(PLACEHOLDER_PARTS).ok());
 
-/// The beginnings of a value that only refers to a secret (compared in lower case).
+/// Beginnings of a value that refers to a secret but does not contain it. A value is compared in lower case.
 #[rustfmt::skip]
 const REFERENCE_STARTS: &[&str] = &[
     "${", "$(", "$[", "$<", "{{", "{%", "<%", "#{", "@{", "%{", "%(", "`", "op://", "vault:", "vault://",
@@ -67,7 +68,7 @@ const REFERENCE_STARTS: &[&str] = &[
 static PLACEHOLDER_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| PLACEHOLDERS.split_ascii_whitespace().map(str::as_bytes).collect());
 
-/// An automaton over fixed beginnings, for [`starts_with_any`].
+/// An automaton that finds one of several fixed beginnings ([`starts_with_any`]).
 type Starts = LazyLock<Option<AhoCorasick>>;
 
 static REFERENCES: Starts = LazyLock::new(|| compile_anchored(REFERENCE_STARTS));
@@ -82,7 +83,7 @@ fn starts_with_any(starts: &Starts, bytes: &[u8]) -> bool {
     starts.as_ref().is_some_and(|automaton| automaton.find(input).is_some())
 }
 
-/// Returns true when the value refers to a secret that is stored elsewhere.
+/// Returns true when the value refers to a secret that is stored in another place.
 pub(super) fn is_reference(value: &str) -> bool {
     let bytes = value.as_bytes();
     let Some(&first) = bytes.first() else {
@@ -102,7 +103,7 @@ pub(super) fn is_reference(value: &str) -> bool {
     }
 }
 
-/// Returns true for `$NAME`, `$1`, `$env:NAME`, `$obj.field` and `$obj->field`; `rest` is the text after the `$`.
+/// Returns true for `$NAME`, `$1`, `$env:NAME`, `$obj.field` and `$obj->field`. `rest` is the text after the `$`.
 fn is_variable(rest: &[u8]) -> bool {
     let name = rest.iter().take_while(|b| is_word_byte(b)).count();
     match (name, rest.get(name)) {
@@ -197,12 +198,12 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || is_shouted_name(bytes)
 }
 
-/// Returns true for a key of a payment provider's test mode: such keys may be shared, because they move no money.
+/// Returns true for a key of a payment provider's test mode. Such a key may be public, because it moves no money.
 pub(super) fn is_test_key(value: &str) -> bool {
     ["sk_test_", "rk_test_"].iter().any(|start| value.starts_with(start))
 }
 
-/// Returns true when the value contains `<name>`.
+/// Returns true when the value contains a name in angle brackets, such as `<name>`.
 fn has_angle_name(value: &str) -> bool {
     value.split('<').skip(1).any(|rest| {
         rest.split_once('>').is_some_and(|(name, _)| {
@@ -211,7 +212,7 @@ fn has_angle_name(value: &str) -> bool {
     })
 }
 
-/// Returns true for `MYTOKEN1` or `API-KEY`: capitals that name the value.
+/// Returns true for a value in capitals that only names a secret, such as `MYTOKEN1` or `API-KEY`.
 fn is_shouted_name(bytes: &[u8]) -> bool {
     let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
     let shouted =
@@ -220,7 +221,7 @@ fn is_shouted_name(bytes: &[u8]) -> bool {
         && [&b"TOKEN"[..], b"PASS", b"SECRET", b"KEY"].iter().any(|word| bytes.windows(word.len()).any(|w| w == *word))
 }
 
-/// Counts how often a letter and a digit are neighbours.
+/// Counts the positions at which a letter and a digit are neighbours.
 pub(super) fn digit_changes(bytes: &[u8]) -> usize {
     let change = |a: u8, b: u8| {
         (a.is_ascii_digit() && b.is_ascii_alphabetic()) || (a.is_ascii_alphabetic() && b.is_ascii_digit())
@@ -228,7 +229,7 @@ pub(super) fn digit_changes(bytes: &[u8]) -> usize {
     bytes.windows(2).filter(|w| change(w[0], w[1])).count()
 }
 
-/// Counts how often a letter has another case than the letter before it.
+/// Counts the positions at which two neighbouring letters differ in case.
 pub(super) fn case_changes(bytes: &[u8]) -> usize {
     let change = |a: u8, b: u8| {
         a.is_ascii_alphabetic() && b.is_ascii_alphabetic() && a.is_ascii_uppercase() != b.is_ascii_uppercase()
@@ -236,7 +237,7 @@ pub(super) fn case_changes(bytes: &[u8]) -> usize {
     bytes.windows(2).filter(|w| change(w[0], w[1])).count()
 }
 
-/// Counts the different bytes, up to `stop`.
+/// Counts the different bytes. The count ends at `stop`.
 pub(super) fn count_distinct(bytes: &[u8], stop: usize) -> usize {
     let mut seen = [false; 256];
     let mut count = 0;
@@ -252,11 +253,11 @@ pub(super) fn count_distinct(bytes: &[u8], stop: usize) -> usize {
     count
 }
 
-/// Returns the percentage of letters and digits that are in word-like runs of at least three letters. Runs end at a
-/// change of case and at every other character.
+/// Returns the percentage of letters and digits that belong to word-like runs of at least three letters. A run ends at
+/// a change of case, and at any character that is no letter.
 pub(super) fn wordy_share(bytes: &[u8]) -> usize {
     let (mut wordy, mut total) = (0, 0);
-    // The present run: its length, its number of common pairs, and whether its last pair is common.
+    // The run so far: its length, its number of common pairs, and 1 if its last pair is common.
     let (mut length, mut common, mut last) = (0, 0, 0);
     let mut previous = b' ';
     for &b in bytes {
@@ -269,13 +270,13 @@ pub(super) fn wordy_share(bytes: &[u8]) -> usize {
         total += 1;
         let (upper, after_upper) = (b.is_ascii_uppercase(), previous.is_ascii_uppercase());
         if length == 0 || (upper && !after_upper) {
-            // A capital after a small letter begins a new word,
+            // A capital after a small letter begins a new word, as in "getServer".
             wordy += word_length(length, common);
             (length, common, last) = (1, 0, 0);
         } else {
             let pair = usize::from(common_pair(previous, b));
             if !upper && after_upper && length > 1 {
-                // and so does the last capital of "HTTP" in "HTTPServer".
+                // The last capital of "HTTP" in "HTTPServer" begins a new word too.
                 wordy += word_length(length - 1, common - last);
                 (length, common) = (1, 0);
             }
@@ -289,7 +290,7 @@ pub(super) fn wordy_share(bytes: &[u8]) -> usize {
     (wordy * 100).checked_div(total).unwrap_or(0)
 }
 
-/// Returns the length of a run of letters with `common` common pairs if it reads like a word, else 0.
+/// Returns `length` if a run of letters with this many common pairs reads like a word; otherwise 0.
 const fn word_length(length: usize, common: usize) -> usize {
     if length >= 3 && common * 100 >= (length - 1) * 70 { length } else { 0 }
 }
@@ -304,7 +305,7 @@ fn common_pair(a: u8, b: u8) -> bool {
     b < 26 && COMMON_PAIRS.get(usize::from(a)).is_some_and(|row| row >> b & 1 == 1)
 }
 
-/// The numbers of characters of each kind in a value.
+/// The number of characters of each kind in a value.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CharMix {
     pub lower: usize,
@@ -338,8 +339,8 @@ impl CharMix {
     }
 }
 
-/// Returns true when the value looks machine-generated: at least `min` bytes, no blank, several kinds of characters and
-/// few word-like runs.
+/// Returns true when the value looks machine-generated. It has at least `min` bytes, no blank, several kinds of
+/// characters, and few word-like runs.
 pub(super) fn is_random(value: &str, min: usize) -> bool {
     let bytes = value.as_bytes();
     if bytes.len() < min || !value.is_ascii() {
@@ -355,19 +356,20 @@ pub(super) fn is_random(value: &str, min: usize) -> bool {
     if mix.digit == 0 && mix.symbol * 10 > bytes.len() && bytes.len() < 32 {
         return mix.lower > 3 && mix.upper > 3 && wordy_share(bytes) < 30;
     }
-    // Scattered capitals show a random value. In a name a capital begins a word, so a run of small letters follows it.
+    // Scattered capitals show a random value. In a name, a run of small letters follows each capital.
     let share = wordy_share(bytes);
     if bytes.len() >= 16 && share < 70 && case_changes(bytes) * 3 >= bytes.len() {
         return true;
     }
-    // A long value may contain some words by chance, a short one hardly any. Scattered digits count more than words.
+    // A long random value may contain some words by chance, and a short one hardly any. Scattered digits are a surer
+    // sign than missing words.
     if share < 78 && digit_changes(bytes) >= 5 {
         return true;
     }
     share < if bytes.len() >= 24 { 52 } else { 42 }
 }
 
-/// Returns true for a long run of letters that is no word.
+/// Returns true for a long run of letters that does not read like words.
 pub(super) fn is_odd_word(word: &str) -> bool {
     word.len() >= 12
         && word.bytes().all(|b| b.is_ascii_alphabetic())
@@ -375,8 +377,8 @@ pub(super) fn is_odd_word(word: &str) -> bool {
         && count_distinct(word.as_bytes(), 6) > 5
 }
 
-/// Returns true when the value looks like a chosen or generated password, and not like a plain word, an identifier, a
-/// version or a sentence.
+/// Returns true when the value looks like a chosen or generated password. Plain words, identifiers, versions and
+/// sentences do not.
 pub(super) fn is_passwordish(value: &str) -> bool {
     let bytes = value.as_bytes();
     if bytes.len() < 6 || is_version_or_number(bytes) || is_env_name(bytes) {
@@ -395,15 +397,15 @@ pub(super) fn is_passwordish(value: &str) -> bool {
         return odd > 0 && mix.digit > 3;
     }
     if mix.digit > 0 {
-        // A word with digits, such as `hunter2`, `maple5961.qda` or `Summer2024!`, is a password; `web-v2` or `api_2`
-        // is not.
+        // A word with digits, such as `hunter2`, `maple5961.qda` or `Summer2024!`, is a password. Names such as
+        // `web-v2` or `api_2` are not.
         return mix.digit >= 3 || odd > 0 || shares < 60 || (mix.symbol == 0 && mix.digit * 10 >= bytes.len());
     }
     odd > 0 && (shares < 90 || odd * 4 < bytes.len())
         || (shares < 40 && bytes.len() >= 8 && mix.count_letters() * 10 >= bytes.len() * 8)
 }
 
-/// Returns true for a code in groups, such as `abcd efgh ijkl mnop`, whose letters make no words.
+/// Returns true for a code in groups, such as `abcd efgh ijkl mnop`, whose letters form no words.
 pub(super) fn is_spaced_code(value: &str) -> bool {
     let groups: Vec<&str> = value.split(' ').collect();
     groups.len() >= 4
@@ -411,7 +413,7 @@ pub(super) fn is_spaced_code(value: &str) -> bool {
         && groups.iter().filter(|g| is_wordlike(g.as_bytes())).count() * 2 <= groups.len()
 }
 
-/// Returns true for digits and marks with few letters: `1.2.3-beta`, `v2`, `10.0.0.1:80`, `300s`, `2026-03-15`.
+/// Returns true for digits and punctuation with few letters: `1.2.3-beta`, `v2`, `10.0.0.1:80`, `300s`, `2026-03-15`.
 pub(super) fn is_version_or_number(bytes: &[u8]) -> bool {
     let mix = CharMix::from_bytes(bytes);
     let marks = bytes.iter().filter(|b| matches!(b, b'.' | b'-' | b':' | b',' | b'/' | b'_')).count();
@@ -421,7 +423,7 @@ pub(super) fn is_version_or_number(bytes: &[u8]) -> bool {
     number || is_package_version(bytes)
 }
 
-/// Returns true for `1:4.13+dfsg1-1+deb12u1` or `v2.0.0-rc.1`: digits, a point or colon, more digits, small letters.
+/// Returns true for the version of a package, such as `1:4.13+dfsg1-1+deb12u1` or `v2.0.0-rc.1`.
 fn is_package_version(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"v").unwrap_or(bytes);
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -433,7 +435,7 @@ fn is_package_version(bytes: &[u8]) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'~' | b':'))
 }
 
-/// Returns true for the name of a variable, such as `DB_PASSWORD`.
+/// Returns true for the name of an environment variable, such as `DB_PASSWORD`.
 pub(super) fn is_env_name(bytes: &[u8]) -> bool {
     bytes.contains(&b'_')
         && bytes[0].is_ascii_alphabetic()
@@ -441,7 +443,7 @@ pub(super) fn is_env_name(bytes: &[u8]) -> bool {
         && bytes.iter().filter(|b| b.is_ascii_digit()).count() * 5 <= bytes.len()
 }
 
-/// Returns true for groups of 8, 4, 4, 4 and 12 hex digits with dashes between them.
+/// Returns true for a UUID: groups of 8, 4, 4, 4 and 12 hex digits with dashes between them.
 pub(super) fn is_uuid(bytes: &[u8]) -> bool {
     bytes.len() == 36
         && bytes
@@ -450,13 +452,13 @@ pub(super) fn is_uuid(bytes: &[u8]) -> bool {
             .all(|(i, b)| if matches!(i, 8 | 13 | 18 | 23) { *b == b'-' } else { b.is_ascii_hexdigit() })
 }
 
-// The byte is a reference because iterator predicates get one.
+// Takes a reference, because iterators pass one to a predicate.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 pub(super) const fn is_word_byte(b: &u8) -> bool {
     b.is_ascii_alphanumeric() || *b == b'_'
 }
 
-/// Compares the beginning without the case of ASCII letters; `start` must be lower case.
+/// Returns true when the bytes begin with `start`, whatever the case of ASCII letters is. `start` must be lower case.
 pub(super) fn starts_with_lower(bytes: &[u8], start: &str) -> bool {
     bytes.len() >= start.len() && bytes[..start.len()].eq_ignore_ascii_case(start.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Finds credentials in commands: in flags, login arguments, piped input, and URLs with a password.
+//! Finds credentials in commands: in options, in arguments of a login, in piped input, and in URLs with a password.
 
 use super::classify::{
     CharMix, is_odd_word, is_passwordish, is_placeholder, is_random, is_reference, is_uuid, wordy_share,
@@ -9,22 +9,22 @@ use super::prose::is_term;
 use super::verdict::{is_basic_pair, is_public_token, is_secret};
 use std::sync::LazyLock;
 
-/// The form of the secret that a short option of a command takes.
+/// The form of the secret that an option of a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OptionPayload {
     /// The next word is a password: `sshpass -p X`.
     Password,
-    /// The password follows the option without a blank: `mysql -pX`.
+    /// The password follows the option directly: `mysql -pX`.
     Glued,
     /// The next word is `user:password`.
     Pair,
-    /// The next word is a password if the command has the word `login` before it.
+    /// The next word is a password if `login` comes before the option.
     LoginPassword,
-    /// The next word is a user and a password with this character between them.
+    /// The next word is a user and a password, joined by this character.
     Joined(char),
 }
 
-/// The table of `(commands, option, form of the secret)`.
+/// The options that take secrets, as `(commands, option, form of the secret)`.
 const OPTIONS: &[(&str, &str, OptionPayload)] = &[
     ("curl wget http https httpie xh httpx curlie hurl ab wrk restish", "-u", OptionPayload::Pair),
     ("http https httpie xh xhs", "-a", OptionPayload::Pair),
@@ -65,7 +65,7 @@ const OPTIONS: &[(&str, &str, OptionPayload)] = &[
     ("snmpwalk snmpget", "-X", OptionPayload::Password),
 ];
 
-/// Returns true when an argument without an option after this word may be a credential.
+/// Returns true when an argument after this word may be a credential, even without an option.
 fn is_login_word(word: &str) -> bool {
     matches!(
         word,
@@ -90,7 +90,7 @@ fn is_login_word(word: &str) -> bool {
     )
 }
 
-/// Returns true when `word` makes a command read a credential from its input.
+/// Returns true when `word` makes a command read a credential from its standard input.
 fn reads_secret(word: &str, before: &str) -> bool {
     (is_login_word(word) && !matches!(word, "configure" | "secrets"))
         || (matches!(before, "secret" | "secrets") && matches!(word, "put" | "set"))
@@ -98,7 +98,7 @@ fn reads_secret(word: &str, before: &str) -> bool {
         || (word == "-S" && before == "sudo")
 }
 
-/// Returns true when printed text goes to a file whose name suggests a secret: `> .vault_pass`.
+/// Returns true when the output goes to a file whose name suggests a secret, as in `> .vault_pass`.
 fn keeps_secret(word: &str, before: &str) -> bool {
     let glued = word.trim_start_matches('>');
     if !matches!(before, ">" | ">>" | "tee" | "-a") && glued.len() == word.len() {
@@ -114,7 +114,7 @@ pub(super) fn ends_command(word: &str) -> bool {
     matches!(word, "|" | "||" | "&&" | ";" | "&" | "then" | "do") || word.ends_with(';')
 }
 
-/// Returns true when the command takes secrets as plain arguments, or prints them.
+/// Returns true when the command prints its arguments, or takes a secret as a plain argument.
 fn takes_words(command: &str) -> bool {
     matches!(
         command,
@@ -132,20 +132,20 @@ fn takes_words(command: &str) -> bool {
     )
 }
 
-/// The state while the words of a command are read one by one.
+/// The state of reading the words of a command, one after another.
 #[derive(Debug, Default)]
 struct CommandState<'a> {
     command: &'a str,
     login: bool,
-    /// Is true when an option gave a user's name.
+    /// True after an option has given a user's name.
     user: bool,
-    /// Is true when `echo` printed a possible credential, which a later command may read from its input.
+    /// True after `echo` has printed a possible credential, which a later command may read from its input.
     echoed: bool,
-    /// The last words, newest first.
+    /// The last three words, newest first.
     previous: [&'a str; 3],
 }
 
-/// Finds a credential among the words of `text`.
+/// Finds a credential among the words of a command, and returns the rule.
 pub(super) fn find_in_command(text: &str) -> Option<&'static str> {
     let mut state = CommandState::default();
     for raw in text.split_ascii_whitespace() {
@@ -156,7 +156,7 @@ pub(super) fn find_in_command(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Checks if `text` is the secret value of the option `flag`, as in `["--password", "X"]`.
+/// Checks if `text` is the secret value of the option `flag`, as in `["--password", "X"]`, and returns the rule.
 pub(super) fn flag_argument(flag: &str, text: &str) -> Option<&'static str> {
     let state = CommandState { previous: [flag, "", ""], ..CommandState::default() };
     state.named_flag(strip_quotes(text), flag, text)
@@ -168,27 +168,28 @@ pub(super) fn strip_quotes(word: &str) -> &str {
     let bytes = word.as_bytes();
     let start = bytes.iter().take_while(|b| wrapper(b)).count();
     let end = bytes.len() - bytes[start..].iter().rev().take_while(|b| wrapper(b) || **b == b'.').count();
-    // Only ASCII characters were cut off.
+    // The cut is between characters, because only ASCII characters were removed.
     word.get(start..end).unwrap_or("")
 }
 
 impl<'a> CommandState<'a> {
     fn take_word(&mut self, raw: &'a str) -> Option<&'static str> {
         let word = strip_quotes(raw);
-        // A word that is repeated many times adds nothing.
+        // A word that is repeated many times adds no information.
         if !word.is_empty() && self.previous == [word; 3] {
             return None;
         }
-        // Most words have only small letters. Such a word can be a secret only for a command or option that takes one.
+        // Most words have only small letters. Such a word can be a secret only after a command or an option that takes
+        // one.
         let idle = !self.echoed && !takes_words(self.command) && !self.previous[0].starts_with('-');
         let harmless = word.is_empty() || (idle && word.len() < 16 && raw.bytes().all(|b| b.is_ascii_lowercase()));
         let found = if harmless { None } else { self.judge_word(word, raw) };
         if ends_command(raw) {
             *self = CommandState { echoed: self.echoed && raw == "|", ..CommandState::default() };
         } else if !word.is_empty() {
-            // `--flag` in backquotes is a mention of the flag, not a use.
+            // An option in backquotes, such as `--flag`, is only mentioned and not used.
             let quoted_flag = word.starts_with('-') && raw.contains('`');
-            // The word after a name with a comma is the next item of a list, not the name's value.
+            // After a name with a comma, the next word is an item of a list and not the value of the name.
             let listed = !word.starts_with('-') && raw.ends_with(',');
             self.remember_word(if quoted_flag || listed { "," } else { word });
         }
@@ -251,7 +252,7 @@ impl<'a> CommandState<'a> {
             .then_some("login-argument")
     }
 
-    /// Returns true when the command prints `word` and `word` could be a credential.
+    /// Returns true when the command prints `word` and `word` may be a credential.
     fn prints_credential(&self, word: &str) -> bool {
         match self.command {
             "echo" | "printf" => {
@@ -271,7 +272,8 @@ impl<'a> CommandState<'a> {
             "htpasswd" => third.starts_with('-') && third.contains('b'),
             "rabbitmqctl" => matches!(second, "add_user" | "change_password" | "authenticate_user"),
             "net" => {
-                // In `net use SHARE X /user:NAME` the word before the name is neither a share nor a drive.
+                // In `net use SHARE X /user:NAME`, the password comes before the name, if that word is neither a share
+                // nor a drive.
                 let is_before = word.len() > 6
                     && word.as_bytes()[..6].eq_ignore_ascii_case(b"/user:")
                     && !last.contains(['\\', ':', '/'])
@@ -282,10 +284,10 @@ impl<'a> CommandState<'a> {
                 last.to_ascii_lowercase().starts_with("/user:") || second.eq_ignore_ascii_case("user")
             }
             "nmcli" => matches!(last, "password" | "wifi-sec.psk" | "802-11-wireless-security.psk"),
-            // The form is `mc alias set NAME URL ACCESS-KEY SECRET-KEY`.
+            // Matches the form `mc alias set NAME URL ACCESS-KEY SECRET-KEY`.
             "mc" => second.starts_with("http"),
             "wpa_passphrase" => second == "wpa_passphrase",
-            // The form is `ansible-vault encrypt_string X --name NAME`.
+            // Matches the form `ansible-vault encrypt_string X --name NAME`.
             "encrypt_string" => return !last.starts_with('-') && !word.starts_with('-') && is_passwordish(word),
             "sqlplus" | "sqlldr" | "expdp" | "impdp" => return is_oracle_login(word),
             "bundle" => return second == "config" && is_pair(word),
@@ -295,7 +297,7 @@ impl<'a> CommandState<'a> {
                 judge_name(second.as_bytes()).max(judge_name(third.as_bytes())) >= NamePromise::Token
                     && !second.contains('=')
             }
-            // The form is "login: user/password".
+            // Matches the form "login: user/password".
             _ if matches!(last, "login:" | "credentials:" | "creds:" | "credentials" | "creds") => {
                 return word.split_once('/').is_some_and(|(_, pass)| is_passwordish(pass) && is_strong(pass));
             }
@@ -321,7 +323,8 @@ impl<'a> CommandState<'a> {
                 before == *option && word.split_once(*mark).is_some_and(|(_, pass)| is_flag_value(pass))
             }
         });
-        // For a command that is not in the table: a user's name was given, and the word after `-p` is no port.
+        // For a command that is not in the table, an option has given a user's name, and the word after `-p` is no
+        // port.
         let strong = before == "-p" && (self.user || self.login) && is_strong(word);
         if found || (strong && !is_reference(word) && !is_placeholder(word)) {
             return Some("password-flag");
@@ -354,7 +357,7 @@ impl<'a> CommandState<'a> {
         if (flag.eq_ignore_ascii_case("bearer") || flag.eq_ignore_ascii_case("basic")) && !copula {
             return (is_random_argument(word, 16) && header_credential(word)).then_some("authorization-header");
         }
-        // The form is `IDENTIFIED BY 'X'` or `IDENTIFIED WITH mysql_native_password BY 'X'`.
+        // Matches the forms `IDENTIFIED BY 'X'` and `IDENTIFIED WITH mysql_native_password BY 'X'`.
         let is_identified = self.previous[1..].iter().any(|p| p.eq_ignore_ascii_case("identified"))
             || (self.previous[2].eq_ignore_ascii_case("with") && self.previous[1].ends_with("_password"));
         if flag.eq_ignore_ascii_case("by") && is_identified {
@@ -363,19 +366,21 @@ impl<'a> CommandState<'a> {
         if flag.eq_ignore_ascii_case("ConvertTo-SecureString") || flag.eq_ignore_ascii_case("-String") {
             return is_flag_value(word).then_some("password-flag");
         }
-        // The flags `--name=VALUE`, `-p"$NAME"` and `-ppassword` already have their value.
+        // Options such as `--name=VALUE`, `-p"$NAME"` and `-ppassword` already have their value.
         let is_glued = flag.strip_prefix("-p").is_some_and(is_own_name);
         let has_value =
             is_glued || flag.contains('=') && !flag.ends_with(':') || flag.starts_with('-') && flag.contains('$');
         if has_value || ["pass:", "env:", "file:"].iter().any(|p| word.starts_with(p)) {
             return None;
         }
-        // Prose such as "pass to" or "key is" is about passing things and about keys.
+        // In prose, phrases such as "pass to" or "key is" rarely introduce a secret, so only a random word counts after
+        // them.
         if copula && matches!(flag, "pass" | "auth" | "key" | "keys" | "secrets" | "tokens") {
             return is_random_argument(word, 20).then_some("secret-assignment");
         }
         let promised = judge_name(flag.trim_end_matches([':', '=']).as_bytes());
-        // `docker build --secret id=npmrc,src=FILE` names a secret and the file that has it.
+        // An option such as `--secret id=npmrc,src=FILE` of `docker build` names a secret and its file, and does not
+        // contain it.
         if is_place(word) {
             return None;
         }
@@ -403,7 +408,7 @@ impl<'a> CommandState<'a> {
     }
 }
 
-/// The options of each command in [`OPTIONS`].
+/// The options of [`OPTIONS`], by command.
 static COMMANDS: LazyLock<WordMap<Vec<(&'static str, OptionPayload)>>> = LazyLock::new(|| {
     let mut commands: WordMap<Vec<_>> = WordMap::default();
     for (names, option, carries) in OPTIONS {
@@ -418,14 +423,14 @@ fn is_known(name: &str) -> bool {
     (3..=24).contains(&name.len()) && COMMANDS.contains_key(name.as_bytes())
 }
 
-/// Returns true for `user/password@host`.
+/// Returns true for the login of an Oracle database: `user/password@host`.
 pub(super) fn is_oracle_login(word: &str) -> bool {
     word.split_once('@')
         .and_then(|(login, _)| login.split_once('/'))
         .is_some_and(|(user, pass)| !user.is_empty() && is_flag_value(pass))
 }
 
-/// Returns true for `host:5432:database:user:password`.
+/// Returns true for a line of a `.pgpass` file: `host:5432:database:user:password`.
 fn is_pgpass(word: &str) -> bool {
     if !word.as_bytes().contains(&b':') {
         return false;
@@ -437,8 +442,8 @@ fn is_pgpass(word: &str) -> bool {
         && password.is_some_and(|p| is_flag_value(p) && !p.contains(['/', ':']))
 }
 
-/// Returns true for a word in prose that is surely a password and no term: it mixes letters with digits or marks, and
-/// it is not a path or a file name.
+/// Returns true for a word in prose that is certainly a password and not a technical term. It mixes letters with digits
+/// or punctuation, and is not a path or a file name.
 pub(super) fn is_strong(word: &str) -> bool {
     let bytes = word.as_bytes();
     let mark =
@@ -456,7 +461,7 @@ pub(super) fn is_strong(word: &str) -> bool {
             || is_uuid(bytes))
 }
 
-/// Returns true when the argument of a password option is a literal.
+/// Returns true when the argument of a password option is a literal and not a reference.
 pub(super) fn is_flag_value(word: &str) -> bool {
     let bytes = word.as_bytes();
     bytes.len() >= 5
@@ -470,14 +475,14 @@ pub(super) fn is_flag_value(word: &str) -> bool {
         && (bytes.iter().any(|b| !b.is_ascii_lowercase()) || bytes.len() >= 6)
 }
 
-/// Returns true for `password`, `old_passphrase`, `database_name`: small letters that name the value.
+/// Returns true for small letters that only name the value: `password`, `old_passphrase`, `database_name`.
 fn is_own_name(word: &str) -> bool {
     const NAMES: [&str; 6] = ["password", "passwd", "passphrase", "pwd", "token", "name"];
     word.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'-'))
         && word.rsplit(['_', '-']).next().is_some_and(|last| NAMES.contains(&last))
 }
 
-/// Returns true for `user:password` with a literal password.
+/// Returns true for `user:password` whose password is a literal.
 fn is_pair(word: &str) -> bool {
     is_basic_pair(word)
         || word
@@ -486,8 +491,8 @@ fn is_pair(word: &str) -> bool {
         || word.strip_suffix(':').is_some_and(|user| is_random_argument(user, 16) || is_chosen_password(user))
 }
 
-/// Returns true for a password in the place of a user's name or a token: it has letters of both cases, digits, and a
-/// mark or more digits than names have.
+/// Returns true for a chosen password where a user's name or a token is expected. It has letters of both cases, digits,
+/// and punctuation or more digits than names have.
 pub(super) fn is_chosen_password(word: &str) -> bool {
     let mix = CharMix::from_bytes(word.as_bytes());
     mix.lower > 0
@@ -500,7 +505,7 @@ pub(super) fn is_chosen_password(word: &str) -> bool {
         && !is_placeholder(word)
 }
 
-/// Returns true for a list of locations, such as `id=npmrc,src=$HOME/.npmrc`.
+/// Returns true for a list of locations in the form of `id=npmrc,src=$HOME/.npmrc`.
 fn is_place(word: &str) -> bool {
     word.split(',').all(|part| {
         part.split_once('=').is_some_and(|(name, value)| {
@@ -510,14 +515,15 @@ fn is_place(word: &str) -> bool {
     })
 }
 
-/// Returns true for words with slashes between them: `packages/secret-manager/tsconfig.json`.
+/// Returns true for a relative path, such as `packages/secret-manager/tsconfig.json`.
 fn is_relative_path(word: &str) -> bool {
     word.contains('/')
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'-' | b'_' | b'@'))
         && wordy_share(word.as_bytes()) >= 75
 }
 
-/// Returns true for a random-looking word that is no reference, placeholder, path or public value.
+/// Returns true for a random-looking word that is not a reference, a placeholder, a path or a public value. `min` is
+/// its least length.
 pub(super) fn is_random_argument(word: &str, min: usize) -> bool {
     is_random(word, min)
         && word.bytes().any(|b| b.is_ascii_digit() || b.is_ascii_uppercase())

@@ -1,12 +1,12 @@
-//! Recognises hex runs that are commits, by the syntax around them: `git checkout SHA`, `github:owner/repository/SHA`,
+//! Recognises hex runs that are commits by the syntax around them: `git checkout SHA`, `github:owner/repository/SHA`,
 //! `owner/action@SHA`, `https://forge/owner/repository/commit/SHA`.
 
 use super::classify::is_word_byte;
 
-/// The most bytes between the beginning of a command and a commit in it.
+/// Largest number of bytes between the beginning of a command and a commit in it.
 const COMMAND_LIMIT: usize = 256;
 
-/// The commands of git that take commits and no secrets.
+/// The subcommands of git that take commits and no secrets.
 const VERBS: &[&str] = &[
     "archive",
     "bisect",
@@ -38,19 +38,19 @@ const VERBS: &[&str] = &[
     "worktree",
 ];
 
-/// The options whose next word is a text, not a commit.
+/// The options of git whose next word is a text and not a commit.
 const TEXTS: &[&str] = &["-S", "-G", "-m", "-F", "--grep", "--author", "--committer", "--message"];
 
-/// The first words of a flake reference with an owner and a repository.
+/// The beginnings of a flake reference that has an owner and a repository.
 const FORGES: &[&str] = &["github", "gitlab", "sourcehut"];
 
-/// The folders that come right before a commit in a URL of a forge.
+/// The folders that come directly before a commit in a URL of a forge.
 const VIEWS: &[&[u8]] = &[b"commit", b"commits", b"blob", b"tree", b"raw", b"blame"];
-/// The forge whose file URLs have no such folder.
+/// The forge whose URLs of files have no such folder before the commit.
 const RAW_FORGE: &[u8] = b"://raw.githubusercontent.com";
 
-/// Returns true when the `length` hex digits at `start` are a complete commit, by the syntax around them. It reads a
-/// bounded number of bytes.
+/// Returns true when the syntax around the `length` hex digits at `start` shows that they are a complete commit. The
+/// function reads a bounded number of bytes.
 pub(super) fn is_commit(text: &str, start: usize, length: usize) -> bool {
     if !matches!(length, 40 | 64) {
         return false;
@@ -59,19 +59,20 @@ pub(super) fn is_commit(text: &str, start: usize, length: usize) -> bool {
     is_flake(before, after) || is_action(before, after) || is_revision(before, after) || is_in_forge(before, after)
 }
 
-/// Returns true for letters, digits, and the marks in names of owners, repositories and folders.
+/// Returns true for letters, digits, and the punctuation in names of owners, repositories and folders.
 fn is_name_byte(b: u8) -> bool {
     is_word_byte(&b) || matches!(b, b'-' | b'.' | b'~')
 }
 
-/// Removes `mark`, and the name before it, from the end.
+/// Removes `mark` and the name before it from the end of the bytes; `None` if there are none.
 fn strip_name(bytes: &[u8], mark: u8) -> Option<&[u8]> {
     let rest = bytes.strip_suffix(&[mark])?;
     let name = rest.iter().rev().take(COMMAND_LIMIT).take_while(|b| is_name_byte(**b)).count();
     (name > 0).then(|| &rest[..rest.len() - name])
 }
 
-/// Returns true at the edge of a word: the end of the text, a blank, a quote, a bracket, a comma or a semicolon.
+/// Returns true at the edge of a word. An edge is the end of the text, a blank, a quote, a bracket, a comma or a
+/// semicolon.
 fn is_edge(b: Option<&u8>) -> bool {
     b.is_none_or(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b',' | b';' | b'(' | b')'))
 }
@@ -87,7 +88,7 @@ fn is_flake(before: &[u8], after: &[u8]) -> bool {
     }) && (is_edge(after.first()) || matches!(after.first(), Some(b'#' | b'?')))
 }
 
-/// Returns true for `owner/action@SHA`, also with a folder, as a separate word.
+/// Returns true for the word `owner/action@SHA`, and also for `owner/action/folder@SHA`.
 fn is_action(before: &[u8], after: &[u8]) -> bool {
     let Some(word) = before.strip_suffix(b"@") else {
         return false;
@@ -111,13 +112,13 @@ fn is_in_forge(before: &[u8], after: &[u8]) -> bool {
         return false;
     };
     let mut folders = address[scheme + 3..].split(|b| *b == b'/');
-    // The host, the owner and the repository are the first three parts.
+    // In these URLs, exactly the host, the owner and the repository come before the commit.
     let is_raw = address[scheme..].starts_with(RAW_FORGE) && folders.clone().count() == 3;
     is_raw || folders.nth(2).is_some() && folders.next_back().is_some_and(|folder| VIEWS.contains(&folder))
 }
 
-/// Returns true when a command on this line takes a revision: `git checkout SHA`, `git diff SHA..SHA`, `git show
-/// SHA:FILE`.
+/// Returns true when a git command on this line takes a revision here: `git checkout SHA`, `git diff SHA..SHA`, `git
+/// show SHA:FILE`.
 fn is_revision(before: &[u8], after: &[u8]) -> bool {
     let ends = is_edge(after.first())
         || matches!(after.first(), Some(b'^' | b'~' | b':'))
@@ -131,7 +132,7 @@ fn is_revision(before: &[u8], after: &[u8]) -> bool {
     let Some(line) = std::str::from_utf8(&head[start..]).ok().filter(|_| ends) else {
         return false;
     };
-    // The beginning of the word that contains the commit: `HEAD..` or `^`.
+    // Splits off the beginning of the commit's own word, such as `HEAD..` or `^`.
     let (line, word) = line.rsplit_once([' ', '\t']).unwrap_or(("", line));
     if !(word.is_empty() || word == "^" || word.ends_with("..")) {
         return false;
@@ -140,7 +141,7 @@ fn is_revision(before: &[u8], after: &[u8]) -> bool {
     if words.next().is_none() {
         return false;
     }
-    // The loop skips git's own options: `-C FOLDER`, `-c NAME=VALUE`, `--no-pager`.
+    // Skips the options of git itself: `-C FOLDER`, `-c NAME=VALUE`, `--no-pager`.
     let mut verb = words.next();
     while let Some(option) = verb.filter(|word| word.starts_with('-')) {
         verb = if matches!(option, "-C" | "-c") { words.nth(1) } else { words.next() };

@@ -1,6 +1,6 @@
-//! Finds credentials that their shape alone identifies. An Aho-Corasick automaton finds all prefixes of a table in one
-//! pass; a few formats have a mark in the middle. Every match reads a bounded number of bytes, so the time of a scan is
-//! linear.
+//! Finds credentials whose shape alone identifies them. An Aho-Corasick automaton finds all prefixes of a table in one
+//! pass. For a few formats it finds a text in the middle of the token. Every match reads a bounded number of bytes, so
+//! the time of a scan is linear.
 
 use super::classify::{count_distinct, digit_changes, is_uuid, is_word_byte, wordy_share};
 use super::structure::is_web_token;
@@ -8,12 +8,12 @@ use FormatBody::{Alnum, Base64, Dotted, ExactUpper, Hex, Path, Special, Uuid, Wo
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::LazyLock;
 
-/// The characters that the body of a format may have.
+/// The characters that the body of a format may have, which is the part after the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FormatBody {
     /// `0-9a-fA-F`
     Hex,
-    /// `A-Z0-9`, exactly as long as the minimum, without a letter or digit after it.
+    /// `A-Z0-9`. The body has exactly the minimum length, and no letter or digit follows it.
     ExactUpper,
     /// `0-9a-zA-Z`
     Alnum,
@@ -27,11 +27,12 @@ pub(super) enum FormatBody {
     Path,
     /// A UUID with dashes.
     Uuid,
-    /// Depends on the prefix or on a mark inside the token: see [`is_special`].
+    /// [`is_special`] and [`is_marked`] define the body by the prefix or by the text inside the token.
     Special,
 }
 
-/// The table of `(rule, body, shortest body, prefixes)`. The lengths are a little below the issuers' own, so that a
+/// The formats, as `(rule, body, minimum length of the body, prefixes)`. The lengths are a little below the real ones,
+/// so that a token without its last one or two characters still matches.
 /// token without its last one or two characters still matches.
 #[rustfmt::skip]
 pub(super) const FORMATS: &[(&str, FormatBody, usize, &str)] = &[
@@ -243,7 +244,7 @@ pub(super) const FORMATS: &[(&str, FormatBody, usize, &str)] = &[
 
 struct FormatTable {
     automaton: Option<AhoCorasick>,
-    /// The `(rule, body, shortest body)` of each pattern.
+    /// For each pattern its `(rule, body, minimum length of the body)`.
     entries: Vec<(&'static str, FormatBody, usize)>,
 }
 
@@ -256,19 +257,18 @@ static TABLE: LazyLock<FormatTable> = LazyLock::new(|| {
             entries.push((rule, body, shortest));
         }
     }
-    // The build fails only for billions of patterns; the tests run every pattern.
+    // Building fails only with billions of patterns. The tests run every pattern.
     let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(&prefixes).ok();
     FormatTable { automaton, entries }
 });
 
-/// The most bytes of a body that are read; a longer body is judged by its beginning.
+/// Largest number of bytes that are read of a body. A longer body is judged by its beginning.
 const BODY_LIMIT: usize = 128;
 
-/// The length of the shortest format.
+/// Length of the shortest format, in bytes.
 pub(super) const SHORTEST: usize = 16;
 
-/// Returns the rule of the first prefixed or marked format in `text`, which must be one word: no format contains a
-/// blank.
+/// Returns the rule of the first format in `text`. The text must be a single word, because no format contains a blank.
 pub(super) fn find_format(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     let table = &*TABLE;
@@ -284,14 +284,14 @@ pub(super) fn find_format(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true when a token may begin at `start`: the byte before it is no letter or digit, or it is the letter of an
+/// Returns true when a token may begin at `start`. The byte before it must be no letter or digit, or the letter of an
 /// escape such as `\n`.
 pub(super) fn starts_token(bytes: &[u8], start: usize) -> bool {
     match start.checked_sub(1).map(|i| bytes[i]) {
         None => true,
         Some(b) if !b.is_ascii_alphanumeric() => true,
         Some(b'n' | b'r' | b't') => start >= 2 && bytes[start - 2] == b'\\',
-        // A percent-encoded delimiter comes before the token: `%3Dtoken`.
+        // A percent-encoded delimiter may come before the token, as in `%3Dtoken`.
         Some(b) => start >= 3 && bytes[start - 3] == b'%' && b.is_ascii_hexdigit() && bytes[start - 2].is_ascii_digit(),
     }
 }
@@ -314,7 +314,7 @@ fn is_in_body(body: FormatBody, b: u8) -> bool {
     CLASSES[usize::from(b)] & class_bit(body) != 0
 }
 
-/// Returns the bit of a body's alphabet in [`CLASSES`].
+/// Returns the bit that stands for this body's alphabet in [`CLASSES`].
 const fn class_bit(body: FormatBody) -> u8 {
     match body {
         Hex => 1,
@@ -328,7 +328,7 @@ const fn class_bit(body: FormatBody) -> u8 {
     }
 }
 
-/// The alphabets that each byte belongs to.
+/// For each byte, the alphabets that contain it, as bits.
 const CLASSES: [u8; 256] = {
     let mut table = [0; 256];
     let mut b: u8 = 0;
@@ -357,7 +357,8 @@ const CLASSES: [u8; 256] = {
     table
 };
 
-/// Returns true when a machine probably generated the body: it is varied, and has no words and no placeholder.
+/// Returns true when a machine has probably generated the body. It has many different bytes, no words and no
+/// placeholder.
 fn looks_issued(body: &[u8]) -> bool {
     if count_distinct(body, 7) < 7 || has_repeat(body, 8) {
         return false;
@@ -373,8 +374,8 @@ fn is_drawn_small(body: &[u8]) -> bool {
         && looks_issued(body)
 }
 
-/// Returns true when a byte is repeated `times` times in a row (`xxxxxxxx`, `00000000`). `A` does not count, because
-/// many formats use it as padding.
+/// Returns true when a byte occurs `times` times in a row (`xxxxxxxx`, `00000000`). The letter `A` does not count,
+/// because many formats use it as padding.
 fn has_repeat(body: &[u8], times: usize) -> bool {
     let mut run = 1;
     body.windows(2).any(|w| {
@@ -383,7 +384,7 @@ fn has_repeat(body: &[u8], times: usize) -> bool {
     })
 }
 
-/// Returns the length of the run of `body` bytes that ends just before `end`, up to `limit`.
+/// Returns how many bytes just before `end` belong to the alphabet `body`, at most `limit`.
 fn run_before(bytes: &[u8], end: usize, body: FormatBody, limit: usize) -> usize {
     bytes[end.saturating_sub(limit)..end].iter().rev().take_while(|b| is_in_body(body, **b)).count()
 }
@@ -392,19 +393,19 @@ fn run_after(bytes: &[u8], start: usize, body: FormatBody, limit: usize) -> usiz
     bytes[start..bytes.len().min(start + limit)].iter().take_while(|b| is_in_body(body, **b)).count()
 }
 
-/// Returns the number of digits just before `end`, up to `limit`.
+/// Returns how many digits are just before `end`, at most `limit`.
 fn digits_before(bytes: &[u8], end: usize, limit: usize) -> usize {
     bytes[end.saturating_sub(limit)..end].iter().rev().take_while(|b| b.is_ascii_digit()).count()
 }
 
-/// Judges a token whose beginning, `start..end`, does not say enough.
+/// Judges a format whose prefix alone is not enough. `start..end` is the prefix.
 fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let after = |body| run_after(bytes, end, body, 64);
     let issued = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
     match &bytes[start..end] {
         // Vault before 1.10: `s.` and exactly 24 letters and digits.
         b"s." => starts_token(bytes, start) && after(Alnum) == 24 && after(Dotted) == 24 && issued(24),
-        // ClickUp: `pk_`, user number, `_`, 32 capitals and digits.
+        // ClickUp: `pk_`, the number of a user, `_`, and 32 capitals and digits.
         b"pk_" => {
             let number = bytes[end..bytes.len().min(end + 12)].iter().take_while(|b| b.is_ascii_digit()).count();
             let body = end + number + 1;
@@ -419,7 +420,7 @@ fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         b"SK" => starts_token(bytes, start) && after(Word) == shortest && is_drawn_small(&bytes[end..end + shortest]),
         // Mattermost: exactly 26 letters and digits.
         b"/hooks/" => after(Alnum) == shortest && issued(shortest),
-        // PagerDuty: exactly 18 characters that are not a part of longer base64.
+        // PagerDuty: exactly 18 characters that are not part of a longer base64 text.
         b"u+" => {
             let solid = |b: &u8| is_in_body(Base64, *b) && *b != b'=';
             after(Base64) == shortest && !start.checked_sub(1).is_some_and(|i| solid(&bytes[i])) && issued(after(Word))
@@ -431,7 +432,7 @@ fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
                 && matches!(after(Word), 40..=42)
                 && issued(after(Word))
         }
-        // Salesforce session: organisation id, `!`, 80 or more characters.
+        // Salesforce session: the organisation's id, `!`, and 80 or more characters.
         b"00D" => {
             let id = run_after(bytes, end, Alnum, 20);
             let body = end + id + 1;
@@ -443,27 +444,27 @@ fn is_special(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     }
 }
 
-/// Judges a format with a mark inside the token; `start..end` is the mark.
+/// Judges a format by a text in the middle of the token. `start..end` is that text.
 fn is_marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
     let before = |body| run_before(bytes, start, body, 40);
     let drawn = |length| length >= shortest && looks_issued(&bytes[end..end + length]);
     let issued = |body| drawn(run_after(bytes, end, body, 100));
     match &bytes[start..end] {
         b".eyJ" => is_web_token(bytes, start),
-        // Azure AD: three characters, a digit, `Q~`, and 31 to 34 characters, which may include more tildes.
+        // Azure AD: three characters, a digit, `Q~`, and 31 to 34 characters, which may include further tildes.
         b"Q~" => {
             let body = bytes[end..].iter().take(100).take_while(|b| **b == b'~' || is_in_body(Dotted, **b));
             start >= 4 && bytes[start - 1].is_ascii_digit() && drawn(body.count())
         }
         b".atlasv1." => before(Alnum) >= 12 && issued(Dotted),
-        // Telegram: bot number, `:A`, 34 characters.
+        // Telegram: the number of a bot, `:A`, and 34 characters.
         b":A" => {
             let length = run_after(bytes, end, Word, 64);
             digits_before(bytes, start, 16) >= 7
                 && length >= shortest - 1
                 && looks_issued(&bytes[end..end + shortest - 1])
         }
-        // Mailchimp: 32 small letters and digits before `-us`, and the number of a data centre after it.
+        // Mailchimp: 32 small letters and digits, `-us`, and the number of a data centre.
         b"-us" => {
             let length = before(Word);
             matches!(run_after(bytes, end, Word, 4), 1..=2)
@@ -478,8 +479,8 @@ fn is_marked(bytes: &[u8], start: usize, end: usize, shortest: usize) -> bool {
         }
         b"T3BlbkFJ" => before(Word) >= shortest && issued(Word),
         b"_secret_" => before(Alnum) >= 14 && looks_issued(&bytes[start - before(Alnum)..start]) && issued(Alnum),
-        // A Facebook app token has 15 or 16 digits, `|` and 27 characters. A Laravel token has the number of a row,
-        // `|`, and 40 or 48 characters.
+        // Facebook app token: 15 or 16 digits, `|`, and 27 characters. Laravel token: the number of a row, `|`, and 40
+        // or 48 characters.
         b"|" => {
             let digits = digits_before(bytes, start, 17);
             let solid = run_after(bytes, end, Alnum, 64);

@@ -4,7 +4,8 @@ use super::classify::{is_passwordish, is_placeholder, is_random, is_reference, i
 use super::names::{NamePromise, judge_name};
 use super::verdict::{decoded_pair, is_basic_pair, is_secret, is_token_like};
 
-/// Returns true for the value of a header with a credential: `Bearer X`, `Basic X`, `token X`, or the credential alone.
+/// Returns true for the value of a header that contains a credential: `Bearer X`, `Basic X`, `token X`, or the
+/// credential alone.
 pub(super) fn header_credential(line: &str) -> bool {
     let line = line.trim().trim_end_matches([',', ';', '}', ')']);
     let (scheme, rest) = line.split_once([' ', '+']).unwrap_or(("", line));
@@ -21,14 +22,14 @@ pub(super) fn header_credential(line: &str) -> bool {
     }
 }
 
-/// Returns true for `Key name="…", token="…"` inside a header.
+/// Returns true for a secret among the parameters of a header, such as `Key name="…", token="…"`.
 fn parameter_credential(rest: &str) -> bool {
     rest.split([',', ' ', ';'])
         .filter_map(|part| part.split_once('='))
         .any(|(_, value)| is_random(value.trim_matches(['"', '\'']), 20))
 }
 
-/// Returns true when a header's credential is a literal: no reference, no placeholder and no plain word.
+/// Returns true when the credential of a header is a literal, and not a reference, a placeholder or a plain word.
 fn literal_credential(credential: &str) -> bool {
     let credential = credential
         .strip_prefix("key=")
@@ -45,7 +46,7 @@ fn literal_credential(credential: &str) -> bool {
     odd && !is_reference(credential) && !is_placeholder(credential)
 }
 
-/// Returns true when an ordinary assignment has a scheme, as in `x-api-key: Bearer X`.
+/// Returns true when the value of an ordinary assignment begins with a scheme, as in `x-api-key: Bearer X`.
 pub(super) fn scheme_credential(line: &str) -> bool {
     let Some((scheme, rest)) = line.trim().split_once(' ') else {
         return false;
@@ -54,7 +55,7 @@ pub(super) fn scheme_credential(line: &str) -> bool {
         && literal_credential(rest.split_ascii_whitespace().next().unwrap_or(""))
 }
 
-/// Returns true for `session=…; other=…` with a random-looking value.
+/// Returns true when one of the pairs in `session=…; other=…` has a random-looking value.
 pub(super) fn cookie_credential(line: &str) -> bool {
     line.split([';', ' ']).filter_map(|pair| pair.split_once('=')).any(|(name, value)| {
         let value = value.trim_matches(['"', '\'']);

@@ -1,14 +1,14 @@
 //! Recognises credentials in texts, commands and JSON (semantics section 7 of Nudge).
 //!
-//! [`SecretGuard::check`] returns the rule by which a text is refused, [`SecretGuard::check_json`] also the path inside
-//! a JSON value, and [`SecretGuard::find_spans`] the lines of a text to leave out. The guard has no settings and no
-//! state, stores no text, and reads neither files nor the environment.
+//! [`SecretGuard::check`] returns the rule for which it refuses a text. [`SecretGuard::check_json`] also returns the
+//! path inside a JSON value. [`SecretGuard::find_spans`] returns the lines of a text that a caller must leave out. The
+//! guard has no settings and no state, stores no text, and reads neither files nor the environment.
 //!
-//! Rules run from the surest to the least sure, and the first match wins: structure (private keys, JSON web tokens),
-//! prefixed formats, hex runs, credentials in URLs, assignments and headers, command-line flags, netrc entries,
-//! sentences, encoded credentials, and last a value that is only a random string.
+//! Rules run from the surest to the least sure, and the first match wins. The order is: structure (private keys, JSON
+//! web tokens), formats with a prefix, hex runs, credentials in URLs, assignments and headers, options of commands,
+//! netrc entries, sentences, encoded credentials, and random strings.
 //!
-//! Every rule reads each byte a bounded number of times, so the time of a scan is linear in the length of any text.
+//! Every rule reads each byte a bounded number of times. So the time of a scan is linear in the length of the text.
 //!
 //! ```
 //! use nudge_secrets::SecretGuard;
@@ -22,7 +22,7 @@
 //! assert_eq!(text[spans[0].range.clone()].lines().count(), 1);
 //! ```
 //!
-//! `examples/redact.rs` is a filter that leaves such lines out of its input.
+//! The example `redact` is a filter that leaves such lines out of its input.
 
 mod assign;
 mod classify;
@@ -53,11 +53,11 @@ use survey::TextSurvey;
 
 pub use spans::SecretSpan;
 
-/// The reason why a text was refused, and the path to it. It never holds the text that matched.
+/// The reason why a text was refused, and the path to it. The value never contains the text that matched.
 ///
 /// `rule` is a short name such as `aws-access-key`, `hex-32-64`, `jwt` or `secret-assignment`. `path` leads to the
-/// string inside the checked value, as in `value.data.auth.token` or `value.data[3]`. When an object key is the secret,
-/// `path` is the parent's path with `(key)` at its end.
+/// string inside the checked value, as in `value.data.auth.token` or `value.data[3]`. If an object key is the secret,
+/// `path` is the path of the object with `(key)` at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule that matched.
@@ -68,16 +68,21 @@ pub struct Finding {
 
 /// Recognises credentials in text and in JSON values (semantics section 7).
 ///
-/// The guard has no state and is free to copy. It does not depend on hints.
+/// The guard has no state, so copying it is free. It does not depend on the hints.
 ///
-/// It refuses AWS key shapes, a maximal run of 32 to 64 hex digits (unless a label such as `sha256:` precedes it, or
-/// the syntax around it shows that it is a commit), JSON web tokens, private-key blocks, the common prefixed token
-/// formats, credentials in URLs, `Authorization` headers, password flags, netrc entries, and assignments of a literal
-/// to a secret-looking name, also inside a sentence. References (`$VAR`, `${VAR}`, `$(…)`, `<placeholder>`, `vault:…`,
-/// a path) pass.
+/// It refuses these texts:
 ///
-/// The time is linear in the length of the text: a few microseconds for a short command, less than 10 ms for 64 KiB,
-/// even for hostile text.
+/// - AWS keys, and tokens of other issuers with a known prefix
+/// - a run of 32 to 64 hex digits, unless a label such as `sha256:` precedes it or the syntax around it shows a commit
+/// - JSON web tokens and blocks of private keys
+/// - credentials in URLs, and in headers such as `Authorization`
+/// - values of password options, and netrc entries
+/// - a literal that is assigned to a name of a secret, also inside a sentence
+///
+/// References pass: `$VAR`, `${VAR}`, `$(…)`, `<placeholder>`, `vault:…`, a path.
+///
+/// The time is linear in the length of the text, even for hostile text. A short command takes a few microseconds, and
+/// 64 KiB take less than 10 ms.
 ///
 /// ```
 /// use nudge_secrets::SecretGuard;
@@ -92,19 +97,19 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SecretGuard;
 
-/// The most characters of a key that a path shows.
+/// Length of a key in a path from which the key is cut, in characters.
 const SEGMENT_LIMIT: usize = 64;
 
-/// The most bytes of readable text that the guard decodes from base64 in one value.
+/// Largest number of bytes of readable text that the guard decodes from base64 in one value.
 const DECODE_LIMIT: usize = 8 * 1024;
 
-/// Longer text is not parsed as JSON inside JSON.
+/// Largest size of a text that is parsed as JSON inside JSON, in bytes.
 const NESTED_LIMIT: usize = 64 * 1024;
 
-/// JSON text up to this length is scanned twice: as text and by its parts.
+/// Largest size of a JSON text that is scanned both as text and by its parts, in bytes.
 const TWICE_LIMIT: usize = 4 * 1024;
 
-// The methods take `&self` so that the guard can get settings later without a change of its interface.
+// The methods take `&self`, so that a later guard can have settings without a change of its interface.
 #[allow(clippy::unused_self, clippy::trivially_copy_pass_by_ref)]
 impl SecretGuard {
     /// Makes a guard.
@@ -113,19 +118,19 @@ impl SecretGuard {
         Self
     }
 
-    /// Scans a text. `name` is the key or variable that the text is assigned to, if there is one.
+    /// Scans a text. `name` is the key or variable to which the text is assigned, if there is one.
     ///
-    /// Returns the name of the rule that matched, or `None` for harmless text. It also scans inside a text that is a
-    /// JSON object or array.
+    /// Returns the name of the rule that matched, or `None` for harmless text. If the text is a JSON object or array,
+    /// the function also scans the values inside it.
     #[must_use]
     pub fn check(&self, name: Option<&str>, text: &str) -> Option<&'static str> {
         scan_text(&mut Place::root("", name), text, true).map(|finding| finding.rule)
     }
 
-    /// Walks a JSON value: scans each string with its key as name, each object key, and JSON inside a string, one level
+    /// Scans a JSON value: each object key, each string with its key as the name, and JSON inside a string, one level
     /// deep.
     ///
-    /// `path` is the path of the value itself, such as `value.data`. Returns the first finding.
+    /// `path` is the path of `value` itself, such as `value.data`. Returns the first finding.
     #[must_use]
     pub fn check_json(&self, path: &str, value: &Value) -> Option<Finding> {
         walk(value, &mut Place::root(path, None), true)
@@ -139,13 +144,13 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// The position of the walk: the steps to the current value, and the name that the value is assigned to. The path is
-/// built only for a finding, because most values are clean.
+/// The position in the walk through a value: the steps to the current value, and the name to which that value is
+/// assigned. The path is built only for a finding, because most values are clean.
 struct Place<'a> {
     root: &'a str,
     steps: Vec<Step<'a>>,
     name: Option<&'a str>,
-    /// The bytes of decoded text that the guard may still read in this value.
+    /// Number of bytes of base64 text that the guard may still decode in this value.
     decode: usize,
 }
 
@@ -159,7 +164,7 @@ impl<'a> Place<'a> {
         for step in &self.steps {
             match step {
                 Step::Key(key) => path = child(&path, key),
-                // Writing to a string cannot fail.
+                // The result is dropped, because writing to a string cannot fail.
                 Step::Index(index) => drop(write!(path, "[{index}]")),
             }
         }
@@ -178,7 +183,7 @@ fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<
             let mut flag: Option<&str> = None;
             for (index, item) in items.iter().enumerate() {
                 place.steps.push(Step::Index(index));
-                // The array is an argument list: `["--password", "X"]`.
+                // Treats the array as a list of arguments, such as `["--password", "X"]`.
                 let found = flag
                     .zip(item.as_str())
                     .and_then(|(flag, text)| command::flag_argument(flag, text))
@@ -198,11 +203,11 @@ fn walk<'a>(value: &'a Value, place: &mut Place<'a>, may_parse: bool) -> Option<
     }
 }
 
-/// Scans a string, and also JSON inside it when `may_parse`.
+/// Scans a string. If `may_parse` is true, also scans JSON inside it.
 fn scan_text(place: &mut Place<'_>, text: &str, may_parse: bool) -> Option<Finding> {
     let nested = if may_parse { parse_nested(text) } else { None };
     let rule = match &nested {
-        // A long JSON text is scanned by its parts, which say more; the whole is searched only for shapes.
+        // The parts of a long JSON text say more than the whole. So the whole is scanned only for shapes.
         Some(_) if text.len() > TWICE_LIMIT => scan_shapes(&TextSurvey::new(text)),
         _ => scan(place.name, text, &mut place.decode),
     };
@@ -211,7 +216,7 @@ fn scan_text(place: &mut Place<'_>, text: &str, may_parse: bool) -> Option<Findi
     }
     let nested = nested?;
     walk(&nested, &mut Place::root("", place.name), false)?;
-    // Walks again, now with the path, because there is a finding to report.
+    // Walks again with the real path, because there is a finding to report.
     walk(&nested, &mut Place::root(&place.path(), place.name), false)
 }
 
@@ -220,7 +225,7 @@ fn walk_object<'a>(map: &'a Map<String, Value>, place: &mut Place<'a>, may_parse
         return Some(Finding { rule: "private-key", path: child(&place.path(), "d") });
     }
     let outer = place.name;
-    // In `{"name": "API_TOKEN", "value": …}` the name stands beside the value.
+    // In `{"name": "API_TOKEN", "value": …}`, the name of the value is in another field.
     let announced = map.iter().find(|(key, _)| names::is_namer(key)).and_then(|(_, value)| value.as_str());
     for (key, value) in map {
         if let Some(rule) = scan(None, key, &mut place.decode) {
@@ -238,7 +243,7 @@ fn walk_object<'a>(map: &'a Map<String, Value>, place: &mut Place<'a>, may_parse
     None
 }
 
-/// Returns true for a JSON web key with its private part.
+/// Returns true for a JSON web key that contains its private part.
 fn is_private_jwk(map: &Map<String, Value>) -> bool {
     map.contains_key("kty")
         && ["d", "k"]
@@ -246,7 +251,8 @@ fn is_private_jwk(map: &Map<String, Value>) -> bool {
             .any(|part| map.get(*part).and_then(Value::as_str).is_some_and(|d| classify::is_random(d, 20)))
 }
 
-/// Appends a segment to a path. It escapes odd characters, and cuts a segment of 64 characters or more to 63 and `…`.
+/// Appends a segment to a path. Escapes unusual characters, and shows a segment of 64 characters or more as its first
+/// 63 and `…`.
 fn child(path: &str, segment: &str) -> String {
     let mut out = String::with_capacity(path.len() + segment.len().min(SEGMENT_LIMIT) + 1);
     out.push_str(path);
@@ -297,7 +303,7 @@ fn scan(name: Option<&str>, text: &str, decode: &mut usize) -> Option<&'static s
         .or_else(|| if view.words.is_empty() { None } else { scan_bare(name, &view) })
 }
 
-/// Runs the rules that recognise a secret by its own shape.
+/// Runs the rules that recognise a secret by its shape alone.
 fn scan_shapes(view: &TextSurvey<'_>) -> Option<&'static str> {
     let text = view.text;
     if (view.has_any(TextSurvey::DASHES) && structure::private_key(text)) || structure::putty_key(text) {
@@ -312,13 +318,13 @@ fn scan_shapes(view: &TextSurvey<'_>) -> Option<&'static str> {
     (view.has_any(TextSurvey::AT) && url::has_credentials(text)).then_some("url-credentials")
 }
 
-/// Returns true when `word`, a part of `text`, has a hex run that is not a commit.
+/// Returns true when `word`, a part of `text`, contains a run of hex digits that is not a commit.
 fn holds_hex(text: &str, word: &str) -> bool {
     let start = (word.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     structure::hex_runs(word.as_bytes()).any(|run| !commit::is_commit(text, start + run.start, run.len()))
 }
 
-/// Runs the rules on the plain text, each only if the survey found the marks that it needs.
+/// Runs the rules on plain text. Skips each rule whose necessary characters the survey did not find.
 fn scan_plain(promised: NamePromise, view: &TextSurvey<'_>) -> Option<&'static str> {
     scan_shapes(view)
         .or_else(|| named(promised, view.text))
@@ -340,7 +346,7 @@ fn scan_plain(promised: NamePromise, view: &TextSurvey<'_>) -> Option<&'static s
         .or_else(|| if view.text.is_ascii() { None } else { prose::find_unspaced(view.text) })
 }
 
-/// Checks the text as the value of a name whose kind of secret is `promised`.
+/// Checks the text as the value of a name. `promised` is the kind of secret that the name suggests.
 fn named(promised: NamePromise, text: &str) -> Option<&'static str> {
     let whole = text.trim();
     match promised {
@@ -351,7 +357,7 @@ fn named(promised: NamePromise, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Searches for credentials inside base64: keys, JSON, `user:password` and the like.
+/// Finds credentials inside base64: keys, JSON, `user:password` and similar texts.
 fn scan_encoded(promised: NamePromise, view: &TextSurvey<'_>, decode: &mut usize) -> Option<&'static str> {
     const SHORTEST: usize = 24;
     let worth = view.text.len() < 4096 || promised > NamePromise::None || structure::has_encoded_start(view.text);
@@ -370,12 +376,12 @@ fn scan_encoded(promised: NamePromise, view: &TextSurvey<'_>, decode: &mut usize
     })
 }
 
-/// Checks if the text is only a random string.
+/// Checks if the whole text is only a random string.
 fn scan_bare(name: Option<&str>, view: &TextSurvey<'_>) -> Option<&'static str> {
     if name.is_some_and(|n| names::describes_public(n.as_bytes())) {
         return None;
     }
-    // A certificate or public key is no secret; private keys were found above.
+    // A certificate or a public key is no secret. Private keys were found before.
     if view.has_any(TextSurvey::DASHES) && view.text.contains("-----BEGIN ") {
         return None;
     }

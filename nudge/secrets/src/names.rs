@@ -1,17 +1,17 @@
-//! Judges by the name of a key or variable if its value may be a secret.
+//! Judges by the name of a key or variable whether its value may be a secret.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-/// A map whose keys are short words from the fixed tables of this module. No caller chooses the keys, so a simple hash
-/// is enough, and it takes a fraction of the default hash's time.
+/// A map from short words of this module's fixed tables. No caller chooses the keys, so a simple hash is safe, and it
+/// is much faster than the default hash.
 pub(super) type WordMap<V> = HashMap<&'static [u8], V, BuildHasherDefault<FnvHash>>;
 
-/// A set of such words.
+/// A set of short words of this module's fixed tables.
 pub(super) type WordSet = HashSet<&'static [u8], BuildHasherDefault<FnvHash>>;
 
-/// Fowler, Noll and Vo's hash.
+/// The hash of Fowler, Noll and Vo (FNV-1a).
 pub(super) struct FnvHash(u64);
 
 impl Default for FnvHash {
@@ -35,30 +35,30 @@ impl Hasher for FnvHash {
 /// The kind of secret that a name suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NamePromise {
-    /// An ordinary name suggests no secret.
+    /// An ordinary name, which suggests no secret.
     None,
-    /// The value may be secret (`key`, `session`): only a random-looking value counts.
+    /// A name whose value may be secret (`key`, `session`). Only a random-looking value counts as a secret.
     Weak,
-    /// A token or key: a value that is no word counts.
+    /// The name of a token or key. Every value that is not a word counts as a secret.
     Token,
-    /// A password, which people choose, so word-like values with digits or marks count too.
+    /// The name of a password. People choose passwords, so words with digits or punctuation count as secrets too.
     Password,
-    /// A header (`Authorization`, `X-…-Auth`): a scheme and a credential.
+    /// The name of a header (`Authorization`, `X-…-Auth`). The value has a scheme and a credential.
     Header,
-    /// A cookie (`Cookie`, `Set-Cookie`): `name=value` pairs.
+    /// The name of a cookie header (`Cookie`, `Set-Cookie`). The value has `name=value` pairs.
     Cookie,
-    /// A recovery phrase of plain words.
+    /// The name of a recovery phrase, which consists of plain words.
     Phrase,
 }
 
-/// Words that mark the name of a password when they are the last word.
+/// Words that, at the end of a name, make it the name of a password.
 const PASSWORD_WORDS: &str = "\
     password passwd passwort pass pwd passphrase passcode pw pswd psw storepass keypass userpassword dbpassword \
     bindpw rootpw requirepass masterauth keypassword storepassword pgpassword psk authpass privpass bindpassword \
     rootpassword adminpassword dbpass userpass dbpwd sshpass contrasena senha motdepasse kennwort passin passout \
     clave pgpass mypass smtppass loginpassword masterpassword unlock";
 
-/// Words that mark the name of a token when they are the last word.
+/// Words that, at the end of a name, make it the name of a token.
 const TOKEN_WORDS: &str = "\
     secret secrets token tokens apikey apikeys credential credentials cred creds authtoken accesstoken \
     refreshtoken bearer jwt secretkey privatekey accesskey authkey masterkey encryptionkey signingkey sharedkey \
@@ -67,7 +67,7 @@ const TOKEN_WORDS: &str = "\
     xoxb hmackey webhooksecret subscriptionkey consumersecret tokensecret hmacsecret storagekey authsecret \
     usertoken registrationtoken";
 
-/// Words before a last `key` that mark a secret key.
+/// Words that, before a final `key`, make a name the name of a secret key.
 const KEY_QUALIFIERS: &str = "\
     api access secret private auth account encryption encrypt signing sign master shared service storage \
     subscription license app application deploy sdk write ingest ingestion insert admin client crypto cipher aes \
@@ -77,34 +77,34 @@ const KEY_QUALIFIERS: &str = "\
     unseal wireguard preshared agent join bootstrap install host password credential token sa ssh rsa ec pgp gpg \
     tls ssl mcp llm apikey fcm push bearer hash salt tsig rndc telemetry instrumentation rest feed nuget npm";
 
-/// Words that alone are only a weak sign of a secret.
+/// Words that are only a weak sign of a secret when they are alone.
 const WEAK_WORDS: &str = "\
     key keys auth session sessionid sid sig signature salt hmac license licence hook pat otp login pin seed \
     connsid jsessionid phpsessid authn oauth webhook sas dsn accountkeys";
 
-/// Words that say which copy of a secret this is. They are skipped at the end of a name.
+/// Words at the end of a name that say which copy of a secret is meant. They are skipped.
 const TRAILERS: &str = "\
     prod production dev development staging stage stg test testing live sandbox old new current previous prev \
     default value val b64 base64 plain plaintext raw string str literal data ci local qa uat eu us backup base \
     override env a b rw ro primary secondary main master app here is was be to";
 
-/// Words before the last word that mark a public or structural name (`public_key`, `max_tokens`).
+/// Words that, before the last word, make a name harmless (`public_key`, `max_tokens`).
 const HARMLESS_BEFORE: &str = "\
     public pub primary foreign partition sort cache max min num n total count used prompt completion input \
     output next page continuation cursor sync by no without use has is needs require requires missing invalid \
     expired bad wrong publishable bypass two first last multi single byte low high band over pad eos bos unk sep \
     cls mask special stop start end recv";
 
-/// Words that mark the name of a public or derived value when they are the last word.
+/// Words that, at the end of a name, make it the name of a public or derived value.
 const PUBLIC_WORDS: &str = "\
     digest checksum integrity hash etag fingerprint sha sum commit rev revision oid cert certificate ca crt pem \
     thumbprint pubkey publickey x y modulus image icon logo font src href url uri path file filename id cid version \
     ref recipient body content signature pin";
 
-/// Names that hold the value for a name in another field (`{"name": …, "value": …}`).
+/// Names of a field whose value belongs to the name in another field, as in `{"name": …, "value": …}`.
 const CARRIERS: &str = "value parametervalue val data default content string text v raw stringvalue plaintext plain";
 
-/// Names whose value is the name of the value that follows.
+/// Names of a field that contains the name of another field's value.
 const NAMERS: &str = "name key parameterkey variable var parameter param header field label parametername env";
 
 const HEADER_WORDS: &str = "\
@@ -112,7 +112,7 @@ const HEADER_WORDS: &str = "\
 const PHRASE_WORDS: &str = "\
     mnemonic phrase";
 
-/// The roles of a word, one bit for each list that contains it.
+/// The roles of a word: one bit for each list that contains the word.
 #[derive(Debug, Clone, Copy, Default)]
 struct WordRoles(u16);
 
@@ -134,7 +134,7 @@ impl WordRoles {
     }
 }
 
-/// A single map, so that each word needs one lookup instead of a search of every list.
+/// Maps each word to its roles, so that a word needs one lookup instead of a search of every list.
 static ROLES: LazyLock<WordMap<u16>> = LazyLock::new(|| {
     let lists = [
         (PASSWORD_WORDS, WordRoles::PASSWORD),
@@ -162,10 +162,10 @@ fn find_roles(word: &[u8]) -> WordRoles {
     if (1..=24).contains(&word.len()) { WordRoles(ROLES.get(word).copied().unwrap_or(0)) } else { WordRoles::default() }
 }
 
-/// The most bytes of a name that count, from its end.
+/// Number of bytes at the end of a name that are read. Longer names are read only from there.
 const NAME_LIMIT: usize = 64;
 
-/// Splits a name into lower-case words, and remembers the last four.
+/// Splits a name into lower-case words, and keeps the last four.
 struct NameSplitter {
     buffer: [u8; NAME_LIMIT],
     /// The `(start, end)` of the last words, newest first.
@@ -204,7 +204,8 @@ impl NameSplitter {
         }
     }
 
-    /// Returns the word at position `back` from the end, without trailing digits; empty if there is none.
+    /// Returns the word at position `back`, counted from the end, without trailing digits. Returns an empty word if
+    /// there is none.
     fn word_from_end(&self, back: usize) -> &[u8] {
         if back >= self.count {
             return b"";
@@ -216,8 +217,7 @@ impl NameSplitter {
     }
 }
 
-/// Returns the kind of secret that `name` suggests. The time is linear in the length of the name, and only the end of
-/// the name counts.
+/// Returns the kind of secret that `name` suggests. The function reads only the end of the name, in linear time.
 pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     if name.len() < 2 {
         return NamePromise::None;
@@ -225,7 +225,7 @@ pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     let words = NameSplitter::from_name(name);
     let first = find_roles(words.word_from_end(0));
     let (mut from_end, mut role) = (0, first);
-    // In `API_KEY_PROD` and `TOKEN_2` the word that matters comes before the trailing word.
+    // In `API_KEY_PROD` and `TOKEN_2`, the important word comes before the last one.
     while from_end < 2
         && from_end + 1 < words.count
         && (words.word_from_end(from_end).is_empty() || role.has_role(WordRoles::TRAILER))
@@ -237,7 +237,8 @@ pub(super) fn judge_name(name: &[u8]) -> NamePromise {
     if found == NamePromise::None && from_end > 0 { promise_at(&words, 0, first) } else { found }
 }
 
-/// Returns the kind of secret that the word at position `from_end` from the end suggests; `role` has its roles.
+/// Returns the kind of secret that a word suggests. `from_end` is its position, counted from the end, and `role` has
+/// its roles.
 fn promise_at(words: &NameSplitter, from_end: usize, role: WordRoles) -> NamePromise {
     let (last, before) = (words.word_from_end(from_end), words.word_from_end(from_end + 1));
     let is_before = |wanted| find_roles(before).has_role(wanted);
@@ -256,7 +257,7 @@ fn promise_at(words: &NameSplitter, from_end: usize, role: WordRoles) -> NamePro
     } else if last == b"auth" && matches!(before, b"redis" | b"rediscli" | b"valkey") {
         NamePromise::Password
     } else if (last == b"ident" && before == b"auth")
-        // A `secret_id` is half of a login to Vault.
+        // A `secret_id` is one half of a login to Vault.
         || (last == b"id" && before == b"secret")
         || (last == b"auth" && matches!(before, b"basic" | b"http" | b"proxy" | b"x" | b"npm"))
     {
@@ -272,7 +273,7 @@ fn promise_at(words: &NameSplitter, from_end: usize, role: WordRoles) -> NamePro
     promised
 }
 
-/// Judges a name that is written as one word: `dbpassword`, `MYAPPTOKEN`, `stripekey`.
+/// Judges a name in which the words are joined: `dbpassword`, `MYAPPTOKEN`, `stripekey`.
 fn judge_glued(last: &[u8]) -> NamePromise {
     if last.len() < 7 || last.len() > 32 {
         return NamePromise::None;
@@ -297,7 +298,7 @@ fn judge_glued(last: &[u8]) -> NamePromise {
     NamePromise::None
 }
 
-/// Returns true for the name of a public or derived value, which may look random without being secret.
+/// Returns true for the name of a public or derived value. Such a value may look random without being secret.
 pub(super) fn describes_public(name: &[u8]) -> bool {
     let words = NameSplitter::from_name(name);
     find_roles(words.word_from_end(0)).has_role(WordRoles::PUBLIC)
@@ -305,17 +306,17 @@ pub(super) fn describes_public(name: &[u8]) -> bool {
         || words.word_from_end(1) == b"certificate"
 }
 
-/// Returns true when the name only holds the value for a name in another field (`{"name": …, "value": …}`).
+/// Returns true when a field with this name has the value for a name in another field, as in `{"name": …, "value": …}`.
 pub(super) fn is_carrier(name: &str) -> bool {
     find_whole_roles(name).has_role(WordRoles::CARRIER)
 }
 
-/// Returns true when the value of this name is the name of the value that follows.
+/// Returns true when a field with this name contains the name of another field's value.
 pub(super) fn is_namer(name: &str) -> bool {
     find_whole_roles(name).has_role(WordRoles::NAMER)
 }
 
-/// Returns the roles of a name that is a single word.
+/// Returns the roles of a whole name; none for a name of several words.
 fn find_whole_roles(name: &str) -> WordRoles {
     let mut buffer = [0; 14];
     let Some(lower) = buffer.get_mut(..name.len()) else {

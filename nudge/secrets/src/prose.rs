@@ -6,10 +6,10 @@ use super::names::{NamePromise, WordSet, judge_name};
 use super::verdict::{is_secret, is_token_like};
 use std::sync::LazyLock;
 
-/// The most words that may describe the purpose of a secret.
+/// Largest number of words between the name of a secret and the secret, which may describe its purpose.
 const DESCRIPTION_LIMIT: u8 = 6;
 
-/// Words with digits that name a technique, a product or a format.
+/// Words with digits that name a technique, a product or a format, and so are not secrets.
 static TERMS: LazyLock<WordSet> = LazyLock::new(|| {
     "1password sha1 sha2 sha3 sha224 sha256 sha384 sha512 md4 md5 argon2 argon2i argon2d argon2id base32 base58 base64 \
      base64url oauth1 oauth2 auth0 auth2 utf8 utf16 utf32 x509 s3 ec2 r2 k8s k3s pkcs1 pkcs7 pkcs8 pkcs11 pkcs12 p12 \
@@ -22,24 +22,25 @@ static TERMS: LazyLock<WordSet> = LazyLock::new(|| {
         .collect()
 });
 
-/// The state after the words of a sentence so far.
+/// The state of reading a sentence, one word after another.
 struct SentenceState<'a> {
     text: &'a str,
-    /// The kind of secret that was named last; `left` is the number of further words that may describe it.
+    /// The kind of secret that the sentence named last. `words_left` counts the further words that may describe its
+    /// purpose.
     subject: NamePromise,
     words_left: u8,
-    /// Is true when the next word may be the secret.
+    /// True when the next word may be the secret.
     expects: bool,
-    /// Is true after a word such as `set` or `change`: then `to` comes before the new value.
+    /// True after a word such as `set` or `change`. The new value then follows the word `to`.
     setting: bool,
-    /// Is true after a word such as `use` or `with`: then the name of the used thing comes next.
+    /// True after a word such as `use` or `with`. The name of the used secret then follows.
     using: bool,
-    /// The number of words of `log in as NAME with` that were read.
+    /// The number of words of `log in as NAME with` that were read so far.
     login_stage: u8,
     previous: &'a str,
 }
 
-/// Finds a secret in a sentence.
+/// Finds a secret in a sentence, and returns the rule.
 pub(super) fn find_in_prose(text: &str) -> Option<&'static str> {
     let mut sentence = SentenceState {
         text,
@@ -60,7 +61,7 @@ pub(super) fn find_in_prose(text: &str) -> Option<&'static str> {
 }
 
 impl<'a> SentenceState<'a> {
-    /// Reads the next word; returns true if it is a secret.
+    /// Reads the next word. Returns true if the word is a secret.
     fn tells_secret(&mut self, raw: &'a str) -> bool {
         let word = strip_quotes(raw).trim_end_matches(':');
         if self.expects {
@@ -88,7 +89,7 @@ impl<'a> SentenceState<'a> {
         false
     }
 
-    /// Reads `log in as admin with`, after which the next word is the password.
+    /// Reads a word of `log in as admin with`. The word after this phrase is the password.
     fn log_in(&mut self, word: &str) {
         self.login_stage = match (self.login_stage, word) {
             (_, "log" | "Log" | "sign" | "Sign") => 1,
@@ -103,7 +104,7 @@ impl<'a> SentenceState<'a> {
         };
     }
 
-    /// Reads a word after the name: it describes the purpose, or shows that the value follows.
+    /// Reads a word after the name of a secret. The word describes the purpose, or shows that the secret follows.
     fn describe_word(&mut self, word: &str, raw: &str) {
         let copula = matches!(
             word,
@@ -132,7 +133,7 @@ impl<'a> SentenceState<'a> {
         }
     }
 
-    /// Remembers the word if it names a secret.
+    /// If the word names a secret, remembers the kind of secret.
     fn name(&mut self, word: &'a str, raw: &str) {
         if is_foreign_noun(word, self.previous) {
             (self.subject, self.words_left) = (NamePromise::Password, 0);
@@ -150,7 +151,7 @@ impl<'a> SentenceState<'a> {
         }
         let mut promised = judge_name(noun.as_bytes());
         if noun.eq_ignore_ascii_case("key") {
-            // In "api key" the word before gives the kind of key.
+            // In "api key", the first word says which kind of key is meant.
             let start = self.offset_of(self.previous);
             let pair = self.text.get(start..self.offset_of(raw) + raw.len()).filter(|pair| pair.len() <= 32);
             promised = pair.map_or(NamePromise::None, |pair| judge_name(pair.trim_end_matches([':', ',']).as_bytes()));
@@ -160,18 +161,18 @@ impl<'a> SentenceState<'a> {
         }
         (self.subject, self.words_left) = (promised, 0);
         let before = strip_quotes(self.previous);
-        // The word after a vault password is always the secret itself.
+        // After the words for a vault's password, the next word is always the secret.
         let vault = promised == NamePromise::Password && (noun.contains("vault") || before.ends_with("vault"));
         self.expects = noun.len() < word.len() || vault || (promised == NamePromise::Password && self.using);
     }
 
-    /// Returns the offset of `part` in the text that contains it.
+    /// Returns the byte offset of `part` in the text, which contains `part`.
     fn offset_of(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
     }
 }
 
-/// Returns true if a word can begin the purpose of a secret, in English, German, French or Spanish.
+/// Returns true if the word can begin the description of a purpose, in English, German, French or Spanish.
 fn is_preposition(word: &str) -> bool {
     const ENGLISH: [&str; 7] = ["for", "of", "on", "to", "in", "at", "from"];
     const OTHERS: [&str; 14] =
@@ -179,15 +180,15 @@ fn is_preposition(word: &str) -> bool {
     ENGLISH.contains(&word) || OTHERS.contains(&word)
 }
 
-/// Returns true for a word that means password in Spanish, or in French after `mot de`.
+/// Returns true for a Spanish word that means password, and for the French word after `mot de`.
 fn is_foreign_noun(word: &str, previous: &str) -> bool {
     word.eq_ignore_ascii_case("contrase\u{f1}a") || (word == "passe" && previous == "de")
 }
 
-/// The longest password that is read in a text without blanks.
+/// Largest length of a password in a text without blanks, in bytes.
 const UNSPACED_LIMIT: usize = 64;
 
-/// Finds a password in a Chinese sentence, which needs no blank before it.
+/// Finds a password in a Chinese sentence, where no blank comes before it, and returns the rule.
 pub(super) fn find_unspaced(text: &str) -> Option<&'static str> {
     const NOUNS: [&str; 3] = ["\u{5bc6}\u{7801}", "\u{5bc6}\u{78bc}", "\u{53e3}\u{4ee4}"];
     const COPULAS: [char; 8] = ['\u{662f}', '\u{4e3a}', '\u{70ba}', '\u{6210}', '\u{5230}', '\u{ff1a}', ':', '='];
@@ -228,13 +229,13 @@ fn is_told(promised: NamePromise, word: &str) -> bool {
     looks_secret && is_secret(promised, word, false)
 }
 
-/// Returns true for a word with fewer than two digits and no other sign of a password: it may also name a column, a
-/// step or a host.
+/// Returns true for a word with fewer than two digits and without other signs of a password. Such a word may name a
+/// column, a step or a host.
 fn may_be_a_name(word: &str) -> bool {
     CharMix::from_bytes(word.as_bytes()).digit < 2 && !is_strong(word)
 }
 
-/// Returns true when the sentence ends with `raw`, or continues with another subject.
+/// Returns true when the sentence ends after `raw`, or continues with another subject.
 fn ends_clause(text: &str, raw: &str) -> bool {
     let end = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize) + raw.len();
     let rest = text.get(end..).unwrap_or("").trim_start_matches([' ', '\t']);
@@ -251,8 +252,8 @@ fn is_file_name(word: &str) -> bool {
     mix.digit <= 2 && (1..=4).contains(&tail.len()) && tail.bytes().all(|b| b.is_ascii_lowercase())
 }
 
-/// Returns true for words, numbers and names of techniques with marks between them: `AES-256-GCM`, `sha256-hashed`,
-/// `16-bytes`.
+/// Returns true for words, numbers and names of techniques that are joined by punctuation: `AES-256-GCM`,
+/// `sha256-hashed`, `16-bytes`.
 pub(super) fn is_term(word: &str) -> bool {
     word.split(['-', '_', '.', '+', ':']).all(|piece| {
         let bytes = piece.as_bytes();
@@ -266,10 +267,10 @@ pub(super) fn is_term(word: &str) -> bool {
             TERMS.contains(&*lower)
         });
         known
-            // Such a piece is `hashed`, `256` or `90days`.
+            // Accepts a piece such as `hashed`, `256` or `90days`.
             || (bytes[digits..].iter().all(u8::is_ascii_lowercase) && small(&bytes[digits..]))
             || (letters == bytes.len() && small(bytes))
-            // Such a piece is `p95`, `UUIDv4`, `RFC2617` or `ISO8859`.
+            // Accepts a piece such as `p95`, `UUIDv4`, `RFC2617` or `ISO8859`.
             || (letters > 0
                 && bytes[letters..].iter().all(u8::is_ascii_digit)
                 && (letters == 1 || bytes[letters - 1] == b'v' || matches!(&bytes[..letters], b"RFC" | b"ISO")))

@@ -7,10 +7,10 @@ use super::names::describes_public;
 use super::structure::{TokenContent, decode_base64};
 use super::verdict::is_public_token;
 
-/// The length of the shortest string that is judged by its looks alone.
+/// Smallest length of a string that is judged by its looks alone, in bytes.
 const BARE_MIN: usize = 38;
 
-/// Returns true when nearly the whole of `text` is one random string.
+/// Returns true when nearly the whole text is a single random string.
 pub(super) fn is_bare_random(text: &str) -> bool {
     let text = text.trim().trim_matches(['"', '\'', '`', ',', ';']);
     if text.len() < BARE_MIN || text.len() > 4096 {
@@ -27,7 +27,8 @@ pub(super) fn is_bare_random(text: &str) -> bool {
     if !is_beyond_hex(bytes) || is_uuid(bytes) {
         return false;
     }
-    // A string of only lower case and digits (base32, nix hashes, host names) must be one solid piece.
+    // A string without capitals or without small letters may be base32, a hash of nix or a host name. It counts only if
+    // it is one long piece without punctuation.
     if (mix.upper == 0 || mix.lower == 0) && (mix.symbol > 0 || bytes.len() < 40) {
         return false;
     }
@@ -41,7 +42,7 @@ pub(super) fn is_bare_random(text: &str) -> bool {
         && !is_readable(text)
 }
 
-/// Returns true if the text is only a token of Mattermost: 26 characters of its alphabet, some of them digits.
+/// Returns true if the whole text is a token of Mattermost: 26 characters of a special alphabet, some of them digits.
 pub(super) fn is_chat_token(text: &str) -> bool {
     let bytes = text.trim().as_bytes();
     bytes.len() == 26
@@ -52,7 +53,7 @@ pub(super) fn is_chat_token(text: &str) -> bool {
         && count_distinct(bytes, 10) > 9
 }
 
-/// Returns true for a digest with its label: `sha256-…`, `h1:…`, `Algo:…`.
+/// Returns true for a digest after its label: `sha256-…`, `h1:…`, `Algo:…`.
 fn is_labelled_digest(text: &str) -> bool {
     text.split_once([':', '-']).is_some_and(|(label, _)| {
         let label = label.to_ascii_lowercase();
@@ -63,8 +64,8 @@ fn is_labelled_digest(text: &str) -> bool {
     })
 }
 
-/// Returns true for at least 20 letters and digits in a row (12 in a well-mixed string). Names with points or dashes
-/// have shorter pieces.
+/// Returns true when the bytes have at least 20 letters and digits in a row, or 12 if the string is well mixed. The
+/// pieces of names with points or dashes are shorter.
 fn has_solid_piece(bytes: &[u8]) -> bool {
     let mix = CharMix::from_bytes(bytes);
     let mixed = mix.upper > 5 && mix.lower > 5 && mix.digit > 2;
@@ -81,11 +82,11 @@ fn is_readable(text: &str) -> bool {
     matches!(decode_base64(text), TokenContent::Text(_))
 }
 
-/// The length of the shortest word that [`has_prefixed_token`] reads.
+/// Smallest length of a word that [`has_prefixed_token`] reads, in bytes.
 pub(super) const PREFIXED_MIN: usize = 36;
 
-/// Returns true for `abc_live_` and 30 or more random letters and digits: the prefix of an issuer that is not in the
-/// table.
+/// Returns true for `abc_live_` and 30 or more random letters and digits. Such a token has the prefix of an issuer that
+/// is not in the table of formats.
 pub(super) fn has_prefixed_token(text: &str) -> bool {
     text.as_bytes().split(|b| !(is_word_byte(b) || *b == b'-')).any(|word| {
         if !(PREFIXED_MIN..=300).contains(&word.len()) {
@@ -113,10 +114,10 @@ pub(super) fn has_prefixed_token(text: &str) -> bool {
     })
 }
 
-/// The length of the shortest word that [`is_long_random`] reads.
+/// Smallest length of a word that [`is_long_random`] reads, in bytes.
 pub(super) const LONG_MIN: usize = 40;
 
-/// Returns true for a word of 40 or more well-mixed letters and digits between blanks, quotes or `=`.
+/// Returns true for a word of 40 or more well-mixed letters and digits. The word ends at blanks, quotes and `=`.
 pub(super) fn is_long_random(word: &str) -> bool {
     let (name, word) = word.rsplit_once('=').unwrap_or(("", word));
     if word.len() < LONG_MIN || describes_public(name.as_bytes()) {
@@ -125,7 +126,8 @@ pub(super) fn is_long_random(word: &str) -> bool {
     if is_bot_token(word) {
         return true;
     }
-    // An AWS secret key has 40 characters and may contain slashes. A path may too, but seldom with such a mix.
+    // A secret key of AWS has 40 characters and may contain slashes. A path may contain slashes too, but seldom such a
+    // mix of characters.
     let base64 = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'+');
     let plain = |b: u8| is_word_byte(&b) || b == b'-';
     let aws = word.len() == 40 && word.bytes().all(base64);
@@ -150,8 +152,8 @@ pub(super) fn is_long_random(word: &str) -> bool {
         && !is_readable(word)
 }
 
-/// Returns true for a bot token of Discord: an encoded number, six characters, 27 to 40 characters, with points between
-/// them.
+/// Returns true for a token of a Discord bot. It has three parts with points between them: an encoded number, six
+/// characters, and 27 to 40 characters.
 fn is_bot_token(word: &str) -> bool {
     let mut parts = word.split('.');
     let (Some(user), Some(time), Some(mac), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -169,7 +171,8 @@ fn is_bot_token(word: &str) -> bool {
         && wordy_share(word.as_bytes()) < 60
 }
 
-/// Returns true when letters other than `a` to `f` are common. A long hex run is a digest, which other modules judge.
+/// Returns true when several letters are not hex digits. A long run of hex digits is a digest, which other modules
+/// judge.
 fn is_beyond_hex(bytes: &[u8]) -> bool {
     bytes.iter().filter(|b| b.is_ascii_alphabetic() && !b.is_ascii_hexdigit()).nth(4).is_some()
 }

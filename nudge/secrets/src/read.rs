@@ -2,10 +2,10 @@
 
 use super::classify::is_word_byte;
 
-/// The most bytes of a name that are read.
+/// Largest number of bytes that are read of a name.
 const NAME_LIMIT: usize = 96;
 
-/// Checks if byte `i` separates a name from a value; returns the end of the name's side.
+/// Checks if the byte `b` at `i` separates a name from a value. Returns the offset at which the name ends.
 pub(super) fn find_separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
     let next = bytes.get(i + 1).copied().unwrap_or(b' ');
     let previous = if i > 0 { bytes[i - 1] } else { return None };
@@ -18,7 +18,7 @@ pub(super) fn find_separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
             Some(i - marks)
         }
         b':' => {
-            // In `${NAME:-…}` the colon begins a default.
+            // In `${NAME:-…}`, the colon begins a default value.
             let default = matches!(next, b'-' | b'?' | b'+' | b'=') && in_braces(&bytes[..i]);
             (!default
                 && next != b':'
@@ -27,21 +27,21 @@ pub(super) fn find_separator(bytes: &[u8], i: usize, b: u8) -> Option<usize> {
                 && !(next == b'/' && bytes.get(i + 2) == Some(&b'/')))
             .then_some(i)
         }
-        // XML text has the form `<name>value<`.
+        // Accepts XML text in the form `<name>value<`.
         b'>' => (is_word_byte(&previous) && !matches!(next, b'=' | b'>' | b' ')).then_some(i),
-        // The form is `define("NAME", "value")`.
+        // Accepts the form `define("NAME", "value")`.
         b',' => (matches!(previous, b'"' | b'\'') && matches!(next, b' ' | b'"' | b'\'')).then_some(i),
         _ => None,
     }
 }
 
-/// Returns true when `head` ends in `${NAME`.
+/// Returns true when the bytes end with `${NAME`.
 fn in_braces(head: &[u8]) -> bool {
     let name = head.iter().rev().take(64).take_while(|b| is_word_byte(b)).count();
     head[..head.len() - name].ends_with(b"${")
 }
 
-/// Returns the name that ends just before `end`, apart from blanks, quotes and brackets.
+/// Returns the name that ends before `end`. Blanks, quotes and brackets may follow the name.
 pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
     let bytes = text.as_bytes();
     let closing = bytes[..end]
@@ -57,14 +57,14 @@ pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
         return None;
     }
     let mut start = end - length;
-    // A type may come between name and value: `api_key: str = "X"`, `let api_key: &str = "X"`.
+    // Skips a type between name and value, as in `api_key: str = "X"` and `let api_key: &str = "X"`.
     if matches!(&bytes[start..end], b"str" | b"String" | b"string") {
         let typed = bytes[..start].strip_suffix(b"&").unwrap_or(&bytes[..start]);
         if let Some(name) = typed.strip_suffix(b": ").or_else(|| typed.strip_suffix(b":")) {
             return name_before(text, name.len());
         }
     }
-    // "API key: …" has a name of two words; the first word qualifies the second.
+    // In "API key: …", the name has two words, and the first one qualifies the second.
     if start > 1 && bytes[start - 1] == b' ' && length <= 12 && bytes[start - 2].is_ascii_alphabetic() {
         let word =
             bytes[start.saturating_sub(20)..start - 1].iter().rev().take_while(|b| b.is_ascii_alphanumeric()).count();
@@ -73,18 +73,18 @@ pub(super) fn name_before(text: &str, end: usize) -> Option<&str> {
     text.get(start..end)
 }
 
-/// A value and the way it was written.
+/// A value, and how it is written.
 pub(super) struct WrittenValue<'a> {
-    /// The text up to the closing quote, or to the first delimiter.
+    /// The value up to the closing quote, or up to the first delimiter.
     pub text: &'a str,
-    /// For a value without quotes, the text up to the next blank, when that is longer.
+    /// The value up to the next blank, if it has no quotes; it may be longer than `text`.
     pub long: &'a str,
-    /// The text up to the end of the line or to the closing quote, for headers.
+    /// The value up to the closing quote or the end of the line. Headers need this form.
     pub line: &'a str,
     pub quoted: bool,
 }
 
-/// Reads the value that starts at or after `from`.
+/// Reads the value that begins at `from` or after blanks there.
 pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) -> WrittenValue<'_> {
     let bytes = text.as_bytes();
     let stop = ceil_boundary(text, bytes.len().min(from + limit));
@@ -95,7 +95,7 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
     while position < stop && matches!(bytes[position], b' ' | b'\t' | b'(') && position < from + 24 {
         position += 1;
     }
-    // A YAML block scalar has `|` or `>` and a new line before its value.
+    // In a YAML block scalar, `|` or `>` and a line break come before the value.
     if separator == b':' && position < stop && matches!(bytes[position], b'|' | b'>') {
         let skip = bytes[position..stop]
             .iter()
@@ -130,7 +130,8 @@ pub(super) fn value_after(text: &str, from: usize, separator: u8, limit: usize) 
     WrittenValue { text: slice(short.unwrap_or(long).min(long)), long: slice(long), line: slice(line), quoted: false }
 }
 
-/// The bytes that end an unquoted value: 1 ends only `text`, 2 also ends `long`, 3 also ends `line`.
+/// The bytes that end a value without quotes. A byte with 1 ends only `text`, with 2 also `long`, and with 3 also
+/// `line`.
 const ENDS: [u8; 256] = {
     let mut table = [0; 256];
     let ends = *b",;&|)]}<>\\ \t\n\r\"'`";

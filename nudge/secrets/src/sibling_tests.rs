@@ -1,9 +1,9 @@
-//! Tests texts that an earlier guard judged wrongly, and similar texts: secrets that it missed, and harmless texts that
-//! it refused.
+//! Tests texts that an earlier version of the guard judged wrongly, and similar texts. The version missed some secrets
+//! and refused some harmless texts.
 
 use super::tests::{HEX, LETTERS, Maker, clean, refused};
 
-/// The tests whose texts are also checked with small changes, see `near`.
+/// The tests whose texts are also checked with small changes, in the module `near`.
 pub(super) const CASES: &[fn()] = &[
     passwords_of_vault_files_are_caught,
     entries_of_netrc_are_caught_in_any_white_space,
@@ -64,7 +64,7 @@ fn passwords_of_vault_files_are_caught() {
 fn entries_of_netrc_are_caught_in_any_white_space() {
     let mut make = Maker(21);
     let mut passwords = passwords(&mut make);
-    // After a login any literal is a password, even a word.
+    // After a login, any literal is a password, even a plain word.
     passwords.push(["sword", "fish"].concat());
     for pass in passwords {
         for text in [
@@ -246,7 +246,7 @@ fn commits_are_commits_where_the_syntax_says_so() {
             refused(&text);
         }
     }
-    // Only 40 or 64 digits are a commit.
+    // Only a run of 40 or 64 hex digits can be a commit.
     for length in [32, 39, 41, 63] {
         refused(&format!("git checkout {}", make.text(length, HEX)));
     }
@@ -282,7 +282,7 @@ fn what_a_generator_of_documented_formats_found() {
     for _ in 0..20 {
         let (a, b) = (make.text(3, LETTERS), make.text(8, LETTERS));
         for token in [
-            // A client secret of Azure may have tildes and dots at any position.
+            // A client secret of Azure may have tildes and dots at many positions.
             format!("{a}8Q~{b}~{}~{}.{}", make.text(7, LETTERS), make.text(9, LETTERS), make.text(7, LETTERS)),
             format!("{a}8Q~~{b}_{}", make.text(24, LETTERS)),
             format!("essu_{}/{}+{b}", make.text(11, LETTERS), make.text(39, LETTERS)),

@@ -1,4 +1,4 @@
-//! Finds the lines with secrets in a text. A result consists of whole lines, because a rule reads more of a line than
+//! Finds the lines of a text that contain secrets. A result has whole lines, because a rule reads more of a line than
 //! its match.
 
 use std::collections::BTreeMap;
@@ -6,26 +6,26 @@ use std::ops::{Range, RangeInclusive};
 
 use super::SecretGuard;
 
-/// Lines of a text that look like a credential.
+/// Neighbouring lines of a text that look like a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretSpan {
-    /// The bytes of the lines, without the line end after the last.
+    /// The byte range of the lines, without the line end of the last one.
     pub range: Range<usize>,
     /// The rule that matched.
     pub rule: &'static str,
 }
 
-/// The most searches for secrets that only several lines together show; after that the rest of the text is marked as a
-/// whole.
+/// Largest number of searches for secrets that only several lines together show. After that, all of the remaining text
+/// is marked.
 const ROUNDS: usize = 32;
-/// The shortest part of a credential that is broken over lines, and the shortest such credential, in bytes.
+/// Smallest length of a part of a credential that is broken over lines, and smallest length of the whole, in bytes.
 const PART: usize = 8;
 const BROKEN: usize = 20;
 
 impl SecretGuard {
     /// Returns the lines for which [`check`](Self::check) refuses a text, in order and without overlaps. The text
-    /// without them passes. A secret that only several lines together show is a span of all these lines. A text that is
-    /// refused for no particular lines is one span.
+    /// without these lines passes. If only several lines together show a secret, all these lines are one span. If a
+    /// refused text has no such lines, the whole text is one span.
     #[must_use]
     pub fn find_spans(&self, text: &str) -> Vec<SecretSpan> {
         let lines = split_lines(text);
@@ -42,7 +42,8 @@ impl SecretGuard {
         join_marked(&lines, &marks)
     }
 
-    /// Marks a credential that was wrapped: the end of one line and the beginning of the next form one word.
+    /// Marks a credential that was broken over two lines: the end of one line and the beginning of the next form one
+    /// word.
     fn mark_broken(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
         for index in 1..lines.len() {
             let (Some(first), Some(second)) =
@@ -61,16 +62,16 @@ impl SecretGuard {
         }
     }
 
-    /// Marks the lines that still match after all marked lines are removed.
+    /// Marks further lines while the text without the marked lines still matches a rule.
     fn mark_together(self, text: &str, lines: &[Range<usize>], marks: &mut Marks) {
         for _ in 0..ROUNDS {
             let Some(rule) = self.check(None, &join_unmarked(text, lines, marks, 0..lines.len())) else { return };
             let hits = |part: Range<usize>| self.check(None, &join_unmarked(text, lines, marks, part)).is_some();
             let end = first_true(1..=lines.len(), |end| hits(0..end));
-            // The last line at which a matching part can begin.
+            // Finds the last line at which a part that matches can begin.
             let start = first_true(1..=end, |start| !hits(start..end)) - 1;
             let before = marks.len();
-            // A rule may depend on the length of the text, so the smaller part need not match.
+            // A rule may depend on the length of the text. If the smaller part does not match, all lines are marked.
             let part = if hits(start..end) { start..end } else { 0..lines.len() };
             mark_lines(marks, part, rule);
             if marks.len() == before {
@@ -83,7 +84,7 @@ impl SecretGuard {
     }
 }
 
-/// The numbers of the marked lines, each with its rule.
+/// The indexes of the marked lines, each with the rule that matched.
 type Marks = BTreeMap<usize, &'static str>;
 
 fn mark_lines(marks: &mut Marks, lines: impl IntoIterator<Item = usize>, rule: &'static str) {
@@ -103,14 +104,14 @@ fn split_lines(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Returns the lines of a part, with every marked line empty.
+/// Returns the lines of a part as one text, in which every marked line is empty.
 fn join_unmarked(text: &str, lines: &[Range<usize>], marks: &Marks, part: Range<usize>) -> String {
     let shown = |index: usize| if marks.contains_key(&index) { "" } else { &text[lines[index].clone()] };
     part.map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the first number for which `is` is true. It must be false up to some number and true from there on; for the
-/// last number it is known to be true.
+/// Returns the first number for which `is` is true, by binary search. `is` must be false up to some number and true
+/// from there on. It must be true for the last number.
 fn first_true(range: RangeInclusive<usize>, is: impl Fn(usize) -> bool) -> usize {
     let (mut first, mut last) = range.into_inner();
     while first < last {
@@ -120,7 +121,7 @@ fn first_true(range: RangeInclusive<usize>, is: impl Fn(usize) -> bool) -> usize
     first
 }
 
-/// Marks private keys from their first line to their last, or to the first line that cannot be a part of a key.
+/// Marks each private key from its first line to its last, or to the first line that cannot be part of a key.
 fn mark_keys(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     let mut is_inside = false;
     for (index, line) in lines.iter().enumerate() {
@@ -135,7 +136,7 @@ fn mark_keys(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     }
 }
 
-/// Marks the further lines of a wrapped credential: single words without a meaning right before or after a marked line.
+/// Marks the other lines of a broken credential: meaningless single words directly before or after a marked line.
 fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     let known: Vec<_> = marks.iter().map(|(index, rule)| (*index, *rule)).collect();
     let is_more = |index: &usize| lines.get(*index).is_some_and(|line| is_wrapped(text[line.clone()].trim()));
@@ -145,7 +146,7 @@ fn mark_around(text: &str, lines: &[Range<usize>], marks: &mut Marks) {
     }
 }
 
-/// Returns true when a line is one long word of base64 or hex with a digit.
+/// Returns true when the line is one long word of base64 or hex that has a digit.
 fn is_wrapped(line: &str) -> bool {
     line.len() >= 16 && line.bytes().all(is_token) && line.bytes().any(|byte| byte.is_ascii_digit())
 }
@@ -154,7 +155,7 @@ const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-' | b'.')
 }
 
-/// Returns the last word of a line, if it can be the beginning of a credential.
+/// Returns the last word of a line if it can be the beginning of a credential; otherwise `None`.
 fn end_word(line: &str) -> Option<&str> {
     let line = line.trim_end();
     let line = line.strip_suffix('\\').unwrap_or(line);
@@ -162,14 +163,14 @@ fn end_word(line: &str) -> Option<&str> {
     line.get(start..).filter(|word| !word.is_empty())
 }
 
-/// Returns the line if it is a single word that can be the rest of a credential.
+/// Returns the line if it is a single word that can be the rest of a credential; otherwise `None`.
 fn find_single_word(line: &str) -> Option<&str> {
     let line = line.trim();
     let line = line.trim_end_matches(['"', '\'', ',', ';', '`']);
     (!line.is_empty() && line.bytes().all(is_token)).then_some(line)
 }
 
-/// Makes spans of the marked lines; neighbouring lines with the same rule form one span.
+/// Turns the marked lines into spans. Neighbouring lines with the same rule are one span.
 fn join_marked(lines: &[Range<usize>], marks: &Marks) -> Vec<SecretSpan> {
     let mut spans: Vec<(usize, SecretSpan)> = Vec::new();
     for (index, rule) in marks {
@@ -193,7 +194,7 @@ mod tests {
         ["ghp", "_", "q7Zk2Vx9Lw4Tn8Rb3Yc6Md1Hf5Js0PgAeUoK"].concat()
     }
 
-    /// Returns the text without its spans, and checks that it passes.
+    /// Returns the text without its spans. The test fails if the guard still refuses the result.
     fn without(text: &str) -> String {
         let guard = SecretGuard::new();
         let mut out = String::new();

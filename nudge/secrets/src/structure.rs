@@ -1,4 +1,5 @@
-//! Finds shapes that are secret in any context: private-key blocks, JSON web tokens, hex runs, encoded credentials.
+//! Finds shapes that are secret in any context: blocks of private keys, JSON web tokens, runs of hex digits, encoded
+//! credentials.
 
 use super::classify::{count_distinct, is_word_byte, wordy_share};
 use super::formats::starts_token;
@@ -6,7 +7,8 @@ use aho_corasick::AhoCorasick;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Returns true for a private-key block with a body. Armour alone, as in a regex or in documentation, is harmless.
+/// Returns true for a block of a private key with a body. The armour lines alone, as in a regex or in documentation,
+/// are harmless.
 pub(super) fn private_key(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut from = 0;
@@ -20,7 +22,7 @@ pub(super) fn private_key(text: &str) -> bool {
     ["Key Block-----\nVersion", "OpenVPN Static key V1-----"].iter().any(|mark| marks_key(text, mark))
 }
 
-/// Returns true for a `PuTTY` key file, which has no armour.
+/// Returns true for a key file of `PuTTY`, which has no armour lines.
 pub(super) fn putty_key(text: &str) -> bool {
     text.len() >= 100 && marks_key(text, "Private-Lines:")
 }
@@ -29,8 +31,8 @@ fn marks_key(text: &str, mark: &str) -> bool {
     text.find(mark).is_some_and(|start| has_key_body(&text.as_bytes()[start + mark.len()..]))
 }
 
-/// Returns true when key material follows: base64 characters within the next 400 bytes, after armour headers and line
-/// ends.
+/// Returns true when key material follows, which means base64 characters within the next 400 bytes. Armour headers and
+/// line ends may come before it.
 fn has_key_body(rest: &[u8]) -> bool {
     let mut run = Vec::with_capacity(128);
     for line in rest[..rest.len().min(400)].split(|b| matches!(b, b'\n' | b'\r' | b'\\' | b'"' | b'\'' | b' ' | b'\t'))
@@ -41,7 +43,7 @@ fn has_key_body(rest: &[u8]) -> bool {
         if is_body {
             run.extend_from_slice(line);
         } else if line.len() > 5 && line[line.len().min(1)..].starts_with(b"----") {
-            // This is the end of the block, or the beginning of another one.
+            // An armour line ends the block, or begins another one.
             break;
         }
         if run.len() >= 96 {
@@ -51,8 +53,8 @@ fn has_key_body(rest: &[u8]) -> bool {
     run.len() >= 20 && count_distinct(&run, 8) >= 8 && wordy_share(&run) < 60
 }
 
-/// Returns true for `eyJ….eyJ….…`: two JSON objects in base64 and a signature, with the first point at `dot`. It reads
-/// each part only once, to find the points at its ends.
+/// Returns true for a JSON web token, `eyJ….eyJ….…`: two JSON objects in base64 and a signature. `dot` is the offset of
+/// the first point. The function reads each part only once, to find its end.
 pub(super) fn is_web_token(bytes: &[u8], dot: usize) -> bool {
     let is_part = |b: &u8| is_word_byte(b) || *b == b'-';
     let head = bytes[..dot].iter().rev().take_while(|b| is_part(b)).count();
@@ -70,13 +72,13 @@ pub(super) fn is_web_token(bytes: &[u8], dot: usize) -> bool {
         && count_distinct(&bytes[dot + 1..after], 6) > 5
 }
 
-/// Returns the maximal runs of 32 to 64 hex digits without a digest label before them (semantics section 7).
+/// Returns the maximal runs of 32 to 64 hex digits that have no digest label before them (semantics section 7).
 pub(super) fn hex_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     const LABELS: [&[u8]; 7] = [b"md5", b"sha1", b"sha224", b"sha256", b"sha384", b"sha512", b"blake3"];
     let mut start = 0;
     std::iter::from_fn(move || {
         while start + 32 <= bytes.len() {
-            // No run can begin before the last byte that is not a hex digit.
+            // A run can begin only after the last byte here that is no hex digit.
             if let Some(offset) = bytes[start..start + 32].iter().rposition(|b| !b.is_ascii_hexdigit()) {
                 start += offset + 1;
                 continue;
@@ -98,16 +100,16 @@ pub(super) fn hex_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The content of a base64 token.
+/// The decoded content of a word in base64.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TokenContent {
-    /// It is not base64, or has binary content.
+    /// The word is not base64, or its content is binary.
     Opaque,
-    /// It is readable text.
+    /// The content is readable text.
     Text(String),
 }
 
-/// Decodes base64 (both alphabets, with or without padding); reads at most 4 KiB.
+/// Decodes base64 in both alphabets, with or without padding. Reads at most 4 KiB.
 pub(super) fn decode_base64(token: &str) -> TokenContent {
     let body = token.trim_end_matches('=').as_bytes();
     let body = &body[..body.len().min(4096)];
@@ -127,7 +129,7 @@ pub(super) fn decode_base64(token: &str) -> TokenContent {
         if bits >= 8 {
             bits -= 8;
             out.push(u8::try_from(acc >> bits & 0xff).unwrap_or(0));
-            // Most tokens are not text, which their first bytes already show.
+            // Most words are not text, and their first bytes already show that.
             if out.len() == 12 && !mostly_readable(&out) {
                 return TokenContent::Opaque;
             }
@@ -144,7 +146,7 @@ fn mostly_readable(bytes: &[u8]) -> bool {
     readable * 10 >= bytes.len() * 9
 }
 
-/// Returns the base64 tokens of at least `min` characters, from left to right.
+/// Returns the words of at least `min` base64 characters, from left to right.
 pub(super) fn base64_tokens(text: &str, min: usize) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '=' | '-' | '_'))
         .map(|token| token.rsplit_once('=').map_or(token, |(head, tail)| if tail.is_empty() { head } else { tail }))
@@ -152,11 +154,11 @@ pub(super) fn base64_tokens(text: &str, min: usize) -> impl Iterator<Item = &str
         .filter(move |token| token.len() >= min)
 }
 
-/// The beginnings of PEM armour and JSON objects in base64.
+/// The beginnings of PEM armour and of JSON objects, in base64.
 static ENCODED_STARTS: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::new(["LS0tLS1C", "eyJ", "ewog", "ew0K"]).ok());
 
-/// Returns true when `text` has base64 that begins like a document worth decoding: PEM armour or a JSON object.
+/// Returns true when `text` contains base64 that begins like PEM armour or a JSON object, which is worth decoding.
 pub(super) fn has_encoded_start(text: &str) -> bool {
     ENCODED_STARTS
         .as_ref()

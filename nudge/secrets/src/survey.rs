@@ -1,7 +1,7 @@
-//! Surveys a text once before any rule runs. Most rules need a certain mark or a long word, and most texts have
+//! Surveys a text once, before any rule runs. Most rules need a certain character or a long word, and most texts have
 //! neither.
 
-/// The kinds of bytes that rules need, as bits.
+/// For each byte, the kinds of bytes to which it belongs, as bits.
 const KINDS: [u8; 256] = {
     let mut table = [0; 256];
     let breaks = *b" \t\n\r\x0b\x0c\"'`,;";
@@ -27,16 +27,16 @@ const KINDS: [u8; 256] = {
     table
 };
 
-/// The kinds of bytes in a text, and its long words.
+/// The kinds of bytes that occur in a text, and the text's long words.
 pub(super) struct TextSurvey<'a> {
     pub text: &'a str,
     seen: u8,
-    /// The words of at least [`TextSurvey::WORD_MIN`] bytes.
+    /// The words that have at least [`TextSurvey::WORD_MIN`] bytes.
     pub words: Vec<&'a str>,
 }
 
 impl<'a> TextSurvey<'a> {
-    /// A byte that ends a word: a blank, a quote, a comma or a semicolon.
+    /// A byte that ends a word: white space, a quote, a comma or a semicolon.
     const BREAK: u8 = 1;
     const DASH: u8 = 16;
     /// White space.
@@ -47,7 +47,7 @@ impl<'a> TextSurvey<'a> {
     /// Three dashes in a row, as in PEM armour.
     pub const DASHES: u8 = 32;
 
-    /// The length of the shortest word that can be a token by its looks alone.
+    /// Length of the shortest word that can be a token by its looks alone, in bytes.
     const WORD_MIN: usize = super::formats::SHORTEST;
 
     pub fn new(text: &'a str) -> Self {
@@ -81,12 +81,12 @@ impl<'a> TextSurvey<'a> {
         self.seen & kinds != 0
     }
 
-    /// Returns true when no rule can find anything in a text without a name.
+    /// Returns true when no rule can find anything in this text, if the text is assigned to no name.
     pub fn is_plain(&self) -> bool {
         self.words.is_empty() && !self.has_any(Self::BLANK | Self::SEPARATOR | Self::AT)
     }
 
-    /// Returns the words of at least `min` bytes.
+    /// Returns the words that have at least `min` bytes.
     pub fn long_words(&self, min: usize) -> impl Iterator<Item = &'a str> {
         self.words.iter().copied().filter(move |word| word.len() >= min)
     }

@@ -1,4 +1,4 @@
-//! Tests the guard. Every credential is made at run time, so no scanner finds one in the source.
+//! Tests the guard. Every credential is made at run time, so that no scanner finds one in the source.
 
 mod commands;
 mod judged;
@@ -16,7 +16,7 @@ pub(super) const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 pub(super) const HEX: &str = "0123456789abcdef";
 const UPPER: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ234567";
 
-/// A small deterministic generator of texts.
+/// A small random generator of texts. The same seed gives the same texts.
 pub(super) struct Maker(pub u64);
 
 impl Maker {
@@ -30,7 +30,7 @@ impl Maker {
         (0..length).map(|_| letters[self.next() % letters.len()]).collect()
     }
 
-    /// Returns the characters of these parts in another order.
+    /// Returns the characters of all parts in random order.
     fn shuffled(&mut self, parts: &[&str]) -> String {
         let mut letters: Vec<char> = parts.concat().chars().collect();
         for i in (1..letters.len()).rev() {
@@ -43,7 +43,7 @@ impl Maker {
         [8, 4, 4, 4, 12].map(|length| self.text(length, HEX)).join("-")
     }
 
-    /// Makes a password with letters of both cases, digits and a mark, such as `Xk3…`.
+    /// Makes a password with letters of both cases, digits and punctuation, such as `Xk3…`.
     pub(super) fn password(&mut self) -> String {
         format!("{}7{}!{}", self.text(6, LETTERS), self.text(4, HEX), self.text(4, LETTERS))
     }
@@ -59,7 +59,7 @@ fn rule(text: &str) -> Option<&'static str> {
     GUARD.check(None, text)
 }
 
-/// Runs tests, and returns the texts that they pass to the guard.
+/// Runs the tests, and returns the texts that they passed to the guard.
 fn told(tests: &[fn()]) -> Vec<String> {
     TOLD.take();
     for test in tests {
@@ -68,7 +68,7 @@ fn told(tests: &[fn()]) -> Vec<String> {
     TOLD.take()
 }
 
-/// The tests whose texts are also checked with small changes, see `near`.
+/// The tests whose texts are also checked with small changes, in the module `near`.
 const CASES: &[fn()] = &[
     marked_formats_are_caught,
     web_tokens_are_not_dotted_names,
@@ -282,7 +282,7 @@ fn an_independent_red_teams_false_alarms_pass() {
         clean(text);
     }
     clean(&format!("docker pull ghcr.io/acme/password:1.20@sha256:{digest}"));
-    // In this digest `u+` is a part of base64; it begins a token only before exactly 18 characters.
+    // In this digest, `u+` is part of the base64. A token begins with `u+` only before exactly 18 characters.
     clean(&format!("sha512-u+{}==", make.text(84, LETTERS)));
 }
 
@@ -372,7 +372,7 @@ fn json_names_reach_their_values() {
     }
 }
 
-/// Scans the text of each rule, repeated to 64 KiB, whole and cut short. The scan must end with the right answer.
+/// Scans the text of each rule, repeated to 64 KiB, both whole and cut. The guard must still give the right answer.
 #[test]
 fn repeated_rule_texts_are_scanned_in_full() {
     let mut texts: Vec<String> =

@@ -10,7 +10,7 @@ pub(super) fn has_credentials(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut sign = 0;
     for (count, (start, _)) in text.match_indices("://").enumerate() {
-        // Without a later `@` there is no credential to find.
+        // Without an `@` after the scheme, there is no credential.
         if sign < start + 3 {
             let Some(next) = text[start + 3..].find('@') else {
                 break;
@@ -30,8 +30,8 @@ pub(super) fn has_credentials(text: &str) -> bool {
             })
             .unwrap_or(rest.len());
         let authority = rest[..end].iter().rposition(|b| *b == b'@').map(|i| &rest[..i]);
-        // A password may contain `/`, `?` or `#` without encoding, so read further when the host seems to have an odd
-        // port.
+        // A password may contain `/`, `?` or `#` without encoding. So if the port seems to contain other characters
+        // than digits, the function looks for a later `@`.
         let authority = authority.or_else(|| {
             let far = rest
                 .iter()
@@ -39,7 +39,7 @@ pub(super) fn has_credentials(text: &str) -> bool {
                 .unwrap_or(rest.len());
             let i = rest[..far].iter().rposition(|b| *b == b'@')?;
             let colon = rest[..end].iter().position(|b| *b == b':')?;
-            // The colons in `[::1]` are a part of the host.
+            // The colons in `[::1]` are part of the host.
             let is_odd = !rest.starts_with(b"[") && rest[colon + 1..end].iter().any(|b| !b.is_ascii_digit());
             is_odd.then_some(&rest[..i])
         });
@@ -47,7 +47,7 @@ pub(super) fn has_credentials(text: &str) -> bool {
             return true;
         }
     }
-    // The form is `jdbc:oracle:thin:user/password@host`.
+    // Matches the form `jdbc:oracle:thin:user/password@host`.
     if text.match_indices(":thin:").take(MANY).any(|(start, mark)| {
         let rest = text[start + mark.len()..].get(..AUTHORITY_LIMIT).unwrap_or(&text[start + mark.len()..]);
         is_oracle_login(rest.split_ascii_whitespace().next().unwrap_or(""))
@@ -64,7 +64,7 @@ pub(super) fn has_credentials(text: &str) -> bool {
     })
 }
 
-/// Returns true when `user:password`, or a token alone, is a literal credential.
+/// Returns true when `user:password`, or a token alone, contains a literal credential.
 fn is_userinfo(info: &str) -> bool {
     let Some((user, pass)) = info.split_once(':') else {
         return is_random_argument(info, 20);

@@ -1,4 +1,4 @@
-//! Decides if a value is a secret, given the kind of secret that its name suggests.
+//! Decides whether a value is a secret, from the kind of secret that its name suggests.
 
 use super::classify::{
     CharMix, count_distinct, digit_changes, is_env_name, is_odd_word, is_passwordish, is_placeholder, is_random,
@@ -9,8 +9,8 @@ use super::structure::{TokenContent, decode_base64};
 use aho_corasick::{AhoCorasick, Anchored, Input, StartKind};
 use std::sync::LazyLock;
 
-/// Returns true when `value` is a literal secret, for a name that suggests `promised`. `shouted` means the form
-/// `NAME=value` of environment variables, where even a plain word is a literal.
+/// Returns true when `value` is a literal secret. `promised` is the kind of secret that the name suggests. `shouted`
+/// means the form `NAME=value` of environment variables, where even a plain word is a literal.
 pub(super) fn is_secret(promised: NamePromise, value: &str, shouted: bool) -> bool {
     let value = value.trim().trim_end_matches(['.', ',', ':', ';']);
     let value = value.strip_prefix("base64:").unwrap_or(value);
@@ -18,7 +18,7 @@ pub(super) fn is_secret(promised: NamePromise, value: &str, shouted: bool) -> bo
     if bytes.len() < 5 {
         return false;
     }
-    // The expensive checks for references and placeholders come last.
+    // Checks for references and placeholders last, because they take the most time.
     let suspicious = match promised {
         NamePromise::Password => is_password(value, shouted),
         NamePromise::Token | NamePromise::Header => is_uuid(bytes) || is_token_like(value) || is_basic_pair(value),
@@ -46,7 +46,8 @@ fn is_password(value: &str, shouted: bool) -> bool {
         || is_joined_words(value)
 }
 
-/// Words that occur in names but not in passwords: such a value names a kind of secret, or the thing that stores it.
+/// Words that occur in names but not in passwords. A value with such a word names a kind of secret, or the place that
+/// stores it.
 const NAMING_WORDS: &[&str] = &[
     "password",
     "passwd",
@@ -127,7 +128,7 @@ const NAMING_WORDS: &[&str] = &[
     "main",
 ];
 
-/// Returns true for words with marks between them, as people choose passwords: `Copper-maple-42`, `river_Stone_7`,
+/// Returns true for a password of several words that are joined by punctuation: `Copper-maple-42`, `river_Stone_7`,
 /// `correct-horse-battery`.
 fn is_joined_words(value: &str) -> bool {
     let bytes = value.as_bytes();
@@ -156,12 +157,12 @@ fn is_joined_words(value: &str) -> bool {
         && !is_version_or_number(bytes)
 }
 
-/// Returns true for six or more digits as a password; short counts and ports are no secrets.
+/// Returns true for a password of six or more digits. Shorter numbers are counts and ports.
 fn is_number_code(bytes: &[u8]) -> bool {
     bytes.len() >= 6 && bytes.iter().all(u8::is_ascii_digit) && count_distinct(bytes, 4) > 3
 }
 
-/// Returns true for code that is no literal: `user.password`, `config.db.pass`.
+/// Returns true for code that reads a field: `user.password`, `config.db.pass`.
 fn is_member_access(value: &str) -> bool {
     value.contains('.')
         && value.bytes().filter(u8::is_ascii_digit).count() <= 2
@@ -176,7 +177,7 @@ fn is_mostly_words(part: &str) -> bool {
     part.len() < 6 || wordy_share(part.as_bytes()) >= 40
 }
 
-/// Returns true for the value of a token or key: it looks random, or mixes letters and digits that form no words.
+/// Returns true for a value that looks like a token or key: it looks random, or its letters and digits form no words.
 pub(super) fn is_token_like(value: &str) -> bool {
     let bytes = value.as_bytes();
     if is_version_or_number(bytes) || is_env_name(bytes) {
@@ -193,11 +194,11 @@ pub(super) fn is_token_like(value: &str) -> bool {
         let marked = mix.symbol >= 4 && bytes.len() >= 20 && wordy_share(bytes) < 48 && !has_brackets(value);
         return is_odd_word(value) || (mix.space == 0 && value.is_ascii() && (marked || is_noise(bytes)));
     }
-    // The issuer's words come before the random part.
+    // In some tokens, words of the issuer come before the random part.
     if value.rsplit_once('_').is_some_and(|(_, tail)| tail.len() >= 16 && is_token_like(tail)) {
         return true;
     }
-    // In `abc123def456` and `s3cr3t-t0k3n` the digits are among the letters, in one piece or with marks.
+    // In `abc123def456` and `s3cr3t-t0k3n`, digits and letters alternate.
     let share = wordy_share(bytes);
     let blocks = bytes.windows(2).filter(|w| w[0].is_ascii_digit() != w[1].is_ascii_digit()).count();
     bytes.len() >= 8
@@ -208,13 +209,13 @@ pub(super) fn is_token_like(value: &str) -> bool {
             || (mix.symbol == 0 && bytes.len() >= 14 && share < 75 && digit_changes(bytes) >= 2))
 }
 
-/// Returns true for letters, digits and marks of all kinds, as key generators of frameworks produce them.
+/// Returns true for a mix of letters, digits and many kinds of punctuation, as key generators of frameworks make it.
 pub(super) fn is_noise(bytes: &[u8]) -> bool {
     let mix = CharMix::from_bytes(bytes);
     mix.symbol >= 6 && mix.digit >= 3 && mix.space == 0 && bytes.len() >= 32 && wordy_share(bytes) < 48
 }
 
-/// Returns true for base64 of `user:password`, as in the configuration of `docker` and `npm`.
+/// Returns true for `user:password` in base64, as in the configuration of `docker` and `npm`.
 pub(super) fn decoded_pair(value: &str) -> bool {
     let TokenContent::Text(inner) = decode_base64(value) else {
         return false;
@@ -222,7 +223,7 @@ pub(super) fn decoded_pair(value: &str) -> bool {
     is_basic_pair(&inner)
 }
 
-/// Returns true for `user:password` with a literal password.
+/// Returns true for `user:password` whose password is a literal.
 pub(super) fn is_basic_pair(value: &str) -> bool {
     let Some((user, pass)) = value.split_once(':') else {
         return false;
@@ -233,7 +234,7 @@ pub(super) fn is_basic_pair(value: &str) -> bool {
     plain_user && !pass.starts_with("//") && is_secret(NamePromise::Password, pass, false)
 }
 
-/// The beginnings of random-looking values that are known not to be secret.
+/// Beginnings of random-looking values that are known to be public.
 #[rustfmt::skip]
 const PUBLIC_STARTS: &[&str] = &[
     "sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "SHA256:", "h1:", "q1:", "pk_", "pk.", "pub", "evt_",
@@ -245,10 +246,11 @@ const PUBLIC_STARTS: &[&str] = &[
 static PUBLIC: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().start_kind(StartKind::Anchored).build(PUBLIC_STARTS).ok());
 
-/// Returns true for a random-looking value that is known not to be secret.
+/// Returns true for a random-looking value that is known to be public.
 pub(super) fn is_public_token(value: &str) -> bool {
     let length = value.len();
-    // Shape and length identify IPFS ids, reCAPTCHA site keys, certificates, and ciphertexts of KMS and sealed-secret.
+    // Recognises IPFS ids, reCAPTCHA site keys, certificates, and ciphertexts of KMS and sealed-secret by their shape
+    // and length.
     let by_length = (value.starts_with("Qm") && length == 46)
         || (value.starts_with("6L") && length == 40)
         || (length > 100 && ["MII", "AQICA", "AgA", "AgB"].iter().any(|start| value.starts_with(start)));

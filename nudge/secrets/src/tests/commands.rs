@@ -1,9 +1,10 @@
-//! Tests each rule of commands, assignments, URLs and shapes with texts that it refuses and similar texts that pass.
+//! Tests the rules for commands, assignments, URLs and shapes. Each rule gets texts that it must refuse, and similar
+//! texts that must pass.
 
 use super::*;
 use crate::tests::{clean, refused};
 
-/// The tests whose texts are also checked with small changes, see `near`.
+/// The tests whose texts are also checked with small changes, in the module `near`.
 pub(super) const CASES: &[fn()] = &[
     options_of_commands_are_caught,
     arguments_without_an_option_are_caught,
@@ -286,7 +287,7 @@ fn values_are_walked_to_the_place_of_a_secret() {
     }
 }
 
-/// The guard reads JSON in a text one level deep. A long JSON text is read only by its parts, and a still longer one
+/// The guard reads JSON in a text one level deep. It reads a long JSON text only by its parts, and a still longer one
 /// only as text.
 #[test]
 fn json_in_a_text_is_read_by_its_parts() {

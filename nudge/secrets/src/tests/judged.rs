@@ -1,4 +1,5 @@
-//! Records the result of each judgement for many values, and of each name: the guard's own limits, see `near`.
+//! Records the results of each judgement for many values and of the judgement of many names. The results show the
+//! guard's own limits (see the module `near`).
 
 use std::fmt::Write as _;
 
@@ -16,14 +17,14 @@ use crate::random::{has_prefixed_token, is_bare_random, is_long_random};
 use crate::structure::{TokenContent, base64_tokens, decode_base64, has_encoded_start};
 use crate::verdict::{decoded_pair, has_brackets, is_basic_pair, is_noise, is_public_token, is_secret, is_token_like};
 
-/// A judgement, with its name in the file.
+/// A function that judges a value, with its name in the file.
 type Judgement = (&'static str, fn(&str) -> char);
 
 const fn yes(is: bool) -> char {
     if is { 'y' } else { '.' }
 }
 
-/// Writes a small number as a letter.
+/// Writes a small number as one letter.
 fn small(number: usize) -> char {
     LETTERS.chars().nth(number).unwrap_or('+')
 }
@@ -40,7 +41,7 @@ const fn promised(promise: NamePromise) -> char {
     }
 }
 
-/// The judgements that depend on the mix of characters in a random value.
+/// The judgements that depend on the mix of characters in a value.
 const OF_MIXTURES: &[Judgement] = &[
     ("random, 10", |value| yes(is_random(value, 10))),
     ("passwordish", |value| yes(is_passwordish(value))),
@@ -89,7 +90,7 @@ const OF_VALUES: &[Judgement] = &[
     ("promise", |value| promised(judge_name(value.as_bytes()))),
 ];
 
-/// Lists values near the limits. Texts that look like passwords are built from parts.
+/// Returns values near the limits. Texts that look like passwords are made from parts.
 fn values() -> Vec<String> {
     let mut make = Maker(42);
     let plain = "\
@@ -156,10 +157,10 @@ fn values() -> Vec<String> {
     all
 }
 
-/// The number of values whose verdicts share a line.
+/// The number of values whose results are in one line of the file.
 const TOGETHER: usize = 10;
 
-/// Returns the value, and copies of it with one character changed.
+/// Returns the value, and its copies with one character changed.
 fn changed(value: &str) -> Vec<String> {
     let places: Vec<(usize, usize)> = value.char_indices().map(|(start, c)| (start, start + c.len_utf8())).collect();
     let instead = ["", "7", "e", "X", "-", " ", "/", "=", ".", ":", "$", "<", "("];
@@ -202,7 +203,7 @@ fn each_judgement_stands() {
     compare("judged.txt", &lines);
 }
 
-/// Checks tokens of chat bots: three parts with points between them.
+/// Records the results for tokens of chat bots, which have three parts with points between them.
 #[test]
 fn dotted_tokens_are_judged_as_they_were() {
     let mut lines = String::new();
@@ -221,7 +222,7 @@ fn dotted_tokens_are_judged_as_they_were() {
     compare("dotted.txt", &lines);
 }
 
-/// A way to combine a name with another word.
+/// A function that combines a name with another word, and its name in the file.
 type Shape<'a> = (&'static str, &'a dyn Fn(&str) -> String);
 
 #[test]

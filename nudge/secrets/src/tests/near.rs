@@ -1,21 +1,22 @@
-//! Records the guard's verdicts near its limits: for values of growing length, and for each case of these tests with
-//! one character or word removed or replaced. Most of these verdicts are no decisions of a person, so a change of some
-//! must be checked in the diff of the files. `UPDATE=1` writes the files again.
+//! Records the guard's verdicts near its limits. The texts are values of growing length, and the texts of these tests
+//! with one character or word removed or replaced. No person has decided most of these verdicts, so a person must check
+//! changed ones in the diff of the files. `UPDATE=1` writes the files again.
 //!
-//! The files contain verdicts and no texts: `.` means that a text passes, and a letter means a rule, by the list in the
-//! first line. A row without any match has no line. A row that is too long to read has a digest.
+//! The files contain verdicts and no texts. A `.` means that a text passes, and a letter stands for a rule, as the
+//! first line lists them. A row in which every text passes is left out. A row that is too long to read is written as a
+//! digest.
 
 use super::*;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The longest row that a person can read; a longer row is written as a digest.
+/// Largest length of a row that a person can read. A longer row is written as a digest.
 const READ: usize = 160;
-/// The longest value of the table, and greater lengths at which a verdict may change.
+/// Length of the longest value in the table, and larger lengths at which a verdict may change.
 const LONGEST: usize = 72;
 const BEYOND: [usize; 9] = [96, 100, 101, 128, 200, 256, 300, 512, 513];
 
-/// The texts around a value; `{}` is the value.
+/// The texts in which a value is placed; `{}` stands for the value.
 const PLACES: &[&str] = &[
     "{}",
     "run {} now",
@@ -76,7 +77,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     ("few", "aB3"),
 ];
 
-/// Texts whose beginnings are used as values too.
+/// Texts whose beginnings are values too.
 pub(super) const TEXTS: &[(&str, &str)] = &[
     ("words", "maplecopperwindowgardenriverstonemarketyellowbuttonsilverpersoncandlefinger"),
     ("Words", "MapleCopperWindowGardenRiverStoneMarketYellowButtonSilverPersonCandleFinger"),
@@ -112,7 +113,7 @@ const RULES: &[&str] = &[
     "random-string",
 ];
 
-/// Lists the rules; the position of each gives its letter.
+/// Lists the rules. The position of a rule decides its letter.
 fn rules() -> Vec<&'static str> {
     let mut all = RULES.to_vec();
     all.extend(FORMATS.iter().map(|(rule, ..)| *rule));
@@ -121,7 +122,7 @@ fn rules() -> Vec<&'static str> {
     all
 }
 
-/// Writes letters as one line, with each run as its length and its letter; a long line becomes a digest.
+/// Writes letters as one line: for each run, its length and its letter. A long line becomes a digest.
 pub(super) fn row(letters: impl Iterator<Item = char>) -> String {
     let mut runs: Vec<(usize, char)> = Vec::new();
     for letter in letters {
@@ -142,7 +143,7 @@ fn digest(line: &str) -> String {
     format!("digest {hash:x}")
 }
 
-/// Writes verdicts as one line.
+/// Writes verdicts as one line of letters.
 fn line(verdicts: impl Iterator<Item = Option<&'static str>>) -> String {
     let rules = rules();
     let letter = |found| {
@@ -152,11 +153,11 @@ fn line(verdicts: impl Iterator<Item = Option<&'static str>>) -> String {
     row(verdicts.map(|verdict| verdict.map_or('.', letter)))
 }
 
-/// Compares the lines with the file, or writes the file.
+/// Compares the lines with the file, or with `UPDATE=1` writes the file.
 pub(super) fn compare(name: &str, lines: &str) {
     let rules: Vec<String> =
         rules().iter().zip(LETTERS.chars()).map(|(rule, letter)| format!("{letter} {rule}")).collect();
-    // A line such as `81.` is left out: every value passed.
+    // Leaves out a line such as `81.`, in which every value passed.
     let tells = |line: &&str| {
         line.rsplit(": ").next().is_some_and(|verdicts| verdicts.contains(|c: char| c.is_ascii_alphabetic()))
     };
@@ -166,7 +167,7 @@ pub(super) fn compare(name: &str, lines: &str) {
     if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
         std::fs::write(&file, &now).unwrap();
     }
-    // Git may have written the file with CRLF.
+    // Removes the carriage returns that git may have added to the file.
     let before = std::fs::read_to_string(&file).unwrap().replace("\r\n", "\n");
     let moved: Vec<&str> =
         now.lines().zip(before.lines()).filter(|(now, before)| now != before).map(|(now, _)| now).collect();
@@ -205,11 +206,11 @@ fn values_of_every_length_are_judged_as_they_were() {
     compare("lengths.txt", &lines);
 }
 
-/// Texts around a value, each with other demands on the value.
+/// Texts around a value. The rules for them demand different things of the value.
 const ASKING: &[&str] =
     &["{}", "run {} now", "token={}", "session: {}", "password: {}", "the password is {}", "tool -x {}"];
 
-/// Makes values by their length, each with a number of capitals, digits and marks among small letters.
+/// Makes values of each length: small letters with a number of capitals, digits and punctuation among them.
 pub(super) fn mixtures() -> Vec<(String, Vec<String>)> {
     let counts = |taken: usize| {
         (0..9).flat_map(|upper| (0..9).map(move |digit| (upper, digit))).filter(move |(a, b)| a + b < taken)
@@ -243,7 +244,7 @@ fn values_of_every_mixture_are_judged_as_they_were() {
     compare("mixtures.txt", &lines);
 }
 
-/// Returns the form of a text: every word with characters of several kinds becomes `#`.
+/// Returns the form of a text, in which `#` replaces each word with characters of several kinds.
 fn skeleton(text: &str) -> String {
     text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .map(|word| {

@@ -1,4 +1,4 @@
-//! Tests kinds of credentials that are in public collections and that an earlier guard did not find.
+//! Tests kinds of credentials from public collections that an earlier version of the guard did not find.
 
 use super::{Maker, clean, refused};
 
