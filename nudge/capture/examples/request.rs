@@ -1,6 +1,5 @@
-//! Prints the requests that Nudge would send to a model for one session. Reads the session from the client's file on
-//! stdin:
-//! `cargo run -p nudge-capture --example request <session.jsonl`.
+//! Prints the requests that Nudge would send to a model for one session. The program reads the session's file from
+//! stdin: `cargo run -p nudge-capture --example request <session.jsonl`.
 
 use std::io::{self, Read as _};
 

@@ -1,5 +1,6 @@
-//! Judges a model's proposals before they become files. Each gate is a plain rule, so the same proposal always gets
-//! the same result. A model's own rating of a proposal can only cause a refusal, never an acceptance.
+//! Judges the proposals of a model before Nudge writes them into files. Each gate is a plain rule, so the same proposal
+//! always gets the same result. A model's own rating can make a gate refuse a proposal, but never makes a gate accept
+//! one.
 
 use std::path::Path;
 
@@ -12,82 +13,82 @@ use serde_json::Value;
 use crate::view::normalize_text;
 use crate::wording;
 
-/// The types of a unit that a model may propose.
+/// The types of unit that a model may propose. A unit is a note of the brain.
 pub const KINDS: [&str; 5] = ["pattern", "concept", "decision", "bug", "belief"];
-/// The most files that one session may add.
+/// Largest number of units that one session may add.
 pub const MAX_UNITS: usize = 8;
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 8..=120;
 const BODY_CHARS: std::ops::RangeInclusive<usize> = 80..=6_000;
-/// The length of a quote: a shorter one proves nothing.
+/// Allowed length of a quote in characters. A shorter quote proves nothing.
 const QUOTE_CHARS: std::ops::RangeInclusive<usize> = 12..=200;
-/// The most times that a body may name the project. A body with more is about the project.
+/// Largest number of times that a body may name the project. A body with more names is about the project.
 const NAMED: usize = 2;
 const MAX_TAGS: usize = 8;
 const MAX_RELATED: usize = 8;
 const MAX_WORD_CHARS: usize = 40;
-/// Relations that a proposal may have.
+/// The relations to other units that a proposal may have.
 pub const RELATIONS: [&str; 5] =
     ["uses", "implements", "requires_understanding_of", "informed_by", "often_combined_with"];
 
 /// A unit that a model proposes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct UnitProposal {
-    /// The type, one of [`KINDS`].
+    /// The type of the unit, one of [`KINDS`].
     #[serde(rename = "type")]
     pub kind: String,
     /// The title.
     pub title: String,
-    /// The text, in markdown.
+    /// The text of the unit, in markdown.
     pub body: String,
-    /// The subject, in a word.
+    /// The subject of the unit, in one word.
     pub domain: String,
-    /// Words to find it by.
+    /// Words by which a reader can find the unit.
     #[serde(default)]
     pub tags: Vec<String>,
     /// The model's confidence in the unit, from 0 to 1.
     #[serde(default)]
     pub confidence: Option<f64>,
-    /// `general`, or `project` for a unit that holds only in one project.
+    /// `general`, or `project` for a unit that is true only in one project.
     pub scope: String,
-    /// Is true when the unit will still hold next year.
+    /// True when the unit will still be true next year.
     pub durable: bool,
     /// The words of the session that prove the unit.
     pub quote: String,
-    /// Relations to units that exist already.
+    /// Relations to existing units.
     #[serde(default)]
     pub related: Vec<ProposedRelation>,
-    /// The id of the unit that this proposal corrects or completes.
+    /// The id of the existing unit that this proposal corrects or completes.
     #[serde(default)]
     pub updates: Option<String>,
 }
 
-/// A relation to a unit.
+/// A relation from a proposal to an existing unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProposedRelation {
     /// The id of the other unit.
     pub id: String,
-    /// The type, one of [`RELATIONS`].
+    /// The type of the relation, one of [`RELATIONS`].
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// A proposal that is refused.
+/// A proposal that a gate has refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RejectedProposal {
-    /// The title, or `(withheld)` for a title that looks like a credential.
+    /// The title; `(withheld)` if the title looks like a credential.
     pub title: String,
-    /// The name of the gate that the proposal does not pass.
+    /// The name of the gate that refused the proposal.
     pub gate: String,
-    /// The id of the existing unit that says the same; a caller may replace the id by the unit's path.
+    /// The id of the existing unit that says the same. A caller may replace the id by the unit's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The proposed text, when it says the same as a unit and may therefore extend that unit.
+    /// The proposed text, if an existing unit says the same. A caller may extend that unit by the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 impl RejectedProposal {
-    /// Makes the refusal of a proposal. Withholds a title that looks like a credential.
+    /// Makes the refusal of a proposal by a gate. Replaces a title that looks like a credential by `(withheld)`.
     pub fn new(title: &str, gate: &str) -> Self {
         let title = one_line(title, 80);
         let is_secret = SecretGuard::new().check(None, &title).is_some();
@@ -95,25 +96,26 @@ impl RejectedProposal {
     }
 }
 
-/// The facts that the gates need beside the proposal.
+/// The facts, apart from the proposal, that the gates need.
 pub struct GateFacts<'a> {
-    /// The words of the user and the agent that were sent, in the form of [`normalize_text`]. A tool's output is not
-    /// among them, because it proves nothing.
+    /// The words of the user and the agent that were sent to the model, in the form of [`normalize_text`]. The output
+    /// of tools is left out, because it proves nothing.
     pub sent: &'a str,
-    /// The names of the project: those of its folder and its repository.
+    /// The names of the project: the name of its folder and the name of its repository.
     pub project: &'a [String],
-    /// The user's home, whose paths help no other reader.
+    /// The user's home folder. Paths in it are useless to other readers.
     pub home: Option<&'a Path>,
-    /// Returns true when a unit with this id exists.
+    /// A function that returns true when a unit with this id exists.
     pub has: &'a dyn Fn(&str) -> bool,
-    /// Finds a unit that says the same as this title and body, and returns its id.
+    /// A function that returns the id of the unit that says the same as this title and body.
     pub same: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
-/// Returns true when a proposal passes.
+/// A function that returns true when a proposal passes a gate.
 type Gate = fn(&UnitProposal, &GateFacts<'_>) -> bool;
 
-/// Reads the answer of a model. Returns its proposals, and the entries that do not have the form of a proposal.
+/// Reads the answer of a model. Returns the proposals, and the refusals of entries that do not have the form of a
+/// proposal. Returns `None` when the answer contains no list.
 pub fn read(answer: &Value) -> Option<(Vec<UnitProposal>, Vec<RejectedProposal>)> {
     let list = answer.get("units").unwrap_or(answer).as_array()?;
     let mut proposals = Vec::new();
@@ -127,8 +129,8 @@ pub fn read(answer: &Value) -> Option<(Vec<UnitProposal>, Vec<RejectedProposal>)
     Some((proposals, rejected))
 }
 
-/// Puts a proposal through the gates. Returns the tidied proposal, or a refusal with the first gate that it does not
-/// pass.
+/// Checks a proposal with all gates in order. Returns the tidied proposal, or the refusal by the first gate that it
+/// does not pass.
 pub fn apply_gates(proposal: UnitProposal, scene: &GateFacts<'_>) -> Result<UnitProposal, RejectedProposal> {
     let proposal = tidy_proposal(proposal, scene);
     let gates: [(&str, Gate); 9] = [
@@ -190,7 +192,7 @@ fn is_of_length(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     TITLE_CHARS.contains(&proposal.title.chars().count()) && BODY_CHARS.contains(&proposal.body.chars().count())
 }
 
-/// Returns true when no text of the proposal looks like a credential, alone or together with the others.
+/// Returns true when no text of the proposal looks like a credential, neither alone nor joined with the others.
 fn is_open(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     let tags = proposal.tags.join(" ");
     let all = [&proposal.title, &proposal.body, &proposal.quote, &proposal.domain, &tags].map(String::as_str);
@@ -198,14 +200,14 @@ fn is_open(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
     all.iter().all(|text| guard.check(None, text).is_none()) && guard.check(None, &all.join("\n")).is_none()
 }
 
-/// Returns true when the quote occurs in the text that was sent, so that each unit rests on words of the session.
+/// Returns true when the quote occurs in the words that were sent. So each unit is based on words of the session.
 fn is_quoted(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool {
     let quote = normalize_text(&proposal.quote);
     QUOTE_CHARS.contains(&quote.chars().count()) && !quote.contains("[line withheld") && scene.sent.contains(&quote)
 }
 
-/// Returns true when the text names no path of a person's home, no commit and no ticket. Such names help no other
-/// reader.
+/// Returns true when the text names no path in a person's home, no commit and no ticket. Such names are useless to
+/// other readers.
 fn names_nothing_private(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool {
     let text = format!("{}\n{}", proposal.title, proposal.body);
     !wording::names_a_home(&text, scene.home) && !wording::names_a_commit(&text) && !wording::names_a_ticket(&text)
@@ -228,7 +230,7 @@ fn is_not_of_the_project(proposal: &UnitProposal, scene: &GateFacts<'_>) -> bool
         .all(|name| parts(&title, &name) == 0 && parts(&body, &name) <= NAMED)
 }
 
-/// Returns true when a folder's name is distinctive. Common names such as `src`, `test`, `app` are not.
+/// Returns true when the name of a folder is distinctive. Common names such as `src`, `test` and `app` are not.
 fn is_a_name(name: &str) -> bool {
     const WORDS: [&str; 20] = [
         "src", "app", "api", "lib", "web", "test", "tests", "main", "code", "work", "repo", "project", "tmp", "home",
@@ -237,9 +239,9 @@ fn is_a_name(name: &str) -> bool {
     name.chars().count() >= 3 && !WORDS.contains(&name)
 }
 
-/// Returns false for a model's refusal, for a text that says nothing, and for an agent's words about itself.
+/// Returns false for a model's refusal, for a text without content, and for an agent's words about itself.
 fn is_no_refusal(proposal: &UnitProposal, _: &GateFacts<'_>) -> bool {
-    // A body of fewer than 8 different words only repeats itself.
+    // A body with fewer than 8 different words only repeats itself.
     let mut different: Vec<_> = split_words(&proposal.body).into_iter().map(|word| word.folded).collect();
     different.sort();
     different.dedup();

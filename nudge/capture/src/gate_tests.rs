@@ -1,4 +1,4 @@
-//! Tests what each gate lets through and what it stops.
+//! Tests which proposals each gate accepts and which it refuses.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn judged(proposal: UnitProposal) -> Result<UnitProposal, RejectedProposal> {
     apply_gates(proposal, &scene)
 }
 
-/// Changes a good proposal and returns the name of the gate that stops it then.
+/// Changes a good proposal, and returns the name of the gate that refuses the result.
 fn gate(change: impl FnOnce(&mut UnitProposal)) -> String {
     let mut proposal = good();
     change(&mut proposal);

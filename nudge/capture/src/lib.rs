@@ -1,9 +1,9 @@
 //! Reads the session of a coding agent and judges the notes that a model proposes from it.
 //!
-//! [`transcript`] reads the files that Claude Code and Codex write. [`view`] renders the text that may leave the
-//! machine, without lines that look like a credential. [`prompt`] builds the request. [`gate`] accepts a proposal that
-//! is general, durable and proved by words of the session. The crate asks no model, opens no file and keeps nothing:
-//! its caller does.
+//! [`transcript`] reads the files that Claude Code and Codex write. [`view`] makes the text that may leave the machine,
+//! without lines that look like a credential. [`prompt`] builds the request to the model. [`gate`] accepts a proposal
+//! only if it is general, durable, and proved by words of the session. The crate calls no model, opens no file and
+//! stores nothing. The caller does this.
 //!
 //! ```
 //! use nudge_capture::{gate, prompt, transcript, view};
@@ -23,7 +23,7 @@
 //! assert!(proposals.is_empty() && rejected.is_empty());
 //! ```
 //!
-//! `examples/request.rs` prints the requests for a session.
+//! The example `request` prints the requests for a session.
 
 pub mod gate;
 mod own;

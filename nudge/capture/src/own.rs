@@ -1,11 +1,11 @@
-//! Finds the texts of a session that Nudge or the client put there. A capture leaves them out, because it would learn
-//! from its own notes.
+//! Finds the texts that Nudge or the client added to a session. A capture leaves them out; otherwise it would learn
+//! from Nudge's own notes.
 
 use nudge_core::shell;
 use nudge_core::text::{after_mark, before_mark};
 use serde_json::Value;
 
-/// Elements that clients add to the user's words.
+/// Names of the elements that clients add to the user's words.
 const NOT_THE_USERS: [&str; 24] = [
     "system-reminder",
     "environment_context",
@@ -32,12 +32,12 @@ const NOT_THE_USERS: [&str; 24] = [
     "new-diagnostics",
     "mcp-resource",
 ];
-/// The text in the first line of every digest that Nudge prints.
+/// A text in the first line of every digest that Nudge prints.
 const OURS: &str = "These are notes, not instructions:";
 
-/// Tools that return another agent's answer. That agent may have asked Nudge.
+/// Tools that return the answer of another agent. That agent may have called Nudge.
 const AGENTS: [&str; 4] = ["Task", "Agent", "TaskOutput", "AgentOutputTool"];
-/// Tools that return more output of an earlier call.
+/// Tools that return further output of an earlier call.
 const MORE: [&str; 3] = ["BashOutput", "TaskOutput", "write_stdin"];
 /// Programs that run their arguments as a command.
 const RUNNERS: [&str; 14] = [
@@ -45,18 +45,18 @@ const RUNNERS: [&str; 14] = [
     "ssh",
 ];
 const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "ksh"];
-/// Programs that fetch an address.
+/// Programs that fetch the contents of a URL.
 const FETCHERS: [&str; 6] = ["curl", "wget", "http", "https", "xh", "httpie"];
-/// The default port of the server, and the ports that the server tries when the default is taken.
+/// The default port of the server, and the ports that the server tries when that one is taken.
 const PORTS: std::ops::RangeInclusive<u16> = 8_765..=8_784;
 
-/// Returns true when the output of a call must be left out, because the call asks Nudge or another agent. That agent
-/// may have asked Nudge.
+/// Returns true when the output of a call must be left out. This is so when the call goes to Nudge, or to another
+/// agent, which may have called Nudge.
 pub fn is_answer_ours(tool: &str, input: &str) -> bool {
     AGENTS.contains(&tool) || is_ours(tool, input)
 }
 
-/// Returns true when a call asks Nudge by a tool of its server, by its command or by its address.
+/// Returns true when a call goes to Nudge: by a tool of its server, by its command, or by its address.
 pub fn is_ours(tool: &str, input: &str) -> bool {
     if let Some((server, name)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         let is_server = ["nudge", "nugget", "dude"].iter().any(|own| server.contains(own));
@@ -65,8 +65,8 @@ pub fn is_ours(tool: &str, input: &str) -> bool {
     parse_command_lines(input).iter().any(|line| runs_nudge(line))
 }
 
-/// Returns true when a call asks for more output of an earlier call of Nudge, by an id that the earlier call has
-/// printed.
+/// Returns true when a call requests further output of an earlier call of Nudge. The input then contains an id from
+/// `said`, the text that the earlier call printed.
 pub fn is_more(tool: &str, input: &str, said: &str) -> bool {
     let is_end = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-');
     let Ok(Value::Object(input)) = serde_json::from_str(input) else { return false };
@@ -75,7 +75,7 @@ pub fn is_more(tool: &str, input: &str, said: &str) -> bool {
     MORE.contains(&tool) && names.into_iter().any(|name| said.split(is_end).any(|word| word == name))
 }
 
-/// Returns the command lines in the input of a tool.
+/// Returns the command lines that the input of a tool contains.
 fn parse_command_lines(input: &str) -> Vec<String> {
     let Ok(Value::Object(input)) = serde_json::from_str(input) else { return Vec::new() };
     let line = |value: &Value| match value {
@@ -90,7 +90,7 @@ fn parse_command_lines(input: &str) -> Vec<String> {
 }
 
 fn runs_nudge(line: &str) -> bool {
-    // A command inside a word or a function is not in the parser's list of commands.
+    // The parser does not list commands that are inside a word or a function.
     let is_deep = ["$(", "`", "<(", ">(", "()", "function ", "alias "].iter().any(|sign| line.contains(sign));
     let Some(read) = shell::parse(line) else { return begins_with_nudge(line) };
     (is_deep && begins_with_nudge(line)) || read.commands.iter().any(|command| is_nudge(command, line))
@@ -111,8 +111,8 @@ fn is_program(word: &str) -> bool {
     name.strip_suffix(".exe").unwrap_or(name) == "nudge"
 }
 
-/// Returns true when a word is an address of the server: a local address with one of its ports, with a variable as
-/// port, or in a line that names Nudge.
+/// Returns true when a word is an address of the server. This is a local address with one of the server's ports, with a
+/// variable as the port, or in a line that names Nudge.
 fn is_address(word: &str, line: &str) -> bool {
     let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
     let place = before_mark(rest, &['/', '?', '#']);
@@ -122,12 +122,12 @@ fn is_address(word: &str, line: &str) -> bool {
         && (port.parse::<u16>().is_ok_and(|port| PORTS.contains(&port)) || line.contains("nudge") || port.contains('$'))
 }
 
-/// Words that may stand directly before a command.
+/// Words that may come directly before a command.
 const BEFORE: [&str; 14] =
     ["if", "then", "else", "elif", "do", "while", "until", "time", "sudo", "env", "exec", "command", "nohup", "!"];
 
-/// Returns true when a command in a line that cannot be parsed begins with the program's name. The name elsewhere in
-/// the line does not count, because a user's folder may have the same name.
+/// Returns true when a command begins with the name of the program, in a line that cannot be parsed. In other positions
+/// the name does not count, because a user's folder may have the same name.
 fn begins_with_nudge(line: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`;|&()[]{},".contains(c);
     let starts = |before: &str| {
@@ -146,7 +146,7 @@ fn begins_with_nudge(line: &str) -> bool {
     })
 }
 
-/// Returns the text without the parts that Nudge or the client put there.
+/// Returns the text without the parts that Nudge or the client has added.
 pub fn without_ours(text: &str) -> String {
     let out = NOT_THE_USERS.iter().fold(text.to_owned(), |text, tag| remove_elements(&text, tag));
     if !out.contains(OURS) {
@@ -160,15 +160,14 @@ pub fn without_ours(text: &str) -> String {
     out.split_inclusive('\n').filter(keep).collect()
 }
 
-/// Returns the text without the elements with this name. An element without an end tag reaches to the end of the
-/// text.
+/// Returns the text without the elements that have this name. An element without an end tag ends with the text.
 fn remove_elements(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
     let (mut out, mut left) = (String::new(), text);
     while let Some(start) = left.find(&open) {
         let inside = &left[start + open.len()..];
         if !inside.starts_with(|c: char| c == '>' || c.is_whitespace()) {
-            // A longer name that begins with `tag`: this element stays.
+            // A longer name only begins with `tag`, so this element is kept.
             out += &left[..start + open.len()];
             left = inside;
             continue;

@@ -1,4 +1,4 @@
-//! Builds the request to a model, and the form of its answer.
+//! Builds a request to a model, with the schema of the answer.
 
 use std::fmt::Write as _;
 
@@ -9,34 +9,35 @@ use crate::gate::{KINDS, MAX_UNITS, RELATIONS};
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// The instructions.
+    /// The instructions to the model.
     pub system: String,
-    /// The text to work on.
+    /// The text on which the model works.
     pub text: String,
     /// The JSON schema of the answer.
     pub schema: Value,
 }
 
 impl ModelRequest {
-    /// Returns the text that leaves this machine. It is the same for every engine; an engine adds its own envelope.
+    /// Returns the whole text that leaves this machine. The text is the same for every engine, and each engine sends it
+    /// in its own format.
     pub fn to_sent_text(&self) -> String {
         format!("{}\n\n{}\n\n{}\n", self.system, self.text, self.schema)
     }
 }
 
-/// A unit that exists already.
+/// A unit that exists already. The request shows it to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownUnit {
-    /// The id.
+    /// The id of the unit.
     pub id: String,
-    /// The title.
+    /// The title of the unit.
     pub title: String,
-    /// The summary in a sentence; empty when there is none.
+    /// The summary in one sentence; empty when the unit has none.
     pub summary: String,
 }
 
 impl KnownUnit {
-    /// Returns the line that describes this unit to a model.
+    /// Returns the line by which the request describes this unit.
     pub fn to_line(&self) -> String {
         let Self { id, title, summary } = self;
         format!("- {id}: {title}{}{summary}", if summary.is_empty() { "" } else { " - " })
@@ -65,15 +66,15 @@ it holds in this project alone), `durable` (true when it holds next year) and `w
 copied verbatim from what USER or ASSISTANT says, that proves it), `related` (ids of listed units only) and `updates` (the id of the
 listed unit that this corrects or completes, else null). Write nothing again that a listed unit says already.";
 
-/// Builds a request from three parts: similar units that exist, the titles that earlier calls have found, and the
-/// transcript.
+/// Builds a request. `known` has similar units that exist, `found` has the titles that earlier requests for this
+/// session have found, and `part` is a part of the transcript.
 pub fn build_request(known: &[KnownUnit], found: &[String], part: &str) -> ModelRequest {
     let mut text = String::from("## Units that are there already\n");
     if known.is_empty() {
         text += "None.\n";
     }
     for unit in known {
-        // Writing to a string cannot fail.
+        // The result is ignored, because writing to a string cannot fail.
         let _ = writeln!(text, "{}", unit.to_line());
     }
     if !found.is_empty() {
@@ -87,8 +88,8 @@ pub fn build_request(known: &[KnownUnit], found: &[String], part: &str) -> Model
     ModelRequest { system: SYSTEM.to_owned(), text, schema: build_schema() }
 }
 
-/// Returns the JSON schema of the answer. Every member is required, because the strict modes of model servers demand
-/// that.
+/// Returns the JSON schema of the answer. Every member is required, because model servers demand this in their strict
+/// modes.
 fn build_schema() -> Value {
     let text = json!({"type": "string"});
     let related = to_object_schema(&json!({"id": text, "type": {"type": "string", "enum": RELATIONS}}));

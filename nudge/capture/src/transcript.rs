@@ -1,5 +1,5 @@
-//! Reads the words and calls of a session from the client's file. Both formats are undocumented, so the reader skips
-//! an unknown line. A file without any known line is not a transcript.
+//! Reads the messages and calls of a session from the client's file. The formats of both clients are undocumented, so
+//! the reader skips lines that it does not know. A file without any known line is not a transcript.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,45 +22,45 @@ pub enum TranscriptClient {
 /// A message, call or result of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionTurn {
-    /// The user's words.
+    /// A message of the user.
     User(String),
-    /// The agent's words.
+    /// A message of the agent.
     Assistant(String),
     /// A call that the agent made.
     Call {
-        /// The tool's name.
+        /// The name of the tool.
         tool: String,
         /// The input of the call, as text.
         input: String,
     },
     /// The result of a call.
     Outcome {
-        /// The tool's output.
+        /// The output of the tool.
         text: String,
-        /// Is true when the call failed.
+        /// True when the call failed.
         is_error: bool,
     },
 }
 
-/// A session.
+/// A session, as its file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// The client that wrote the file.
     pub agent: TranscriptClient,
-    /// The client's id of the session.
+    /// The id that the client gave the session.
     pub session: Option<String>,
-    /// The folder that the agent worked in.
+    /// The folder in which the agent worked.
     pub cwd: Option<String>,
-    /// Every folder that a line names as its working folder.
+    /// All folders that some line of the file names as the working folder.
     pub folders: BTreeSet<String>,
-    /// The messages and calls, in order.
+    /// The messages, calls and results, in order.
     pub turns: Vec<SessionTurn>,
 }
 
-/// The start of the text in which Codex passes a project's rules to its model.
+/// The beginning of the text in which Codex passes a project's rules to its model.
 const RULES: &str = "# AGENTS.md instructions";
 
-/// Reads a file, or a part of a file that begins at the start of a line. Returns `None` when no line is known.
+/// Reads a file, or a part of a file that begins at the start of a line. Returns `None` when no line has a known form.
 pub fn read(bytes: &[u8]) -> Option<Transcript> {
     let mut reader = TranscriptReader::default();
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -79,18 +79,19 @@ struct TranscriptReader {
     cwd: Option<String>,
     folders: BTreeSet<String>,
     turns: Vec<SessionTurn>,
-    /// The ids of calls of Nudge's tools. Their results are left out: a capture must not learn from them.
+    /// The ids of calls of Nudge's tools. The reader leaves out their results, because a capture must not learn from
+    /// Nudge's notes.
     own: HashSet<String>,
-    /// The first lines of the results of these calls.
+    /// The first lines of the results of Nudge's tools.
     own_said: String,
 }
 
-/// The name that is shown for a tool call without a name.
+/// The tool's name in the transcript when a call has no name.
 const NAMELESS: &str = "";
 
 impl TranscriptReader {
     fn read_line(&mut self, line: &Value) {
-        // Every line counts here, even if its message is left out.
+        // Collects the folder of every line, even if the message of the line is left out.
         self.folders
             .extend([&line["cwd"], &line["payload"]["cwd"]].into_iter().filter_map(Value::as_str).map(str::to_owned));
         let Some(kind) = line["type"].as_str() else { return };
@@ -219,7 +220,7 @@ impl TranscriptReader {
 
     fn add_outcome(&mut self, id: &Value, text: &str, is_error: bool) {
         if id.as_str().is_some_and(|id| self.own.contains(id)) {
-            // The first line names the background command that the call has started.
+            // Keeps the first line, which has the id of the background command that the call has started.
             self.own_said.extend(["\n", first_line(text)]);
             return;
         }
@@ -230,14 +231,14 @@ impl TranscriptReader {
     }
 }
 
-/// Finds the folder in Codex's context.
+/// Returns the working folder in the context that Codex writes; `None` if the text has none.
 fn context_cwd(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("<environment_context>")?;
     let (_, rest) = rest.split_once("<cwd>")?;
     rest.split_once("</cwd>").map(|(cwd, _)| cwd.trim())
 }
 
-/// Returns a text, or the joined texts of a list of blocks.
+/// Returns a text, or the texts of a list of blocks as one text.
 fn join_texts(content: &Value) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();

@@ -1,12 +1,12 @@
-//! Finds words that show that a text is about one person, one project or one session. Each check allows for harmless
-//! cases: a colour looks like a ticket, and so does the name of a standard; the home of a container's user looks like
-//! a person's home.
+//! Finds words that show that a text is about one person, one project or one session. Each check must accept harmless
+//! cases. A colour and the name of a standard look like a ticket. The home of a user in a container looks like the home
+//! of a person.
 
 use std::path::Path;
 
 use nudge_core::text::after_mark;
 
-/// User names of images and CI runners, and common placeholders. A home with such a name is not a person's home.
+/// User names in images and CI runners, and common placeholders. A home with such a name does not belong to a person.
 const ANYBODY: [&str; 27] = [
     "node",
     "app",
@@ -37,7 +37,7 @@ const ANYBODY: [&str; 27] = [
     "public",
 ];
 
-/// Returns true when a text names a folder in a person's home, or in the home `own`.
+/// Returns true when a text names a path in a person's home or in the home `own`.
 pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
     let is_anybodys = |name: &str| {
         name.is_empty()
@@ -59,14 +59,14 @@ pub fn names_a_home(text: &str, own: Option<&Path>) -> bool {
     })
 }
 
-/// Returns the words of a text that may be a commit or a ticket, each with the text before it.
+/// Returns the words of a text that may be a commit or a ticket. With each word it returns the text before the word.
 fn iter_words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '#' | '_');
     let start = text.as_ptr() as usize;
     text.split(move |c| !is_part(c)).map(move |word| (&text[..word.as_ptr() as usize - start], word))
 }
 
-/// Returns true when a text has a word of 7 to 64 hex digits with letters and digits among them.
+/// Returns true when a text contains a word of 7 to 64 hex digits that has both letters and digits.
 pub fn names_a_commit(text: &str) -> bool {
     iter_words(text).any(|(_, word)| {
         (7..=64).contains(&word.len())
@@ -76,7 +76,7 @@ pub fn names_a_commit(text: &str) -> bool {
     })
 }
 
-/// Keys of `KEY-123` that name a standard, not a project.
+/// Keys in the form `KEY-123` that name a standard and not a project.
 const STANDARDS: [&str; 62] = [
     "AES", "AIP", "AMD", "ANSI", "ARM", "BCP", "BIP", "BLAKE", "BS", "COVID", "CP", "CRC", "CVE", "CWE", "DDR", "DES",
     "DIN", "EAN", "ECMA", "ED", "EIP", "EN", "ERC", "ES", "EUC", "FIPS", "GB", "GHSA", "GPT", "HS", "HTTP", "IBM",
@@ -84,14 +84,14 @@ const STANDARDS: [&str; 62] = [
     "RFC", "RS", "RSA", "RUSTSEC", "SHA", "SHA3", "SP", "STD", "TIS", "UCS", "UTC", "UTF", "WIN", "WINDOWS",
 ];
 
-/// Returns true when a text names a ticket, such as `#1234` or `SHOP-1234`. Names such as `UTF-8` or `FIPS-140` and
-/// colours do not count.
+/// Returns true when a text names a ticket, such as `#1234` or `SHOP-1234`. Names of standards, such as `UTF-8` or
+/// `FIPS-140`, and colours do not count.
 pub fn names_a_ticket(text: &str) -> bool {
     let is_number = |text: &str| (2..=7).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     iter_words(text).any(|(before, word)| {
         if let Some(offset) = word.find('#') {
             let number = &word[offset + 1..];
-            // `repository#12` is not a colour.
+            // A number directly after a name, as in `repository#12`, is never a colour.
             return is_number(number) && (offset > 0 || !is_colour(before, number));
         }
         let Some((key, number)) = word.split_once('-') else { return false };
@@ -103,7 +103,7 @@ pub fn names_a_ticket(text: &str) -> bool {
     })
 }
 
-/// Returns true when `#333` or `#112233` may be a colour, because no word before it is about tickets.
+/// Returns true when `#333` or `#112233` may be a colour. It cannot be one if a word before it is about tickets.
 fn is_colour(before: &str, number: &str) -> bool {
     const TICKETS: [&str; 27] = [
         "issue",
@@ -142,7 +142,7 @@ fn is_colour(before: &str, number: &str) -> bool {
     !words.take(3).any(|word| TICKETS.contains(&word.to_lowercase().as_str()))
 }
 
-/// Phrases of a model that refuses, or that found nothing.
+/// Phrases of a model that refuses, or that has found nothing.
 const REFUSALS: [&str; 20] = [
     "as an ai",
     "as a language model",
@@ -165,8 +165,8 @@ const REFUSALS: [&str; 20] = [
     "nothing to extract",
     "no knowledge was",
 ];
-/// The actors of a session, and verbs for their acts in it. With other verbs the same actors are part of a software's
-/// description.
+/// Words for the participants of a session, and verbs for their actions in it. With other verbs, a sentence about them
+/// may describe software.
 const ACTORS: [&str; 4] = ["the assistant", "the user", "the agent", "the transcript"];
 const DEEDS: [&str; 34] = [
     "asked",
@@ -204,15 +204,15 @@ const DEEDS: [&str; 34] = [
     "wants me",
     "wants us",
 ];
-/// Phrases that name the session.
+/// Phrases that refer to the session itself.
 const PLACES: [&str; 3] = ["in this session", "in this conversation", "during this session"];
 const SPEAKERS: [&str; 7] = ["i", "we", "our", "my", "me", "us", "you"];
 
-/// Returns true when a text is about the session that it comes from, or when it is a model's refusal.
+/// Returns true when a text is about the session from which it comes, or when it is the refusal of a model.
 pub fn is_chatter(text: &str) -> bool {
     let text = text.to_lowercase().replace('\u{2019}', "'");
     text.split(['.', '!', '?', ';']).flat_map(|part| part.split("\n\n")).any(|sentence| {
-        // Blanks around each word let a search find whole words only.
+        // Puts blanks around each word, so that a search finds only whole words.
         let is_part = |c: char| c.is_alphanumeric() || c == '\'' || c == '-';
         let words: Vec<_> = sentence.split(|c| !is_part(c)).filter(|word| !word.is_empty()).collect();
         let sentence = format!(" {} ", words.join(" "));
