@@ -28,7 +28,7 @@ class Code(Web):
         page = self.code_page()
         names = page.locator("#view-code .explored [role=option] .name")
         expect(names).to_have_text(["web/", "auth.py", "auth_utils.py", "made.py", "views.py"])
-        expect(page.locator("#view-code .stands")).to_contain_text("4 definitions in 5 files · python 3, typescript 1")
+        expect(page.locator("#view-code .stands")).to_contain_text("4 definitions in 6 files · python 3, typescript 1")
         expect(page.locator("#view-code .stands")).to_contain_text("All of it has been read")
         page.get_by_text("1 file left out").click()
         expect(page.locator(".skipped")).to_contain_text("1 written by a program")
