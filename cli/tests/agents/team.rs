@@ -246,7 +246,7 @@ fn a_session_begins_with_what_was_trusted_and_members_of_others_stay() {
     // A hint without a repository is shared. In each clone it is stored for that clone's repository.
     ben.run(&["set", "shop", "editor", "vim", "--everywhere"]);
     assert_eq!(ben.run(&["save"])["private"], json!([]));
-    assert_eq!(ben.run(&["save", "shop", "editor"])["added"], json!(["shop editor"]));
+    assert_eq!(ben.run(&["save", "shop/editor"])["added"], json!(["shop editor"]));
     let again = ben.run(&["save"]);
     assert_eq!((&again["removed"], &again["added"]), (&json!([]), &json!([])), "{again}");
     let (code, said) = ben.desk.refused(&["save", "shop", "none"]);

@@ -167,7 +167,8 @@ fn plan_text(
     request: &SaveRequest,
 ) -> Result<SavePlan> {
     let mut plan = SavePlan::default();
-    let request = &request.with_key_apart(here.of_repository.keys().chain(theirs.keys()));
+    let stored = here.of_repository.keys().chain(here.everywhere.keys());
+    let request = &request.with_key_apart(stored.chain(theirs.keys()));
     let say = |name: &SharedName| format!("{} {}", name.component, name.key);
     for (name, (entry, form)) in theirs {
         let written = match here.of_repository.get(name) {
