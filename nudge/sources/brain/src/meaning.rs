@@ -195,8 +195,8 @@ impl IndexMeanings {
     /// Calls `with` with the database and the memory. The memory has the vectors of `model`, if a model is given.
     /// Database and memory show the same state, even while others write.
     ///
+    /// # Errors
     /// The error that `with` returns; `E_UNAVAILABLE` when the database cannot be read.
-    /// The error of `with`; `E_UNAVAILABLE` when the database cannot be read.
     pub fn with_memory<T>(
         &self,
         db: &Db,

@@ -119,8 +119,8 @@ impl IndexCache {
     /// Passes all rows to `take`, page by page, until `take` returns false. If a row is damaged, the whole cache starts
     /// empty. The caller may keep the rows that it got before, because it compares each file with the disk anyway.
     ///
+    /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be written.
-    /// `E_UNAVAILABLE`.
     pub fn load_rows(
         &mut self,
         root: &ProjectRoot,

@@ -74,7 +74,7 @@ impl BrainRepo {
     /// Finds the commit from which a new branch starts. If there is a remote, it is a commit of a remote branch, so
     /// that a push sends nothing else. Without a remote, it is the wanted branch, or else the checkout.
     ///
-    /// `E_UNAVAILABLE` when no branch of the remote is known.
+    /// # Errors
     /// `E_UNAVAILABLE` when no branch of the remote is known.
     pub fn find_base(&self, wanted: Option<&str>) -> Result<BranchBase> {
         let wanted = wanted.filter(|name| is_ref(name)).map(str::to_owned);

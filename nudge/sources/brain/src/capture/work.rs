@@ -77,8 +77,8 @@ impl From<Error> for StepFailure {
 impl CaptureWorker<'_> {
     /// Runs the remaining steps of a job, and saves the result in the job.
     ///
-    /// The error when the job itself cannot be saved.
-    /// The reason why the job itself cannot be saved.
+    /// # Errors
+    /// `E_UNAVAILABLE` when the job itself cannot be saved.
     pub fn run_job(&self, held: &mut LockedJob<'_>) -> Result<()> {
         held.job.tries += 1;
         held.job.tried_at = self.clock.now();
