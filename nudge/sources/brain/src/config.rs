@@ -21,13 +21,13 @@ pub struct BrainConfig {
     pub name: Option<String>,
     /// The patterns of files that are not units, in the syntax of `.gitignore`.
     pub ignore: Vec<String>,
-    /// The default number of results of a question. Then follow the default for the characters of all sections, and for
-    /// the steps along relations.
+    /// The default number of results of a question. `max_chars` is the default limit of the characters of all sections,
+    /// and `hops` that of the steps along relations.
     pub limit: Option<usize>,
     pub max_chars: Option<usize>,
     pub hops: Option<usize>,
-    /// The branch from which captures start and into which they are merged. Then follow the prefix of the branches, and
-    /// the most units of one session.
+    /// The branch from which captures start and into which they are merged. `capture_prefix` is the prefix of their
+    /// branches, and `capture_units` the most units of one session.
     pub capture_base: Option<String>,
     pub capture_prefix: Option<String>,
     pub capture_units: Option<usize>,

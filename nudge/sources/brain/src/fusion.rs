@@ -63,8 +63,8 @@ impl RankedUnit {
         self.ranks.clone().unwrap_or_else(|| self.evidence.relevance().parts)
     }
 
-    /// Returns the relevance with the nearest chunk's cosine alone. Whether a unit is about the question does not
-    /// depend on its first chunk.
+    /// Returns the relevance, computed with the cosine of the nearest chunk only. The first chunk does not decide
+    /// whether a unit is about the question.
     pub fn score_nearest(&self) -> f64 {
         MatchEvidence { cosine: max_cosine(&self.chunks), ..self.evidence }.score()
     }

@@ -35,7 +35,7 @@ pub const WALK_WAIT: Duration = Duration::from_millis(300);
 const REACH_WAIT: Duration = Duration::from_secs(5);
 /// The longest time that a statement may take to read or write the mirror.
 const WRITE_WAIT: Duration = Duration::from_mins(1);
-/// The most rounds of comparing and writing until the server must equal the index.
+/// The most rounds of comparing and writing. After them, the server must equal the index.
 const ROUNDS: usize = 4;
 /// The number of rows that one statement writes.
 const BATCH: usize = 500;

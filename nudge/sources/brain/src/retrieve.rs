@@ -36,8 +36,8 @@ const SLOTS: usize = 5;
 const RELEVANT: f64 = 2.0;
 /// The relevance that the nearest section must have, or else the answer is weak. Without vectors, `WORDS_FLOOR` is
 /// used: the share of the question's words that the section must contain. The values were measured on the tuning half
-/// of `tests/brain/`. Above the limit are one in eight of the questions that only another manual answers, and nine in
-/// ten of the questions that have an answer. All values from .575 to .585 gave the same result, so `FLOOR` is the
+/// of `tests/brain/`. Among the questions that only another manual answers, 1 in 8 exceeds the limit; among the
+/// questions that have an answer, 9 in 10 do. All values from .575 to .585 gave the same result, so `FLOOR` is the
 /// middle.
 pub const FLOOR: f64 = 0.58;
 const WORDS_FLOOR: f64 = 0.7;

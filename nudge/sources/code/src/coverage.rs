@@ -84,7 +84,7 @@ impl CoverageAnswer {
 }
 
 impl CoverageReader {
-    /// Returns true if the project may have coverage.
+    /// Returns true if the project has a coverage file, which may be too old.
     pub fn is_there(&self, root: &ProjectRoot) -> bool {
         let mut found_none = self.found_none.lock();
         if found_none.is_some_and(|moment| moment.elapsed() < NONE_FOR) {
@@ -288,6 +288,8 @@ impl RangeCoverage {
 }
 
 /// Splits a coverage context into the file and the name of a test. pytest writes
+/// `tests/test_a.py::TestA::test_x[1]|run`. Other runners write a name with dots that begins with the file, such as
+/// `tests.test_a.TestA.test_x`. For such a name, the file is `None`.
 /// `tests/test_a.py::TestA::test_x[1]|run`. Other runners write a name with dots that begins with the file, such as
 /// `tests.test_a.TestA.test_x`; then the file is `None`.
 pub fn test(context: &str) -> (Option<String>, String) {

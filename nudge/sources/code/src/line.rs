@@ -9,8 +9,8 @@ use nudge_secrets::SecretGuard;
 use crate::live::state::LostDefinition;
 use crate::shown::AnswerView;
 
-/// The most characters in a line of a signature (`SIGNATURE_CHARS`), of a callee (`CALLEE_CHARS`), and of a
-/// contradiction in the documentation (`DETAIL_CHARS`).
+/// The most characters that a line shows of a signature. `CALLEE_CHARS` limits a callee, and `DETAIL_CHARS` limits a
+/// contradiction in the documentation.
 const SIGNATURE_CHARS: usize = 160;
 const CALLEE_CHARS: usize = 80;
 const DETAIL_CHARS: usize = 120;

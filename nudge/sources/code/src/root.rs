@@ -38,8 +38,8 @@ pub struct ProjectRoot {
     git_dir: Option<Arc<Path>>,
 }
 
-/// Both paths are without links and `..`, so two equal roots have equal bytes. The comparison is cheap, because each
-/// call makes it.
+/// Both paths are without links and `..`, so two equal roots have equal bytes. Only bytes are compared, because each
+/// call compares roots and must be fast.
 impl PartialEq for ProjectRoot {
     fn eq(&self, other: &Self) -> bool {
         let git_dirs = [self, other].map(|root| root.git_dir.as_deref().map(Path::as_os_str));

@@ -319,8 +319,9 @@ fn check(set: &Path, name: &str, figures: &BTreeMap<String, f64>, drawn: usize) 
 /// The files of a set that hold idle prompts.
 const IDLE: [&str; 4] = ["idle.jsonl", "idle-c.jsonl", "idle-d.jsonl", "idle-e.jsonl"];
 
-/// Returns true when a prompt is held out. In the last two files all prompts are held out. In `idle.jsonl` of the first
-/// set no prompt is. In `questions.jsonl` of the other sets all prompts are. In all other files the even half is.
+/// Returns true when a prompt is held out. All prompts of the last two files are held out. No prompt of `idle.jsonl` in
+/// the first set is held out. All prompts of `questions.jsonl` in the other sets are held out. In every other file, the
+/// even half is held out.
 fn is_held_out(set: &Path, file: &str, row: &Value) -> bool {
     match file {
         "idle-d.jsonl" | "idle-e.jsonl" => true,

@@ -24,7 +24,7 @@ const MAX_SESSIONS: usize = 256;
 const MAX_FAILED: usize = 64;
 /// The number of edits that is enough for a reminder, without other work.
 const MANY_EDITS: u32 = 3;
-/// The most reminders for a client session. The least pause between two reminders follows.
+/// The most reminders for a client session. `PAUSE_MS` is the least pause between two of them, in milliseconds.
 const MAX_ASKED: u32 = 5;
 const PAUSE_MS: Millis = 10 * 60_000;
 
@@ -35,7 +35,7 @@ const EDITS: &[&str] =
 const PLANS: &[&str] = &["ExitPlanMode", "exit_plan_mode"];
 /// The kind of a subagent that makes a plan.
 const PLANNER: &str = "Plan";
-/// The ends of the names of tools that save a record. Before this end stands a server name that the client adds.
+/// The ends of the names of tools that save a record. A client puts the name of the server before this end.
 const SAVES: &[&str] = &["nudge_records_upsert", "upsert_record"];
 
 /// Says when an agent that saved no record gets a reminder.

@@ -178,7 +178,7 @@ impl RecordSource {
         let omitted = nearest.all - nearest.pairs.len();
         let duplicates = db.read(|c| {
             let pair = |(distance, ids): &(f32, [i64; 2])| {
-                // Another call may have deleted a record meanwhile.
+                // Another call may have deleted one of the two records in the meantime.
                 let (Some(first), Some(second)) = (rows::find_record(c, ids[0])?, rows::find_record(c, ids[1])?) else {
                     return Ok(None);
                 };

@@ -27,8 +27,8 @@ const HALF: f64 = 0.5;
 const PART_TOKENS: usize = 200;
 
 /// Splits a record into texts; each text gets a vector. The texts are the title with the beginning of the body, the
-/// title alone, and the title with each later part of the body. The part that is nearest to a question counts for the
-/// record.
+/// title alone, and the title with each later part of the body. The text that is nearest to a question decides how near
+/// the record is.
 pub fn split_parts(title: &str, body: &str, model: &dyn TextEmbedder) -> Vec<String> {
     let mut parts = vec![format!("{title} {body}"), title.to_owned()];
     let mut room = model.max_tokens().saturating_sub(model.count_tokens(title));
@@ -262,7 +262,7 @@ pub fn drop_of(c: &Connection, id: i64) -> Result<(), TransactionFailure> {
     Ok(())
 }
 
-/// The records that have no vector from any model.
+/// Selects the records that have no vector from any model.
 const WITHOUT: &str = "FROM record r WHERE NOT EXISTS (SELECT 1 FROM embedding e WHERE e.record_id = r.id)";
 
 /// Returns true when any record has no vector from any model.

@@ -40,7 +40,7 @@ fn duplicates_are_told_nearest_first_of_one_project_and_kind() {
     for bad in [json!({"max_distance": 2}), json!({"max_distance": -0.1}), json!({"limit": 0}), json!({"limit": 101})] {
         assert_eq!(desk.refused("duplicates", &bad).kind(), ErrorKind::Invalid, "{bad}");
     }
-    // A merged pair is no longer in the list. Without a model, the answer says that there is none.
+    // A merged pair is no longer in the list. Without a model, the answer says that there is no model.
     desk.call("merge", &json!({"into": base, "ids": [two]}));
     assert!(
         desk.call("duplicates", &json!({"project": "*", "max_distance": 0.001}))["duplicates"]

@@ -25,7 +25,7 @@ use crate::source::{BrainSource, VARIABLE};
 
 /// The most units that a request lists.
 const TOLD: usize = 20;
-/// The bytes at the end of a transcript with which these units are found.
+/// The most bytes of a transcript, taken from its end, that are used to find these units.
 const ASKED_BYTES: usize = 60 << 10;
 /// A unit says the same as a proposal if it contains this share of the proposal's words, weighted by rarity, or if the
 /// cosine is at least `COSINE`.

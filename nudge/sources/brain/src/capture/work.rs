@@ -273,7 +273,7 @@ impl CaptureWorker<'_> {
         }
         let message = format!("{}\n\n{}", pull_request::format_title(job), pull_request::render_proposed_changes(job));
         view::refuse_secrets("The commit", &message)?;
-        // The folder is new each time, because a killed process may have left a lock on the index of an earlier one.
+        // The folder is new each time, because a killed process may have left a lock on the index in an earlier folder.
         let place = tempfile::Builder::new().prefix(".commit-").tempdir_in(self.jobs.path());
         let place = place.map_err(|error| Error::unavailable(format!("There is no room for an index ({error}).")))?;
         let index = place.path().join("index");
