@@ -1,4 +1,4 @@
-//! The methods of the records with their params and results.
+//! Defines the methods of the records, with their params and results.
 
 use std::time::Duration;
 

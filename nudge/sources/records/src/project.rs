@@ -53,8 +53,8 @@ impl ProjectLocation {
             }
             Some(RepoName::File(path)) => {
                 let base = path.trim_end_matches('/').rsplit('/').next().filter(|base| !base.is_empty());
-                // A folder without a repository is named by its path only: the last part of the path says little, and
-                // other folders often have the same.
+                // A folder without a repository is named by its whole path. The last part of the path says little, and
+                // is often the last part of other paths too.
                 let base = base.filter(|_| !is_mere_folder(Path::new(&**path)));
                 let names = base.map(str::to_owned).into_iter().chain([path.to_string()]).collect();
                 Some(Self { alias: format!("file://{path}"), names })
@@ -117,8 +117,8 @@ pub enum ProjectChoice {
     None(Option<String>),
 }
 
-/// Finds the project for a read: the project named `given`, or all projects for `*`. Without a name, the project of the
-/// caller's context.
+/// Finds the project for a read: the project named `given`, or all projects for `*`. Without a name, finds the project
+/// of the caller's context.
 pub fn choose_project(
     c: &Connection,
     given: Option<&str>,

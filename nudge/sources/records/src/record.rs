@@ -23,7 +23,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word.
+            /// Returns the word that the database stores.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*

@@ -156,7 +156,8 @@ impl Deacon {
         }
     }
 
-    /// Records the time of an agent's mail: before the mail is sent with `is_reported` false, and after that with true.
+    /// Records the time of the mail about an agent. The deacon calls this twice: before it sends the mail
+    /// (`is_reported` is false), and after that (true).
     pub fn note_reported(&mut self, agent: &AgentId, mail_at: Millis, is_reported: bool) {
         if let Some(question) = self.agents.get_mut(agent).and_then(|watched| watched.question.as_mut()) {
             (question.mail_at, question.is_reported) = (Some(mail_at), is_reported);

@@ -267,7 +267,7 @@ mod tests {
         fs::write(&fixed, &text).unwrap();
         let mut second = File::create(&fixed).unwrap();
         second.write_all(&text.as_bytes()[..20]).unwrap();
-        // The first sender publishes the half text.
+        // The first sender publishes the file, which holds only half of a text.
         fs::rename(&fixed, &path).unwrap();
         assert_eq!(read(&held(&own)), Some(Err("it is not JSON".into())), "a torn read");
         // The second sender finishes, but the file that it wants to rename is gone.

@@ -1,4 +1,4 @@
-//! The methods of the signals with their params and results.
+//! Defines the methods of the signals, with their params and results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::state::StateDir;
 
 /// The environment variable that names the state directory.
 pub const STATE_DIR: &str = "NUDGE_STATE_DIR";
-/// The environment variable that holds the name of the agent as which a process runs.
+/// The environment variable that holds the name of the agent, in the agent's own processes.
 pub const AGENT_ID: &str = "NUDGE_AGENT_ID";
 
 /// The method that hooks recommend to the model.
@@ -287,8 +287,8 @@ impl SignalListParams {
             let (asked_at, is_reported) = questions.remove(&agent).unzip();
             ListedAgent { agent, signal, work, asked_at, is_reported, problem }
         };
-        // A folder without a signal, a hook or a question belongs to an agent whose signal was removed. The list leaves
-        // it out.
+        // Leaves out an agent without a signal, a hook and a question: its signal was removed, and only its folder is
+        // left.
         let has_any = |listed: &ListedAgent| {
             listed.signal.is_some() || listed.problem.is_some() || listed.work.is_some() || listed.asked_at.is_some()
         };
